@@ -3,9 +3,10 @@
 # (strictly, every call into transformers and datasets is partially unknown)
 
 import shutil
-import sys
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Recipe:
     batch: int = 32
 
 
-RECIPES = (
+POLICY_ROUNDS = (
     Recipe(name="pocket-base", begin=POLICY, steps=1500, learning_rate=2e-3),
     Recipe(
         name="pocket-instruct",
@@ -71,11 +72,13 @@ RECIPES = (
     Recipe(
         name="pocket-instruct",
         begin="pocket-instruct",
-        steps=900,
+        steps=1400,
         learning_rate=1e-3,
         styles=EVEN,
         seed=SEED + 3,
     ),
+)
+TEACHER_ROUNDS = (
     Recipe(name="pocket-teacher", begin=TEACHER, steps=2000, learning_rate=1.5e-3),
     Recipe(
         name="pocket-teacher",
@@ -138,6 +141,7 @@ def new_tokenizer(data: Iterable[Any]) -> PreTrainedTokenizerFast:
 
 def scores(name: str) -> list[dict[str, Any]]:  # Any: a Score's fields
     """Greedy accuracy on every suite, and Pass@16 on the first problems of each."""
+    torch.set_num_threads(1)
     sampler = PolicySampler(load_policy(name).eval(), load_tokenizer(name))
     drawn = Decoding(samples=PASS_AT, temperature=1.0, max_tokens=MAX_TOKENS, seed=SEED)
     found: list[Score] = []
@@ -149,12 +153,11 @@ def scores(name: str) -> list[dict[str, Any]]:  # Any: a Score's fields
     return [asdict(row) for row in found]
 
 
-def write_scores() -> None:
-    """Score what is shipped and write the record of the pocket world."""
-    torch.set_num_threads(1)
+def write_record_of(found: Iterable[list[dict[str, Any]]]) -> None:
+    """Write the record of the pocket world: what is shipped, and what it scored."""
     models: dict[str, dict[str, Any]] = {
-        name: {"files": folder_files(CHECKPOINTS / name), "scores": scores(name)}
-        for name in SHIPPED
+        name: {"files": folder_files(CHECKPOINTS / name), "scores": rows}
+        for name, rows in zip(SHIPPED, found, strict=True)
     }
     for name, model in models.items():
         for row in model["scores"]:
@@ -166,20 +169,25 @@ def write_scores() -> None:
             paper="pocket",
             scale="cpu",
             seed=SEED,
-            recipes=[asdict(recipe) for recipe in RECIPES],
+            recipes=[asdict(recipe) for recipe in POLICY_ROUNDS + TEACHER_ROUNDS],
             data=pocket_digest(),
             models=models,
         )
     )
 
 
-def main(names: Sequence[str]) -> None:
-    """Build the named models, then score everything that is shipped."""
-    for recipe in RECIPES:
-        if recipe.name in names:
-            build(recipe, Path("runs/pocket"))
-    write_scores()
+def build_rounds(rounds: Sequence[Recipe]) -> None:
+    """Train rounds that go on from one another."""
+    for recipe in rounds:
+        build(recipe, Path("runs/pocket"))
+
+
+def main() -> None:
+    """Build every model, policy and teacher side by side, then score what is shipped."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        list(pool.map(build_rounds, (POLICY_ROUNDS, TEACHER_ROUNDS)))
+        write_record_of(pool.map(scores, SHIPPED))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or [recipe.name for recipe in RECIPES])
+    main()
