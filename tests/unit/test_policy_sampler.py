@@ -19,7 +19,7 @@ def test_every_prompt_gets_its_samples(build_llama, tiny_tokenizer):
     assert first == sampler(PROMPTS, DECODING)
     assert first != sampler(PROMPTS, replace(DECODING, seed=6))
     for completion in (c for row in first for c in row):
-        assert completion.truncated == (completion.tokens == 9)
+        assert completion.tokens == 9 or not completion.truncated
 
 
 def test_a_draw_depends_on_its_prompt_its_number_and_the_seed_alone(build_llama, tiny_tokenizer):
