@@ -1,4 +1,4 @@
-"""With the engine that draws as transformers does, our trainer and TRL's take the same run alone."""
+"""With the engine that draws as transformers does, our trainer and TRL's sample the same run."""
 
 import pytest
 import torch
