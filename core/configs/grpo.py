@@ -12,7 +12,7 @@ NO_ENTROPY = "the loss has no entropy term"
 NO_LOSS = "its loss type is not implemented"
 NO_MOE = "no mixture-of-experts loss is implemented"
 NO_HUB = "nothing is uploaded"
-NO_PAGED = "the decoding loop keeps its own cache"
+NO_PAGED = "the engine is chosen by `rollout_engine`, such as 'hf-cb'"
 NO_TOOLS = "no tools are called"
 NO_OFF_POLICY = "off-policy sequences are not masked"
 
@@ -21,7 +21,8 @@ NO_OFF_POLICY = "off-policy sequences are not masked"
 class GRPOConfig(BaseConfig):
     """Settings of `GRPOTrainer`: generation, rewards, advantages, loss and reference model.
 
-    `advantage_estimator` and `rollout_policy` are not TRL's; at their defaults nothing differs.
+    `advantage_estimator`, `rollout_policy` and `rollout_engine` are not TRL's; at their defaults
+    only the random numbers of sampling differ.
     """
 
     _VALID_DICT_FIELDS: ClassVar[list[str]] = [
@@ -83,6 +84,7 @@ class GRPOConfig(BaseConfig):
         "multi_objective_aggregation": ("sum_then_normalize", "normalize_then_sum"),
         "advantage_estimator": ("group", "process", "correct"),
         "rollout_policy": ("policy", "reference"),
+        "rollout_engine": ("native", "equal", "hf", "hf-cb"),
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         "num_generations": 2,
@@ -197,6 +199,11 @@ class GRPOConfig(BaseConfig):
         "s4.1.3); 'correct': 1 for a positive reward, else 0 (rejection-sampling fine-tuning).",
     )
     rollout_policy: str = option("policy", "Sample from the 'policy' or the frozen 'reference'.")
+    rollout_engine: str = option(
+        "native",
+        "What decodes: 'native'; 'equal', which draws the very tokens of transformers; 'hf', "
+        "transformers' `generate`; 'hf-cb', its continuous batching.",
+    )
 
     def __post_init__(self):
         if isinstance(self.scale_rewards, bool):

@@ -1,7 +1,7 @@
 """Our sampler as a model of lm-eval: `--model repro --model_args pretrained=pocket-instruct`."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,9 +16,9 @@ from transformers import PreTrainedModel
 
 from core.lm_eval.requests import continuation_logps, decoding_options, endings
 from core.models.load import load_policy, load_tokenizer
-from core.rollout.decode import decode
-from core.rollout.sampler import ROWS
-from core.rollout.threads import each_on_a_core
+from core.rollout.engine import Sampling
+from core.rollout.native import ROWS, NativeEngine
+from core.rollout.seeds import seed_of
 from core.run.train import prepare_torch
 from eval.errors import BadValue
 
@@ -114,43 +114,30 @@ class ReproLM(TemplateLM):
     def generate(
         self, prompts: Sequence[str], settings: Mapping[str, Any]
     ) -> Iterator[tuple[int, str]]:
-        """Place and completion of each prompt; prompts of like length are decoded together.
+        """Place and completion of each prompt, as they are finished.
 
         Raises:
             BadValue: a setting that our loop does not have, or no room for a prompt.
         """
         options = decoding_options(settings, self.max_gen_toks)
-        room = self.max_length - options["max_new_tokens"]
+        room = self.max_length - options["max_tokens"]
         if room < 1:
             raise BadValue(
-                f"max_gen_toks={options['max_new_tokens']}: {self.name} holds {self.max_length} "
+                f"max_gen_toks={options['max_tokens']}: {self.name} holds {self.max_length} "
                 "tokens, prompt included; ask for fewer"
             )
         until = options.pop("until")
         ends, stop = endings(self.tokenizer, until)
         ids = [self.tok_encode(prompt)[-room:] for prompt in prompts]
-        order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
-        batches = [order[start : start + self.rows] for start in range(0, len(order), self.rows)]
-
-        def complete(number: int) -> list[Tokens]:
-            return decode(
-                self.model,
-                [ids[place] for place in batches[number]],
-                eos_token_ids=ends,
-                pad_token_id=self.tokenizer.pad_token_id,
-                generator=torch.Generator(self.model.device).manual_seed(hash((self.seed, number))),
-                stop=stop,
-                quick=True,
-                **options,
-            )
-
-        numbers = range(len(batches))
-        on_cpu = self.model.device.type == "cpu"
-        done = each_on_a_core(complete, numbers) if on_cpu else map(complete, numbers)
-        for places, completions in zip(batches, done, strict=True):
-            texts = self.tokenizer.batch_decode(completions, skip_special_tokens=True)
-            for place, text in zip(places, texts, strict=True):
-                yield place, postprocess_generated_text(text, until, None)
+        repeats = Counter[tuple[int, ...]]()
+        seeds: list[int] = []
+        for row in map(tuple, ids):
+            seeds.append(seed_of(self.seed, repeats[row], row))
+            repeats[row] += 1
+        sampling = Sampling(ends=frozenset(ends), stop=stop, **options)
+        for place, found in NativeEngine(self.model, self.rows).sample(ids, sampling, seeds):
+            text = self.tokenizer.decode(found.tokens, skip_special_tokens=True)
+            yield place, postprocess_generated_text(text, until, None)
 
     def _loglikelihood_tokens(
         self,

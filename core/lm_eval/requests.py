@@ -7,7 +7,7 @@ import torch
 from lm_eval.models.utils import normalize_gen_kwargs
 from transformers import PreTrainedModel
 
-from core.rollout.decode import left_pad
+from core.rollout.cached import left_pad
 from core.rollout.stops import Stop, stop_at
 from eval.errors import BadValue
 
@@ -22,7 +22,7 @@ def decoding_options(settings: Mapping[str, Any], max_gen_toks: int) -> dict[str
         BadValue: a setting that our loop does not have.
     """
     found: dict[str, Any] = dict(normalize_gen_kwargs(dict(settings), max_gen_toks))
-    options = {"until": found.pop("until"), "max_new_tokens": found.pop("max_gen_toks")}
+    options = {"until": found.pop("until"), "max_tokens": found.pop("max_gen_toks")}
     found.setdefault("temperature", 1.0 if found["do_sample"] else 0.0)
     del found["do_sample"]
     unknown = found.keys() - DECODED
@@ -50,7 +50,7 @@ def continuation_logps(
     model: PreTrainedModel, rows: Sequence[Tokens], lengths: Sequence[int], pad: int
 ) -> list[tuple[float, bool]]:
     """Log-probability of the last `lengths` tokens of each row, and whether all are most likely."""
-    ids, mask = left_pad([row[:-1] for row in rows], pad, model.device)
+    ids, mask = left_pad([row[:-1] for row in rows], model.device, pad)
     logits = model(
         input_ids=ids,
         attention_mask=mask,

@@ -9,20 +9,17 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from eval.errors import BadValue, DamagedFile
 
 Tokens = list[list[int]]
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """Token ids of finished batches, each with the state its generator had afterwards.
+    """Token ids of finished batches.
 
-    A batch is found by all that it depends on besides the model: what was asked and the state of
-    the generator before it. So a resumed run decodes the very batches that were not finished, with
-    the random numbers they would have had, and ends in the same completions. `header` names the
-    rest. A last line without its end is what a kill leaves; it is dropped.
+    A batch is found by all that it depends on besides the model, the seed included. So a resumed
+    run decodes the very batches that were not finished and ends in the same completions. `header`
+    names the rest. A last line without its end is what a kill leaves; it is dropped.
 
     Raises:
         BadValue: the file was begun under another header, or another process writes to it.
@@ -31,7 +28,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     def __init__(self, path: Path, header: Mapping[str, object]):
         self.path = path
-        self.batches: dict[str, tuple[Tokens, str]] = {}
+        self.batches: dict[str, Tokens] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = path.open("a+b")
         try:
@@ -44,19 +41,13 @@ class Journal(AbstractContextManager["Journal"]):
         """Close the file; what is in it stays."""
         self.file.close()
 
-    def batch(
-        self, asked: Mapping[str, Any], generator: torch.Generator, decode: Callable[[], Tokens]
-    ) -> Tokens:
-        """What `decode` gives or gave; the generator is left as decoding leaves it."""
-        before = state_of(generator)
-        name = hashlib.sha256(json.dumps([asked, before], sort_keys=True).encode()).hexdigest()
-        if name in self.batches:
-            tokens, after = self.batches[name]
-            generator.set_state(torch.frombuffer(bytearray.fromhex(after), dtype=torch.uint8))
-            return tokens
-        tokens = decode()
-        self._append({"batch": name, "tokens": tokens, "state": state_of(generator)})
-        return tokens
+    def batch(self, asked: Mapping[str, Any], decode: Callable[[], Tokens]) -> Tokens:
+        """What `decode` gives or gave."""
+        name = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        if name not in self.batches:
+            self.batches[name] = decode()
+            self._append({"batch": name, "tokens": self.batches[name]})
+        return self.batches[name]
 
     def _open(self, header: dict[str, object]) -> None:
         """Read what is there, or begin with the header."""
@@ -75,7 +66,7 @@ class Journal(AbstractContextManager["Journal"]):
                 f"{self.path}: begun for {rows[0].get('header')}, asked for {header}: "
                 "give the same command, or delete it to begin again"
             )
-        self.batches = {row["batch"]: (row["tokens"], row["state"]) for row in rows[1:]}
+        self.batches = {row["batch"]: row["tokens"] for row in rows[1:]}
         return None
 
     def _append(self, row: Mapping[str, object]) -> None:
@@ -99,8 +90,3 @@ class Journal(AbstractContextManager["Journal"]):
 def checksum(text: bytes) -> bytes:
     """64 bits that say whether a line is whole."""
     return hashlib.sha256(text).hexdigest()[:16].encode()
-
-
-def state_of(generator: torch.Generator) -> str:
-    """A generator's state in hex digits."""
-    return generator.get_state().numpy().tobytes().hex()

@@ -1,130 +1,180 @@
-"""A Llama's forward pass for decoding, as plain functions: small models are mostly bookkeeping."""
+"""The forward pass of Llama and Qwen as plain functions: small models are mostly bookkeeping."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, rms_norm, scaled_dot_product_attention, silu
-from transformers import LlamaForCausalLM, PreTrainedModel
+from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM, Qwen3ForCausalLM
 
-ROOM = 64  # tokens by which the buffers of keys and values grow
+from core.rollout.shared import SharedAttention
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # layer, queries, keys, values
+KNOWN = (LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 
 
-def is_plain_llama(model: PreTrainedModel) -> bool:
+def is_lean(model: PreTrainedModel) -> bool:
     """Whether the functions below compute what the model's own modules would.
 
-    True for a Llama in 32 bits, outside of autocast, with transformers' usual attention and
-    activation, and with linear layers that nobody has wrapped, hooked or sharded.
+    True for a Llama, Qwen2 or Qwen3 outside of autocast, with transformers' usual attention over
+    all tokens and its usual activation, and with linear layers that nobody has wrapped, hooked or
+    sharded.
     """
     config = model.config
     return (
-        type(model) is LlamaForCausalLM
+        type(model) in KNOWN
         and model.dtype == torch.float32  # whatever the model's type, its norms use this one
         and config._attn_implementation == "sdpa"
         and config.hidden_act == "silu"
+        and not getattr(config, "use_sliding_window", False)
         and not torch.is_autocast_enabled(model.device.type)
         and not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
-        and all(p.numel() > 0 for p in model.parameters())
+        and all(type(p) in (nn.Parameter, Tensor) and p.numel() > 0 for p in model.parameters())
         and all(
-            type(layer) is nn.Linear
+            type(layer) is nn.Linear and (layer.bias is None or name in ("q", "k", "v"))
             for block in model.model.layers
-            for layer in (*projections(block.self_attn), *projections(block.mlp))
+            for part in (block.self_attn, block.mlp)
+            for child, layer in part.named_children()
+            for name, _, end in (child.partition("_"),)
+            if end == "proj"
         )
     )
 
 
-def projections(module: Any) -> list[nn.Module]:  # Any: attributes of modules are untyped
-    """The linear layers of an attention or a feed-forward block, wrapped or not."""
-    return [child for name, child in module.named_children() if name.endswith("_proj")]
+class LeanDecoder:
+    """Next-token logits of rows that continue prompts; a prompt is read and kept once.
 
+    The weights are those of the moment it is made; `refills`: rows may enter while others go on.
+    """
 
-class LeanLlama:
-    """Next-token logits of a batch of rows, whose keys and values it keeps."""
+    refills = True
 
-    def __init__(self, model: Any):  # Any: a LlamaForCausalLM, whose modules are untyped
-        self.model = model.model
-        self.head = model.lm_head
-        self.heads = model.config.num_attention_heads
-        self.shared = model.config.num_key_value_heads
-        self.eps = model.config.rms_norm_eps
-        self.caches = [Cache() for _ in self.model.layers]
+    def __init__(self, model: Any):  # Any: its modules are untyped
+        config = model.config
+        self.body, self.head = model.model, model.lm_head
+        first = self.body.layers[0].self_attn
+        self.size = int(first.head_dim)
+        self.queries = int(config.num_attention_heads)
+        self.keys = int(config.num_key_value_heads)
+        self.eps = float(config.rms_norm_eps)
+        self.blocks = [fused(block, self.size) for block in self.body.layers]
+        self.attention = SharedAttention(len(self.blocks), self.keys, self.size)
 
-    def __call__(self, ids: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
-        """Logits (B, V) after the last of the new tokens (B, N); `mask` (B, T) is 0 on padding."""
-        new, total = ids.size(1), mask.size(1)
-        x = self.model.embed_tokens(ids)
-        cos, sin = (part.unsqueeze(1) for part in self.model.rotary_emb(x, positions))
-        seen = mask.bool()[:, None, None, :]
-        if new > 1:
-            causal = torch.ones(new, total, dtype=torch.bool, device=ids.device)
-            # a row of padding sees itself, or its softmax would be over nothing
-            seen = seen & causal.tril(total - new) | causal.tril(total - new).triu(total - new)
-        for block, cache in zip(self.model.layers, self.caches, strict=True):
-            x = x + self.attend(
-                block.self_attn, cache, self.norm(block.input_layernorm, x), cos, sin, seen
-            )
-            y, mlp = self.norm(block.post_attention_layernorm, x), block.mlp
-            x = x + apply(mlp.down_proj, silu(apply(mlp.gate_proj, y)) * apply(mlp.up_proj, y))
-        return apply(self.head, self.norm(self.model.norm, x[:, -1]))
+    def admit(self, prompts: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]) -> Tensor:
+        """Read new prompts; logits (N, V) after each.
 
-    def norm(self, module: Any, x: Tensor) -> Tensor:
-        """x / sqrt(mean(x ** 2) + eps) * w."""
-        return rms_norm(x, (x.size(-1),), module.weight, self.eps)
+        `rows` are the places that go on from each; the first call's are 0, 1, ... in order.
+        """
+        lengths = [len(prompt) for prompt in prompts]
+        ids = torch.zeros(len(prompts), max(lengths), dtype=torch.long, device=self.body.device)
+        for place, prompt in enumerate(prompts):
+            ids[place, : len(prompt)] = torch.tensor(prompt)
+        slots = self.attention.open(lengths, rows, like=self.head.weight)
+        positions = torch.arange(ids.size(1), device=ids.device).expand_as(ids)
 
-    def attend(
-        self, attention: Any, cache: "Cache", x: Tensor, cos: Tensor, sin: Tensor, seen: Tensor
-    ) -> Tensor:
-        """Attention of the new tokens to all tokens."""
-        b, n, _ = x.shape
-        q = apply(attention.q_proj, x).view(b, n, self.heads, -1).transpose(1, 2)
-        k, v = (
-            apply(part, x).view(b, n, self.shared, -1).transpose(1, 2)
-            for part in (attention.k_proj, attention.v_proj)
-        )
-        keys, values = cache.append(rotate(k, cos, sin), v)
-        found = scaled_dot_product_attention(
-            rotate(q, cos, sin),
-            keys,
-            values,
-            attn_mask=seen,
-            scale=attention.scaling,
-            enable_gqa=self.shared != self.heads,
-        )
-        return apply(attention.o_proj, found.transpose(1, 2).reshape(b, n, -1))
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            q, k, v = (part.transpose(1, 2) for part in (q, k, v))
+            self.attention.keep(layer, slots, k, v)
+            # what stands behind a shorter prompt is seen by nothing before it
+            gqa = self.queries != self.keys
+            found = scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0, enable_gqa=gqa)
+            return found.transpose(1, 2)
+
+        x = self.forward(ids, positions, attend)
+        last = torch.tensor(lengths, device=ids.device) - 1
+        return self.logits(x[torch.arange(len(prompts), device=ids.device), last])
+
+    def step(self, tokens: Tensor, alive: Tensor) -> Tensor:
+        """Logits (R, V) after one more token (R,) of every row that is alive."""
+        positions = self.attention.advance(alive)
+        return self.logits(self.forward(tokens, positions, self.attention))
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows only; one may come more than once."""
-        for cache in self.caches:
-            cache.rooms = [room[rows] for room in cache.rooms]
+        """Go on with these rows only."""
+        self.attention.select(rows)
+
+    def forward(self, ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        """Hidden states (..., H) of tokens (...)."""
+        x = self.body.embed_tokens(ids)
+        turn = self.turns(x, positions)
+        heads = self.queries + self.keys
+        for layer, block in enumerate(self.blocks):
+            y = linear(rms_norm(x, x.shape[-1:], eps=self.eps), block.qkv, block.bias)
+            y = y.unflatten(-1, (heads + self.keys, self.size))
+            qk, v = y[..., :heads, :], y[..., heads:, :]
+            if block.scales is not None:
+                qk = rms_norm(qk, qk.shape[-1:], eps=self.eps) * block.scales
+            pairs = torch.view_as_complex(qk.unflatten(-1, (-1, 2)).contiguous())
+            qk = torch.view_as_real(pairs * turn).flatten(-2)
+            found = attend(layer, qk[..., : self.queries, :], qk[..., self.queries :, :], v)
+            x = x + linear(found.flatten(-2), block.out)
+            y = linear(rms_norm(x, x.shape[-1:], eps=self.eps), block.gate_up)
+            gate, up = y.chunk(2, dim=-1)
+            x = x + linear(silu(gate) * up, block.down)
+        return x
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Logits (..., V) of the last hidden states."""
+        return linear(rms_norm(x, x.shape[-1:], self.body.norm.weight, self.eps), self.head.weight)
+
+    def turns(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Rotations (..., heads, D / 2) of queries and keys as complex numbers.
+
+        The queries' are scaled as attention asks, the keys' are not.
+        """
+        flat = positions.reshape(1, -1)
+        cos, sin = (part[0, :, : self.size // 2] for part in self.body.rotary_emb(x, flat))
+        turn = torch.complex(cos, sin).view(*positions.shape, 1, -1)
+        scale = torch.ones(self.queries + self.keys, 1, dtype=x.dtype, device=x.device)
+        scale[: self.queries] = self.size**-0.5
+        return turn * scale
 
 
-class Cache:
-    """Keys and values (B, H, T, D) of one layer, in buffers with room for more tokens."""
+@dataclass(frozen=True)
+class Block:
+    """The weights of a layer: what acts on the same input is one matrix, norms are folded in.
 
-    def __init__(self) -> None:
-        self.rooms: list[Tensor] = []
-        self.length = 0
+    `scales` (heads, D) are the norms of queries and keys, where the model has them.
+    """
 
-    def append(self, *states: Tensor) -> list[Tensor]:
-        """Keys and values of all tokens, the new ones included."""
-        old, self.length = self.length, self.length + states[0].size(2)
-        if not self.rooms or self.rooms[0].size(2) < self.length:
-            shape = [*states[0].shape[:2], self.length + ROOM, states[0].size(3)]
-            larger = [new.new_empty(shape) for new in states]
-            for room, before in zip(larger, self.rooms, strict=False):
-                room[:, :, :old] = before[:, :, :old]
-            self.rooms = larger
-        for room, new in zip(self.rooms, states, strict=True):
-            room[:, :, old : self.length] = new
-        return [room[:, :, : self.length] for room in self.rooms]
+    qkv: Tensor
+    bias: Tensor | None
+    scales: Tensor | None
+    out: Tensor
+    gate_up: Tensor
+    down: Tensor
 
 
-def apply(layer: nn.Linear, x: Tensor) -> Tensor:
-    """W x + b."""
-    return linear(x, layer.weight, layer.bias)
+def fused(block: Any, size: int) -> Block:  # Any: a decoder layer, whose modules are untyped
+    """The weights of a layer, the halves of every query and key head interleaved.
+
+    A rotation then turns neighbours, which is a product of complex numbers; as queries and keys are
+    reordered alike, their products stay.
+    """
+    attention, mlp = block.self_attn, block.mlp
+    q, k, v = attention.q_proj, attention.k_proj, attention.v_proj
+    weights = [interleaved(q.weight, size), interleaved(k.weight, size), v.weight]
+    bias, scales = None, None
+    if q.bias is not None:
+        bias = torch.cat([interleaved(q.bias, size), interleaved(k.bias, size), v.bias])
+    if hasattr(attention, "q_norm"):
+        norms = [(attention.q_norm, q), (attention.k_norm, k)]
+        scales = torch.cat(
+            [interleaved(n.weight, size).expand(len(p.weight) // size, size) for n, p in norms]
+        )
+    return Block(
+        qkv=torch.cat(weights) * block.input_layernorm.weight,
+        bias=bias,
+        scales=scales,
+        out=attention.o_proj.weight,
+        gate_up=torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight])
+        * block.post_attention_layernorm.weight,
+        down=mlp.down_proj.weight,
+    )
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary position embedding with the halves of a head as real and imaginary part."""
-    left, right = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-right, left], dim=-1) * sin
+def interleaved(rows: Tensor, size: int) -> Tensor:
+    """Rows of heads (heads x size, ...) with the two halves of each head taking turns."""
+    return rows.unflatten(0, (-1, 2, size // 2)).transpose(1, 2).flatten(0, 2)

@@ -4,37 +4,39 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import torch
 from transformers import PreTrainedModel
 
-from core.rollout.decode import decode
+from core.rollout.engine import Engine, Sampling, in_order
 from core.rollout.journal import Journal
+from core.rollout.native import NativeEngine
+from core.rollout.seeds import seed_of
 from core.rollout.stops import before_stop, stop_at
 from eval.scoring import Completion, Decoding
 
-ROWS = 256  # completions decoded at a time
+CHUNK = 512  # completions that are decoded together, and enter the journal together
 
 
 class PolicySampler:
-    """Samples completions of user turns from a policy; draws depend on `Decoding.seed` alone.
+    """Samples completions of user turns from a policy.
 
-    With a `journal`, batches that are in it are not decoded again, and the others enter it.
+    A draw depends on `Decoding.seed`, its prompt and its number among the prompt's samples alone.
+    With a `journal`, chunks that are in it are not decoded again, and the others enter it.
     """
 
     def __init__(
         self,
         model: PreTrainedModel,
         tokenizer: Any,
-        rows: int = ROWS,
+        engine: Engine | None = None,
         journal: Journal | None = None,
-        quick: bool = False,
+        chunk: int = CHUNK,
     ):
         self.model = model
         self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
-        self.rows = rows
+        self.engine = engine or NativeEngine(model)
         self.journal = journal
-        self.quick = quick  # see `decode`
-        self.eos = {tokenizer.eos_token_id}
+        self.chunk = chunk
+        self.eos = frozenset({int(tokenizer.eos_token_id)})
 
     def __call__(
         self, prompts: Sequence[str], decoding: Decoding, starts: Sequence[str] | None = None
@@ -43,26 +45,23 @@ class PolicySampler:
         begun = starts or [""] * len(prompts)
         pairs = zip(prompts, begun, strict=True)
         ids = [self.encode(prompt, start, chat=decoding.chat) for prompt, start in pairs]
-        order = sorted(
-            (index for index in range(len(ids)) for _ in range(decoding.samples)),
-            key=lambda index: len(ids[index]),
-        )
-        generator = torch.Generator(device=self.model.device).manual_seed(decoding.seed)
+        order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
+        jobs = [(index, sample) for index in order for sample in range(decoding.samples)]
         found: list[list[Completion]] = [[] for _ in prompts]
         training = self.model.training
         self.model.eval()
-        for start in range(0, len(order), self.rows):
-            batch = order[start : start + self.rows]
-            for index, tokens in zip(
-                batch, self.complete([ids[i] for i in batch], decoding, generator), strict=True
-            ):
+        for start in range(0, len(jobs), self.chunk):
+            chunk = jobs[start : start + self.chunk]
+            seeds = [seed_of(decoding.seed, sample, ids[index]) for index, sample in chunk]
+            drawn = self.complete([ids[index] for index, _ in chunk], decoding, seeds)
+            for (index, _), tokens in zip(chunk, drawn, strict=True):
                 found[index].append(self.completion(tokens, decoding.stop))
         self.model.train(training)
         return found
 
     def journaled(self, journal: Journal) -> "PolicySampler":
         """The same sampler with a journal."""
-        return PolicySampler(self.model, self.tokenizer, self.rows, journal, self.quick)
+        return PolicySampler(self.model, self.tokenizer, self.engine, journal, self.chunk)
 
     def encode(self, prompt: str, start: str = "", *, chat: bool = True) -> list[int]:
         """Token ids of a user turn, or of plain text, and of the answer's start."""
@@ -75,27 +74,24 @@ class PolicySampler:
         return self.tokenizer(text + start, add_special_tokens=not chat)["input_ids"]
 
     def complete(
-        self, prompt_ids: list[list[int]], decoding: Decoding, generator: torch.Generator
+        self, prompt_ids: list[list[int]], decoding: Decoding, seeds: list[int]
     ) -> list[list[int]]:
         """Token ids of one completion for each prompt."""
 
         def draw() -> list[list[int]]:
-            return decode(
-                self.model,
-                prompt_ids,
-                max_new_tokens=decoding.max_tokens,
-                eos_token_ids=self.eos,
-                pad_token_id=self.tokenizer.pad_token_id,
+            sampling = Sampling(
+                max_tokens=decoding.max_tokens,
+                ends=self.eos,
                 temperature=decoding.temperature,
                 top_p=decoding.top_p,
-                generator=generator,
                 stop=stop_at(self.tokenizer, decoding.stop),
-                quick=self.quick,
             )
+            found = self.engine.sample(prompt_ids, sampling, seeds)
+            return [row.tokens for row in in_order(found, len(prompt_ids))]
 
         if self.journal is None:
             return draw()
-        return self.journal.batch({"prompts": prompt_ids, **asdict(decoding)}, generator, draw)
+        return self.journal.batch({"prompts": prompt_ids, **asdict(decoding)}, draw)
 
     def completion(self, tokens: list[int], stop: Sequence[str] = ()) -> Completion:
         """The text of a completion up to its stop string, its length, and what ended it."""

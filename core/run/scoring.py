@@ -101,7 +101,7 @@ def load_sampler(model: str) -> "PolicySampler":
     prepare_torch(None)
     policy: Any = load_policy(model).eval()  # Any: its methods are half typed
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return PolicySampler(policy.to(device), load_tokenizer(model), quick=True)
+    return PolicySampler(policy.to(device), load_tokenizer(model))
 
 
 def metrics(samples: int) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.configs.grpo import GRPOConfig
 from core.rewards.completions import Completion
-from core.rollout.decode import decode
+from core.rollout.engine import Sampling, in_order
+from core.rollout.engines import make_engine
 from core.trainers.logps import evaluating
 from eval.errors import BadValue
 
@@ -85,22 +86,23 @@ def sample(
     prompts: Sequence[Completion],
     args: GRPOConfig,
     eos_token_ids: Sequence[int],
+    seeds: Sequence[int],
 ) -> Generated:
-    """One completion for each prompt, sampled as `args` says."""
+    """One completion for each prompt, sampled as `args` says; each has its own seed."""
     prompt_ids = tokenize_prompts(tokenizer, prompts, args.template)
+    sampling = Sampling(
+        max_tokens=args.max_completion_length,
+        ends=frozenset(eos_token_ids),
+        temperature=args.temperature,
+        top_k=args.top_k,
+        top_p=args.top_p,
+        min_p=args.min_p,
+        repetition_penalty=args.repetition_penalty,
+    )
     with evaluating(model):
-        completion_ids = decode(
-            model,
-            prompt_ids,
-            max_new_tokens=args.max_completion_length,
-            eos_token_ids=eos_token_ids,
-            pad_token_id=pad_token_id(tokenizer),
-            temperature=args.temperature,
-            top_k=args.top_k,
-            top_p=args.top_p,
-            min_p=args.min_p,
-            repetition_penalty=args.repetition_penalty,
-        )
+        engine = make_engine(args.rollout_engine, model, pad_token_id(tokenizer))
+        rows = in_order(engine.sample(prompt_ids, sampling, seeds), len(prompts))
+    completion_ids = [row.tokens for row in rows]
     completions = completions_of(tokenizer, prompts, completion_ids)
     return Generated(prompt_ids=prompt_ids, completion_ids=completion_ids, completions=completions)
 

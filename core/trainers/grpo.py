@@ -13,6 +13,7 @@ from core.configs.grpo import GRPOConfig
 from core.losses.aggregate import Scale
 from core.losses.policy import policy_loss
 from core.rewards.completions import Completion
+from core.rollout.seeds import seed_of
 from core.trainers.async_loop import AsyncLoop
 from core.trainers.batches import Batch, padded, token_batch
 from core.trainers.completion_log import CompletionLog, report_completions
@@ -113,7 +114,15 @@ class GRPOTrainer(RolloutTrainer):
                 return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
             offline = self.args.rollout_policy == "reference"
             model = self.reference() if offline else self.policy()
-            return sample(model, self.tokenizer, prompts, self.args, self.eos_token_ids)
+            return sample(
+                model, self.tokenizer, prompts, self.args, self.eos_token_ids, self.seeds(prompts)
+            )
+
+    def seeds(self, prompts: list[Completion]) -> list[int]:
+        """A seed for each completion of this rollout, the same however processes share them."""
+        start = self.accelerator.process_index * len(prompts)
+        moment = (self.args.seed, self.mode, self.state.global_step, self._rollouts)
+        return [seed_of(*moment, row, prompt) for row, prompt in enumerate(prompts, start)]
 
     def score(self, rows: Rows, generated: Generated) -> Rewards:
         """Call the reward functions; the rewards of all processes."""

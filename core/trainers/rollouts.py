@@ -56,6 +56,7 @@ class RolloutTrainer(Trainer):
         self.ref_model: nn.Module | None = None
         self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
         self._step = 0  # micro-batches done
+        self._rollouts = 0  # rollouts done
         self._step_time = 0.0
         self._parts: Parts | None = None
         self._rows: list[Rows] = []  # of the micro-batches of the optimizer step that comes next
@@ -167,6 +168,7 @@ class RolloutTrainer(Trainer):
         for step, micro_batch_rows in enumerate(rows, start=self._step):
             if self._parts is None or step % self.args.rollout_uses == 0:
                 self._parts = self.cut(self.rollout(micro_batch_rows))
+                self._rollouts += 1
             chosen.append(self._parts.micro_batches[step % per_rollout])
             tokens.append(self._parts.tokens)
         same = all(count is tokens[0] for count in tokens)
@@ -239,6 +241,7 @@ class RolloutTrainer(Trainer):
         parts = self._parts if unfinished else None
         state = {
             "step": self._step,
+            "rollouts": self._rollouts,
             "micro_batches": parts and parts.micro_batches,
             "tokens": parts and parts.tokens,
             "metrics": dict(self._metrics["train"]),
@@ -250,9 +253,9 @@ class RolloutTrainer(Trainer):
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         found = checkpoint and load_state(Path(checkpoint), self.args.process_index)
-        state = found or {"step": 0, "micro_batches": None, "metrics": {}}
+        state = found or {"step": 0, "rollouts": 0, "micro_batches": None, "metrics": {}}
         parts = state["micro_batches"]
-        self._step = state["step"]
+        self._step, self._rollouts = state["step"], state["rollouts"]
         self._parts = parts and Parts(parts, state["tokens"])
         self._metrics["train"] = defaultdict(list, state["metrics"])
         if checkpoint and self.ref_model is not None:

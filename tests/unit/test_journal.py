@@ -15,7 +15,7 @@ HEADER = {"model": "tiny", "temperature": 1.0}
 
 @pytest.fixture
 def sampler(build_llama, tiny_tokenizer):
-    return PolicySampler(build_llama(seed=4), tiny_tokenizer, rows=2)
+    return PolicySampler(build_llama(seed=4), tiny_tokenizer, chunk=2)
 
 
 def run(sampler, path, decoding):

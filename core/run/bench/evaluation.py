@@ -10,6 +10,7 @@ from typing import Any
 
 from core.models.load import load_policy, load_tokenizer, locate
 from core.models.pocket import Size, new_model
+from core.rollout.native import NativeEngine
 from core.rollout.sampler import PolicySampler
 from core.run.bench.measure import Measure, seconds
 from eval.benchmarks import find_benchmark
@@ -37,7 +38,8 @@ def bench_evaluation() -> list[Measure]:
     prompts = [benchmark.prompt(problem) for problem in benchmark.load(limit=PROBLEMS)]
     with models() as folders:
         for name, folder in folders.items():
-            mine = PolicySampler(load_policy(folder), load_tokenizer(folder), ROWS, quick=True)
+            policy = load_policy(folder)
+            mine = PolicySampler(policy, load_tokenizer(folder), NativeEngine(policy, ROWS))
             other: Any = HFLM  # Any: lm-eval wraps its constructor
             peer = other(pretrained=folder, batch_size=ROWS, device="cpu", dtype="float32")
             for samples in (1, SAMPLES):

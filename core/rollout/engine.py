@@ -1,0 +1,57 @@
+"""What every rollout engine takes and gives: prompts, sampling settings and seeds; tokens."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Tokens = Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How completions are drawn, with the meanings of `transformers.generate`.
+
+    Temperature 0 takes the most likely token. A completion ends with its first token out of `ends`,
+    as soon as `stop` holds for its tokens so far, or after `max_tokens`.
+    """
+
+    max_tokens: int
+    ends: frozenset[int]
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float | None = None
+    repetition_penalty: float = 1.0
+    stop: Callable[[list[int]], bool] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """One completion, its last token included.
+
+    `logps` are the log-probabilities of its tokens under the distribution they were drawn from,
+    that is after temperature and truncation; of greedy tokens under the model's own.
+    """
+
+    tokens: list[int]
+    logps: list[float]
+    finish: Literal["stop", "length"]
+
+
+class Engine(Protocol):
+    """Draws completions; a prompt that comes more than once is a group."""
+
+    def sample(
+        self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
+    ) -> Iterator[tuple[int, Sampled]]:
+        """The number of a prompt and its completion, as they are finished.
+
+        `seeds` has one for each prompt, the beginning of its own stream of random numbers.
+        """
+        ...
+
+
+def in_order(found: Iterator[tuple[int, Sampled]], count: int) -> list[Sampled]:
+    """The completions of `count` prompts in the prompts' order."""
+    rows = dict(found)
+    return [rows[number] for number in range(count)]
