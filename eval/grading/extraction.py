@@ -9,11 +9,11 @@ an answer is cut off first.
 
 import re
 from dataclasses import dataclass
-from typing import Literal
 
 from eval.grading.chinese import SPELLED
 from eval.grading.cleaning import clean
 from eval.grading.structure import form_of
+from eval.problem import Answers
 
 BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 NEXT_EXAMPLE = re.compile(
@@ -38,7 +38,6 @@ SENTENCE_END = re.compile(r"(?<!\\)[.!?](?:\s|$)|[。！？\n]")
 MATH = re.compile(
     r"\s*(?:\*\*)?\s*(?:\$\$?((?:\\.|[^$\\])+)\$\$?|\\\((.+?)\\\)|\\\[(.+?)\\\])", re.DOTALL
 )
-
 LAST_FORMULA = re.compile(  # of a sentence; a displayed step holds its full stop itself
     r"(?<!\$)(?:\$((?:\\.|[^$\\])*[^$\\.,;\s])\$|\\\(((?:(?!\\[()]).)*[^\\.,;\s])\s*\\\))\s*[.。]?\s*\Z",
     re.DOTALL,
@@ -49,10 +48,11 @@ BETWEEN_BOXES = re.compile(
     r"\s*\$*\s*(?:[A-Za-z]\s*=\s*)?"
 )
 BOXES = 20  # the boxes at a text's end that can be parts of one answer
+GAP = 40  # characters between two of them
+ONE = Answers(("",))
 SENTENCE = re.compile(r"[.!?]\s|[。！？]")
-LONGEST = 500  # characters of a formula at the end that are read
+LONGEST = 500  # characters of a formula or a list that are read
 LOOP = 40  # characters of the end that are looked for again before it
-Reading = Literal["last", "first"]
 
 
 @dataclass(frozen=True)
@@ -64,19 +64,16 @@ class Extraction:
     parts: tuple[str, ...] = ()
 
 
-def extract(
-    output: str, language: str = "en", reading: Reading = "last", asked: int = 1
-) -> Extraction:
+def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extraction:
     """The final answer of `output`, as the model wrote it.
 
-    Boxes that only `and`, `or` or a comma separates are one answer. `asked` is the number of
-    answers that the question asks for: the last so many boxes count together, wherever they are,
-    unless the last one holds as many itself. `reading` says which box counts otherwise.
+    Boxes that only `and`, `or` or a comma separates are one answer. Of `answers` it uses which
+    boxes count and, when all answers are asked, how many there are.
     """
     plain = "\n" not in output and "I hope" not in output
     text = output if plain else before_next(output, language)
     prose = without_programs(text) if "```" in text else text
-    boxed = first_box(prose) if reading == "first" else final_boxes(prose, asked)
+    boxed = boxes_for(prose, answers)
     if boxed is not None:
         return boxed
     phrase = after_phrase(prose, language)
@@ -114,23 +111,26 @@ def last_box(text: str) -> Extraction | None:
     return Extraction(box_at(text, marks[-1].end())[0], "boxed") if marks else None
 
 
-def first_box(text: str) -> Extraction | None:
-    """The content of the first box."""
-    mark = BOX.search(text)
-    return mark and Extraction(box_at(text, mark.end())[0], "boxed")
+def boxes_for(text: str, answers: Answers) -> Extraction | None:
+    """The box that counts, with those that belong to the same answer."""
+    if answers.counts == "first":
+        mark = BOX.search(text)
+        return mark and Extraction(box_at(text, mark.end())[0], "boxed")
+    return final_boxes(text, len(answers.texts) if answers.counts == "all" else 1)
 
 
 def final_boxes(text: str, asked: int) -> Extraction | None:
-    """The last box, with those before it that belong to the same answer."""
+    """The last box, with those before it: the last `asked`, unless it lists as many answers."""
     last = last_box(text)
     if last is None or last.text is None:
         return last
     *marks, following = list(BOX.finditer(text))[-BOXES:]
-    wanted = 1 if members(last.text) >= asked else asked
+    wanted = asked if asked > 1 and members(last.text[:LONGEST]) < asked else 1
     parts = [last.text]
     for mark in reversed(marks):
         content, end = box_at(text, mark.end())
-        joined = end > 0 and BETWEEN_BOXES.fullmatch(text, end + 1, following.start())
+        near = 0 < end < following.start() <= end + GAP
+        joined = near and BETWEEN_BOXES.fullmatch(text, end + 1, following.start())
         if content is None or not (joined or len(parts) < wanted):
             break
         parts = [content, *(part for part in parts if part != content)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eval.grading import Verdict, answer_key, extract, grade, grade_many
 from eval.grading.worker import POOL
+from eval.problem import Answers
 
 
 def right(answer: str, given: str, language: str = "en") -> bool | None:
@@ -167,6 +168,12 @@ def test_chinese_errors(answer: str, output: str):
         ("The answer is 5.\n\nQ: How many?\nThe answer is 7.", "5", "phrase"),
         (r"\boxed{5}" + "\nProblem: next\n" + r"\boxed{7}", "5", "boxed"),
         ("It costs 1,250.50 dollars", "1,250.50", "last number"),
+        ("So $(1+2i)6-3i=6+12i-3i=6+9i$.", "6+9i", "last formula"),
+        (r"so its area is \(\frac{3}{4}\)", r"\frac{3}{4}", "last formula"),
+        ("There are 20, for all $n$.", "20", "last number"),
+        ("Ann has 3 apples. How many has she?", None, "none"),
+        ("小明有3个苹果，他有多少个？", None, "none"),
+        ("It is 4 m. It is 2 km there. It is 16. " * 20 + "It is 4", "4", "last number"),
         ("nothing here", None, "none"),
         ("again 5^3 and so on to 7, " * 20, None, "none"),
         ("```python\nprint(1)\n```\n```output\n\\boxed{1}\n42\n```\n", "42", "output"),
@@ -176,6 +183,49 @@ def test_chinese_errors(answer: str, output: str):
 def test_extraction(output: str, text: str | None, rule: str):
     found = extract(output)
     assert (found.text, found.rule) == (text, rule)
+
+
+JOINS = [" and ", ", ", " or ", ", and ", r"$ and $", r" \text{ and } ", r"$, $x = "]
+several = st.lists(st.integers(-99, 99), min_size=2, max_size=4, unique=True)
+
+
+@given(several, st.sampled_from(JOINS), st.randoms())
+def test_boxes_side_by_side_are_one_answer(values: list[int], join: str, random):
+    answer = ", ".join(map(str, values))
+    boxes = [rf"\boxed{{{v}}}" for v in values]
+    random.shuffle(boxes)
+    assert grade(f"First ${{boxes[0]}}$. So ${join.join(boxes)}$.", answer).correct is True
+    assert grade(f"So ${join.join(boxes[1:])}$.", answer).correct is False
+    assert grade(f"So ${join.join(boxes)}$.", str(values[0])).correct is False
+    assert grade(f"So ${join.join([boxes[0], boxes[0]])}$.", boxes[0][7:-1]).correct is True
+
+
+@given(several, st.randoms())
+def test_when_all_answers_are_asked_the_last_boxes_count_together(values: list[int], random):
+    answers = Answers(tuple(map(str, values)), "all")
+    random.shuffle(values)
+    boxes = [rf"\boxed{{{v}}}" for v in values]
+    steps = ". It follows from the other case that it is ".join(boxes)
+    listed = rf"\boxed{{{', '.join(map(str, values))}}}"
+    for output in (steps, rf"\boxed{{100}} is wrong. {steps}", listed, f"{steps}, so {listed}"):
+        assert grade(output, answers).correct is True
+    for output in (*boxes, rf"{steps}. No: \boxed{{100}}", listed.replace("}", ", 100}")):
+        assert grade(output, answers).correct is False
+
+
+def test_any_of_several_answers_is_enough_and_no_other():
+    answers = Answers(("(3,-5)", "(0,0)"), "any")
+    for output in (r"\boxed{(0,0)}", r"\boxed{(3, -5)}", r"\boxed{(3,-5)} or \boxed{(0,0)}"):
+        assert grade(output, answers).correct is True
+    for output in (r"\boxed{(3,5)}", r"\boxed{(3,-5)} or \boxed{(1,0)}", r"\boxed{(3,-5), (0,0)}"):
+        assert grade(output, answers).correct is False
+
+
+def test_the_first_box_counts_where_the_question_says_so():
+    output = r"so $d=\boxed{-3}$. Note: $\boxed{3}$ is also accepted."
+    assert grade(output, Answers(("-3",), "first")).correct is True
+    assert grade(output, Answers(("3",), "first")).correct is False
+    assert grade(output, "3").correct is True
 
 
 fractions = st.fractions(min_value=-1000, max_value=1000, max_denominator=60)
@@ -271,6 +321,10 @@ def test_many_are_graded_like_one():
         "1," * 240,
         r"\text{" * 80,
         "\\boxed{" * 5000,
+        "\\boxed{1}, " * 5000,
+        "\\boxed{1}" + " " * 50_000 + "\\boxed{2",
+        "\\boxed{1}" + " " * 50_000 + "\\boxed{2}",
+        "$1=" * 3000 + " " * 50_000 + "$",
         "5" * 480,
         "9" * 4000 + "%",
         "answer is " * 3000,
