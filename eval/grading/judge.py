@@ -63,8 +63,9 @@ def compare_pairs(pairs: Iterable[Pair]) -> Compared:
             slow.append(pair)
         else:
             decided[pair] = found
-    outcomes = zip(slow, compare_all(slow), strict=True)
-    return decided | {pair: (outcome, REASONS[outcome]) for pair, outcome in outcomes}
+    for pair, outcome in zip(slow, compare_all(slow), strict=True):
+        decided[pair] = outcome, REASONS[outcome]
+    return decided
 
 
 def quickly(answer: str, given: str) -> tuple[Outcome, str] | None:

@@ -22,7 +22,7 @@ from eval.loading import (
     read_problems,
     with_answers,
 )
-from eval.problem import Answers, Problem
+from eval.problem import Answers, Counts, Problem
 
 DATA = os.environ.get("REPRO_DATA")
 SIZES = {
@@ -218,7 +218,7 @@ def with_several(folder: Path, row: object) -> list[Problem]:
     [("all", ["1", "2"], "1, 2"), ("any", ["1", "2"], "1"), ("first", ["1"], "1")],
 )
 def test_a_question_with_several_boxes_has_the_answers_of_the_file_beside_it(
-    tmp_path: Path, mode: str, answers: list[str], answer: str
+    tmp_path: Path, mode: Counts, answers: list[str], answer: str
 ):
     first, second = with_several(tmp_path, {**SEVERAL, "mode": mode, "answers": answers})
     assert (first.answer, first.reference) == (answer, Answers(tuple(answers), mode))
