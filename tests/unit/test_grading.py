@@ -190,6 +190,7 @@ several = st.lists(st.integers(-99, 99), min_size=2, max_size=4, unique=True)
 
 
 @given(several, st.sampled_from(JOINS), st.randoms())
+@settings(deadline=None, max_examples=30)
 def test_boxes_side_by_side_are_one_answer(values: list[int], join: str, random):
     answer = ", ".join(map(str, values))
     boxes = [rf"\boxed{{{v}}}" for v in values]
@@ -201,6 +202,7 @@ def test_boxes_side_by_side_are_one_answer(values: list[int], join: str, random)
 
 
 @given(several, st.randoms())
+@settings(deadline=None, max_examples=20)
 def test_when_all_answers_are_asked_the_last_boxes_count_together(values: list[int], random):
     answers = Answers(tuple(map(str, values)), "all")
     random.shuffle(values)
