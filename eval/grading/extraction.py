@@ -2,7 +2,7 @@ r"""Finds the final answer in a model's output.
 
 In this order: the last `\boxed{}` (or `\fbox{}`), an unclosed last box being no answer; the text
 after the last "the answer is" / "答案是" / "####"; the output of the last program, when there is
-one; the right side of the formula that ends the text; the last number. The last two are guesses
+one; the right side of the equation that ends the text; the last number. The last two are guesses
 that also pay for noise, so the verdict names the rule. Text that runs on into a next example after
 an answer is cut off first.
 """
@@ -185,17 +185,16 @@ def from_output(text: str) -> Extraction | None:
 
 
 def last_guess(text: str) -> Extraction:
-    """What a text that marks no answer ends with: a formula's right side, or its last number.
+    """What a text that marks no answer ends with: an equation's right side, or its last number.
 
     None for a text that ends in a question, or in a formula that it keeps repeating.
     """
     if text.rstrip().endswith(("?", "？")) or loops(text):
         return Extraction(None, "none")
     formula = LAST_FORMULA.search(text[-LONGEST:])
-    if formula:
-        side = EQUALS.split(formula[1] or formula[2])[-1].strip()
-        if any(c.isdigit() for c in side):
-            return Extraction(side, "last formula")
+    sides = EQUALS.split(formula[1] or formula[2]) if formula else []
+    if len(sides) > 1:  # a formula without a sign of equality may be what the question asks for
+        return Extraction(sides[-1].strip() or None, "last formula")
     return last_number(text)
 
 
