@@ -18,6 +18,7 @@ from eval.loading import (
     math_row,
     read_problems,
     read_subset,
+    with_answers,
 )
 from eval.pocket.suites import SIZES, pocket_problems
 from eval.problem import Problem
@@ -71,11 +72,12 @@ class Benchmark:
         path = Path(folder or ".") / (self.part_of or self.name) / f"{split}.jsonl"
         if not folder or (self.by_id and not path.exists()):
             return load_hub(self.name, self.hub, split), self.hub.id
-        problems = read_problems(path)
-        if self.part_of:
-            problems = read_subset(path.with_name(f"{self.name}_ids.txt"), problems)
+        whole = read_problems(path)
+        ids = path.with_name(f"{self.name}_ids.txt")
+        problems = read_subset(ids, whole) if self.part_of else whole
         self._check_digest(problems, path, split)
-        return problems, str(path)
+        several = with_answers(whole, path.with_name(f"{split}_multibox.jsonl"))
+        return (read_subset(ids, several) if self.part_of else several), str(path)
 
     def _check_digest(self, problems: list[Problem], path: Path, split: str) -> None:
         """Refuse a whole test set whose questions or answers are not the known ones."""

@@ -4,13 +4,13 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any  # rows of foreign data sets have no static type
+from typing import Any, get_args  # rows of foreign data sets have no static type
 
 from eval.errors import DamagedFile, MissingFile
-from eval.problem import Problem
+from eval.problem import Answers, Counts, Problem
 
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
 REQUIRED = ("id", "question", "answer", "language")
@@ -101,6 +101,42 @@ def read_subset(path: Path, problems: Iterable[Problem]) -> list[Problem]:
     if strangers:
         raise DamagedFile(f"{path}: {strangers[0]!r} is the id of no problem beside it")
     return [known[key] for key in ids]
+
+
+def with_answers(problems: Iterable[Problem], path: Path) -> list[Problem]:
+    """The problems, those named in a file of JSON lines with all that counts for them.
+
+    A line has `id`, `mode` (`all`, `any`, `first` or `last`: which boxes count), `answers` and
+    `last_box`, the answer that the problem has without it. No such file: the problems as they are.
+
+    Raises:
+        DamagedFile: a line of another form, or one that does not fit its problem.
+    """
+    known = {problem.id: problem for problem in problems}
+    lines = path.read_bytes().rstrip(b"\n").split(b"\n") if path.exists() else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row: Any = json.loads(line)
+            known[row["id"]] = answered(known[row["id"]], row)
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedFile(
+                f"{path}, line {number}: {type(error).__name__} {error}; expected an object with "
+                f"the id of a problem beside it, mode ({', '.join(get_args(Counts))}), answers, "
+                "and as last_box the answer of that problem"
+            ) from None
+    return list(known.values())
+
+
+def answered(problem: Problem, row: Mapping[str, Any]) -> Problem:
+    """The problem with the answers of a row."""
+    texts, counts = tuple(row["answers"]), row["mode"]
+    enough = len(texts) > 1 if counts in ("all", "any") else len(texts) == 1
+    if counts not in get_args(Counts) or not enough or not all(isinstance(t, str) for t in texts):
+        raise ValueError(f"mode {counts!r:.80} with answers {row['answers']!r:.80}")
+    if row["last_box"] != problem.answer:
+        raise ValueError(f"last_box {row['last_box']!r:.80}, its answer is {problem.answer!r:.80}")
+    answer = ", ".join(texts) if counts == "all" else texts[0]
+    return replace(problem, answer=answer, answers=Answers(texts, counts))
 
 
 def content_digest(problems: Iterable[Problem]) -> str:

@@ -1,11 +1,34 @@
 """A benchmark problem: the question, its reference answer, and what is known about it."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+Counts = Literal["all", "any", "first", "last"]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A question's reference answers, and which of an output's boxes count for it.
+
+    `all`: each answer is asked, in any order, in one box or in the last so many; `any`: one answer
+    is enough; `last`, `first`: there is one answer, and that box holds it.
+    """
+
+    texts: tuple[str, ...]
+    counts: Counts = "last"
+
+    @property
+    def right(self) -> tuple[str, ...]:
+        """The texts each of which is a right answer: when all are asked, their list alone."""
+        return ("; ".join(self.texts),) if self.counts == "all" else self.texts
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One problem, as every data folder and every loader gives it; `answer` is never empty."""
+    """One problem, as every data folder and every loader gives it; `answer` is never empty.
+
+    `answers` says more where a question has several; `answer` is then the first or their list.
+    """
 
     id: str
     question: str
@@ -14,3 +37,9 @@ class Problem:
     solution: str | None = None
     level: int | None = None
     subject: str | None = None
+    answers: Answers | None = None
+
+    @property
+    def reference(self) -> Answers:
+        """What an output is compared with."""
+        return self.answers or Answers((self.answer,))

@@ -148,7 +148,7 @@ def regrade(samples: Sequence[Sample], problems: Iterable[Problem]) -> list[Samp
         )
     verdicts = grade_many(
         [s.output for s in samples],
-        [known[s.id].answer for s in samples],
+        [known[s.id].reference for s in samples],
         [known[s.id].language for s in samples],
     )
     return [

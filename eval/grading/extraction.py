@@ -2,14 +2,18 @@ r"""Finds the final answer in a model's output.
 
 In this order: the last `\boxed{}` (or `\fbox{}`), an unclosed last box being no answer; the text
 after the last "the answer is" / "答案是" / "####"; the output of the last program, when there is
-one; the last number. A last number is a guess that also pays for noise, so the verdict names the
-rule. Text that runs on into a next example after an answer is cut off first.
+one; the right side of the equation that ends the text; the last number. The last two are guesses
+that also pay for noise, so the verdict names the rule. Text that runs on into a next example after
+an answer is cut off first.
 """
 
 import re
 from dataclasses import dataclass
 
 from eval.grading.chinese import SPELLED
+from eval.grading.cleaning import clean
+from eval.grading.structure import form_of
+from eval.problem import Answers
 
 BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 NEXT_EXAMPLE = re.compile(
@@ -34,30 +38,48 @@ SENTENCE_END = re.compile(r"(?<!\\)[.!?](?:\s|$)|[。！？\n]")
 MATH = re.compile(
     r"\s*(?:\*\*)?\s*(?:\$\$?((?:\\.|[^$\\])+)\$\$?|\\\((.+?)\\\)|\\\[(.+?)\\\])", re.DOTALL
 )
-
+LAST_FORMULA = re.compile(  # of a sentence; a displayed step holds its full stop itself
+    r"(?<!\$)(?:\$((?:\\.|[^$\\])*[^$\\.,;\s])\$|\\\(((?:(?!\\[()]).)*[^\\.,;\s])\s*\\\))\s*[.。]?\s*\Z",
+    re.DOTALL,
+)
+EQUALS = re.compile(r"(?<![<>!\\])=|\\approx(?![A-Za-z])|≈")
+BETWEEN_BOXES = re.compile(
+    r"\s*\$*\s*(?:[,;、]|(?:,\s*)?(?:and|or)(?![A-Za-z])|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|和|或)"
+    r"\s*\$*\s*(?:[A-Za-z]\s*=\s*)?"
+)
+BOXES = 20  # the boxes at a text's end that can be parts of one answer
+GAP = 40  # characters between two of them
+ONE = Answers(("",))
+SENTENCE = re.compile(r"[.!?]\s|[。！？]")
+LONGEST = 500  # characters of a formula or a list that are read
 LOOP = 40  # characters of the end that are looked for again before it
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """The answer's text, or None, and the rule that found it."""
+    """The answer's text, or None, and the rule that found it; `parts` when it is several boxes."""
 
     text: str | None
     rule: str
+    parts: tuple[str, ...] = ()
 
 
-def extract(output: str, language: str = "en") -> Extraction:
-    """The final answer of `output`, as the model wrote it."""
+def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extraction:
+    """The final answer of `output`, as the model wrote it.
+
+    Boxes that only `and`, `or` or a comma separates are one answer. Of `answers` it uses which
+    boxes count and, when all answers are asked, how many there are.
+    """
     plain = "\n" not in output and "I hope" not in output
     text = output if plain else before_next(output, language)
     prose = without_programs(text) if "```" in text else text
-    boxed = last_box(prose)
+    boxed = boxes_for(prose, answers)
     if boxed is not None:
         return boxed
     phrase = after_phrase(prose, language)
     if phrase:
         return Extraction(phrase, "phrase")
-    return from_output(text) or last_number(prose)
+    return from_output(text) or last_guess(prose)
 
 
 def without_programs(text: str) -> str:
@@ -85,16 +107,50 @@ def phrases(language: str) -> list[re.Pattern[str]]:
 
 def last_box(text: str) -> Extraction | None:
     """The content of the last box; no text when it was never closed or is empty."""
-    start = max(text.rfind("\\boxed"), text.rfind("\\fbox"))
-    match = BOX.match(text, start) if start >= 0 else None
-    if match is None:
-        return None
-    if not text.startswith("{", match.end()):
-        bare = re.match(r"[^\s$\\]+", text[match.end() :])
-        return Extraction(bare.group().rstrip(".,;") if bare else None, "boxed")
-    end = closing(text, match.end())
-    content = text[match.end() + 1 : end].strip() if end > 0 else ""
-    return Extraction(content or None, "boxed")
+    marks = list(BOX.finditer(text))
+    return Extraction(box_at(text, marks[-1].end())[0], "boxed") if marks else None
+
+
+def boxes_for(text: str, answers: Answers) -> Extraction | None:
+    """The box that counts, with those that belong to the same answer."""
+    if answers.counts == "first":
+        mark = BOX.search(text)
+        return mark and Extraction(box_at(text, mark.end())[0], "boxed")
+    return final_boxes(text, len(answers.texts) if answers.counts == "all" else 1)
+
+
+def final_boxes(text: str, asked: int) -> Extraction | None:
+    """The last box, with those before it: the last `asked`, unless it lists as many answers."""
+    last = last_box(text)
+    if last is None or last.text is None:
+        return last
+    *marks, following = list(BOX.finditer(text))[-BOXES:]
+    wanted = asked if asked > 1 and members(last.text[:LONGEST]) < asked else 1
+    parts = [last.text]
+    for mark in reversed(marks):
+        content, end = box_at(text, mark.end())
+        near = 0 < end < following.start() <= end + GAP
+        joined = near and BETWEEN_BOXES.fullmatch(text, end + 1, following.start())
+        if content is None or not (joined or len(parts) < wanted):
+            break
+        parts = [content, *(part for part in parts if part != content)]
+        following = mark
+    return last if len(parts) == 1 else Extraction("; ".join(parts), "boxed", tuple(parts))
+
+
+def members(text: str) -> int:
+    """How many answers a box lists."""
+    form = form_of(clean(text))
+    return len(form.parts) if form.kind == "list" else 1
+
+
+def box_at(text: str, start: int) -> tuple[str | None, int]:
+    """The content of the box whose brace is at `start`, if any, and the index where it ends."""
+    if not text.startswith("{", start):
+        bare = re.match(r"[^\s$\\]+", text[start : start + 500])
+        return (bare.group().rstrip(".,;") or None if bare else None), -1
+    end = closing(text, start)
+    return (text[start + 1 : end].strip() or None if end > 0 else None), end
 
 
 def closing(text: str, start: int) -> int:
@@ -128,15 +184,31 @@ def from_output(text: str) -> Extraction | None:
     return Extraction(lines[-1].strip(), "output") if lines else None
 
 
-def last_number(text: str) -> Extraction:
-    """The last number, sign, fraction bar and percent sign included; none if the text loops."""
-    if loops(text):
+def last_guess(text: str) -> Extraction:
+    """What a text that marks no answer ends with: an equation's right side, or its last number.
+
+    None for a text that ends in a question, or in a formula that it keeps repeating.
+    """
+    if text.rstrip().endswith(("?", "？")) or loops(text):
         return Extraction(None, "none")
+    formula = LAST_FORMULA.search(text[-LONGEST:])
+    sides = EQUALS.split(formula[1] or formula[2]) if formula else []
+    if len(sides) > 1:  # a formula without a sign of equality may be what the question asks for
+        return Extraction(sides[-1].strip() or None, "last formula")
+    return last_number(text)
+
+
+def last_number(text: str) -> Extraction:
+    """The last number, sign, fraction bar and percent sign included."""
     found = NUMBER.findall(text) or [m.group() for m in SPELLED.finditer(text)]
     return Extraction(found[-1].strip(), "last number") if found else Extraction(None, "none")
 
 
 def loops(text: str) -> bool:
-    """Does the text end in a passage that it keeps repeating?"""
+    """Does the text end in a passage that it keeps repeating, and that holds no whole sentence?"""
     tail = text[-LOOP:]
-    return len(tail) == LOOP and text[-20 * LOOP :].count(tail) >= 3
+    before = text[-20 * LOOP : -1]
+    if len(tail) < LOOP or before.count(tail) < 2:
+        return False
+    passage = text[before.rindex(tail) - len(before) - 1 :]
+    return SENTENCE.search(passage[:-LOOP]) is None

@@ -7,18 +7,30 @@ from eval.grading.extraction import Extraction, extract
 from eval.grading.numerals import read_number, same_number
 from eval.grading.verdict import Verdict
 from eval.grading.worker import Outcome, compare_all
+from eval.problem import Answers
 
-GRADER_VERSION = "1"
+GRADER_VERSION = "2"  # in every record and key of an evaluation; another one when a verdict moves
 MAX_ANSWER = 500  # characters of an answer that are still compared
+REASONS: dict[Outcome, str] = {
+    True: "equal",
+    False: "not equal",
+    "timeout": "no verdict within the deadline",
+    "error": "not comparable",
+}
+
+Pair = tuple[str, str]  # a reference answer and a given one
+Compared = dict[Pair, tuple[Outcome, str]]  # the outcome and its reason
 
 
-def grade(output: str, answer: str, language: str = "en") -> Verdict:
+def grade(output: str, answer: str | Answers, language: str = "en") -> Verdict:
     """The verdict on `output` against the reference `answer`; never evaluates the text."""
     return grade_many([output], [answer], language)[0]
 
 
 def grade_many(
-    outputs: Sequence[str], answers: Sequence[str], languages: Iterable[str] | str = "en"
+    outputs: Sequence[str],
+    answers: Sequence[str | Answers],
+    languages: Iterable[str] | str = "en",
 ) -> list[Verdict]:
     """The verdict on each output, in order; what needs a parser goes to the workers at once.
 
@@ -26,40 +38,61 @@ def grade_many(
         ValueError: if there are not as many answers and languages as outputs.
     """
     each = [languages] * len(outputs) if isinstance(languages, str) else list(languages)
-    found = [extract(output, language) for output, language in zip(outputs, each, strict=True)]
-    quick = [quickly(f, answer) for f, answer in zip(found, answers, strict=True)]
-    slow: dict[tuple[str, str], Outcome | None] = {
-        (answers[i], found[i].text or ""): None for i, v in enumerate(quick) if v is None
-    }
-    outcomes = dict(zip(slow, compare_all(list(slow)), strict=True))
-    return [
-        verdict or symbolically(f, outcomes[answer, f.text or ""])
-        for verdict, f, answer in zip(quick, found, answers, strict=True)
+    asked = [Answers((a,)) if isinstance(a, str) else a for a in answers]
+    found = [
+        extract(output, language, answer)
+        for output, language, answer in zip(outputs, each, asked, strict=True)
     ]
+    compared = compare_pairs(
+        (right, text)
+        for extraction, answer in zip(found, asked, strict=True)
+        for right in answer.right
+        for text in (extraction.text, *extraction.parts)
+        if text is not None
+    )
+    return [verdict(f, a.right, compared) for f, a in zip(found, asked, strict=True)]
 
 
-def quickly(found: Extraction, answer: str) -> Verdict | None:
-    """The verdict where texts or plain numbers decide; None where a parser is needed."""
-    given = found.text
-    if given is None:
-        return Verdict(False, None, found.rule, "no answer")
+def compare_pairs(pairs: Iterable[Pair]) -> Compared:
+    """Every pair once: by text and number where they decide, the others by the workers."""
+    decided: Compared = {}
+    slow: list[Pair] = []
+    for pair in dict.fromkeys(pairs):
+        found = quickly(*pair)
+        if found is None:
+            slow.append(pair)
+        else:
+            decided[pair] = found
+    for pair, outcome in zip(slow, compare_all(slow), strict=True):
+        decided[pair] = outcome, REASONS[outcome]
+    return decided
+
+
+def quickly(answer: str, given: str) -> tuple[Outcome, str] | None:
+    """The outcome where texts or plain numbers decide; None where a parser is needed."""
     if given == answer:
-        return Verdict(True, given, found.rule, "same text")
+        return True, "same text"
     if len(given) > MAX_ANSWER:
-        return Verdict(False, given[:MAX_ANSWER], found.rule, "answer too long")
+        return False, "answer too long"
     gold_number = read_number(answer)
     given_number = read_number(given)
     if gold_number is not None and given_number is not None:
         same = same_number(gold_number, given_number)
-        return Verdict(same, given, found.rule, "equal numbers" if same else "other number")
-    if clean(given) == clean(answer):
-        return Verdict(True, given, found.rule, "same notation")
-    return None
+        return same, "equal numbers" if same else "other number"
+    return (True, "same notation") if clean(given) == clean(answer) else None
 
 
-def symbolically(found: Extraction, outcome: Outcome) -> Verdict:
-    """The worker's outcome as a verdict."""
+def verdict(found: Extraction, rights: Sequence[str], compared: Compared) -> Verdict:
+    """Right when the whole is one of the right answers, or when each of its boxes is one."""
+    if found.text is None:
+        return Verdict(False, None, found.rule, "no answer")
+    outcomes = [compared[right, found.text] for right in rights]
+    outcome, reason = min(outcomes, key=lambda o: (o[0] is not True, o[0] is False))
+    if found.parts and all(
+        any(compared[right, part][0] is True for right in rights) for part in found.parts
+    ):
+        outcome, reason = True, "each box is right"
+    given = found.text[:MAX_ANSWER]
     if not isinstance(outcome, bool):
-        reason = "no verdict within the deadline" if outcome == "timeout" else "not comparable"
-        return Verdict(None, found.text, outcome, reason)
-    return Verdict(outcome, found.text, found.rule, "equal" if outcome else "not equal")
+        return Verdict(None, given, outcome, reason)
+    return Verdict(outcome, given, found.rule, reason)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from eval.benchmarks import find_benchmark
 from eval.grading import grade
+from eval.problem import Answers
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -21,7 +22,14 @@ def dataset(benchmark: str, data: str | None = None, **_: object) -> "dict[str, 
 
     found = find_benchmark(benchmark)
     rows = [
-        {"id": p.id, "prompt": found.prompt(p), "answer": p.answer, "language": p.language}
+        {
+            "id": p.id,
+            "prompt": found.prompt(p),
+            "answer": p.answer,
+            "answers": list(p.reference.texts),
+            "counts": p.reference.counts,
+            "language": p.language,
+        }
         for p in found.load(Path(data) if data else None)
     ]
     return {"test": Dataset.from_list(rows)}
@@ -29,7 +37,8 @@ def dataset(benchmark: str, data: str | None = None, **_: object) -> "dict[str, 
 
 def verdict(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
     """Right or not; and, counted as wrong, whether there was no answer or no verdict."""
-    found = grade(results[0], doc["answer"], doc["language"])
+    answers = Answers(tuple(doc["answers"]), doc["counts"])
+    found = grade(results[0], answers, doc["language"])
     return {
         "acc": float(found.correct is True),
         "unanswered": float(found.extracted is None),

@@ -20,7 +20,9 @@ from eval.loading import (
     math_row,
     mgsm_row,
     read_problems,
+    with_answers,
 )
+from eval.problem import Answers, Counts, Problem
 
 DATA = os.environ.get("REPRO_DATA")
 SIZES = {
@@ -199,6 +201,37 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path: Path, line, message: st
     with pytest.raises(DamagedFile, match=message) as found:
         read_problems(path)
     assert str(path) in str(found.value)
+
+
+SEVERAL = {"id": "a", "mode": "all", "answers": ["1", "2"], "last_box": "2"}
+
+
+def with_several(folder: Path, row: object) -> list[Problem]:
+    path = write(folder, [json.dumps(GOOD), json.dumps({**GOOD, "id": "b"})])
+    extra = path.with_name("test_multibox.jsonl")
+    extra.write_text(json.dumps(row) + "\n")
+    return with_answers(read_problems(path), extra)
+
+
+@pytest.mark.parametrize(
+    ("mode", "answers", "answer"),
+    [("all", ["1", "2"], "1, 2"), ("any", ["1", "2"], "1"), ("first", ["1"], "1")],
+)
+def test_a_question_with_several_boxes_has_the_answers_of_the_file_beside_it(
+    tmp_path: Path, mode: Counts, answers: list[str], answer: str
+):
+    first, second = with_several(tmp_path, {**SEVERAL, "mode": mode, "answers": answers})
+    assert (first.answer, first.reference) == (answer, Answers(tuple(answers), mode))
+    assert second.reference == Answers(("2",))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"id": "c"}, {"mode": "some"}, {"answers": ["1"]}, {"answers": [1, 2]}, {"last_box": "3"}],
+)
+def test_answers_that_fit_no_problem_are_refused(tmp_path: Path, change: dict[str, object]):
+    with pytest.raises(DamagedFile, match=r"test_multibox.jsonl, line 1: .* mode \(all, any"):
+        with_several(tmp_path, SEVERAL | change)
 
 
 def test_only_newlines_end_a_line(tmp_path: Path):
