@@ -102,7 +102,7 @@ def beside(
             "problems": row["n"],
             "score": row["value"],
             "interval": [row["low"], row["high"]],
-            "counts": counts(judged),
+            "counts": counts(judged) | {"executor_errors": row["executor_errors"]},
             "paper": {"score": other.value, "interval": [other.low, other.high]},
             "differ": sum(j.differ for j in judged),
         }

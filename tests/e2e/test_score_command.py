@@ -57,6 +57,7 @@ def test_both_graders_stand_side_by_side(repro, tmp_path):
         "timeouts": 0,
         "errors": 0,
         "paper_timeouts": 0,
+        "executor_errors": 0,
     }
     (difference,) = score["differences"]
     assert difference["id"] == PROBLEMS[number].id
