@@ -29,13 +29,13 @@ METRIC = re.compile(r"top1|(?P<name>avg|maj|maj-first|pass)@(?P<k>[1-9]\d*)")
 class Score:
     """One number in percent, its 95 % interval, and what is needed to judge it.
 
-    `limited` when the problems are not the whole test set: a table marks such a score.
-    `truncated` (None: not known), `unanswered` and `undecided` are shares of all samples in
-    percent; undecided ones, where the grader reached no verdict, count as wrong, and `timeouts`
-    says how many of them passed its deadline. With tools, `programs` were run, and
-    `executor_errors` of them gave an error instead of an output. `low90` and `high90` are what a comparison with a
-    printed number needs. With several samples of a problem `question_variance` is that of the
-    problems' true rates and `sample_variance` that of one sample around its problem's rate.
+    `limited` when the problems are not the whole test set: a table marks such a score. `truncated`
+    (None: not known), `unanswered` and `undecided` are shares of all samples in percent; undecided
+    ones, where the grader reached no verdict, count as wrong, and `timeouts` says how many of them
+    passed its deadline. With tools, `programs` were run, and `executor_errors` of them gave an
+    error instead of an output. `low90` and `high90` are what a comparison with a printed number
+    needs. With several samples of a problem `question_variance` is that of the problems' true rates
+    and `sample_variance` that of one sample around its problem's rate.
     """
 
     benchmark: str

@@ -5,7 +5,9 @@ import re
 STOP = "```output"  # where the model hands over to the program
 ERROR = "Runtime errors: "
 PROGRAM = re.compile(r"```python[^\n`]*\n(.*?)```", re.DOTALL)
-RAISED = re.compile(r" ?[\w.]*(?:Error|Exception)(?::|$)")  # the last line of other executors' errors
+RAISED = re.compile(
+    r" ?[\w.]*(?:Error|Exception)(?::|$)"
+)  # the last line of other executors' errors
 OUTPUT = re.compile(r"```output\n(.*?)\n?```", re.DOTALL)
 
 
@@ -35,7 +37,7 @@ def programs_run(transcript: str) -> tuple[int, int]:
 
 
 def is_error(output: str) -> bool:
-    """Whether an output block holds an error; a program that printed before it failed shows none."""
+    """Whether an output block holds an error; after other output an error is not shown."""
     lines = output.strip().splitlines()
     return output.startswith(ERROR) or (bool(lines) and RAISED.match(lines[-1]) is not None)
 

@@ -5,8 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from core.rollout.journal import Journal
+import torch
+
+from core.rollout.journal import Journal, difference
 from core.rollout.sampler import PolicySampler
 from core.run.inputs import model_version
 from core.run.store import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
@@ -20,6 +23,13 @@ from eval.scoring import Decoding, Sampler, run_benchmark
 from eval.side_by_side import judge_both
 from eval.tables.page import render_page
 
+Tools: TypeAlias = Callable[[Sampler, Journal | None], Sampler]
+
+
+def no_tools(sampler: Sampler, journal: Journal | None) -> Sampler:  # noqa: ARG001 - one of Tools
+    """The sampler as it is."""
+    return sampler
+
 
 def kept_samples(
     folder: Path,
@@ -31,7 +41,7 @@ def kept_samples(
     limit: int | None,
     mode: str,
     decoding: Decoding,
-    tools: Callable[[Sampler], Sampler] = lambda sampler: sampler,
+    tools: Tools = no_tools,
 ) -> list[AskedSample]:
     """The samples of a model in a folder: as they lie there, or drawn now by what `load` gives.
 
@@ -54,9 +64,9 @@ def kept_samples(
 
     def draw(path: Path) -> list[AskedSample]:
         sampler = load()
-        with Journal(path, asked) as journal:
+        with Journal(path, {**asked, "threads": torch.get_num_threads()}) as journal:
             samples = run_benchmark(
-                tools(sampler.journaled(journal)),
+                tools(sampler.journaled(journal), journal),
                 benchmark,
                 data=data,
                 limit=limit,
@@ -132,15 +142,13 @@ class Kept:
             raise DamagedFile(
                 f"{note}: not what `repro eval --out` writes ({error}); move it away"
             ) from error
-        if changed := difference(asked, self.asked):
+        if changed := difference(asked, as_stored(self.asked)):
             raise BadValue(f"{note}: made with {changed}; give another --out or the same settings")
         if path.exists() and file_digest(path) != digest:
             raise DamagedFile(f"{path} was altered or cut off; delete it to make it again")
         return path.exists()
 
 
-def difference(old: Mapping[str, object], new: Mapping[str, object]) -> str:
-    """What was another value: `seed=0, asked for 1`; empty when all agree."""
-    rows = [(name, old.get(name), new.get(name)) for name in sorted({*old, *new})]
-    changed = [r for r in rows if canonical_text(r[1]) != canonical_text(r[2])]
-    return "; ".join(f"{name}={was!r}, asked for {now!r}" for name, was, now in changed)
+def as_stored(asked: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON of several types
+    """What was asked as a note gives it back: lists, no tuples."""
+    return json.loads(canonical_text(asked))

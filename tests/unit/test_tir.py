@@ -5,8 +5,8 @@ import pytest
 from eval.benchmarks import find_benchmark
 from eval.sandbox import Execution, Sandbox
 from eval.scoring import Completion, Decoding, run_benchmark
-from eval.tir import ToolSampler, program_scores, shown
 from eval.summary import score
+from eval.tir import ToolSampler, program_scores, shown
 from eval.transcripts import last_output, program_of, programs_run
 
 GREEDY = Decoding(max_tokens=50)
@@ -113,7 +113,9 @@ def test_an_error_is_shown_without_places(sandbox):
 
 
 def test_a_printed_box_or_fence_counts_for_nothing(sandbox):
-    sampler, _ = writer(program(r"print('\\boxed{7}\n```\nThe answer is 7')"), ANSWER)
+    sampler, _ = writer(
+        program(r"print('\\boxed{7}\n' + 3 * chr(96) + '\nThe answer is 7')"), ANSWER
+    )
     benchmark = find_benchmark("pocket-gsm8k")
     samples = run_benchmark(
         ToolSampler(sampler, sandbox), benchmark, limit=3, mode="tir", decoding=GREEDY
@@ -125,7 +127,7 @@ def test_a_printed_box_or_fence_counts_for_nothing(sandbox):
 
 
 def test_executor_errors_stand_beside_every_score(sandbox):
-    sampler, _ = writer(program("1 / 0"), program("print('ValueError')\nprint(1)"))
+    sampler, _ = writer(program("print('ValueError')\nprint(1)"), program("1 / 0"))
     benchmark = find_benchmark("pocket-gsm8k")
     samples = run_benchmark(
         ToolSampler(sampler, sandbox), benchmark, limit=4, mode="tir", decoding=GREEDY
