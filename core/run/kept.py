@@ -20,7 +20,7 @@ from eval.fewshot import FEW_SHOT
 from eval.grading import GRADER_VERSION
 from eval.samples import write_samples
 from eval.scoring import Decoding, Sampler, run_benchmark
-from eval.side_by_side import judge_both
+from eval.side_by_side import by_paper, judge_both
 from eval.tables.page import render_page
 
 Tools: TypeAlias = Callable[[Sampler, Journal | None], Sampler]
@@ -78,7 +78,7 @@ def kept_samples(
         asked_samples = with_questions(samples, problems, prompts, sizes)
         both = judge_both(samples, problems, benchmark, mode)
         pairs = zip(asked_samples, both, strict=True)
-        return [replace(one, paper_correct=judged.paper.correct) for one, judged in pairs]
+        return [replace(one, **by_paper(judged.paper)) for one, judged in pairs]
 
     return Kept(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
 

@@ -199,7 +199,7 @@ def test_sets_that_are_not_what_they_should_be_are_refused(hub, online):
     assert "its columns are ['answer', 'id', 'problem']" in columns
     for name, error, why in (
         ("mgsm_zh", scripted, "but found mgsm.py"),
-        ("aime24", damaged, "DatasetGenerationError"),
+        ("aime24", damaged, "Parquet magic bytes not found"),
         ("amc23", unknown, "doesn't exist on the Hub"),
     ):
         assert error.startswith(f"MissingFile: {name}: cannot load ")
