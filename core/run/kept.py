@@ -51,27 +51,23 @@ def kept_samples(
     """
     problems = benchmark.load(data, limit)
     prompts = [benchmark.prompt(problem, mode) for problem in problems]
+    questions = [[p.id, p.answer, prompt] for p, prompt in zip(problems, prompts, strict=True)]
     asked = {
         "model": model_version(model),
         "problems": len(problems),
-        "questions": digest_of([[p.id, p.answer, benchmark.prompt(p, mode)] for p in problems]),
+        "questions": digest_of(questions),
         "mode": mode,
         **asdict(decoding),
         "grader": GRADER_VERSION,
-        "torch": version("torch"),
-        "transformers": version("transformers"),
+        **{name: version(name) for name in ("torch", "transformers")},
     }
 
     def draw(path: Path) -> list[AskedSample]:
         sampler = load()
         with Journal(path, {**asked, "threads": torch.get_num_threads()}) as journal:
+            solver = tools(sampler.journaled(journal), journal)
             samples = run_benchmark(
-                tools(sampler.journaled(journal), journal),
-                benchmark,
-                data=data,
-                limit=limit,
-                mode=mode,
-                decoding=decoding,
+                solver, benchmark, data=data, limit=limit, mode=mode, decoding=decoding
             )
         chat = mode != FEW_SHOT
         sizes = [len(sampler.encode(prompt, chat=chat)) for prompt in prompts]

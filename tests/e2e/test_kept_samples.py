@@ -8,6 +8,7 @@ import sys
 
 import pandas
 import pytest
+from pyarrow.parquet import read_table
 
 SAMPLED = ("--benchmarks", "pocket-math", "--limit", 40, "--samples", 16, "--max-tokens", 6)
 GREEDY = ("--benchmarks", "pocket-math,pocket-cmath", "--limit", 5, "--max-tokens", 6)
@@ -79,7 +80,7 @@ def test_a_row_says_what_was_asked_answered_and_judged(kept, repro, tiny_model):
     assert without.stdout == printed
     frame = pandas.read_json(folder / "pocket-math.jsonl.gz", lines=True, dtype=False)
     frame.to_parquet(folder / "pocket-math.parquet")
-    assert pandas.read_parquet(folder / "pocket-math.parquet").to_dict("records") == rows
+    assert read_table(folder / "pocket-math.parquet").to_pylist() == rows
 
 
 def test_finished_samples_are_read_not_drawn(kept, repro, tiny_model):
