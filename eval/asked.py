@@ -20,13 +20,14 @@ class AskedSample(Sample):
     """A sample with its user turn and the reference answer.
 
     `prompt_tokens` is 0 if unknown; `paper_correct` is the verdict by the paper's own rules, None
-    without one.
+    without one, and `paper_reason` says why.
     """
 
     prompt: str
     answer: str
     prompt_tokens: int = 0
     paper_correct: bool | None = None
+    paper_reason: str = ""
 
 
 KINDS = TYPES | {
@@ -34,6 +35,7 @@ KINDS = TYPES | {
     "answer": (str,),
     "prompt_tokens": (int,),
     "paper_correct": (bool, type(None)),
+    "paper_reason": (str,),
 }
 
 

@@ -149,15 +149,18 @@ def load_hub(name: str, hub: Hub, split: str = "test") -> list[Problem]:
     """The problems of a public data set, through `datasets` and its cache.
 
     Raises:
-        MissingFile: the hub cannot be reached and the data set is not in the cache.
+        MissingFile: the hub cannot be reached and the data set is not in the cache, or it cannot
+            be read: a file is damaged, or it comes as a program.
     """
     from datasets import load_dataset  # a heavy import that a local folder never needs
+    from datasets.exceptions import DatasetsError
 
     try:
         rows: Any = load_dataset(hub.id, hub.config, split=split)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+        said = " ".join(str(error).split())
         raise MissingFile(
-            f"{name}: cannot load {hub.id} from the hub ({type(error).__name__}: {error}); "
+            f"{name}: cannot load {hub.id} from the hub ({type(error).__name__}: {said}); "
             "give a folder with --data DIR or REPRO_DATA"
         ) from error
     return map_rows(name, hub, rows, split)

@@ -59,9 +59,13 @@ def paper_scores(
 def verdict_lines(judged: Iterable[Judged]) -> bytes:
     """One JSON line for each sample: what was read as its answer, both verdicts, and why."""
     return b"".join(
-        json.dumps({**asdict(j.sample), "paper_correct": j.paper.correct}).encode() + b"\n"
-        for j in judged
+        json.dumps(asdict(j.sample) | by_paper(j.paper)).encode() + b"\n" for j in judged
     )
+
+
+def by_paper(verdict: Verdict) -> dict[str, Any]:
+    """The paper's verdict as columns beside the strict one."""
+    return {"paper_correct": verdict.correct, "paper_reason": verdict.reason}
 
 
 def differences(judged: Iterable[Judged]) -> list[dict[str, Any]]:
@@ -102,7 +106,7 @@ def beside(
             "problems": row["n"],
             "score": row["value"],
             "interval": [row["low"], row["high"]],
-            "counts": counts(judged),
+            "counts": counts(judged) | {"executor_errors": row["executor_errors"]},
             "paper": {"score": other.value, "interval": [other.low, other.high]},
             "differ": sum(j.differ for j in judged),
         }

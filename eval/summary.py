@@ -19,6 +19,7 @@ from eval.estimates import (
 )
 from eval.grading import GRADER_VERSION
 from eval.samples import Sample
+from eval.transcripts import programs_run
 from eval.voting import Ballots
 
 METRIC = re.compile(r"top1|(?P<name>avg|maj|maj-first|pass)@(?P<k>[1-9]\d*)")
@@ -28,12 +29,13 @@ METRIC = re.compile(r"top1|(?P<name>avg|maj|maj-first|pass)@(?P<k>[1-9]\d*)")
 class Score:
     """One number in percent, its 95 % interval, and what is needed to judge it.
 
-    `limited` when the problems are not the whole test set: a table marks such a score.
-    `truncated` (None: not known), `unanswered` and `undecided` are shares of all samples in
-    percent; undecided ones, where the grader reached no verdict, count as wrong, and `timeouts`
-    says how many of them passed its deadline. `low90` and `high90` are what a comparison with a
-    printed number needs. With several samples of a problem `question_variance` is that of the
-    problems' true rates and `sample_variance` that of one sample around its problem's rate.
+    `limited` when the problems are not the whole test set: a table marks such a score. `truncated`
+    (None: not known), `unanswered` and `undecided` are shares of all samples in percent; undecided
+    ones, where the grader reached no verdict, count as wrong, and `timeouts` says how many of them
+    passed its deadline. With tools, `programs` were run, and `executor_errors` of them gave an
+    error instead of an output. `low90` and `high90` are what a comparison with a printed number
+    needs. With several samples of a problem `question_variance` is that of the problems' true rates
+    and `sample_variance` that of one sample around its problem's rate.
     """
 
     benchmark: str
@@ -56,6 +58,8 @@ class Score:
     mode: str = "cot"
     grader: str = GRADER_VERSION
     seed: int = 0
+    programs: int = 0
+    executor_errors: int = 0
 
 
 def score(
@@ -79,6 +83,7 @@ def score(
     ballots = Ballots(rows)
     cut = [s.truncated for s in samples if s.truncated is not None]
     between, within = spread(rows)
+    ran, failed = programs_of(samples) if mode == "tir" else (0, 0)
     return [
         Score(
             benchmark=benchmark.name,
@@ -100,10 +105,18 @@ def score(
             sample_variance=within,
             mode=mode,
             seed=seed,
+            programs=ran,
+            executor_errors=failed,
         )
         for metric in metrics
         for found, gated in [[estimate(ballots, metric, seed, x) for x in (LEVEL, GATE_LEVEL)]]
     ]
+
+
+def programs_of(samples: Sequence[Sample]) -> tuple[int, int]:
+    """How many programs the samples' transcripts show, and how many of them ended in an error."""
+    found = [programs_run(sample.output) for sample in samples]
+    return sum(ran for ran, _ in found), sum(failed for _, failed in found)
 
 
 def spread(rows: Sequence[Sequence[Sample]]) -> tuple[float, float] | tuple[None, None]:

@@ -15,7 +15,7 @@ from eval.problem import Problem
 from eval.samples import Sample, regrade
 from eval.sandbox import Execution, neutral
 from eval.scoring import Completion, Decoding, Sampler
-from eval.summary import Score, score
+from eval.summary import Score, programs_of, score
 from eval.transcripts import ERROR, STOP, last_output, program_of, with_output
 
 ROUNDS = 2
@@ -97,4 +97,8 @@ def program_scores(
     """The paper's `program_accuracy`: the grade of what the last program printed."""
     printed = [replace(sample, output=last_output(sample.output) or "") for sample in samples]
     found = score(regrade(printed, problems), benchmark, metrics, mode="tir")
-    return [replace(one, metric=f"program {one.metric}") for one in found]
+    ran, failed = programs_of(samples)
+    return [
+        replace(one, metric=f"program {one.metric}", programs=ran, executor_errors=failed)
+        for one in found
+    ]

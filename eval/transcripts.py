@@ -5,6 +5,9 @@ import re
 STOP = "```output"  # where the model hands over to the program
 ERROR = "Runtime errors: "
 PROGRAM = re.compile(r"```python[^\n`]*\n(.*?)```", re.DOTALL)
+RAISED = re.compile(
+    r" ?[\w.]*(?:Error|Exception)(?::|$)"
+)  # the last line of other executors' errors
 OUTPUT = re.compile(r"```output\n(.*?)\n?```", re.DOTALL)
 
 
@@ -25,6 +28,18 @@ def program_of(text: str) -> str | None:
 def with_output(text: str, output: str) -> str:
     """The text with an output block after its last program."""
     return f"{text.rstrip()}\n{STOP}\n{output}\n```\n"
+
+
+def programs_run(transcript: str) -> tuple[int, int]:
+    """How many programs a transcript shows the output of, and of how many an error instead."""
+    blocks = OUTPUT.findall(transcript)
+    return len(blocks), sum(map(is_error, blocks))
+
+
+def is_error(output: str) -> bool:
+    """Whether an output block holds an error; after other output an error is not shown."""
+    lines = output.strip().splitlines()
+    return output.startswith(ERROR) or (bool(lines) and RAISED.match(lines[-1]) is not None)
 
 
 def last_output(transcript: str) -> str | None:

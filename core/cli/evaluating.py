@@ -24,7 +24,9 @@ def evaluate(
     temperature: Annotated[
         float | None, typer.Option(min=0.0, help="Default: 0 for one sample, else 0.7.")
     ] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="The longest answer.")] = 1024,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="The longest answer; default: the benchmark's own.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first problems.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     reported: Reported = None,
@@ -70,17 +72,22 @@ def evaluate(
     if model is None:
         raise BadValue("no MODEL: expected a shipped model, a folder or a hub id")
     if lm_eval is not None:
-        if (mode, samples, temperature, max_tokens) != ("cot", 1, None, 1024):
+        if (mode, samples, temperature, max_tokens) != ("cot", 1, None, None):
             raise BadValue("lm-eval's tasks say how they are decoded: leave these options out")
         return show_tasks(model, names, data, limit, seed, as_json=as_json)
     printed = read_reported(reported, names)
     chosen = (0.0 if samples == 1 else 0.7) if temperature is None else temperature
-    decoding = Decoding(samples=samples, temperature=chosen, max_tokens=max_tokens, seed=seed)
-    return show_scores(
-        score_model(model, names, mode=mode, decoding=decoding, data=data, limit=limit, out=out),
-        printed,
-        as_json=as_json,
+    scores = score_model(
+        model,
+        names,
+        mode=mode,
+        decoding=Decoding(samples=samples, temperature=chosen, seed=seed),
+        max_tokens=max_tokens,
+        data=data,
+        limit=limit,
+        out=out,
     )
+    return show_scores(scores, printed, as_json=as_json)
 
 
 def to_names(text: str) -> list[str]:

@@ -75,7 +75,7 @@ def show_scores(scores: "list[Score]", printed: "Printed", *, as_json: bool) -> 
 
 SCORE_HEAD = (
     "benchmark", "mode", "metric", "score", "95 % interval", "problems", "of", "cut", "no answer",
-    "no verdict", "timeouts", "method",
+    "no verdict", "timeouts", "program errors", "method",
 )  # fmt: skip
 
 
@@ -93,6 +93,7 @@ def score_row(row: dict[str, Any]) -> tuple[object, ...]:
         f"{row['unanswered']:.1f} %",
         f"{row['undecided']:.1f} %",
         row["timeouts"],
+        f"{row['executor_errors']} of {row['programs']}" if row["mode"] == "tir" else "-",
         row["method"],
     )
 

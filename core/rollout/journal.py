@@ -4,20 +4,23 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from eval.errors import BadValue, DamagedFile
+from eval.sandbox import Execution
+from eval.tir import Executor
 
-Tokens = list[list[int]]
+PROGRAMS = 64  # whose results enter together
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """Token ids of finished batches.
+    """What finished batches gave: token ids, results of programs.
 
-    A batch is found by all that it depends on besides the model, the seed included. So a resumed
+    A batch is found by all that it depends on besides the model, the seeds included. So a resumed
     run decodes the very batches that were not finished and ends in the same completions. `header`
     names the rest. A last line without its end is what a kill leaves; it is dropped.
 
@@ -28,7 +31,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     def __init__(self, path: Path, header: Mapping[str, object]):
         self.path = path
-        self.batches: dict[str, Tokens] = {}
+        self.batches: dict[str, Any] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = path.open("a+b")
         try:
@@ -41,12 +44,13 @@ class Journal(AbstractContextManager["Journal"]):
         """Close the file; what is in it stays."""
         self.file.close()
 
-    def batch(self, asked: Mapping[str, Any], decode: Callable[[], Tokens]) -> Tokens:
-        """What `decode` gives or gave."""
+    def once(self, asked: object, work: Callable[[], Any]) -> Any:
+        """What `work` gives or gave, as JSON."""
         name = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
         if name not in self.batches:
-            self.batches[name] = decode()
-            self._append({"batch": name, "tokens": self.batches[name]})
+            found = work()
+            self._append({"batch": name, "found": found})
+            self.batches[name] = found
         return self.batches[name]
 
     def _open(self, header: dict[str, object]) -> None:
@@ -61,12 +65,12 @@ class Journal(AbstractContextManager["Journal"]):
         rows = [self._read(line, number) for number, line in enumerate(lines[:-1], start=1)]
         if not rows:
             return self._append({"header": header})
-        if rows[0].get("header") != header:
+        if changed := difference(rows[0].get("header", {}), header):
             raise BadValue(
-                f"{self.path}: begun for {rows[0].get('header')}, asked for {header}: "
+                f"{self.path}: begun with {changed}: "
                 "give the same command, or delete it to begin again"
             )
-        self.batches = {row["batch"]: row["tokens"] for row in rows[1:]}
+        self.batches = {row["batch"]: row["found"] for row in rows[1:]}
         return None
 
     def _append(self, row: Mapping[str, object]) -> None:
@@ -85,6 +89,36 @@ class Journal(AbstractContextManager["Journal"]):
                 "delete the file to begin again"
             )
         return json.loads(text)
+
+
+@dataclass(frozen=True)
+class JournaledExecutor:
+    """Runs programs whose results are not in the journal yet.
+
+    What a program prints may depend on when it runs: an answer that went on from an output must
+    find the same one again.
+    """
+
+    executor: Executor
+    journal: Journal
+
+    def run(self, programs: Sequence[str]) -> list[Execution]:
+        """What became of each program, in order."""
+        batches = [programs[i : i + PROGRAMS] for i in range(0, len(programs), PROGRAMS)]
+        return [Execution(**row) for batch in batches for row in self.batch(batch)]
+
+    def batch(self, programs: Sequence[str]) -> list[dict[str, Any]]:
+        """The results of some programs as JSON."""
+        return self.journal.once(
+            {"programs": list(programs)},
+            lambda: [asdict(done) for done in self.executor.run(programs)],
+        )
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What was another value: `seed=0, asked for 1`; empty when all agree."""
+    rows = [(name, old.get(name), new.get(name)) for name in sorted({*old, *new})]
+    return "; ".join(f"{name}={was!r}, asked for {now!r}" for name, was, now in rows if was != now)
 
 
 def checksum(text: bytes) -> bytes:

@@ -91,7 +91,7 @@ class PolicySampler:
 
         if self.journal is None:
             return draw()
-        return self.journal.batch({"prompts": prompt_ids, **asdict(decoding)}, draw)
+        return self.journal.once({"prompts": prompt_ids, **asdict(decoding)}, draw)
 
     def completion(self, tokens: list[int], stop: Sequence[str] = ()) -> Completion:
         """The text of a completion up to its stop string, its length, and what ended it."""

@@ -5,8 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from core.rollout.journal import Journal
+import torch
+
+from core.rollout.journal import Journal, difference
 from core.rollout.sampler import PolicySampler
 from core.run.inputs import model_version
 from core.run.store import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
@@ -17,8 +20,15 @@ from eval.fewshot import FEW_SHOT
 from eval.grading import GRADER_VERSION
 from eval.samples import write_samples
 from eval.scoring import Decoding, Sampler, run_benchmark
-from eval.side_by_side import judge_both
+from eval.side_by_side import by_paper, judge_both
 from eval.tables.page import render_page
+
+Tools: TypeAlias = Callable[[Sampler, Journal | None], Sampler]
+
+
+def no_tools(sampler: Sampler, journal: Journal | None) -> Sampler:  # noqa: ARG001 - one of Tools
+    """The sampler as it is."""
+    return sampler
 
 
 def kept_samples(
@@ -31,7 +41,7 @@ def kept_samples(
     limit: int | None,
     mode: str,
     decoding: Decoding,
-    tools: Callable[[Sampler], Sampler] = lambda sampler: sampler,
+    tools: Tools = no_tools,
 ) -> list[AskedSample]:
     """The samples of a model in a folder: as they lie there, or drawn now by what `load` gives.
 
@@ -41,34 +51,30 @@ def kept_samples(
     """
     problems = benchmark.load(data, limit)
     prompts = [benchmark.prompt(problem, mode) for problem in problems]
+    questions = [[p.id, p.answer, prompt] for p, prompt in zip(problems, prompts, strict=True)]
     asked = {
         "model": model_version(model),
         "problems": len(problems),
-        "questions": digest_of([[p.id, p.answer, benchmark.prompt(p, mode)] for p in problems]),
+        "questions": digest_of(questions),
         "mode": mode,
         **asdict(decoding),
         "grader": GRADER_VERSION,
-        "torch": version("torch"),
-        "transformers": version("transformers"),
+        **{name: version(name) for name in ("torch", "transformers")},
     }
 
     def draw(path: Path) -> list[AskedSample]:
         sampler = load()
-        with Journal(path, asked) as journal:
+        with Journal(path, {**asked, "threads": torch.get_num_threads()}) as journal:
+            solver = tools(sampler.journaled(journal), journal)
             samples = run_benchmark(
-                tools(sampler.journaled(journal)),
-                benchmark,
-                data=data,
-                limit=limit,
-                mode=mode,
-                decoding=decoding,
+                solver, benchmark, data=data, limit=limit, mode=mode, decoding=decoding
             )
         chat = mode != FEW_SHOT
         sizes = [len(sampler.encode(prompt, chat=chat)) for prompt in prompts]
         asked_samples = with_questions(samples, problems, prompts, sizes)
         both = judge_both(samples, problems, benchmark, mode)
         pairs = zip(asked_samples, both, strict=True)
-        return [replace(one, paper_correct=judged.paper.correct) for one, judged in pairs]
+        return [replace(one, **by_paper(judged.paper)) for one, judged in pairs]
 
     return Kept(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
 
@@ -132,15 +138,13 @@ class Kept:
             raise DamagedFile(
                 f"{note}: not what `repro eval --out` writes ({error}); move it away"
             ) from error
-        if changed := difference(asked, self.asked):
+        if changed := difference(asked, as_stored(self.asked)):
             raise BadValue(f"{note}: made with {changed}; give another --out or the same settings")
         if path.exists() and file_digest(path) != digest:
             raise DamagedFile(f"{path} was altered or cut off; delete it to make it again")
         return path.exists()
 
 
-def difference(old: Mapping[str, object], new: Mapping[str, object]) -> str:
-    """What was another value: `seed=0, asked for 1`; empty when all agree."""
-    rows = [(name, old.get(name), new.get(name)) for name in sorted({*old, *new})]
-    changed = [r for r in rows if canonical_text(r[1]) != canonical_text(r[2])]
-    return "; ".join(f"{name}={was!r}, asked for {now!r}" for name, was, now in changed)
+def as_stored(asked: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON of several types
+    """What was asked as a note gives it back: lists, no tuples."""
+    return json.loads(canonical_text(asked))

@@ -1,21 +1,22 @@
 """Scores outside a run: a model on benchmarks, or a file of finished outputs without any model."""
 
 import json
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from core.run.kept import kept_samples
+from core.rollout.journal import JournaledExecutor
+from core.run.kept import Tools, kept_samples, no_tools
 from core.run.stages import say
 from eval.asked import read_lines, with_questions
 from eval.benchmarks import Benchmark, find_benchmark
 from eval.errors import BadValue, DamagedFile
 from eval.samples import Sample, regrade
 from eval.sandbox import Sandbox
-from eval.scoring import Decoding, Sampler, run_benchmark
+from eval.scoring import Decoding, run_benchmark
 from eval.side_by_side import Judged
 from eval.summary import Score, score
 from eval.tables.page import render_page
@@ -35,38 +36,31 @@ def score_model(
     decoding: Decoding,
     data: Path | None,
     limit: int | None,
+    max_tokens: int | None = None,
     out: Path | None = None,
 ) -> list[Score]:
     """The scores of a model (a folder, a hub id or a shipped name) on benchmarks.
 
-    With `out`, the samples are kept in that folder, and a run that was killed goes on from there.
+    Without `max_tokens` an answer may be as long as its benchmark allows. With `out`, the samples
+    are kept in that folder, and a run that was killed goes on from there.
     """
     found = [find_benchmark(name) for name in benchmarks]
     load = cache(lambda: load_sampler(model))  # what is finished needs no model
     scores: list[Score] = []
     with tools(mode) as with_tools:
         for benchmark in found:
+            asked: dict[str, Any] = {  # Any: keywords of several types
+                "data": data,
+                "limit": limit,
+                "mode": mode,
+                "decoding": replace(decoding, max_tokens=max_tokens or benchmark.max_tokens),
+            }
             if out is None:
                 samples: Sequence[Sample] = run_benchmark(
-                    with_tools(load()),
-                    benchmark,
-                    data=data,
-                    limit=limit,
-                    mode=mode,
-                    decoding=decoding,
+                    with_tools(load(), None), benchmark, **asked
                 )
             else:
-                samples = kept_samples(
-                    out,
-                    model,
-                    load,
-                    benchmark,
-                    data=data,
-                    limit=limit,
-                    mode=mode,
-                    decoding=decoding,
-                    tools=with_tools,
-                )
+                samples = kept_samples(out, model, load, benchmark, tools=with_tools, **asked)
             named = metrics(decoding.samples)
             scores += score(samples, benchmark, named, mode=mode)
             if mode == "tir":
@@ -76,18 +70,22 @@ def score_model(
 
 
 @contextmanager
-def tools(mode: str) -> Generator[Callable[[Sampler], Sampler]]:
+def tools(mode: str) -> Generator[Tools]:
     """What a mode makes of a sampler: with tools, answers whose programs run in a sandbox.
+
+    With a journal, programs whose results are in it are not run again.
 
     Raises:
         SandboxUnavailable: no backend works here.
     """
     if mode != "tir":
-        yield lambda sampler: sampler
+        yield no_tools
         return
     with Sandbox() as sandbox:
         say(f"programs run in the sandbox {sandbox.backend}")
-        yield lambda sampler: ToolSampler(sampler, sandbox)
+        yield lambda sampler, journal: ToolSampler(
+            sampler, sandbox if journal is None else JournaledExecutor(sandbox, journal)
+        )
 
 
 def load_sampler(model: str) -> "PolicySampler":

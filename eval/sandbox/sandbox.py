@@ -23,7 +23,8 @@ class Sandbox:
     Without a name the first backend that works is taken, and `plain` only if it is allowed. A
     program has sympy, numpy and scipy (if installed), an empty folder, no network and nothing of
     the host; standard input is empty. A new process is made for each, so no state is kept. Memory
-    is bounded per process, of which a program may have 32.
+    is bounded per process, of which a program may have 32: in sum 32 times `memory_bytes`, since a
+    bound on the sum needs a cgroup, which not every user can make.
 
     Raises:
         SandboxUnavailable: if the backend does not work here, or only `plain` is left.

@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 
+import pandas
 import pytest
+from pyarrow.parquet import read_table
 
 SAMPLED = ("--benchmarks", "pocket-math", "--limit", 40, "--samples", 16, "--max-tokens", 6)
 GREEDY = ("--benchmarks", "pocket-math,pocket-cmath", "--limit", 5, "--max-tokens", 6)
@@ -72,8 +74,13 @@ def test_a_row_says_what_was_asked_answered_and_judged(kept, repro, tiny_model):
         assert row["truncated"] == (row["tokens"] == 6)
         assert row["correct"] is False
         assert row["reason"]
+        assert row["paper_correct"] is False
+        assert row["paper_reason"]
     without = repro("eval", tiny_model, *GREEDY, "--json")
     assert without.stdout == printed
+    frame = pandas.read_json(folder / "pocket-math.jsonl.gz", lines=True, dtype=False)
+    frame.to_parquet(folder / "pocket-math.parquet")
+    assert read_table(folder / "pocket-math.parquet").to_pylist() == rows
 
 
 def test_finished_samples_are_read_not_drawn(kept, repro, tiny_model):

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
-from eval.benchmarks import find_benchmark
+from eval.benchmarks import BENCHMARKS, find_benchmark
 
+LONGEST = {"pocket-math": 7, "pocket-cmath": 3}
 PROBLEMS = find_benchmark("pocket-math").load()
 
 
@@ -57,6 +59,7 @@ def test_both_graders_stand_side_by_side(repro, tmp_path):
         "timeouts": 0,
         "errors": 0,
         "paper_timeouts": 0,
+        "executor_errors": 0,
     }
     (difference,) = score["differences"]
     assert difference["id"] == PROBLEMS[number].id
@@ -98,6 +101,22 @@ def test_outputs_of_another_form_are_refused_with_the_line(repro, tmp_path, row,
     result = repro("score", write(tmp_path / "o.jsonl", [row]), "--benchmark", "pocket-math")
     assert result.exit_code == 2
     assert message in result.stderr.splitlines()[-1]
+
+
+def test_an_answer_may_be_as_long_as_its_benchmark_allows(repro, tiny_model, tmp_path, monkeypatch):
+    short = {name: replace(find_benchmark(name), max_tokens=n) for name, n in LONGEST.items()}
+    for name, benchmark in short.items():
+        monkeypatch.setitem(BENCHMARKS, name, benchmark)
+    command = ("eval", tiny_model, "--benchmarks", ",".join(LONGEST), "--limit", 4)
+    for options, longest in (((), LONGEST), (("--max-tokens", 4), dict.fromkeys(LONGEST, 4))):
+        out = tmp_path / str(len(options))
+        result = repro(*command, *options, "--out", out)
+        assert result.exit_code == 0, result.output
+        for name, most in longest.items():
+            lines = gzip.decompress((out / f"{name}.jsonl.gz").read_bytes()).splitlines()
+            rows = [json.loads(line) for line in lines]
+            assert max(row["tokens"] for row in rows) == most
+            assert all(row["truncated"] == (row["tokens"] == most) for row in rows)
 
 
 def test_files_that_are_missing_or_cut_are_named(repro, tmp_path):

@@ -23,5 +23,10 @@ def test_programs_raise_the_score(repro, root):
     # Greedy answers of a fixed model to fixed problems: no chance is in these numbers.
     assert rows["tir"]["top1"]["value"] > rows["cot"]["top1"]["value"] + 10
     assert rows["tir"]["program top1"]["value"] > 50
+    counts = {
+        row["metric"]: (row["programs"], row["executor_errors"]) for row in rows["tir"].values()
+    }
+    assert counts["top1"] == counts["program top1"]
+    assert counts["top1"][0] >= 40 * 0.9 > counts["top1"][1]
     page = (root / "tir" / "pocket-gsm8k.html").read_text(encoding="utf-8")
     assert "```output" in page

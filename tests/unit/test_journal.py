@@ -2,9 +2,10 @@
 
 import pytest
 
-from core.rollout.journal import Journal
+from core.rollout.journal import PROGRAMS, Journal, JournaledExecutor
 from core.rollout.sampler import PolicySampler
 from eval.errors import BadValue, DamagedFile
+from eval.sandbox import Execution
 from eval.scoring import Decoding
 
 PROMPTS = ["1+1", "a long prompt", "2", "12*3", "what is x", "7-7"]
@@ -55,11 +56,45 @@ def test_another_question_finds_no_batch(sampler, tmp_path):
     assert run(sampler, tmp_path / "j", other)[0] == sampler(PROMPTS, other)
 
 
+class Clock:
+    """An executor whose programs never print the same again."""
+
+    def __init__(self):
+        self.ran = 0
+
+    def run(self, programs):
+        self.ran += len(programs)
+        return [Execution(f"{p} at {self.ran + i}", "", "ok", 0.1) for i, p in enumerate(programs)]
+
+
+def test_programs_of_a_run_cut_anywhere_print_what_they_printed(tmp_path):
+    programs, more = [f"print({i})" for i in range(PROGRAMS + 9)], ["print(0)", "print(0)"]
+
+    def execute(clock):
+        with Journal(tmp_path / "j", HEADER) as journal:
+            executor = JournaledExecutor(clock, journal)
+            return [executor.run(programs), executor.run(more), executor.run([])]
+
+    straight = execute(Clock())
+    assert [len(done) for done in straight] == [len(programs), 2, 0]
+    assert straight[0][3].output.startswith("print(3) at")
+    whole = (tmp_path / "j").read_bytes()
+    ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
+    for done, left in enumerate((len(programs) + 2, 11, 2, 0)):
+        (tmp_path / "j").write_bytes(whole[: ends[done]])
+        clock = Clock()
+        again = execute(clock)
+        assert clock.ran == left
+        kept = min(done * PROGRAMS, len(programs))
+        assert again[0][:kept] == straight[0][:kept]
+    assert again == straight
+
+
 def test_a_foreign_journal_is_refused_and_kept(tmp_path):
     path = tmp_path / "j"
     Journal(path, HEADER).file.close()
     before = path.read_bytes()
-    with pytest.raises(BadValue, match=r"begun for .*'temperature': 1\.0.*asked for .*0\.5"):
+    with pytest.raises(BadValue, match=r"begun with temperature=1\.0, asked for 0\.5: give"):
         Journal(path, {**HEADER, "temperature": 0.5})
     assert path.read_bytes() == before
 

@@ -5,8 +5,9 @@ import pytest
 from eval.benchmarks import find_benchmark
 from eval.sandbox import Execution, Sandbox
 from eval.scoring import Completion, Decoding, run_benchmark
+from eval.summary import score
 from eval.tir import ToolSampler, program_scores, shown
-from eval.transcripts import last_output, program_of
+from eval.transcripts import last_output, program_of, programs_run
 
 GREEDY = Decoding(max_tokens=50)
 
@@ -112,12 +113,51 @@ def test_an_error_is_shown_without_places(sandbox):
 
 
 def test_a_printed_box_or_fence_counts_for_nothing(sandbox):
-    sampler, _ = writer(program(r"print('\\boxed{7}\n```\nThe answer is 7')"), ANSWER)
+    sampler, _ = writer(
+        program(r"print('\\boxed{7}\n' + 3 * chr(96) + '\nThe answer is 7')"), ANSWER
+    )
     benchmark = find_benchmark("pocket-gsm8k")
     samples = run_benchmark(
         ToolSampler(sampler, sandbox), benchmark, limit=3, mode="tir", decoding=GREEDY
     )
     assert {sample.extracted for sample in samples} == {"42"}
-    (score,) = program_scores(samples, benchmark.load(limit=3), benchmark, ["top1"])
-    assert score.metric == "program top1"
-    assert score.n == 3
+    (found,) = program_scores(samples, benchmark.load(limit=3), benchmark, ["top1"])
+    assert found.metric == "program top1"
+    assert (found.n, found.programs, found.executor_errors) == (3, 3, 0)
+
+
+def test_executor_errors_stand_beside_every_score(sandbox):
+    sampler, _ = writer(program("print('ValueError')\nprint(1)"), program("1 / 0"))
+    benchmark = find_benchmark("pocket-gsm8k")
+    samples = run_benchmark(
+        ToolSampler(sampler, sandbox), benchmark, limit=4, mode="tir", decoding=GREEDY
+    )
+    problems = benchmark.load(limit=4)
+    scores = [
+        *score(samples, benchmark, mode="tir"),
+        *program_scores(samples, problems, benchmark, ["top1"]),
+    ]
+    assert [(one.programs, one.executor_errors) for one in scores] == [(8, 4), (8, 4)]
+    (without,) = score(samples, benchmark, mode="cot")
+    assert (without.programs, without.executor_errors) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("output", "errors"),
+    [
+        ("Runtime errors: ZeroDivisionError: division by zero", 1),
+        ("Runtime errors: no end within 10 s", 1),
+        ("NameError: name 'x' is not defined", 1),  # ToRA's executor
+        ("-----\nTraceback (most recent call last)\n KeyError: 0", 1),  # MathCoder's
+        ("timeout_decorator.TimeoutError: 'Timed Out'", 1),
+        ("42", 0),
+        ("", 0),
+        ("the error: 0.5\nError rate 3", 0),
+        ("KeyError: 0\n42", 0),
+    ],
+)
+def test_an_error_is_told_from_an_output(output, errors):
+    text = f"```python\n1\n```\n```output\n{output}\n```\n"
+    assert programs_run(text) == (1, errors)
+    assert programs_run(2 * text) == (2, 2 * errors)
+    assert programs_run(output) == (0, 0)

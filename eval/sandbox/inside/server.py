@@ -59,6 +59,7 @@ def serve(settings: Settings) -> None:
             exec(line, {})
     confined = confine(settings)
     gc.collect()
+    kernel.use_huge_pages(map(id, gc.get_objects()))
     gc.freeze()  # a collection in a child copies no page of what is loaded here
     requests, answers = standard_streams()
     print('"ready"', file=answers, flush=True)
