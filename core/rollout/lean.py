@@ -12,6 +12,7 @@ from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM, Qw
 from core.rollout.shared import SharedAttention
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # layer, queries, keys, values
+Places = tuple[Tensor, Tensor]  # rows and columns (N,)
 KNOWN = (LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 
 
@@ -72,19 +73,22 @@ class LeanDecoder:
         for place, prompt in enumerate(prompts):
             ids[place, : len(prompt)] = torch.tensor(prompt)
         slots = self.attention.open(lengths, rows, like=self.head.weight)
-        positions = torch.arange(ids.size(1), device=ids.device).expand_as(ids)
+        columns = torch.arange(ids.size(1), device=ids.device)
+        ends = torch.tensor(lengths, device=ids.device).unsqueeze(1) - 1
+        last = torch.arange(len(prompts), device=ids.device), ends.squeeze(1)
+        gqa = self.queries != self.keys
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            q, k, v = (part.transpose(1, 2) for part in (q, k, v))
+            final = layer == len(self.blocks) - 1  # it is asked for the last tokens only
+            q = (q[last].unsqueeze(1) if final else q).transpose(1, 2)
+            k, v = k.transpose(1, 2), v.transpose(1, 2)
             self.attention.keep(layer, slots, k, v)
             # what stands behind a shorter prompt is seen by nothing before it
-            gqa = self.queries != self.keys
-            found = scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0, enable_gqa=gqa)
-            return found.transpose(1, 2)
+            seen = {"attn_mask": (columns <= ends)[:, None, None]} if final else {"is_causal": True}
+            found = scaled_dot_product_attention(q, k, v, scale=1.0, enable_gqa=gqa, **seen)
+            return found[:, :, 0] if final else found.transpose(1, 2)
 
-        x = self.forward(ids, positions, attend)
-        last = torch.tensor(lengths, device=ids.device) - 1
-        return self.logits(x[torch.arange(len(prompts), device=ids.device), last])
+        return self.logits(self.forward(ids, columns.expand_as(ids), attend, last))
 
     def step(self, tokens: Tensor, alive: Tensor) -> Tensor:
         """Logits (R, V) after one more token (R,) of every row that is alive."""
@@ -95,8 +99,10 @@ class LeanDecoder:
         """Go on with these rows only."""
         self.attention.select(rows)
 
-    def forward(self, ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
-        """Hidden states (..., H) of tokens (...)."""
+    def forward(
+        self, ids: Tensor, positions: Tensor, attend: Attend, only: Places | None = None
+    ) -> Tensor:
+        """Hidden states (..., H) of tokens (...), or of those at the places `only` (N, H)."""
         x = self.body.embed_tokens(ids)
         turn = self.turns(x, positions)
         heads = self.queries + self.keys
@@ -109,6 +115,8 @@ class LeanDecoder:
             pairs = torch.view_as_complex(qk.unflatten(-1, (-1, 2)).contiguous())
             qk = torch.view_as_real(pairs * turn).flatten(-2)
             found = attend(layer, qk[..., : self.queries, :], qk[..., self.queries :, :], v)
+            if only is not None and layer == len(self.blocks) - 1:
+                x = x[only]
             x = x + linear(found.flatten(-2), block.out)
             y = linear(rms_norm(x, x.shape[-1:], eps=self.eps), block.gate_up)
             gate, up = y.chunk(2, dim=-1)

@@ -13,6 +13,7 @@ from core.rollout.draw import draw, most_likely, penalised, warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
 from core.rollout.lean import LeanDecoder, is_lean
 from core.rollout.stops import Stop
+from core.rollout.threads import each_on_a_core
 
 ROWS = 128  # completions that are decoded at a time
 IDLE = 0.25  # share of finished rows from which on others take their places, or they are dropped
@@ -38,19 +39,30 @@ class NativeEngine:
         self.model = model
         self.rows = rows
 
-    @torch.no_grad()
     def sample(
         self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
     ) -> Iterator[tuple[int, Sampled]]:
-        """See `Engine.sample`."""
-        waiting = deque(groups(prompts))
-        while waiting:
-            yield from self.run(waiting, sampling, seeds)
+        """See `Engine.sample`; a CPU's threads decode apart from one another."""
+        found = groups(prompts)
+        parts = min(torch.get_num_threads(), len(found)) if self.model.device.type == "cpu" else 1
+        shares = [found[start::parts] for start in range(parts)]
+        for share in each_on_a_core(lambda part: self.run(part, sampling, seeds), shares):
+            yield from share
 
+    @torch.no_grad()
     def run(
+        self, share: Sequence[Group], sampling: Sampling, seeds: Sequence[int]
+    ) -> list[tuple[int, Sampled]]:
+        """Finish these groups, one batch after the other where rows cannot enter later."""
+        waiting, finished = deque(share), list[tuple[int, Sampled]]()
+        while waiting:
+            finished += self.batch(waiting, sampling, seeds)
+        return finished
+
+    def batch(
         self, waiting: deque[Group], sampling: Sampling, seeds: Sequence[int]
     ) -> Iterator[tuple[int, Sampled]]:
-        """Finish what is waiting, or one batch of it where others cannot enter later."""
+        """Finish what is waiting, or what fits at a time where others cannot enter later."""
         decoder = LeanDecoder(self.model) if is_lean(self.model) else CachedDecoder(self.model)
         largest = max(len(group.numbers) for group in waiting)
         first = taken(waiting, max(self.rows, largest))
