@@ -7,7 +7,7 @@ from trl.trainer.sft_config import SFTConfig as TheirSFT
 from core import GRPOConfig, SFTConfig
 from eval.errors import BadValue
 
-OURS = {"advantage_estimator", "rollout_policy"}
+OURS = {"advantage_estimator", "rollout_policy", "rollout_engine"}
 
 
 def config(**changes):

@@ -3,6 +3,7 @@
 import pytest
 
 from core.rollout.journal import PROGRAMS, Journal, JournaledExecutor
+from core.rollout.native import NativeEngine
 from core.rollout.sampler import PolicySampler
 from eval.errors import BadValue, DamagedFile
 from eval.sandbox import Execution
@@ -45,7 +46,7 @@ def test_a_run_cut_anywhere_ends_as_an_uninterrupted_one(sampler, tmp_path, deco
 
 def test_what_is_in_the_journal_is_not_decoded_again(sampler, tmp_path, build_llama):
     straight, _ = run(sampler, tmp_path / "j", SAMPLED)
-    sampler.model = build_llama(seed=5)
+    sampler.engine = NativeEngine(build_llama(seed=5).eval())
     assert sampler(PROMPTS, SAMPLED) != straight
     assert run(sampler, tmp_path / "j", SAMPLED)[0] == straight
 
