@@ -79,16 +79,21 @@ class LossSums:
 def loss_sums(result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig) -> LossSums:
     """KL, entropy and how much was clipped, of one piece of a micro-batch."""
     low, high = clipped_low(r, result.ratio, c), clipped_high(r, result.ratio, c)
-    means = {
-        **({} if result.kl is None else {"kl": result.kl}),
-        "entropy": entropy,
+    # Widths alone don't tell whole completions from tokens: all may be one token long.
+    whole = c.importance_sampling_level == "sequence" and low.size(1) == 1
+    clip_mask = torch.ones_like(low) if whole else r.mask
+    token_means = {**({} if result.kl is None else {"kl": result.kl}), "entropy": entropy}
+    clip_means = {
         "clip_ratio/low_mean": low,
         "clip_ratio/high_mean": high,
         "clip_ratio/region_mean": torch.maximum(low, high),
     }
     return LossSums(
-        {name: torch.stack(sum_and_count(x, r.mask)) for name, x in means.items()},
-        torch.stack([row_means(low, r.mask), row_means(high, r.mask)], dim=1),
+        {
+            **{name: sum_and_count(x, r.mask) for name, x in token_means.items()},
+            **{name: sum_and_count(x, clip_mask) for name, x in clip_means.items()},
+        },
+        torch.stack([row_means(low, clip_mask), row_means(high, clip_mask)], dim=1),
     )
 
 
@@ -106,11 +111,9 @@ def loss_metrics(pieces: Sequence[LossSums], accelerator: Accelerator) -> Metric
     }
 
 
-def sum_and_count(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum and number of the values that count: kept tokens (B, T), or whole completions (B, 1)."""
-    if x.size(1) == 1:
-        return x.sum(), x.new_tensor(len(x))
-    return (x * mask).sum(), mask.sum().to(x.dtype)
+def sum_and_count(x: Tensor, mask: Tensor) -> Tensor:
+    """Sum and number (2,) of the values that a mask keeps."""
+    return torch.stack([(x * mask).sum(), mask.sum().to(x.dtype)])
 
 
 def present(values: Tensor) -> Tensor:
@@ -120,5 +123,5 @@ def present(values: Tensor) -> Tensor:
 
 
 def row_means(x: Tensor, mask: Tensor) -> Tensor:
-    """Mean of each completion, NaN where no token is kept."""
-    return x.squeeze(1) if x.size(1) == 1 else (x * mask).sum(-1) / mask.sum(-1)
+    """Mean of each completion over what a mask keeps, NaN where that is nothing."""
+    return (x * mask).sum(-1) / mask.sum(-1)
