@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from core.trainers.batches import TOKEN_KEYS, Batch, columns_used, cut_columns
+from core.trainers.head import HeadLogps
+from core.trainers.packing import pack, packs
 
 CPU_ROWS = 16  # completions whose activations stay in a processor's cache
 
@@ -16,10 +20,13 @@ def token_logps(
 ) -> tuple[Tensor, Tensor | None]:
     """Log-probability and, without gradient, entropy of each completion token (B, T).
 
-    log softmax(logits / temperature) at the token that came next; both are 0 on padding. On a CPU
-    completions of like length go through the model together, which skips padding and changes
-    nothing else.
+    log softmax(logits / temperature) at the token that came next; both are 0 on padding. What the
+    model's attention allows is packed. Otherwise, on a CPU, completions of like length go through
+    the model together, which skips padding and changes nothing else.
     """
+    policy = unwrapped(model)
+    if packs(policy, batch):
+        return packed_logps(model, policy, batch, temperature, with_entropy=with_entropy)
     on_cpu = batch["completion_ids"].device.type == "cpu"
     order = batch["completion_mask"].sum(-1).argsort(stable=True)
     parts = [
@@ -30,6 +37,58 @@ def token_logps(
     logps = torch.cat([part for part, _ in parts])[back]
     entropies = [entropy for _, entropy in parts if entropy is not None]
     return logps, torch.cat(entropies)[back] if entropies else None
+
+
+def packed_logps(
+    model: nn.Module,
+    policy: PreTrainedModel,
+    batch: Batch,
+    temperature: float,
+    *,
+    with_entropy: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The same from packed rows; `policy` is the model inside whatever distributes it."""
+    packed = pack(batch)
+    with reading_head(policy, packed.targets, temperature, with_entropy):
+        found = model(
+            input_ids=packed.ids,
+            position_ids=packed.positions,
+            attention_mask=packed.no_mask,
+            packed=packed,
+            logits_to_keep=packed.read,
+            use_cache=False,
+        ).logits
+    mask = batch["completion_mask"].bool()
+    logps, entropy = (
+        part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)
+    )
+    return logps, entropy.detach() if with_entropy else None
+
+
+@contextmanager
+def reading_head(
+    policy: PreTrainedModel, targets: Tensor, temperature: float, with_entropy: bool
+) -> Iterator[None]:
+    """Let the head give log-probability and entropy (1, M, 2) of the targets, not logits.
+
+    The call stays one of the whole model, so that what distributes or shards it sees it.
+    """
+    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `packs`
+
+    def read(hidden: Tensor) -> Tensor:
+        both = HeadLogps.apply(hidden[0], head.weight, targets, temperature, with_entropy)
+        return torch.stack(both, dim=-1).unsqueeze(0)
+
+    head.forward = read
+    try:
+        yield
+    finally:
+        del head.forward
+
+
+def unwrapped(model: Any) -> PreTrainedModel:  # Any: the model, or what distributes it
+    """The model itself."""
+    return model if isinstance(model, PreTrainedModel) else unwrapped(model.module)
 
 
 def chunk_logps(

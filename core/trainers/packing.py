@@ -1,0 +1,162 @@
+"""Completions behind their prompts in one row of tokens: no padding, each prompt once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from core.trainers.batches import Batch
+
+PACKED = ("llama", "qwen2", "qwen3")  # rotary positions, and attention that can be handed in
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The tokens (1, N) of a batch cut into segments, and where its completions are read.
+
+    A segment attends to itself causally and to the whole of its parent, if it has one: the
+    completions of a group to their prompt. `read` are the places whose hidden states predict the
+    completion tokens `targets` (M,), row after row.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    lengths: list[int]
+    parents: list[int | None]
+    read: Tensor
+    targets: Tensor
+
+    @property
+    def no_mask(self) -> Tensor:
+        """An attention mask in four dimensions, for which transformers makes none of its own."""
+        return self.ids.new_zeros(1, 1, 1, 0, dtype=torch.bool)
+
+    def seen(self, segment: int, parent: int) -> Tensor:
+        """Which keys of parent and segment each token of the segment sees (C, P + C)."""
+        own, before = self.lengths[segment], self.lengths[parent]
+        everything = torch.ones(own, before + own, dtype=torch.bool, device=self.ids.device)
+        return everything.tril(before)
+
+
+def pack(batch: Batch) -> Packed:
+    """The completions of a padded batch, those of equal prompts behind one copy of it.
+
+    Positions count from the padded start, as in TRL. The last token of a completion predicts
+    nothing that is read, so it stays out; a completion whose mask is empty stays out altogether.
+    """
+    prompts = [tuple(row) for row in kept(batch["prompt_ids"], batch["prompt_mask"])]
+    completions = kept(batch["completion_ids"], batch["completion_mask"])
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for row, prompt in enumerate(prompts):
+        if completions[row]:
+            groups.setdefault(prompt, []).append(row)
+    ids: list[int] = []
+    positions: list[int] = []
+    lengths: list[int] = []
+    parents: list[int | None] = []
+    read: list[list[int]] = [[] for _ in prompts]
+
+    def add(tokens: list[int], position: int, parent: int | None) -> int:
+        start = len(ids)
+        ids.extend(tokens)
+        positions.extend(range(position, position + len(tokens)))
+        lengths.append(len(tokens))
+        parents.append(parent)
+        return start
+
+    width = batch["prompt_ids"].size(1)
+    for prompt, rows in groups.items():
+        before = len(prompt)
+        if len(rows) == 1:
+            (row,) = rows
+            start = add([*prompt, *completions[row][:-1]], width - before, None)
+            read[row] = list(range(start + before - 1, len(ids)))
+            continue
+        last, parent = add(list(prompt), width - before, None) + before - 1, len(lengths) - 1
+        for row in rows:
+            own = completions[row][:-1]
+            start = add(own, width, parent) if own else 0
+            read[row] = [last, *range(start, start + len(own))]
+    tensor = batch["completion_ids"].new_tensor
+    return Packed(
+        ids=tensor([ids]),
+        positions=tensor([positions]),
+        lengths=lengths,
+        parents=parents,
+        read=tensor([place for places in read for place in places]),
+        targets=tensor([token for row in completions for token in row]),
+    )
+
+
+def kept(ids: Tensor, mask: Tensor) -> list[list[int]]:
+    """The tokens of each row that its mask keeps."""
+    return [
+        [token for token, keep in zip(row, keeps, strict=True) if keep]
+        for row, keeps in zip(ids.tolist(), mask.tolist(), strict=True)
+    ]
+
+
+def packs(model: PreTrainedModel, batch: Batch) -> bool:
+    """Whether a model computes the same from packed rows: its attention is full and handed in."""
+    config: Any = model.config  # Any: the fields depend on the architecture
+    return (
+        config.model_type in PACKED
+        and config._attn_implementation == "sdpa"
+        and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
+        and type(model.get_output_embeddings()) is nn.Linear
+        and bool(batch["prompt_mask"].any(1).all())
+        and bool(batch["completion_mask"].any())
+    )
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    packed: Packed | None = None,
+    **options: Any,  # Any: what the architecture hands on
+) -> tuple[Tensor, Tensor | None]:
+    """The attention of transformers, which this takes the place of, or that of packed rows."""
+    if packed is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    found = attend(query, key, value, packed, options.get("dropout", 0.0), options.get("scaling"))
+    return found.transpose(1, 2).contiguous(), None
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    packed: Packed,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+) -> Tensor:
+    """Attention (1, H, N, D) segment by segment; keys and values may have fewer heads."""
+    shared = query.size(1) // key.size(1)
+    if shared > 1:
+        key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
+    queries, keys, values = (x.split(packed.lengths, dim=2) for x in (query, key, value))
+    found: list[Tensor] = []
+    for segment, parent in enumerate(packed.parents):
+        k, v, seen = keys[segment], values[segment], None
+        if parent is not None:
+            k, v = (torch.cat([x[parent], x[segment]], dim=2) for x in (keys, values))
+            seen = packed.seen(segment, parent)
+        causal = seen is None
+        found.append(
+            scaled_dot_product_attention(
+                queries[segment], k, v, seen, dropout, is_causal=causal, scale=scaling
+            )
+        )
+    return torch.cat(found, dim=2)
+
+
+# In the place of "sdpa", since a checkpointed layer looks its attention up again going backward.
+AttentionInterface.register("sdpa", attention)

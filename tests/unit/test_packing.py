@@ -1,0 +1,147 @@
+"""Packed rows give the log-probabilities, entropies and gradients of padded ones, exactly."""
+
+import random
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen3Config
+from transformers import Qwen2ForCausalLM as Qwen2
+from transformers import Qwen3ForCausalLM as Qwen3
+
+import core.trainers.head
+import core.trainers.packing
+from core.trainers.logps import token_logps
+from core.trainers.packing import pack, packs
+
+KINDS = {
+    "llama": (LlamaForCausalLM, LlamaConfig),
+    "qwen2": (Qwen2, Qwen2Config),
+    "qwen3": (Qwen3, Qwen3Config),
+}
+EXACT = 1e-12
+PROMPTS, COMPLETIONS = 7, 9  # longest, in tokens
+
+
+def double_model(kind="llama"):
+    model_class, config_class = KINDS[kind]
+    config = config_class(
+        vocab_size=64,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=64,
+        initializer_range=0.3,
+    )
+    torch.manual_seed(0)
+    model = model_class(config)
+    for name, module in list(model.named_modules()):
+        if type(module).__name__.endswith("RMSNorm"):  # transformers' own computes in 32 bits
+            norm = torch.nn.RMSNorm(module.weight.numel(), eps=module.variance_epsilon)
+            norm.weight = module.weight
+            model.set_submodule(name, norm)
+    return model.double()
+
+
+def batch_of(groups, seed=0):
+    """Groups of completions of random lengths, shuffled, padded on both sides."""
+    draw = random.Random(seed)
+    rows = []
+    for size in groups:
+        prompt = [draw.randrange(5, 64) for _ in range(draw.randint(1, PROMPTS))]
+        for _ in range(size):
+            length = draw.choice([1, 1, 3, COMPLETIONS - 2, COMPLETIONS])
+            rows.append((prompt, [draw.randrange(5, 64) for _ in range(length)]))
+    draw.shuffle(rows)
+    return {
+        "prompt_ids": torch.tensor([[0] * (PROMPTS - len(p)) + p for p, _ in rows]),
+        "prompt_mask": torch.tensor([[0] * (PROMPTS - len(p)) + [1] * len(p) for p, _ in rows]),
+        "completion_ids": torch.tensor([c + [0] * (COMPLETIONS - len(c)) for _, c in rows]),
+        "completion_mask": torch.tensor(
+            [[1] * len(c) + [0] * (COMPLETIONS - len(c)) for _, c in rows]
+        ),
+    }
+
+
+def measured(model, batch, temperature):
+    """Log-probabilities, entropies, and the gradient of a random combination of the former."""
+    weights = torch.randn(batch["completion_ids"].shape, generator=torch.Generator().manual_seed(1))
+    model.zero_grad()
+    logps, entropy = token_logps(model, batch, temperature, with_entropy=True)
+    (logps * weights).sum().backward()
+    return logps.detach(), entropy, torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+def padded(model, batch, temperature, monkeypatch):
+    """The same by the model's own forward pass over padded rows."""
+    with monkeypatch.context() as patch:
+        patch.setattr(core.trainers.packing, "PACKED", ())
+        return measured(model, batch, temperature)
+
+
+def assert_equal(found, expected):
+    for mine, other in zip(found, expected, strict=True):
+        assert (mine - other).abs().max() <= EXACT * other.abs().max()
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize("kind", KINDS)
+def test_packing_changes_nothing(kind, temperature, monkeypatch):
+    model = double_model(kind)
+    batch = batch_of([4, 1, 3, 1, 2])
+    batch["completion_mask"][2] = 0  # as of a completion that was cut
+    assert packs(model, batch)
+    expected = padded(model, batch, temperature, monkeypatch)
+    assert_equal(measured(model, batch, temperature), expected)
+    assert (expected[0] == 0).equal(batch["completion_mask"] == 0)
+
+
+@pytest.mark.parametrize("chunk", [1, 64, 64 * 7])
+@pytest.mark.parametrize("kept", [0, 2**26])
+def test_the_head_may_be_cut_anywhere(kept, chunk, monkeypatch):
+    model, batch = double_model(), batch_of([3, 2])
+    expected = padded(model, batch, 0.9, monkeypatch)
+    monkeypatch.setattr(core.trainers.head, "CHUNK", chunk)
+    monkeypatch.setattr(core.trainers.head, "KEPT", kept)
+    assert_equal(measured(model, batch, 0.9), expected)
+
+
+def test_a_prompt_is_computed_once_and_padding_never():
+    batch = batch_of([4, 1])
+    packed = pack(batch)
+    prompts = {
+        tuple(row[mask == 1].tolist())
+        for row, mask in zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)
+    }
+    completed = batch["completion_mask"].sum() - len(batch["completion_mask"])
+    assert packed.ids.numel() == sum(map(len, prompts)) + completed
+    assert (
+        packed.targets.tolist() == batch["completion_ids"][batch["completion_mask"] == 1].tolist()
+    )
+
+
+def test_checkpointed_layers_give_the_same_gradient(monkeypatch):
+    model, batch = double_model(), batch_of([3, 1])
+    expected = padded(model, batch, 1.0, monkeypatch)
+    model.train()
+    model.activation_checkpointing_enable({"use_reentrant": False})
+    assert_equal(measured(model, batch, 1.0), expected)
+
+
+def test_a_sliding_window_is_not_packed():
+    config = Qwen2Config(
+        hidden_size=32,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_hidden_layers=2,
+        intermediate_size=48,
+        vocab_size=64,
+        use_sliding_window=True,
+        sliding_window=4,
+        max_window_layers=1,
+    )
+    batch = batch_of([2])
+    assert not packs(Qwen2(config), batch)
+    assert packs(double_model("qwen2"), batch)
