@@ -3,17 +3,12 @@
 import torch
 from torch import Tensor
 
-from core.shapes import BT, Mask, Scalar
+from core.shapes import BT, Mask
 
 
 def masked_mean(x: BT, mask: Mask) -> Tensor:
     """Mean of each row over its kept tokens (B,), 0 for a row with none."""
     return (x * mask).sum(-1) / mask.sum(-1).clamp(min=1.0)
-
-
-def masked_total_mean(x: BT, mask: Mask) -> Scalar:
-    """Mean over all kept tokens of the micro-batch, 0 if there is none."""
-    return (x * mask).sum() / mask.sum().clamp(min=1.0)
 
 
 def nanstd(x: Tensor, dim: int | None = None, *, keepdim: bool = False) -> Tensor:

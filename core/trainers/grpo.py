@@ -27,7 +27,7 @@ from core.trainers.generation import (
     sample,
 )
 from core.trainers.logps import frozen_logps, token_logps
-from core.trainers.metrics import loss_metrics
+from core.trainers.metrics import loss_sums
 from core.trainers.reference import SyncReferenceCallback, frozen_copy
 from core.trainers.rollouts import RolloutTrainer, Rows
 from core.trainers.scoring import Samples, call_rewards
@@ -141,13 +141,11 @@ class GRPOTrainer(RolloutTrainer):
         return ESTIMATORS[self.args.advantage_estimator](rewards, self.grouping, length)
 
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
-        """Return the policy loss of a micro-batch, and record what it is made of."""
+        """Return what this piece of a micro-batch adds to its policy loss; keep what it shows."""
         logps, entropy = token_logps(model, inputs, self.args.temperature, with_entropy=True)
         r = scored_rollout(logps, inputs, with_reference=self.args.beta != 0.0)
         result = policy_loss(r, self.loss_config, self.scale(inputs))
-        self.record(
-            loss_metrics(result, r, cast(Tensor, entropy), self.loss_config, self.accelerator)
-        )
+        self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.loss_config))
         return result.loss
 
     @property
@@ -169,7 +167,16 @@ class GRPOTrainer(RolloutTrainer):
             micro_batches=self.args.rollout_parts if training else 1,
             processes=self.accelerator.num_processes,
             max_length=self.args.max_completion_length,
+            rows=inputs.get("rows"),
+            tokens=inputs.get("tokens"),
         )
+
+    def learns(self, inputs: Batch) -> Tensor:
+        """Which completions have a gradient: without KL, those whose advantages are not all 0."""
+        advantages = inputs["advantages"]
+        if self.args.beta != 0.0:
+            return super().learns(inputs)
+        return advantages.ne(0).view(len(advantages), -1).any(1)
 
     def add_reference(self) -> None:
         """Keep the starting policy if the loss or the sampling needs it, and move it if asked."""

@@ -1,6 +1,8 @@
 """What a step logs: lengths, rewards and the loss's own statistics, under TRL's names."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import torch
 from accelerate import Accelerator
@@ -65,11 +67,17 @@ def reward_metrics(
     }
 
 
+@dataclass(frozen=True)
+class LossSums:
+    """What the metrics of some completions are made of: sums and counts by name, shares by row."""
+
+    totals: dict[str, Tensor]  # (2,)
+    clipped: Tensor  # (B, 2), low and high, NaN where no token is kept
+
+
 @torch.no_grad()
-def loss_metrics(
-    result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig, accelerator: Accelerator
-) -> Metrics:
-    """KL, entropy and how much was clipped, as means over the tokens of all processes."""
+def loss_sums(result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig) -> LossSums:
+    """KL, entropy and how much was clipped, of one piece of a micro-batch."""
     low, high = clipped_low(r, result.ratio, c), clipped_high(r, result.ratio, c)
     means = {
         **({} if result.kl is None else {"kl": result.kl}),
@@ -78,13 +86,21 @@ def loss_metrics(
         "clip_ratio/high_mean": high,
         "clip_ratio/region_mean": torch.maximum(low, high),
     }
-    sums = torch.stack([torch.stack(sum_and_count(x, r.mask)) for x in means.values()])
-    totals = accelerator.reduce(sums, reduction="sum")
+    return LossSums(
+        {name: torch.stack(sum_and_count(x, r.mask)) for name, x in means.items()},
+        torch.stack([row_means(low, r.mask), row_means(high, r.mask)], dim=1),
+    )
+
+
+def loss_metrics(pieces: Sequence[LossSums], accelerator: Accelerator) -> Metrics:
+    """The means over the tokens of a whole micro-batch, on all processes."""
+    names = list(pieces[0].totals)
+    sums = sum(torch.stack(list(piece.totals.values())) for piece in pieces)
+    totals = cast(Tensor, accelerator.reduce(sums, reduction="sum"))
     values = (totals[:, 0] / totals[:, 1].clamp(min=1.0)).tolist()
-    per_row = torch.stack([row_means(low, r.mask), row_means(high, r.mask)], dim=1)
-    rows = accelerator.gather(per_row)
+    rows = cast(Tensor, accelerator.gather(torch.cat([piece.clipped for piece in pieces])))
     return {
-        **dict(zip(means, values, strict=True)),
+        **dict(zip(names, values, strict=True)),
         "clip_ratio/low_min": summary("{}", present(rows[:, 0]))["min"],
         "clip_ratio/high_max": summary("{}", present(rows[:, 1]))["max"],
     }

@@ -4,6 +4,7 @@ import math
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -20,6 +21,8 @@ from core.explain.batch_plan import BatchPlanCallback
 from core.explain.health import HealthCallback
 from core.explain.phases import PhaseCallback, Phases
 from core.trainers.batches import Batch, shuffle_rows, split_rows, trained_mask, trim
+from core.trainers.metrics import LossSums, loss_metrics
+from core.trainers.pieces import pieces
 from core.trainers.resume import load_reference, load_state, save_reference, save_state
 from core.trainers.sampler import GroupSampler
 
@@ -61,6 +64,8 @@ class RolloutTrainer(Trainer):
         self._parts: Parts | None = None
         self._rows: list[Rows] = []  # of the micro-batches of the optimizer step that comes next
         self._prepared: list[Batch] = []
+        self.seen: list[LossSums] = []  # of the pieces of this micro-batch, so far
+        self._more = False  # whether more of its pieces come
         explained = [
             BatchPlanCallback(),
             HealthCallback(),  # before those that write logs, which then have its flags
@@ -77,7 +82,11 @@ class RolloutTrainer(Trainer):
 
     @abstractmethod
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
-        """Return what this micro-batch adds to the loss of its optimizer step."""
+        """Return what this piece of a micro-batch adds to the loss of its optimizer step."""
+
+    def learns(self, inputs: Batch) -> Tensor:
+        """Which completions may have a gradient (B,); the others are only looked at."""
+        return torch.ones(len(inputs["completion_ids"]), dtype=torch.bool)
 
     @property
     def mode(self) -> str:
@@ -148,7 +157,9 @@ class RolloutTrainer(Trainer):
         self._prepared = []
         return self._rows, None
 
-    def _prepare_inputs(self, inputs: Rows) -> Batch:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def _prepare_inputs(self, inputs: Rows | Batch) -> Batch:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if isinstance(inputs, dict):
+            return inputs
         if self.mode == "eval":
             batch = self.rollout(inputs)
             return {**batch, "num_items_in_batch": self.count_tokens(batch)}
@@ -189,16 +200,32 @@ class RolloutTrainer(Trainer):
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
     ) -> Tensor:
-        """One micro-batch; what is not sampling, scoring or forward in it is backward."""
+        """One micro-batch, piece by piece; what is no phase of its own in it is backward."""
         start = perf_counter()
         with self.phases("backward"):
-            loss = super().training_step(model, inputs, num_items_in_batch)
+            model.train()
+            loss = self.learn(model, self._prepare_inputs(inputs), num_items_in_batch)
         self._step += 1
         self._step_time += perf_counter() - start
         if self.accelerator.sync_gradients:
             self.record({"step_time": self._step_time})
             self._step_time = 0.0
         return loss
+
+    def learn(self, model: nn.Module, batch: Batch, num_items_in_batch: Any) -> Tensor:
+        """Forward and backward of each piece; one without gradient goes forward for its metrics."""
+        sharded = self.is_deepspeed_enabled or self.is_fsdp_enabled
+        learned, watched = pieces(batch, self.learns(batch), whole=sharded)
+        self._more = True
+        for piece in watched:
+            with torch.no_grad(), self.compute_loss_context_manager():
+                self.compute_loss(model, piece)
+        losses: list[Tensor] = []
+        for number, piece in enumerate(learned, start=1):
+            self._more = number < len(learned)
+            with self.accelerator.no_sync(model) if self._more else nullcontext():
+                losses.append(super().training_step(model, piece, num_items_in_batch))
+        return torch.stack(losses).sum()
 
     def compute_loss(
         self,
@@ -207,11 +234,15 @@ class RolloutTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: Any = None,  # noqa: ARG002 - transformers' count; ours is in `inputs`
     ) -> Tensor:
-        """Return the loss of prepared inputs."""
+        """Return the loss of prepared inputs; after the last piece, record the metrics of all."""
         if return_outputs:
             raise ValueError(f"{type(self).__name__} computes a loss, it has no outputs to return")
         with self.phases("forward"):
-            return self.loss(model, inputs)
+            loss = self.loss(model, inputs)
+        if not self._more:
+            self.record(loss_metrics(self.seen, self.accelerator))
+            self.seen.clear()
+        return loss
 
     def prediction_step(  # pyright: ignore[reportIncompatibleMethodOverride] - rows come in
         self,

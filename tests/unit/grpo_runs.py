@@ -24,3 +24,13 @@ def weights(model):
 
 def logs(trainer, name):
     return [row[name] for row in trainer.state.log_history if name in row]
+
+
+def double(model):
+    """Turn a model to double precision throughout, its norms included."""
+    for name, module in list(model.named_modules()):
+        if type(module).__name__.endswith("RMSNorm"):
+            norm = torch.nn.RMSNorm(module.weight.numel(), eps=module.variance_epsilon)
+            norm.weight = module.weight
+            model.set_submodule(name, norm)
+    return model.double()

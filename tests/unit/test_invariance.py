@@ -10,6 +10,7 @@ import random
 import pytest
 import torch
 from datasets import Dataset
+from grpo_runs import double
 
 from core import GRPOConfig, GRPOTrainer
 from core.losses.policy import LOSS_TYPES
@@ -18,16 +19,6 @@ GLOBAL = ("grpo", "dr_grpo", "dapo")  # bnpo is a mean of per-micro-batch means
 SPLITS = ((1, 8), (2, 4), (4, 2), (8, 1))
 EXACT = 1e-10
 SINGLE = 1e-6  # transformers adds up the losses that it logs in single precision
-
-
-def double(model):
-    """Turn a Llama to double precision throughout, its norms included."""
-    for name, module in list(model.named_modules()):
-        if type(module).__name__ == "LlamaRMSNorm":
-            norm = torch.nn.RMSNorm(module.weight.numel(), eps=module.variance_epsilon)
-            norm.weight = module.weight
-            model.set_submodule(name, norm)
-    return model.double()
 
 
 def fixed_completions(tokenizer):

@@ -15,7 +15,7 @@ from core.losses.aggregate import (
 )
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.kl import k1, k2, k3
-from core.losses.masked import masked_mean, masked_total_mean, nanstd
+from core.losses.masked import masked_mean, nanstd
 from core.losses.policy import LOSS_TYPES, policy_loss
 from core.losses.ratio import RATIOS, sequence_ratio, token_ratio
 from core.losses.surrogate import clipped, clipped_high, clipped_low
@@ -45,13 +45,13 @@ def scale(tokens=4, **more):
 def test_masked_means_skip_padding():
     x = rows([1, 2, 6, 99], [5, 99, 99, 99])
     assert masked_mean(x, MASK).tolist() == [3.0, 5.0]
-    assert masked_total_mean(x, MASK).item() == 14 / 4
+    assert token_mean(x, MASK, scale()).item() == 14 / 4
 
 
 def test_mean_of_nothing_is_zero():
     nothing = torch.zeros(2, 4, dtype=torch.long)
     assert masked_mean(torch.ones(2, 4), nothing).tolist() == [0.0, 0.0]
-    assert masked_total_mean(torch.ones(2, 4), nothing).item() == 0.0
+    assert token_mean(torch.ones(2, 4), nothing, scale()).item() == 0.0
 
 
 def test_nanstd_is_the_sample_deviation_of_what_is_there():

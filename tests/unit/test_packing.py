@@ -4,6 +4,7 @@ import random
 
 import pytest
 import torch
+from grpo_runs import double
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen3Config
 from transformers import Qwen2ForCausalLM as Qwen2
 from transformers import Qwen3ForCausalLM as Qwen3
@@ -37,12 +38,7 @@ def double_model(kind="llama"):
     )
     torch.manual_seed(0)
     model = model_class(config)
-    for name, module in list(model.named_modules()):
-        if type(module).__name__.endswith("RMSNorm"):  # transformers' own computes in 32 bits
-            norm = torch.nn.RMSNorm(module.weight.numel(), eps=module.variance_epsilon)
-            norm.weight = module.weight
-            model.set_submodule(name, norm)
-    return model.double()
+    return double(model)
 
 
 def batch_of(groups, seed=0):
