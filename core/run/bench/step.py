@@ -34,6 +34,7 @@ SHARED = (
     "bf16",
     "gradient_checkpointing",
 )
+QUIET = {"logging_steps": 1, "save_strategy": "no", "report_to": "none", "disable_tqdm": True}
 
 
 def bench_step() -> list[Measure]:
@@ -42,37 +43,39 @@ def bench_step() -> list[Measure]:
     Raises:
         BadValue: TRL is not installed.
     """
+    theirs = peer()
+    torch.set_num_threads(1)
+    mine, other = in_turn(
+        lambda: step_times(GRPOTrainer, GRPOConfig),
+        lambda: step_times(theirs.GRPOTrainer, theirs.GRPOConfig),
+    )
+    return [Measure(name="GRPO step", unit="s", ours=mine, theirs=other, peer="TRL")]
+
+
+def peer() -> Any:  # Any: TRL exports its classes lazily
+    """The module of TRL.
+
+    Raises:
+        BadValue: it is not installed.
+    """
     try:
-        peer: Any = import_module("trl")  # Any: it exports its classes lazily
+        return import_module("trl")
     except ImportError as error:
         raise BadValue("the peer is missing: pip install 'repro[test]'") from error
-    torch.set_num_threads(1)
-    ours, theirs = in_turn(
-        lambda: step_times(GRPOTrainer, GRPOConfig),
-        lambda: step_times(peer.GRPOTrainer, peer.GRPOConfig),
-    )
-    return [Measure(name="GRPO step", unit="s", ours=ours, theirs=theirs, peer="TRL")]
 
 
-def step_times(trainer_class: Any, config_class: Any) -> list[float]:  # Any: ours or TRL's
-    """Seconds of each step after the first."""
+def step_times(trainer_class: Any, config_class: Any, **more: Any) -> list[float]:
+    """Seconds of each step after the first; the classes are ours or TRL's, `more` goes to both."""
     resolved = resolve(find_paper("deepseekmath-grpo"))
     settings = {name: resolved.values[name].value for name in SHARED if name in resolved.values}
     with TemporaryDirectory() as folder:
         trainer = trainer_class(
             model=load_policy(resolved.run.model),
             reward_funcs=list(resolved.run.rewards),
-            args=config_class(
-                output_dir=folder,
-                max_steps=STEPS,
-                logging_steps=1,
-                save_strategy="no",
-                report_to="none",
-                disable_tqdm=True,
-                **settings,
-            ),
+            args=config_class(output_dir=folder, max_steps=STEPS, **QUIET, **settings),
             train_dataset=load_training_data(resolved.run.data),
             processing_class=load_tokenizer(resolved.run.model),
+            **more,
         )
         trainer.remove_callback(PrinterCallback)  # standard output is for results
         trainer.train()

@@ -6,9 +6,11 @@ from typing import Any
 
 from core.run.bench.commands import bench_commands, bench_run
 from core.run.bench.evaluation import bench_evaluation
+from core.run.bench.large import bench_large
 from core.run.bench.measure import Measure
 from core.run.bench.sandbox import bench_sandbox
 from core.run.bench.step import bench_step
+from core.run.bench.training import bench_training
 from core.run.records import machine, new_record, write_record
 from eval.errors import UnknownName
 
@@ -16,6 +18,8 @@ BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
     "commands": bench_commands,
     "run": bench_run,
     "step": bench_step,
+    "training": bench_training,
+    "large": bench_large,
     "sandbox": bench_sandbox,
     "eval": bench_evaluation,
 }

@@ -1,0 +1,161 @@
+"""A GRPO step of a Llama of 20M parameters with 32k tokens: seconds and memory, ours and TRL's."""
+# pyright: basic
+# (strictly, every call into trl and transformers is partially unknown)
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Any
+
+import torch
+from datasets import Dataset
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    PrinterCallback,
+    TrainerCallback,
+)
+
+from core.configs.grpo import GRPOConfig
+from core.run.bench.measure import Measure
+from core.run.bench.step import QUIET, peer
+from core.trainers.grpo import GRPOTrainer
+
+PAIRS = 5  # processes of each side, in turn
+STEPS = 2  # of each; the first one warms up
+VOCABULARY, PROMPT, PROMPTS, GROUP, LONGEST = 32_000, 64, 4, 8, 256
+ENDS = VOCABULARY // 100  # tokens that end a completion: one in a hundred, so lengths spread
+SIDES = ("ours", "theirs")
+
+
+def bench_large() -> list[Measure]:
+    """Each side in processes of its own, which take turns; 32 completions a step, beta 0.
+
+    Memory is that of the whole process at its peak, and what of it came after the trainer was
+    built.
+
+    Raises:
+        BadValue: TRL is not installed.
+    """
+    peer()
+    found: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
+    for _ in range(PAIRS):
+        for side in SIDES:
+            found[side].append(in_process(side))
+    rows = (
+        ("GRPO step, 20M", "CPU s", "seconds"),
+        ("process", "GB", "peak"),
+        ("step", "GB", "added"),
+    )
+    return [
+        Measure(
+            name=name,
+            unit=unit,
+            peer="TRL",
+            **{side: median(one[key] for one in found[side]) for side in SIDES},
+        )
+        for name, unit, key in rows
+    ]
+
+
+def in_process(side: str) -> dict[str, float]:
+    """What `main` prints in a process of its own."""
+    command = [sys.executable, "-m", "core.run.bench.large", side]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main(side: str) -> None:
+    """Train two steps on one side; CPU seconds of the second and peak memory on standard output."""
+    torch.set_num_threads(1)
+    kind = (GRPOTrainer, GRPOConfig) if side == "ours" else (peer().GRPOTrainer, peer().GRPOConfig)
+    timer = Timer()
+    with TemporaryDirectory() as folder:
+        trainer = build(*kind, folder)
+        trainer.add_callback(timer)
+        trainer.remove_callback(PrinterCallback)
+        before = peak()
+        trainer.train()
+    print(json.dumps({"seconds": timer.seconds[-1], "peak": peak(), "added": peak() - before}))
+
+
+def build(trainer_class: Any, config_class: Any, folder: str) -> Any:  # Any: ours or TRL's
+    """A trainer over random weights and random prompts."""
+    draw = random.Random(0)
+    words = [f"w{i}" for i in range(VOCABULARY)]
+    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token="w2"))
+    tokenizer.pre_tokenizer = Whitespace()
+    prompts = [" ".join(draw.choices(words[3:], k=PROMPT)) for _ in range(PROMPTS * STEPS)]
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=VOCABULARY,
+            hidden_size=320,
+            intermediate_size=864,
+            num_hidden_layers=8,
+            num_attention_heads=5,
+            num_key_value_heads=5,
+            max_position_embeddings=512,
+            tie_word_embeddings=True,
+        )
+    )
+    model.generation_config.eos_token_id = list(range(1, 1 + ENDS))
+    return trainer_class(
+        model=model,
+        reward_funcs=spread,
+        args=config_class(
+            output_dir=folder,
+            max_steps=STEPS,
+            use_cpu=True,
+            bf16=False,
+            activation_checkpointing=False,
+            per_device_train_batch_size=PROMPTS * GROUP,
+            num_generations=GROUP,
+            max_completion_length=LONGEST,
+            **QUIET,
+        ),
+        train_dataset=Dataset.from_dict({"prompt": prompts}),
+        processing_class=PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, pad_token="w0", eos_token="w1", unk_token="w2"
+        ),
+    )
+
+
+def spread(completion_ids: list[list[int]], **_: object) -> list[float]:
+    """A reward that differs within a group."""
+    return [float(ids[0] % 7) for ids in completion_ids]
+
+
+def peak() -> float:
+    """The most memory this process has held, in GB; Linux gives kilobytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+class Timer(TrainerCallback):
+    """CPU seconds of each optimizer step."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def on_step_begin(self, *_: object, **__: object) -> None:
+        """Start."""
+        self.seconds.append(-process_time())
+
+    def on_step_end(self, *_: object, **__: object) -> None:
+        """Stop."""
+        self.seconds[-1] += process_time()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,71 @@
+"""Seconds of the training half of a GRPO step: both sides learn from the same completions."""
+# pyright: basic
+# (strictly, every call into trl and transformers is partially unknown)
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from core.configs.grpo import GRPOConfig
+from core.run.bench.measure import Measure, in_turn
+from core.run.bench.step import peer, step_times
+from core.trainers.generation import sample
+from core.trainers.grpo import GRPOTrainer
+
+ROUNDS = 3  # of three steps on each side
+
+
+def bench_training() -> list[Measure]:
+    """Rewards, reference, forward, backward and optimizer of the pocket step, without sampling.
+
+    Raises:
+        BadValue: TRL is not installed.
+    """
+    theirs = peer()
+    torch.set_num_threads(1)
+    played = Played()
+    step_times(Recorder, GRPOConfig, rollout_func=played)
+
+    def times(trainer_class: Any, config_class: Any) -> Sequence[float]:
+        played.seconds.clear()
+        steps = step_times(trainer_class, config_class, rollout_func=played)
+        return [step - played_s for step, played_s in zip(steps, played.seconds[1:], strict=True)]
+
+    mine, other = in_turn(
+        lambda: times(GRPOTrainer, GRPOConfig),
+        lambda: times(theirs.GRPOTrainer, theirs.GRPOConfig),
+        ROUNDS,
+    )
+    return [Measure(name="training step", unit="s", ours=mine, theirs=other, peer="TRL")]
+
+
+class Recorder(GRPOTrainer):
+    """Samples what will be played."""
+
+    def generate(self, prompts: list[Any]) -> Any:
+        """Sample, and keep the completions of these prompts."""
+        generated = sample(self.policy(), self.tokenizer, prompts, self.args, self.eos_token_ids)
+        played: Any = self.rollout_func
+        played.kept[repr(prompts)] = {
+            "prompt_ids": generated.prompt_ids,
+            "completion_ids": generated.completion_ids,
+            "logprobs": None,
+        }
+        return generated
+
+
+class Played:
+    """A rollout function that gives what was recorded for its prompts, and notes its seconds."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, dict[str, Any]] = {}
+        self.seconds: list[float] = []
+
+    def __call__(self, prompts: list[Any], trainer: object) -> dict[str, Any]:  # noqa: ARG002 - the caller's signature
+        """The completions kept for these prompts."""
+        start = perf_counter()
+        found = dict(self.kept[repr(prompts)])
+        self.seconds.append(perf_counter() - start)
+        return found
