@@ -11,7 +11,6 @@ import torch
 from core.configs.grpo import GRPOConfig
 from core.run.bench.measure import Measure, in_turn
 from core.run.bench.step import peer, step_times
-from core.trainers.generation import sample
 from core.trainers.grpo import GRPOTrainer
 
 ROUNDS = 3  # of three steps on each side
@@ -26,7 +25,7 @@ def bench_training() -> list[Measure]:
     theirs = peer()
     torch.set_num_threads(1)
     played = Played()
-    step_times(Recorder, GRPOConfig, rollout_func=played)
+    step_times(recorder(played), GRPOConfig)
 
     def times(trainer_class: Any, config_class: Any) -> Sequence[float]:
         played.seconds.clear()
@@ -41,19 +40,20 @@ def bench_training() -> list[Measure]:
     return [Measure(name="training step", unit="s", ours=mine, theirs=other, peer="TRL")]
 
 
-class Recorder(GRPOTrainer):
-    """Samples what will be played."""
+def recorder(played: "Played") -> type[GRPOTrainer]:
+    """Our trainer, which samples what will be played."""
 
-    def generate(self, prompts: list[Any]) -> Any:
-        """Sample, and keep the completions of these prompts."""
-        generated = sample(self.policy(), self.tokenizer, prompts, self.args, self.eos_token_ids)
-        played: Any = self.rollout_func
-        played.kept[repr(prompts)] = {
-            "prompt_ids": generated.prompt_ids,
-            "completion_ids": generated.completion_ids,
-            "logprobs": None,
-        }
-        return generated
+    class Recorder(GRPOTrainer):
+        def generate(self, prompts: list[Any]) -> Any:
+            generated = super().generate(prompts)
+            played.kept[repr(prompts)] = {
+                "prompt_ids": generated.prompt_ids,
+                "completion_ids": generated.completion_ids,
+                "logprobs": None,
+            }
+            return generated
+
+    return Recorder
 
 
 class Played:
