@@ -1,6 +1,7 @@
 """Completions behind their prompts in one row of tokens: no padding, each prompt once."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -42,6 +43,26 @@ class Packed:
         return everything.tril(before)
 
 
+@dataclass
+class Row:
+    """One row of tokens under construction, segment by segment."""
+
+    ids: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    parents: list[int | None] = field(default_factory=list)
+
+    def add(self, tokens: Sequence[int], position: int, parent: int | None = None) -> range:
+        """Append a segment, unless it is empty; the places of its tokens."""
+        start = len(self.ids)
+        self.ids.extend(tokens)
+        if tokens:
+            self.positions.extend(range(position, position + len(tokens)))
+            self.lengths.append(len(tokens))
+            self.parents.append(parent)
+        return range(start, len(self.ids))
+
+
 def pack(batch: Batch) -> Packed:
     """The completions of a padded batch, those of equal prompts behind one copy of it.
 
@@ -51,44 +72,29 @@ def pack(batch: Batch) -> Packed:
     prompts = [tuple(row) for row in kept(batch["prompt_ids"], batch["prompt_mask"])]
     completions = kept(batch["completion_ids"], batch["completion_mask"])
     groups: dict[tuple[int, ...], list[int]] = {}
-    for row, prompt in enumerate(prompts):
-        if completions[row]:
-            groups.setdefault(prompt, []).append(row)
-    ids: list[int] = []
-    positions: list[int] = []
-    lengths: list[int] = []
-    parents: list[int | None] = []
-    read: list[list[int]] = [[] for _ in prompts]
-
-    def add(tokens: list[int], position: int, parent: int | None) -> int:
-        start = len(ids)
-        ids.extend(tokens)
-        positions.extend(range(position, position + len(tokens)))
-        lengths.append(len(tokens))
-        parents.append(parent)
-        return start
-
+    for index, prompt in enumerate(prompts):
+        if completions[index]:
+            groups.setdefault(prompt, []).append(index)
     width = batch["prompt_ids"].size(1)
-    for prompt, rows in groups.items():
-        before = len(prompt)
-        if len(rows) == 1:
-            (row,) = rows
-            start = add([*prompt, *completions[row][:-1]], width - before, None)
-            read[row] = list(range(start + before - 1, len(ids)))
+    row = Row()
+    read: dict[int, list[int]] = {}
+    for prompt, members in groups.items():
+        start = width - len(prompt)
+        if len(members) == 1:
+            places = row.add([*prompt, *completions[members[0]][:-1]], start)
+            read[members[0]] = list(places[len(prompt) - 1 :])
             continue
-        last, parent = add(list(prompt), width - before, None) + before - 1, len(lengths) - 1
-        for row in rows:
-            own = completions[row][:-1]
-            start = add(own, width, parent) if own else 0
-            read[row] = [last, *range(start, start + len(own))]
+        last, parent = row.add(prompt, start)[-1], len(row.lengths) - 1
+        for index in members:
+            read[index] = [last, *row.add(completions[index][:-1], width, parent)]
     tensor = batch["completion_ids"].new_tensor
     return Packed(
-        ids=tensor([ids]),
-        positions=tensor([positions]),
-        lengths=lengths,
-        parents=parents,
-        read=tensor([place for places in read for place in places]),
-        targets=tensor([token for row in completions for token in row]),
+        ids=tensor([row.ids]),
+        positions=tensor([row.positions]),
+        lengths=row.lengths,
+        parents=row.parents,
+        read=tensor([place for index in sorted(read) for place in read[index]]),
+        targets=tensor([token for tokens in completions for token in tokens]),
     )
 
 

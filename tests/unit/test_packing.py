@@ -141,3 +141,14 @@ def test_a_sliding_window_is_not_packed():
     batch = batch_of([2])
     assert not packs(Qwen2(config), batch)
     assert packs(double_model("qwen2"), batch)
+
+
+def test_packing_in_bfloat16_is_as_near_as_padding_is(monkeypatch):
+    model, batch = double_model().float(), batch_of([3, 1])
+    exact = padded(model, batch, 0.9, monkeypatch)
+    with torch.autocast("cpu", torch.bfloat16):
+        near = padded(model, batch, 0.9, monkeypatch)
+        found = measured(model, batch, 0.9)
+    for mine, other, truth in zip(found, near, exact, strict=True):
+        assert mine.dtype == other.dtype == torch.float32
+        assert (mine - truth).norm() < 1.5 * (other - truth).norm()

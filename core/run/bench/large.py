@@ -10,7 +10,6 @@ import subprocess
 import sys
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import process_time
 from typing import Any
 
 import torch
@@ -23,12 +22,11 @@ from transformers import (
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
     PrinterCallback,
-    TrainerCallback,
 )
 
 from core.configs.grpo import GRPOConfig
 from core.run.bench.measure import Measure
-from core.run.bench.step import QUIET, peer
+from core.run.bench.step import QUIET, Timer, peer
 from core.trainers.grpo import GRPOTrainer
 
 PAIRS = 5  # processes of each side, in turn
@@ -140,21 +138,6 @@ def spread(completion_ids: list[list[int]], **_: object) -> list[float]:
 def peak() -> float:
     """The most memory this process has held, in GB; Linux gives kilobytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
-class Timer(TrainerCallback):
-    """CPU seconds of each optimizer step."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    def on_step_begin(self, *_: object, **__: object) -> None:
-        """Start."""
-        self.seconds.append(-process_time())
-
-    def on_step_end(self, *_: object, **__: object) -> None:
-        """Stop."""
-        self.seconds[-1] += process_time()
 
 
 if __name__ == "__main__":

@@ -1,19 +1,17 @@
-"""Seconds of the training half of a GRPO step: both sides learn from the same completions."""
+"""CPU seconds of the training half of a GRPO step: both sides learn from the same completions."""
 # pyright: basic
 # (strictly, every call into trl and transformers is partially unknown)
 
 from collections.abc import Sequence
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import torch
 
 from core.configs.grpo import GRPOConfig
 from core.run.bench.measure import Measure, in_turn
-from core.run.bench.step import peer, step_times
+from core.run.bench.step import ROUNDS, peer, step_times
 from core.trainers.grpo import GRPOTrainer
-
-ROUNDS = 3  # of three steps on each side
 
 
 def bench_training() -> list[Measure]:
@@ -37,7 +35,7 @@ def bench_training() -> list[Measure]:
         lambda: times(theirs.GRPOTrainer, theirs.GRPOConfig),
         ROUNDS,
     )
-    return [Measure(name="training step", unit="s", ours=mine, theirs=other, peer="TRL")]
+    return [Measure(name="training step", unit="CPU s", ours=mine, theirs=other, peer="TRL")]
 
 
 def recorder(played: "Played") -> type[GRPOTrainer]:
@@ -65,7 +63,7 @@ class Played:
 
     def __call__(self, prompts: list[Any], trainer: object) -> dict[str, Any]:  # noqa: ARG002 - the caller's signature
         """The completions kept for these prompts."""
-        start = perf_counter()
+        start = process_time()
         found = dict(self.kept[repr(prompts)])
-        self.seconds.append(perf_counter() - start)
+        self.seconds.append(process_time() - start)
         return found
