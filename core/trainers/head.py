@@ -34,8 +34,7 @@ class HeadLogps(torch.autograd.Function):
         for h, target in zip(hidden.split(rows), targets.split(rows), strict=True):
             every = log_probabilities(h, weight, temperature)
             logps.append(every.gather(1, target[:, None])[:, 0])
-            if with_entropy or keep:
-                probabilities = every.exp()
+            probabilities = every.exp() if with_entropy or keep else every  # or is not read
             if with_entropy:
                 entropies.append(-torch.linalg.vecdot(probabilities, every))
             if keep:
@@ -48,7 +47,7 @@ class HeadLogps(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> Any:  # Any: torch types it so
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
         """Gradients of hidden states and weight."""
         hidden, weight, targets, *kept = ctx.saved_tensors
         by_hidden = torch.empty_like(hidden)

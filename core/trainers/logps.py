@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -24,8 +25,8 @@ def token_logps(
     model's attention allows is packed. Otherwise, on a CPU, completions of like length go through
     the model together, which skips padding and changes nothing else.
     """
-    policy = unwrapped(model)
-    if packs(policy, batch):
+    policy = extract_model_from_parallel(model, keep_torch_compile=False)
+    if isinstance(policy, PreTrainedModel) and packs(policy, batch):
         return packed_logps(model, policy, batch, temperature, with_entropy=with_entropy)
     on_cpu = batch["completion_ids"].device.type == "cpu"
     order = batch["completion_mask"].sum(-1).argsort(stable=True)
@@ -84,11 +85,6 @@ def reading_head(
         yield
     finally:
         del head.forward
-
-
-def unwrapped(model: Any) -> PreTrainedModel:  # Any: the model, or what distributes it
-    """The model itself."""
-    return model if isinstance(model, PreTrainedModel) else unwrapped(model.module)
 
 
 def chunk_logps(
