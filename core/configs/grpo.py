@@ -92,7 +92,7 @@ class GRPOConfig(BaseConfig):
         "delta": 0.0,
         "ref_model_mixup_alpha": 0.0,
         "ref_model_sync_steps": 1,
-        "vllm_server_timeout": 0.0,
+        "vllm_server_timeout": 0.1,
         "vllm_max_model_length": 1,
         "vllm_tensor_parallel_size": 1,
         "vllm_importance_sampling_clip_max": 0.0,

@@ -8,7 +8,7 @@ from core.configs.grpo import GRPOConfig
 from core.rollout.engine import Engine
 from core.rollout.native import NativeEngine
 from core.rollout.reference import EqualEngine, HfEngine, PagedEngine
-from core.rollout.vllm import VllmEngine
+from core.rollout.vllm_engine import VllmEngine
 from core.rollout.vllm_local import VllmLocal
 from core.rollout.vllm_server import VllmServer
 

@@ -9,7 +9,7 @@ from accelerate import PartialState
 
 from core.errors import EngineError
 from core.rollout.engine import Sampled, Tokens
-from core.rollout.vllm import Request, Weights, completion
+from core.rollout.vllm_engine import Request, Weights, completion
 
 
 class VllmLocal:

@@ -1,4 +1,4 @@
-"""A client of `vllm serve`: completions over HTTP, weights over what the server was started with."""
+"""A client of `vllm serve`: completions over HTTP, weights as the server takes them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -13,7 +13,7 @@ from safetensors.torch import save
 
 from core.errors import EngineError
 from core.rollout.engine import Sampled, Tokens
-from core.rollout.vllm import Request, Weights, completion
+from core.rollout.vllm_engine import Request, Weights, completion
 
 AT_ONCE = 256  # requests in flight; vLLM batches them
 START = (
@@ -58,7 +58,7 @@ class VllmServer:
             raise EngineError(
                 f"{self} reports {mode}, not the log-probabilities that it samples from: {START}"
             )
-        name = (config["weight_transfer_config"] or {}).get("backend")
+        name = str((config["weight_transfer_config"] or {}).get("backend"))
         if name not in TRANSPORTS:
             raise EngineError(
                 f"{self} takes weights by {name}: expected {' or '.join(TRANSPORTS)}; {START}"

@@ -1,4 +1,4 @@
-"""Weighs a rollout by how much more likely its tokens are here than in the engine that drew them."""
+"""Weighs a rollout by how likely its tokens are here, over how likely where they were drawn."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def sampling_metrics(
     ratios = ratio.flatten() if ratio.size(1) == 1 else ratio[mask.bool()]
     apart = summary("sampling/sampling_logp_difference/{}", gathered(trainer, difference))
     weights = summary("sampling/importance_sampling_ratio/{}", gathered(trainer, ratios))
-    return {name: value for name, value in (apart | weights).items() if "difference/min" not in name}
+    return {
+        name: value for name, value in (apart | weights).items() if "difference/min" not in name
+    }
 
 
 def gathered(trainer: GRPOTrainer, values: Tensor) -> Tensor:

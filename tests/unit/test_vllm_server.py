@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from grpo_runs import logs, weights
 from core.errors import EngineError
 from core.rollout.engine import Sampling, in_order
 from core.rollout.native import NativeEngine
-from core.rollout.vllm import VllmEngine
+from core.rollout.vllm_engine import VllmEngine
 from core.rollout.vllm_server import VllmServer
 from eval.errors import BadValue
 
@@ -50,10 +51,8 @@ def serve(starter, build_llama, tmp_path):
 
     yield start
     for process in started:
-        try:
+        with suppress(ProcessLookupError):  # it died as the test wanted
             os.kill(process, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it died as the test wanted
 
 
 def server(url, timeout_s=60.0):
@@ -121,13 +120,13 @@ def test_a_server_that_is_away_is_named(make_grpo):
         port = free.getsockname()[1]
     settings = {"vllm_server_host": "127.0.0.1", "vllm_server_port": port}
     refusal(
-        lambda: make_grpo(**over(None, **settings, vllm_server_timeout=0.0)),
-        f"http://127.0.0.1:{port} is away after 0 s (ConnectionError)",
+        lambda: make_grpo(**over(None, **settings, vllm_server_timeout=0.1)),
+        f"http://127.0.0.1:{port} is away after 0.1 s (ConnectionError)",
         "vllm serve MODEL",
     )
 
 
-def test_a_server_that_is_slow_is_named(serve, build_llama):
+def test_a_server_that_is_slow_is_named(serve):
     engine = VllmEngine(server(serve(stalls_after=1), timeout_s=0.5))
     refusal(
         lambda: list(engine.sample(PROMPTS, SAMPLING, [0, 1, 2, 3])),
@@ -192,7 +191,7 @@ def asked(**changes):
 
 def test_sampling_options_that_the_engine_lacks_are_refused(serve):
     found = server(serve())
-    stopping = Sampling(max_tokens=5, ends=frozenset(), stop=lambda tokens: False)
+    stopping = Sampling(max_tokens=5, ends=frozenset(), stop=lambda _: False)
     refusal(
         lambda: list(VllmEngine(found).sample(PROMPTS, stopping, [0] * 4)),
         "the engine 'vllm' has no stop strings",

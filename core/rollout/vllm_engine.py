@@ -54,7 +54,7 @@ class VllmEngine:
         self.served: tuple[PreTrainedModel, int] | None = None
 
     def serving(self, model: PreTrainedModel, version: int) -> "VllmEngine":
-        """This engine with the weights of a model, which change only when `version` does."""
+        """Serve the weights of a model from now on; they change only when `version` does."""
         self.wanted = (model, version)
         return self
 
