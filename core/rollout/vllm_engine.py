@@ -1,12 +1,11 @@
 """vLLM as a rollout engine: its weights follow the policy's, and it has to show that they do."""
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from accelerate import PartialState
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from core.errors import EngineError
@@ -78,11 +77,9 @@ class VllmEngine:
     def synchronise(self, model: PreTrainedModel, prompt: Tokens, tokens: int) -> None:
         """Send the weights, then compare the log-probabilities of so many tokens."""
         self.served = None
-        processes, weights = PartialState(), whole_weights(model)
+        processes = PartialState()
         if processes.is_main_process or not self.backend.shared:
-            self.backend.load(weights)
-        else:
-            deque(weights, maxlen=0)  # every process takes part in gathering a sharded tensor
+            self.backend.load(checkpoint_weights(model))
         processes.wait_for_everyone()
         self.check(model, prompt, tokens)
         self.served = self.wanted
@@ -92,7 +89,8 @@ class VllmEngine:
         asked = request(Sampling(max_tokens=tokens, ends=frozenset()), seed=0)
         ((_, found),) = self.backend.complete([prompt], [asked])
         ids = torch.tensor([[*prompt, *found.tokens]], device=model.device)
-        logits = model(ids).logits[0, len(prompt) - 1 : -1]
+        with torch.autocast(model.device.type, enabled=False):  # an evaluation may sample inside
+            logits = model(ids).logits[0, len(prompt) - 1 : -1]
         logps = logits.float().log_softmax(-1).gather(-1, ids[0, len(prompt) :, None])
         reported = torch.tensor(found.logps, device=model.device)
         difference = (logps.squeeze(-1) - reported).abs().mean().item()
@@ -122,11 +120,24 @@ def request(sampling: Sampling, seed: int) -> Request:
     }
 
 
-def whole_weights(model: PreTrainedModel) -> Weights:
-    """Names and values of a model's parameters, gathered where they are sharded; tied ones once."""
+def checkpoint_weights(model: nn.Module) -> Weights:
+    """Names and values of the parameters as a checkpoint has them; tied ones once.
+
+    LoRA adapters that are on are added to the weights they adapt, which stay as they are.
+    """
+    adapted: dict[str, Any] = {  # Any: layers of peft, which may not be installed
+        name: module
+        for name, module in model.named_modules()
+        if hasattr(module, "get_delta_weight")
+    }
     for name, parameter in model.named_parameters():
-        gather = getattr(parameter, "full_tensor", None)
-        yield name, (gather() if gather else parameter).detach()
+        if ".lora_" in name:
+            continue
+        value, layer = parameter.detach(), adapted.get(name.removesuffix(".base_layer.weight"))
+        if layer is not None and not layer.disable_adapters:
+            deltas = [layer.get_delta_weight(adapter) for adapter in layer.active_adapters]
+            value = sum(deltas, start=value)
+        yield name.removeprefix("base_model.model.").replace(".base_layer.", "."), value
 
 
 def completion(tokens: Any, logps: Any, finish: object) -> Sampled:

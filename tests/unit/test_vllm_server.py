@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from warnings import catch_warnings, simplefilter
 
 import pytest
 import requests
@@ -17,7 +18,7 @@ from grpo_runs import logs, weights
 from core.errors import EngineError
 from core.rollout.engine import Sampling, in_order
 from core.rollout.native import NativeEngine
-from core.rollout.vllm_engine import VllmEngine
+from core.rollout.vllm_engine import VllmEngine, checkpoint_weights
 from core.rollout.vllm_server import VllmServer
 from eval.errors import BadValue
 
@@ -163,6 +164,28 @@ def test_the_reference_is_sent_once_where_it_samples(serve, make_grpo):
     trainer = make_grpo(**over(url), rollout_policy="reference", learning_rate=1e-2)
     trainer.train()
     assert requests.get(url + "/calls", timeout=60).json().count("/update_weights") == 1
+
+
+def test_adapters_are_sent_with_the_weights_they_adapt(build_llama):
+    peft = pytest.importorskip("peft")
+    model, plain = build_llama(), build_llama()
+    with catch_warnings():
+        simplefilter("ignore")  # peft looks at an attribute that transformers has renamed
+        adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules=["q_proj", "up_proj"]))
+    for name, parameter in adapted.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter)
+    with adapted.disable_adapter():
+        for (name, value), (own, parameter) in zip(
+            checkpoint_weights(adapted), plain.named_parameters(), strict=True
+        ):
+            assert name == own
+            assert torch.equal(value, parameter)
+    plain.load_state_dict(dict(checkpoint_weights(adapted)), strict=False)
+    ids = torch.tensor([PROMPTS[3]])
+    with torch.no_grad():
+        torch.testing.assert_close(plain(ids).logits, adapted(ids).logits)
+        assert not torch.allclose(plain(ids).logits, build_llama()(ids).logits, atol=1e-2)
 
 
 @pytest.mark.parametrize(
