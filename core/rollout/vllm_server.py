@@ -44,7 +44,8 @@ class VllmServer:
         self.http.trust_env = False  # a server of one's own is not behind a proxy
         # A connection is not kept: the server drops idle ones while the policy is trained.
         self.http.headers["Connection"] = "close"
-        self.http.mount("http://", HTTPAdapter(pool_maxsize=AT_ONCE))
+        for scheme in ("http://", "https://"):
+            self.http.mount(scheme, HTTPAdapter(pool_maxsize=AT_ONCE))
         self.wait()
         self.model = self.call("GET", "/v1/models")["data"][0]["id"]
         config = self.call("GET", "/server_info", params={"config_format": "json"})["vllm_config"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 from core.paper import Reward
 from eval.errors import BadValue
 
-# Fields that say how a run is watched and stored, not what it computes, or where a
-# server is, which may move: they change no key.
+# Fields that say how a run is watched and stored, or where a server is, which may move; not what it
+# computes: they change no key.
 NEUTRAL = frozenset(
     {
         "disable_tqdm",

@@ -103,8 +103,8 @@ class GRPOTrainer(RolloutTrainer):
         )
         check_launch(self)
         self.add_reference()
-        name = str(policy.config.name_or_path)
-        self.vllm = vllm_engine(name, args) if args.use_vllm else None
+        name, needed = str(policy.config.name_or_path), args.use_vllm and rollout_func is None
+        self.vllm = vllm_engine(name, args) if needed else None
         self.loss_config = loss_config(args)
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)

@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM
 from core.errors import EngineError
 from core.rollout.engine import Sampling, in_order
 from core.rollout.native import NativeEngine
+from eval.errors import BadValue
 
 
 @dataclass(kw_only=True)
@@ -142,3 +143,12 @@ def test_a_missing_vllm_is_one_clear_line(make_grpo):
         make_grpo(use_vllm=True)
     assert "\n" not in str(error.value)
     assert "vllm_mode='server'" in str(error.value)
+
+
+def test_a_rollout_function_that_is_corrected_must_return_its_log_probabilities(make_grpo):
+    def silent(rows, trainer):  # noqa: ARG001 - the caller's signature
+        return {"prompt_ids": [[5]] * 4, "completion_ids": [[6, 1]] * 4, "logprobs": None}
+
+    trainer = make_grpo(rollout=silent, use_vllm=True, gradient_accumulation_steps=1, max_steps=1)
+    with pytest.raises(BadValue, match="rollout_func returned logprobs=None: return those"):
+        trainer.train()
