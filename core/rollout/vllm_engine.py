@@ -12,7 +12,7 @@ from core.errors import EngineError
 from core.rollout.engine import Sampled, Sampling, Tokens
 from eval.errors import BadValue
 
-CHECKED = 32  # tokens whose log-probabilities are compared after weights were sent
+CHECKED = 32  # tokens whose log-probabilities are compared before a rollout
 EXACT, COARSE = 1e-3, 0.05  # mean difference allowed with 32 bits on both sides, and with fewer
 
 Weights = Iterator[tuple[str, Tensor]]
@@ -41,7 +41,9 @@ class Backend(Protocol):
 
 
 class VllmEngine:
-    """Samples with vLLM from the weights of the last `serving`, sent before the first sample.
+    """Samples with vLLM from the weights of the last `serving`, sent before the first rollout.
+
+    Before every rollout vLLM has to show that it has them, for it may have been started again.
 
     Raises:
         EngineError: vLLM fails, or other weights than those sent show in its log-probabilities.
@@ -67,23 +69,24 @@ class VllmEngine:
         """
         if sampling.stop is not None:
             raise BadValue("the engine 'vllm' has no stop strings: use 'native' or 'hf'")
-        if self.wanted is not None and self.served != self.wanted:
-            self.synchronise(self.wanted[0], prompts[0], min(CHECKED, sampling.max_tokens))
+        if self.wanted is not None:
+            self.synchronise(self.wanted)
+            self.check(self.wanted[0], prompts[0], min(CHECKED, sampling.max_tokens))
         yield from self.backend.complete(prompts, [request(sampling, seed) for seed in seeds])
         if self.backend.rest():
             self.served = None
 
-    @torch.no_grad()
-    def synchronise(self, model: PreTrainedModel, prompt: Tokens, tokens: int) -> None:
-        """Send the weights, then compare the log-probabilities of so many tokens."""
-        self.served = None
-        processes = PartialState()
+    def synchronise(self, wanted: tuple[PreTrainedModel, int]) -> None:
+        """Send the weights, unless they were sent before and have not changed."""
+        if self.served == wanted:
+            return
+        self.served, processes = None, PartialState()
         if processes.is_main_process or not self.backend.shared:
-            self.backend.load(checkpoint_weights(model))
+            self.backend.load(checkpoint_weights(wanted[0]))
         processes.wait_for_everyone()
-        self.check(model, prompt, tokens)
-        self.served = self.wanted
+        self.served = wanted
 
+    @torch.no_grad()
     def check(self, model: PreTrainedModel, prompt: Tokens, tokens: int) -> None:
         """Compare the engine's log-probabilities of a completion of its own with the model's."""
         asked = request(Sampling(max_tokens=tokens, ends=frozenset()), seed=0)
@@ -98,7 +101,7 @@ class VllmEngine:
         allowed = EXACT if exact else COARSE
         if not difference <= allowed:
             raise EngineError(
-                "vLLM serves other weights than those it was just sent: log-probabilities of "
+                "vLLM serves other weights than those it was sent: log-probabilities of "
                 f"{len(found.tokens)} tokens differ by {difference:.2g} on average, expected at "
                 f"most {allowed:g}; start it with the model that is trained and continue"
             )

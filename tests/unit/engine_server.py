@@ -28,6 +28,7 @@ class Options:
     logprobs_mode: str = "processed_logprobs"
     updates: int = 10**9  # that are taken over; the later ones are only acknowledged
     dies_after: int = 10**9  # completions
+    forgets_after: int = 10**9  # completions; then the weights are those of the start again
     stalls_after: int = 10**9  # completions
     plain: bool = False  # answers as OpenAI's interface has it, without token ids
     aborts: bool = False  # breaks completions off
@@ -39,10 +40,13 @@ class Serving:
 
     def __init__(self, options: Options):
         self.options = options
-        self.model = AutoModelForCausalLM.from_pretrained(options.model).eval()
-        self.engine = NativeEngine(self.model)
+        self.load()
         self.lock = threading.Lock()
         self.calls: list[str] = []
+
+    def load(self):
+        self.model = AutoModelForCausalLM.from_pretrained(self.options.model).eval()
+        self.engine = NativeEngine(self.model)
 
     def get(self, path):
         options = self.options
@@ -74,6 +78,8 @@ class Serving:
         done = self.calls.count("/v1/completions")
         if done > self.options.dies_after:
             os._exit(9)
+        if done == self.options.forgets_after:
+            self.load()
         if done > self.options.stalls_after:
             threading.Event().wait()
         if asked["top_k"] < -1:
@@ -119,8 +125,12 @@ def handler(serving):
     return Handler
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 256  # connections that come at once
+
+
 def serve(options, out):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(Serving(options)))
+    server = Server(("127.0.0.1", 0), handler(Serving(options)))
     print(json.dumps([f"http://127.0.0.1:{server.server_port}", os.getpid()]), file=out, flush=True)
     server.serve_forever()
 

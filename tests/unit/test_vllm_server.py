@@ -155,8 +155,14 @@ def test_a_run_continues_bit_for_bit_after_its_server_died_in_mid_rollout(
 @pytest.mark.parametrize("updates", [0, 1])
 def test_weights_that_did_not_arrive_are_noticed(updates, serve, make_grpo):
     trainer = make_grpo(**over(serve(updates=updates), learning_rate=1e-2, max_steps=3))
-    refusal(trainer.train, "serves other weights than those it was just sent", "at most 0.001")
+    refusal(trainer.train, "serves other weights than those it was sent", "at most 0.001")
     assert trainer.state.global_step == updates
+
+
+def test_a_server_that_was_started_again_meanwhile_is_noticed(serve, make_grpo):
+    trainer = make_grpo(**over(serve(forgets_after=9)), rollout_policy="reference")
+    refusal(trainer.train, "serves other weights than those it was sent")
+    assert trainer.state.global_step == 1
 
 
 def test_the_reference_is_sent_once_where_it_samples(serve, make_grpo):
