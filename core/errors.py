@@ -1,4 +1,4 @@
-"""Errors of training data and reward functions; those of names, values and files are eval's."""
+"""Errors of training data, rewards and engines; those of names, values and files are eval's."""
 
 from collections.abc import Iterable
 
@@ -17,3 +17,7 @@ class MissingColumn(ReproError, LookupError):
             f"{dataset} has no column {', '.join(map(repr, missing))}: found "
             f"{', '.join(map(repr, sorted(found))) or 'none'}; {why}"
         )
+
+
+class EngineError(ReproError):
+    """A rollout engine that is away, fails, or does not do what it was asked."""

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from core.configs.base import BaseConfig, option, padding_multiple
 from eval.errors import BadValue
 
-NO_VLLM = "completions come from the trainer's own decoding loop or from `rollout_func`"
 NO_ENTROPY = "the loss has no entropy term"
 NO_LOSS = "its loss type is not implemented"
 NO_MOE = "no mixture-of-experts loss is implemented"
@@ -39,23 +38,8 @@ class GRPOConfig(BaseConfig):
         "ds3_gather_for_generation": "parameters are always gathered for generation",
         "generation_kwargs": "set `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`",
         "cache_implementation": NO_PAGED,
-        "use_vllm": NO_VLLM,
-        "vllm_mode": NO_VLLM,
-        "vllm_model_impl": NO_VLLM,
-        "vllm_enable_sleep_mode": NO_VLLM,
-        "vllm_structured_outputs_regex": NO_VLLM,
-        "vllm_server_base_url": NO_VLLM,
-        "vllm_server_host": NO_VLLM,
-        "vllm_server_port": NO_VLLM,
-        "vllm_server_timeout": NO_VLLM,
-        "vllm_group_port": NO_VLLM,
-        "vllm_gpu_memory_utilization": NO_VLLM,
-        "vllm_max_model_length": NO_VLLM,
-        "vllm_tensor_parallel_size": NO_VLLM,
-        "vllm_importance_sampling_mode": NO_VLLM,
-        "vllm_importance_sampling_clip_max": NO_VLLM,
-        "vllm_importance_sampling_clip_min": NO_VLLM,
-        "vllm_importance_sampling_cap": NO_VLLM,
+        "vllm_structured_outputs_regex": "completions are sampled freely",
+        "vllm_importance_sampling_cap": "set `vllm_importance_sampling_clip_max`",
         "sapo_temperature_neg": NO_LOSS,
         "sapo_temperature_pos": NO_LOSS,
         "vespo_k_pos": NO_LOSS,
@@ -84,7 +68,15 @@ class GRPOConfig(BaseConfig):
         "multi_objective_aggregation": ("sum_then_normalize", "normalize_then_sum"),
         "advantage_estimator": ("group", "process", "correct"),
         "rollout_policy": ("policy", "reference"),
-        "rollout_engine": ("native", "equal", "hf", "hf-cb"),
+        "rollout_engine": ("native", "equal", "hf", "hf-cb", "vllm"),
+        "vllm_mode": ("colocate", "server"),
+        "vllm_model_impl": ("vllm", "transformers"),
+        "vllm_importance_sampling_mode": (
+            "token_truncate",
+            "token_mask",
+            "sequence_truncate",
+            "sequence_mask",
+        ),
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         "num_generations": 2,
@@ -100,6 +92,11 @@ class GRPOConfig(BaseConfig):
         "delta": 0.0,
         "ref_model_mixup_alpha": 0.0,
         "ref_model_sync_steps": 1,
+        "vllm_server_timeout": 0.1,
+        "vllm_max_model_length": 1,
+        "vllm_tensor_parallel_size": 1,
+        "vllm_importance_sampling_clip_max": 0.0,
+        "vllm_importance_sampling_clip_min": 0.0,
     }
 
     learning_rate: float = option(1e-6, "Initial learning rate of AdamW.")
@@ -128,19 +125,21 @@ class GRPOConfig(BaseConfig):
     repetition_penalty: float = option(1.0, "Penalty on tokens that have occurred.")
     cache_implementation: str | None = option(None, "Cache of `generate`.")
 
-    use_vllm: bool = option(False, "Generate with vLLM.")
-    vllm_mode: str = option("colocate", "Where vLLM runs.")
-    vllm_model_impl: str = option("vllm", "Model code of vLLM.")
-    vllm_enable_sleep_mode: bool = option(False, "Let vLLM sleep during the update.")
+    use_vllm: bool = option(False, "Generate with vLLM; the same as rollout_engine='vllm'.")
+    vllm_mode: str = option("colocate", "Where vLLM runs: a 'server', or 'colocate', here.")
+    vllm_model_impl: str = option("vllm", "Model code of a colocated vLLM.")
+    vllm_enable_sleep_mode: bool = option(False, "Let a colocated vLLM free its memory meanwhile.")
     vllm_structured_outputs_regex: str | None = option(None, "Regular expression to decode by.")
-    vllm_server_base_url: str | None = option(None, "Address of the vLLM server.")
+    vllm_server_base_url: str | None = option(None, "Address of the server, for host and port.")
     vllm_server_host: str = option("0.0.0.0", "Host of the vLLM server.")
     vllm_server_port: int = option(8000, "Port of the vLLM server.")
-    vllm_server_timeout: float = option(240.0, "Seconds to wait for the vLLM server.")
-    vllm_group_port: int = option(51216, "Port of the weight update group.")
-    vllm_gpu_memory_utilization: float = option(0.3, "Share of memory for vLLM.")
-    vllm_max_model_length: int | None = option(None, "Longest context of vLLM.")
-    vllm_tensor_parallel_size: int = option(1, "Devices of one vLLM model.")
+    vllm_server_timeout: float = option(
+        240.0, "Seconds to wait for the server to come up, and for each of its answers."
+    )
+    vllm_group_port: int = option(51216, "Port here at which weights go to the server.")
+    vllm_gpu_memory_utilization: float = option(0.3, "Share of memory for a colocated vLLM.")
+    vllm_max_model_length: int | None = option(None, "Longest context of a colocated vLLM.")
+    vllm_tensor_parallel_size: int = option(1, "Devices of one colocated vLLM model.")
 
     beta: float = option(0.0, "Weight of the KL to the reference; 0 loads no reference.")
     num_iterations: int = option(1, "Passes over one rollout (mu of arXiv 2402.03300).")
@@ -174,10 +173,15 @@ class GRPOConfig(BaseConfig):
     entropy_coef_delta: float = option(0.005, "Step of the adaptive weight.")
     entropy_target: float = option(0.2, "Entropy that the adaptive weight aims at.")
     max_tool_calling_iterations: int | None = option(None, "Rounds of tool calls.")
-    vllm_importance_sampling_correction: bool = option(True, "Correct for vLLM's probabilities.")
-    vllm_importance_sampling_mode: str = option("sequence_mask", "How to correct for them.")
-    vllm_importance_sampling_clip_max: float | None = option(3.0, "Upper limit of the correction.")
-    vllm_importance_sampling_clip_min: float | None = option(None, "Lower limit of it.")
+    vllm_importance_sampling_correction: bool = option(
+        True, "Weigh losses by the trainer's probabilities over vLLM's."
+    )
+    vllm_importance_sampling_mode: str = option(
+        "sequence_mask",
+        "That ratio of a 'token' or 'sequence', '_truncate'd to its limits or '_mask'ed outside.",
+    )
+    vllm_importance_sampling_clip_max: float | None = option(3.0, "Its upper limit.")
+    vllm_importance_sampling_clip_min: float | None = option(None, "Its lower limit.")
     off_policy_mask_threshold: float | None = option(None, "KL above which a sequence is masked.")
     use_bias_correction_kl: bool = option(True, "Multiply the KL estimate by the ratio.")
 
@@ -202,7 +206,7 @@ class GRPOConfig(BaseConfig):
     rollout_engine: str = option(
         "native",
         "What decodes: 'native'; 'equal', which draws the very tokens of transformers; 'hf', "
-        "transformers' `generate`; 'hf-cb', its continuous batching.",
+        "transformers' `generate`; 'hf-cb', its continuous batching; 'vllm'.",
     )
 
     def __post_init__(self):
@@ -213,6 +217,7 @@ class GRPOConfig(BaseConfig):
         self.resolve_rollout_size()
         self.check_groups()
         self.check_policies()
+        self.check_vllm()
 
     @property
     def rollout_size(self) -> int:
@@ -228,6 +233,11 @@ class GRPOConfig(BaseConfig):
     def rollout_uses(self) -> int:
         """Micro-batches that one rollout feeds on each process, every iteration counted."""
         return self.rollout_parts * self.num_iterations
+
+    @property
+    def corrects_sampling(self) -> bool:
+        """Whether losses are weighed by the ratio to the probabilities of vLLM."""
+        return self.use_vllm and self.vllm_importance_sampling_correction
 
     @property
     def padding(self) -> int | None:
@@ -300,4 +310,31 @@ class GRPOConfig(BaseConfig):
             raise BadValue(
                 "rollout_policy='reference' samples from the frozen starting model: "
                 "leave sync_ref_model at False"
+            )
+
+    def check_vllm(self) -> None:
+        """Let `use_vllm` and `rollout_engine` agree; refuse what vLLM is not started with here."""
+        if self.use_vllm and self.rollout_engine not in ("native", "vllm"):
+            raise BadValue(
+                f"use_vllm=True and rollout_engine={self.rollout_engine!r}: leave one of them out"
+            )
+        self.use_vllm = self.use_vllm or self.rollout_engine == "vllm"
+        self.rollout_engine = "vllm" if self.use_vllm else self.rollout_engine
+        if self.use_vllm and self.vllm_mode == "colocate" and self.vllm_tensor_parallel_size > 1:
+            raise BadValue(
+                f"vllm_tensor_parallel_size={self.vllm_tensor_parallel_size} with "
+                "vllm_mode='colocate' is not supported: a server takes --tensor-parallel-size"
+            )
+        low, high = self.vllm_importance_sampling_clip_min, self.vllm_importance_sampling_clip_max
+        if low is not None and high is not None and low >= high:
+            raise BadValue(
+                f"vllm_importance_sampling_clip_min={low} is not below "
+                f"vllm_importance_sampling_clip_max={high}"
+            )
+        bounded = low is not None or high is not None
+        truncates = self.vllm_importance_sampling_mode.endswith("_truncate")
+        if self.vllm_importance_sampling_correction and truncates and not bounded:
+            raise BadValue(
+                f"vllm_importance_sampling_mode={self.vllm_importance_sampling_mode!r} without "
+                "limits: set vllm_importance_sampling_clip_max or vllm_importance_sampling_clip_min"
             )

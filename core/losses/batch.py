@@ -10,7 +10,8 @@ class Rollout:
     """Log-probabilities and advantages of B completions of at most T tokens.
 
     `logps` carries the gradient; `old_logps` is pi at rollout, `ref_logps` the reference. One
-    advantage per completion or per token. `mask` is 1 on trained tokens.
+    advantage per completion or per token. `mask` is 1 on trained tokens. `sampling_ratio` is
+    pi_old over the policy of the engine that sampled, where the two differ.
     """
 
     logps: BT
@@ -18,6 +19,7 @@ class Rollout:
     advantages: BT1
     mask: Mask
     ref_logps: BT | None = None
+    sampling_ratio: BT1 | None = None
 
     @property
     def log_ratio(self) -> BT:

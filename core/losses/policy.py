@@ -48,7 +48,9 @@ class PolicyLoss:
 
 
 def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
-    """aggregate(surrogate(r, ratio) + beta * kl); arXiv 2402.03300 eq. 3.
+    """aggregate(w * surrogate(r, ratio) + beta * kl); arXiv 2402.03300 eq. 3, where w = 1.
+
+    w is `sampling_ratio`, which corrects for an engine with another policy.
 
     The KL is k3, times the ratio with `use_bias_correction_kl`, which makes its gradient that of
     the KL when pi_old sampled the tokens.
@@ -57,7 +59,8 @@ def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
     ratio = RATIOS[c.importance_sampling_level](r)
     kl = kl_penalty(r, ratio, c)
     surrogate = row.surrogate(r, ratio, c)
-    per_token = (surrogate if kl is None else surrogate + c.beta * kl).expand_as(r.logps)
+    weighted = surrogate if r.sampling_ratio is None else surrogate * r.sampling_ratio
+    per_token = (weighted if kl is None else weighted + c.beta * kl).expand_as(r.logps)
     return PolicyLoss(loss=row.aggregate(per_token, r.mask, scale), ratio=ratio, kl=kl)
 
 

@@ -4,9 +4,13 @@ from collections.abc import Callable, Mapping
 
 from transformers import PreTrainedModel
 
+from core.configs.grpo import GRPOConfig
 from core.rollout.engine import Engine
 from core.rollout.native import NativeEngine
 from core.rollout.reference import EqualEngine, HfEngine, PagedEngine
+from core.rollout.vllm_engine import VllmEngine
+from core.rollout.vllm_local import VllmLocal
+from core.rollout.vllm_server import VllmServer
 
 ENGINES: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
     "native": lambda model, _: NativeEngine(model),
@@ -19,3 +23,25 @@ ENGINES: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
 def make_engine(name: str, model: PreTrainedModel, pad_token_id: int) -> Engine:
     """The engine of this name for a model in evaluation mode."""
     return ENGINES[name](model, pad_token_id)
+
+
+def vllm_engine(name_or_path: str, args: GRPOConfig) -> VllmEngine:
+    """Find the server, or load the model of this name into vLLM here, as the settings say."""
+    if args.vllm_mode == "server":
+        url = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
+        server = VllmServer(
+            args.vllm_server_base_url or url,
+            timeout_s=args.vllm_server_timeout,
+            group_port=args.vllm_group_port,
+        )
+        return VllmEngine(server)
+    local = VllmLocal(
+        name_or_path,
+        sleeps=args.vllm_enable_sleep_mode,
+        tensor_parallel_size=args.vllm_tensor_parallel_size,
+        gpu_memory_utilization=args.vllm_gpu_memory_utilization,
+        max_model_len=args.vllm_max_model_length,
+        model_impl=args.vllm_model_impl,
+        trust_remote_code=args.trust_remote_code,
+    )
+    return VllmEngine(local)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, fields
 from core.paper import Reward
 from eval.errors import BadValue
 
-# Fields that say how a run is watched and stored, not what it computes: they change no key.
+# Fields that say how a run is watched and stored, or where a server is, which may move; not what it
+# computes: they change no key.
 NEUTRAL = frozenset(
     {
         "disable_tqdm",
@@ -19,6 +20,11 @@ NEUTRAL = frozenset(
         "save_steps",
         "save_strategy",
         "save_total_limit",
+        "vllm_group_port",
+        "vllm_server_base_url",
+        "vllm_server_host",
+        "vllm_server_port",
+        "vllm_server_timeout",
     }
 )
 

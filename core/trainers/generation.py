@@ -9,8 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.configs.grpo import GRPOConfig
 from core.rewards.completions import Completion
-from core.rollout.engine import Sampling, in_order
-from core.rollout.engines import make_engine
+from core.rollout.engine import Engine, Sampling, in_order
 from core.trainers.logps import evaluating
 from eval.errors import BadValue
 
@@ -22,6 +21,7 @@ REQUIRED = ("prompt_ids", "completion_ids", "logprobs")
 class Generated:
     """One completion per row: its tokens, and its text in the form of the prompt.
 
+    `logps` are the log-probabilities with which the tokens were drawn, None where unknown.
     `columns` are further fields of a rollout function, passed on to the rewards; `trained` is 0 on
     completion tokens that an environment wrote.
     """
@@ -29,6 +29,7 @@ class Generated:
     prompt_ids: Sequence[Sequence[int]]
     completion_ids: Sequence[Sequence[int]]
     completions: list[Completion]
+    logps: Sequence[Sequence[float | None]] | None = None
     columns: dict[str, Any] = field(default_factory=dict)
     trained: Sequence[Sequence[int]] | None = None
 
@@ -87,6 +88,7 @@ def sample(
     args: GRPOConfig,
     eos_token_ids: Sequence[int],
     seeds: Sequence[int],
+    engine: Engine,
 ) -> Generated:
     """One completion for each prompt, sampled as `args` says; each has its own seed."""
     prompt_ids = tokenize_prompts(tokenizer, prompts, args.template)
@@ -100,11 +102,14 @@ def sample(
         repetition_penalty=args.repetition_penalty,
     )
     with evaluating(model):
-        engine = make_engine(args.rollout_engine, model, pad_token_id(tokenizer))
         rows = in_order(engine.sample(prompt_ids, sampling, seeds), len(prompts))
     completion_ids = [row.tokens for row in rows]
-    completions = completions_of(tokenizer, prompts, completion_ids)
-    return Generated(prompt_ids=prompt_ids, completion_ids=completion_ids, completions=completions)
+    return Generated(
+        prompt_ids=prompt_ids,
+        completion_ids=completion_ids,
+        completions=completions_of(tokenizer, prompts, completion_ids),
+        logps=[row.logps for row in rows],
+    )
 
 
 def call_rollout(
@@ -122,7 +127,7 @@ def call_rollout(
     missing = [key for key in REQUIRED if key not in output]
     if missing:
         raise BadValue(f"rollout_func returned no {', '.join(missing)}: found {sorted(output)}")
-    prompt_ids, completion_ids, _ = (output.pop(key) for key in REQUIRED)
+    prompt_ids, completion_ids, logps = (output.pop(key) for key in REQUIRED)
     for key, rows in (("prompt_ids", prompt_ids), ("completion_ids", completion_ids)):
         if len(rows) != len(prompts):
             raise BadValue(
@@ -133,6 +138,7 @@ def call_rollout(
         prompt_ids=prompt_ids,
         completion_ids=completion_ids,
         completions=completions_of(tokenizer, prompts, completion_ids),
+        logps=logps,
         trained=output.pop("env_mask", None),
         columns=output,
     )

@@ -13,10 +13,13 @@ from core.configs.grpo import GRPOConfig
 from core.losses.aggregate import Scale
 from core.losses.policy import policy_loss
 from core.rewards.completions import Completion
+from core.rollout.engine import Engine
+from core.rollout.engines import make_engine, vllm_engine
 from core.rollout.seeds import seed_of
 from core.trainers.async_loop import AsyncLoop
 from core.trainers.batches import Batch, padded, token_batch
 from core.trainers.completion_log import CompletionLog, report_completions
+from core.trainers.correction import sampling_correction
 from core.trainers.estimators import ESTIMATORS, Grouping, Rewards
 from core.trainers.generation import (
     Generated,
@@ -100,6 +103,8 @@ class GRPOTrainer(RolloutTrainer):
         )
         check_launch(self)
         self.add_reference()
+        name, needed = str(policy.config.name_or_path), args.use_vllm and rollout_func is None
+        self.vllm = vllm_engine(name, args) if needed else None
         self.loss_config = loss_config(args)
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
@@ -114,9 +119,17 @@ class GRPOTrainer(RolloutTrainer):
                 return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
             offline = self.args.rollout_policy == "reference"
             model = self.reference() if offline else self.policy()
+            seeds, engine = self.seeds(prompts), self.engine(model)
             return sample(
-                model, self.tokenizer, prompts, self.args, self.eos_token_ids, self.seeds(prompts)
+                model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
             )
+
+    def engine(self, model: PreTrainedModel) -> Engine:
+        """What decodes for this model; vLLM gets its weights when they have changed."""
+        if self.vllm is None:
+            return make_engine(self.args.rollout_engine, model, pad_token_id(self.tokenizer))
+        moves = self.args.rollout_policy == "policy"
+        return self.vllm.serving(model, self.state.global_step if moves else 0)
 
     def seeds(self, prompts: list[Completion]) -> list[int]:
         """A seed for each completion of this rollout, the same however processes share them."""
@@ -192,6 +205,7 @@ class GRPOTrainer(RolloutTrainer):
         generated = self.generate([row["prompt"] for row in rows])
         batch = self.tensors(generated)
         batch.update(self.frozen_logps(batch))
+        batch.update(sampling_correction(self, batch, generated))
         rewards = self.score(extended_rows(rows, generated.columns), generated)
         advantages = self.advantages(rewards, batch["completion_ids"].size(1))
         start = self.accelerator.process_index * len(rows)
@@ -213,14 +227,14 @@ class GRPOTrainer(RolloutTrainer):
     def frozen_logps(self, batch: Batch) -> Batch:
         """Log-probabilities of the reference, and of the policy at rollout if it moves before use.
 
-        If it does not, the ratio is 1 and needs none.
+        If it does not, the ratio is 1 and needs none, except to correct for vLLM's probabilities.
         """
         args, found = self.args, {}
         moves = args.gradient_accumulation_steps % args.rollout_uses
         training = self.mode == "train"
         rows = args.per_device_train_batch_size if training else args.per_device_eval_batch_size
         with self.compute_loss_context_manager():
-            if moves and training:
+            if (moves and training) or args.corrects_sampling:
                 with self.phases("forward"):
                     logps = frozen_logps(self.policy(), batch, args.temperature, rows)
                     found["old_per_token_logps"] = logps

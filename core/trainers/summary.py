@@ -34,6 +34,7 @@ def scored_rollout(logps: Tensor, inputs: Batch, *, with_reference: bool) -> Rol
         advantages=advantages.unsqueeze(1) if advantages.dim() == 1 else advantages,
         mask=trained_mask(inputs),
         ref_logps=inputs["ref_per_token_logps"] if with_reference else None,
+        sampling_ratio=inputs.get("importance_sampling_ratio"),
     )
 
 

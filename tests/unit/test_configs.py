@@ -61,6 +61,21 @@ def test_unsupported_fields_are_refused_in_one_sentence(name):
             {"sync_ref_model": True, "beta": 0.1, "rollout_policy": "reference"},
             "frozen starting model",
         ),
+        ({"vllm_mode": "ray"}, "expected one of 'colocate', 'server'"),
+        ({"use_vllm": True, "rollout_engine": "hf"}, "leave one of them out"),
+        ({"use_vllm": True, "vllm_tensor_parallel_size": 2}, "takes --tensor-parallel-size"),
+        (
+            {"vllm_importance_sampling_clip_min": 3.0},
+            "vllm_importance_sampling_clip_min=3.0 is not below",
+        ),
+        (
+            {
+                "vllm_importance_sampling_mode": "token_truncate",
+                "vllm_importance_sampling_clip_max": None,
+            },
+            "without limits",
+        ),
+        ({"vllm_importance_sampling_mode": "token"}, "expected one of 'token_truncate'"),
         ({"advantage_estimator": "gae"}, "expected one of 'group', 'process', 'correct'"),
     ],
 )
@@ -81,6 +96,16 @@ def test_bad_values_are_named_with_what_is_expected(changes, message):
 def test_rollout_size_follows_from_what_is_set(changes, steps, size):
     found = config(**changes)
     assert (found.steps_per_generation, found.generation_batch_size) == (steps, size)
+
+
+def test_vllm_is_chosen_by_either_name():
+    for changes in ({"use_vllm": True}, {"rollout_engine": "vllm"}):
+        found = config(**changes)
+        assert found.use_vllm
+        assert found.rollout_engine == "vllm"
+        assert found.corrects_sampling
+    assert not config().corrects_sampling
+    assert not config(use_vllm=True, vllm_importance_sampling_correction=False).corrects_sampling
 
 
 def test_booleans_name_the_reward_scale():

@@ -1,0 +1,68 @@
+"""Corrects for an engine that sampled from a policy slightly other than the one that is trained."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from core.shapes import BT, BT1, Mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """How the ratio of both policies weighs the loss; None leaves a side open."""
+
+    mode: str = "sequence_mask"
+    clip_min: float | None = None
+    clip_max: float | None = 3.0
+
+
+def by_token(difference: BT) -> BT:
+    """One logarithm per token."""
+    return difference
+
+
+def by_sequence(difference: BT) -> BT1:
+    """One logarithm per completion, the sum over its tokens."""
+    return difference.sum(-1, keepdim=True)
+
+
+def truncated(ratio: BT1, c: Correction) -> BT1:
+    """min(max(w, C_min), C_max); truncated importance sampling."""
+    if c.clip_min is None and c.clip_max is None:
+        return ratio
+    return ratio.clamp(c.clip_min, c.clip_max)
+
+
+def masked(ratio: BT1, c: Correction) -> BT1:
+    """W within [C_min, C_max], 0 outside; masked importance sampling."""
+    low = -torch.inf if c.clip_min is None else c.clip_min
+    high = torch.inf if c.clip_max is None else c.clip_max
+    return torch.where((ratio >= low) & (ratio <= high), ratio, 0.0)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A row of `MODES`: over what a ratio is taken, and what is done with large and small ones."""
+
+    level: Callable[[BT], BT1]
+    bound: Callable[[BT1, Correction], BT1]
+
+
+MODES = {
+    "token_truncate": Mode(by_token, truncated),
+    "token_mask": Mode(by_token, masked),
+    "sequence_truncate": Mode(by_sequence, truncated),
+    "sequence_mask": Mode(by_sequence, masked),
+}
+
+
+def sampling_ratio(old_logps: BT, sampling_logps: BT, mask: Mask, c: Correction) -> BT1:
+    """W = pi_old / pi_engine within bounds, of tokens or of whole completions.
+
+    A token whose `sampling_logps` is NaN (the engine did not say) counts as equal. What the loss
+    of a token is multiplied with, without gradient; TRL 1.16's `importance_sampling_ratio`.
+    """
+    difference = ((old_logps - sampling_logps) * mask).nan_to_num(nan=0.0)
+    mode = MODES[c.mode]
+    return mode.bound(mode.level(difference).exp(), c)
