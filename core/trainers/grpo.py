@@ -14,6 +14,7 @@ from core.losses.aggregate import Scale
 from core.losses.policy import policy_loss
 from core.rewards.completions import Completion
 from core.rollout.seeds import seed_of
+from core.trainers.adapters import adapted, refuse_adapters
 from core.trainers.async_loop import AsyncLoop
 from core.trainers.batches import Batch, padded, token_batch
 from core.trainers.completion_log import CompletionLog, report_completions
@@ -73,14 +74,13 @@ class GRPOTrainer(RolloutTrainer):
         refuse(
             "GRPOTrainer",
             quantization_config=quantization_config,
-            peft_config=peft_config,
             tools=tools,
             environment_factory=environment_factory,
         )
         args = args or GRPOConfig(default_output(model, "GRPO"))
         check_datasets(train_dataset, eval_dataset)
         set_seed(args.seed)
-        policy = policy_model(model, args)
+        policy = adapted(policy_model(model, args), peft_config, args)
         tokenizer = policy_tokenizer(processing_class, policy, args)
         if args.disable_dropout:
             without_dropout(policy)
@@ -99,7 +99,7 @@ class GRPOTrainer(RolloutTrainer):
             optimizers=optimizers,
         )
         check_launch(self)
-        self.add_reference()
+        self.add_reference(adapters_off=peft_config is not None)
         self.loss_config = loss_config(args)
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
@@ -171,12 +171,15 @@ class GRPOTrainer(RolloutTrainer):
             max_length=self.args.max_completion_length,
         )
 
-    def add_reference(self) -> None:
+    def add_reference(self, *, adapters_off: bool) -> None:
         """Keep the starting policy if the loss or the sampling needs it, and move it if asked."""
         if self.args.beta == 0.0 and self.args.rollout_policy == "policy":
             return
         self.ref_model = frozen_copy(self.policy())
+        if adapters_off:
+            cast(Any, self.ref_model).base_model.disable_adapter_layers()
         if self.args.sync_ref_model:
+            refuse_adapters(self.policy(), "sync_ref_model=True")
             unwrap = self.accelerator.unwrap_model
             self.add_callback(SyncReferenceCallback(self.ref_model, unwrap))
 
