@@ -215,7 +215,7 @@ class GRPOTrainer(RolloutTrainer):
         moves = args.gradient_accumulation_steps % args.rollout_uses
         training = self.mode == "train"
         rows = args.per_device_train_batch_size if training else args.per_device_eval_batch_size
-        with self.compute_loss_context_manager():
+        with self.accelerator.autocast():  # the policy has it in its forward, the reference has not
             if moves and training:
                 with self.phases("forward"):
                     logps = frozen_logps(self.policy(), batch, args.temperature, rows)

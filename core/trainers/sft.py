@@ -110,7 +110,8 @@ class SFTTrainer(Trainer):
                 attention_mask=inputs["attention_mask"],
                 use_cache=False,
             )
-            logits, targets = outputs.logits[:, :-1][mask].float(), labels[mask]
+            raw, targets = outputs.logits[:, :-1][mask], labels[mask]
+            logits = raw if raw.dtype == torch.float64 else raw.float()
             total = logits.logsumexp(-1)
             logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
             if self.compute_loss_func is not None:

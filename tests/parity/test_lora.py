@@ -79,7 +79,9 @@ def test_grpo(beta, name, build_llama, tiny_tokenizer, tmp_path, monkeypatch, me
 
 @pytest.mark.parametrize("name", LORA)
 @pytest.mark.filterwarnings("ignore")  # TRL's own
-def test_sft(name, build_llama, tiny_tokenizer, tmp_path, measured):
+def test_sft(name, build_llama, tiny_tokenizer, tmp_path, monkeypatch, measured):
+    exact_head(monkeypatch)
+
     def trainer(package):
         settings = {k: v for k, v in QUIET.items() if "gen" not in k and "completion" not in k}
         return package.SFTTrainer(
