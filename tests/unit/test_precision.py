@@ -78,12 +78,13 @@ def test_gradient_checkpointing_changes_no_bit(kind, make):
 
 
 @pytest.mark.parametrize("kind", TRAINERS)
-def test_bfloat16_is_off_by_hundredths(kind, make):
-    """Weights stay in 32 bits; products have 8 bits, 0.4 % each: losses and steps within 5 %."""
+def test_bfloat16_is_off_by_percents(kind, make):
+    """Weights stay in 32 bits; products have 8: losses within 2 %, weights within 0.2 %."""
+    start = weights(make(kind).model)
     (losses, moved), (plain, expected) = run(make(kind, bf16=True)), run(make(kind))
     assert moved.dtype == torch.float32
-    assert 1e-6 < apart(losses, plain) < 0.05
-    assert apart(moved, expected) < 0.35
+    assert 1e-6 < apart(losses, plain) < 0.02
+    assert apart(start + moved, start + expected) < 0.002
 
 
 def test_bfloat16_has_one_policy(make):
@@ -94,12 +95,18 @@ def test_bfloat16_has_one_policy(make):
     assert logs(trainer, "clip_ratio/region_mean") == [0.0]
 
 
+INDUCTOR = pytest.param(
+    "sft",
+    "inductor",
+    marks=pytest.mark.skipif(shutil.which("g++") is None, reason="inductor on a CPU needs g++"),
+)
+
+
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile on a CPU needs g++")
-def test_compilation_keeps_six_digits(make):
-    settings = {"torch_compile": True, "max_steps": 2}
-    trainer = make("grpo", **settings)
-    found, plain = run(trainer), run(make("grpo", max_steps=2))
+@pytest.mark.parametrize(("kind", "backend"), [("grpo", "aot_eager"), INDUCTOR])
+def test_compilation_keeps_five_digits(kind, backend, make):
+    trainer = make(kind, torch_compile=True, torch_compile_backend=backend, max_steps=2)
+    found, plain = run(trainer), run(make(kind, max_steps=2))
     assert type(trainer.model_wrapped).__name__ == "OptimizedModule"
     assert apart(found[0], plain[0]) < 1e-5
-    assert apart(found[1], plain[1]) < 1e-3
+    assert 0 < apart(found[1], plain[1]) < 1e-4  # other sums, so not the same bits
