@@ -42,9 +42,8 @@ def adapted(model: Any, peft_config: Any, args: BaseConfig) -> Any:  # Any: peft
             wrapped: Any = get_peft_model(model, peft_config)
         except ValueError as error:
             raise BadValue(f"peft_config does not fit the model: {error}") from error
-    if args.gradient_checkpointing and (args.gradient_checkpointing_kwargs or {}).get(
-        "use_reentrant"
-    ):
+    keywords: Any = args.gradient_checkpointing_kwargs or {}  # Any: parsed from its string
+    if args.gradient_checkpointing and keywords.get("use_reentrant"):
         wrapped.enable_input_require_grads()  # no gradient would reach a reentrant checkpoint
     return wrapped
 

@@ -126,7 +126,7 @@ def test_a_model_with_adapters_is_its_own_reference(make_lora, build_llama):
     assert torch.equal(frozen_logps(trainer.ref_model, batch(), 1.0, 8), expected)
 
 
-def test_offline_samples_come_from_the_model_below(make_lora, build_llama, tiny_tokenizer):
+def test_offline_samples_come_from_the_model_below(make_lora, build_llama):
     trainer = make_lora(rollout_policy="reference", beta=0.0)
     stirred(trainer.model)
     rows = [row["prompt"] for row in prompts(4)]
@@ -223,6 +223,19 @@ def test_a_resumed_run_is_the_same_run(settings, make_lora):
     for name in ("loss", "kl", "reward", "grad_norm", "num_tokens"):
         assert logs(whole, name) == logs(resumed, name)
     assert len(logs(whole, "loss")) == 5
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpointing_below_adapters_changes_no_bit(reentrant, make_lora):
+    keywords = {"use_reentrant": reentrant}
+    settings = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": keywords}
+    runs = [make_lora(max_steps=2, rollout_engine="equal", **s) for s in (settings, {})]
+    for trainer in runs:
+        trainer.train()
+    ours, theirs = (trainer.model.state_dict() for trainer in runs)
+    assert all(torch.equal(value, theirs[name]) for name, value in ours.items())
+    assert logs(runs[0], "grad_norm") == logs(runs[1], "grad_norm")
+    assert min(logs(runs[0], "grad_norm")) > 0
 
 
 def test_a_checkpoint_is_pefts_and_loads_as_one_model(make_lora, build_llama, tmp_path):

@@ -8,7 +8,6 @@ from datasets import Dataset
 from grpo_runs import digits, logs, prompts, weights
 
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
-from core.trainers.logps import token_logps
 
 ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b} is it"} for a in range(4) for b in range(3)]
 COMMON = {
