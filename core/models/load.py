@@ -1,6 +1,9 @@
 """Policies and tokenizers by shipped name, folder or hub id."""
 
+import json
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -11,8 +14,9 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from eval.errors import DamagedFile, MissingFile, ReproError, UnknownName
+from eval.errors import BadValue, DamagedFile, MissingFile, ReproError, UnknownName
 
+ADAPTERS = "adapter_config.json"
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 UNREADABLE = (SafetensorError, OSError, ValueError, EOFError)
 SHIPPED = ("pocket-base", "pocket-instruct", "pocket-teacher")
@@ -40,17 +44,42 @@ def locate(name: str) -> str:
 
 
 def load_policy(name: str, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
-    """A causal language model for training or evaluation.
+    """A causal language model for training or evaluation; adapters are merged into their model.
 
     Raises:
+        BadValue: it is adapters, and peft is not installed.
         DamagedFile: its weights or its config cannot be read.
         MissingFile: it is not in the cache and the hub cannot be reached.
     """
     place = locate(name)
+    if (Path(place) / ADAPTERS).is_file():
+        return load_adapters(Path(place), dtype)
     try:
         return AutoModelForCausalLM.from_pretrained(place, dtype=dtype)
     except UNREADABLE as error:
         raise unreadable(name, place, error) from error
+
+
+def load_adapters(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+    """The model that adapters of peft were trained on, with them in its weights."""
+    if find_spec("peft") is None:
+        raise BadValue(
+            f"{folder} holds adapters, and peft is not installed: pip install 'repro[peft]'"
+        )
+    from peft import PeftModel
+
+    try:
+        base = json.loads((folder / ADAPTERS).read_text(encoding="utf-8"))[
+            "base_model_name_or_path"
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise unreadable(str(folder), str(folder), error) from error
+    model = load_policy(str(base), dtype)
+    try:
+        wrapped: Any = PeftModel.from_pretrained(model, str(folder))
+    except UNREADABLE as error:
+        raise unreadable(str(folder), str(folder), error) from error
+    return wrapped.merge_and_unload()
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:

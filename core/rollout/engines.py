@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from transformers import PreTrainedModel
 
 from core.configs.grpo import GRPOConfig
+from core.rollout.adapters import inner
 from core.rollout.engine import Engine
 from core.rollout.native import NativeEngine
 from core.rollout.reference import EqualEngine, HfEngine, PagedEngine
@@ -22,7 +23,7 @@ ENGINES: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
 
 def make_engine(name: str, model: PreTrainedModel, pad_token_id: int) -> Engine:
     """The engine of this name for a model in evaluation mode."""
-    return ENGINES[name](model, pad_token_id)
+    return ENGINES[name](inner(model), pad_token_id)
 
 
 def vllm_engine(name_or_path: str, args: GRPOConfig) -> VllmEngine:

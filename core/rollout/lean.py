@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, rms_norm, scaled_dot_product_attention, silu
 from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM, Qwen3ForCausalLM
 
+from core.rollout.adapters import is_linear, linear_weight
 from core.rollout.shared import SharedAttention
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # layer, queries, keys, values
@@ -20,8 +21,8 @@ def is_lean(model: PreTrainedModel) -> bool:
     """Whether the functions below compute what the model's own modules would.
 
     True for a Llama, Qwen2 or Qwen3 outside of autocast, with transformers' usual attention over
-    all tokens and its usual activation, and with linear layers that nobody has wrapped, hooked or
-    sharded.
+    all tokens and its usual activation, and with layers that nobody has wrapped, hooked or sharded,
+    but for LoRA adapters of linear ones.
     """
     config = model.config
     return (
@@ -32,9 +33,16 @@ def is_lean(model: PreTrainedModel) -> bool:
         and not getattr(config, "use_sliding_window", False)
         and not torch.is_autocast_enabled(model.device.type)
         and not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+        and is_linear(model.lm_head)
+        and type(model.model.embed_tokens) is nn.Embedding
+        and all(
+            type(module).__module__.startswith("transformers.models.")
+            for name, module in model.named_modules()
+            if name.endswith("norm")
+        )
         and all(type(p) in (nn.Parameter, Tensor) and p.numel() > 0 for p in model.parameters())
         and all(
-            type(layer) is nn.Linear and (layer.bias is None or name in ("q", "k", "v"))
+            is_linear(layer) and (layer.bias is None or name in ("q", "k", "v"))
             for block in model.model.layers
             for part in (block.self_attn, block.mlp)
             for child, layer in part.named_children()
@@ -54,7 +62,7 @@ class LeanDecoder:
 
     def __init__(self, model: Any):  # Any: its modules are untyped
         config = model.config
-        self.body, self.head = model.model, model.lm_head
+        self.body, self.head = model.model, linear_weight(model.lm_head)
         first = self.body.layers[0].self_attn
         self.size = int(first.head_dim)
         self.queries = int(config.num_attention_heads)
@@ -72,7 +80,7 @@ class LeanDecoder:
         ids = torch.zeros(len(prompts), max(lengths), dtype=torch.long, device=self.body.device)
         for place, prompt in enumerate(prompts):
             ids[place, : len(prompt)] = torch.tensor(prompt)
-        slots = self.attention.open(lengths, rows, like=self.head.weight)
+        slots = self.attention.open(lengths, rows, like=self.head)
         columns = torch.arange(ids.size(1), device=ids.device)
         ends = torch.tensor(lengths, device=ids.device).unsqueeze(1) - 1
         last = torch.arange(len(prompts), device=ids.device), ends.squeeze(1)
@@ -125,7 +133,7 @@ class LeanDecoder:
 
     def logits(self, x: Tensor) -> Tensor:
         """Logits (..., V) of the last hidden states."""
-        return linear(rms_norm(x, x.shape[-1:], self.body.norm.weight, self.eps), self.head.weight)
+        return linear(rms_norm(x, x.shape[-1:], self.body.norm.weight, self.eps), self.head)
 
     def turns(self, x: Tensor, positions: Tensor) -> Tensor:
         """Rotations (..., heads, D / 2) of queries and keys as complex numbers.
@@ -163,7 +171,7 @@ def fused(block: Any, size: int) -> Block:  # Any: a decoder layer, whose module
     """
     attention, mlp = block.self_attn, block.mlp
     q, k, v = attention.q_proj, attention.k_proj, attention.v_proj
-    weights = [interleaved(q.weight, size), interleaved(k.weight, size), v.weight]
+    weights = [interleaved(linear_weight(part), size) for part in (q, k)]
     bias, scales = None, None
     if q.bias is not None:
         bias = torch.cat([interleaved(q.bias, size), interleaved(k.bias, size), v.bias])
@@ -173,13 +181,13 @@ def fused(block: Any, size: int) -> Block:  # Any: a decoder layer, whose module
             [interleaved(n.weight, size).expand(len(p.weight) // size, size) for n, p in norms]
         )
     return Block(
-        qkv=torch.cat(weights) * block.input_layernorm.weight,
+        qkv=torch.cat([*weights, linear_weight(v)]) * block.input_layernorm.weight,
         bias=bias,
         scales=scales,
-        out=attention.o_proj.weight,
-        gate_up=torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight])
+        out=linear_weight(attention.o_proj),
+        gate_up=torch.cat([linear_weight(mlp.gate_proj), linear_weight(mlp.up_proj)])
         * block.post_attention_layernorm.weight,
-        down=mlp.down_proj.weight,
+        down=linear_weight(mlp.down_proj),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from core.rollout.adapters import inner
 from core.rollout.engine import Engine, Sampling, in_order
 from core.rollout.journal import Journal
 from core.rollout.native import NativeEngine
@@ -33,7 +34,7 @@ class PolicySampler:
     ):
         self.model = model
         self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
-        self.engine = engine or NativeEngine(model)
+        self.engine = engine or NativeEngine(inner(model))
         self.journal = journal
         self.chunk = chunk
         self.eos = frozenset({int(tokenizer.eos_token_id)})

@@ -70,6 +70,7 @@ def start_stage(resolved: Resolved) -> Stage:
 def train_stage(resolved: Resolved, seed: int) -> Stage:
     """The training of one arm with one seed."""
     settings: dict[str, object] = {n: getattr(resolved.run, n) for n in TRAINING}
+    settings |= resolved.run.lora
     config = {k: v for k, v in resolved.config.items() if k not in NEUTRAL}
     return Stage(
         name="train",

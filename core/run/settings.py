@@ -36,7 +36,8 @@ class RunSettings:
     `twins` maps a benchmark of the paper to the suite that stands for it. `at_k_*` are the samples
     for Maj@K and Pass@K, drawn where a claim needs them, on the first `at_k_benchmarks`
     suites. `heldout_every` counts optimizer steps. `threads` fixes the number of CPU
-    threads, and with it the last bit of every sum.
+    threads, and with it the last bit of every sum. `use_peft` trains LoRA adapters; it and `lora_*`
+    are fields of TRL's `ModelConfig`.
     """
 
     model: str
@@ -53,17 +54,32 @@ class RunSettings:
     heldout_every: int = 5
     heldout_problems: int = 200
     threads: int | None = None
+    use_peft: bool = False
+    lora_r: int = 16
+    lora_alpha: int = 32
+    lora_dropout: float = 0.05
+    lora_target_modules: str | list[str] | None = None
 
     def __post_init__(self) -> None:
         for name, bound in AT_LEAST.items():
             value = getattr(self, name)
             if value is not None and value < bound:
                 raise BadValue(f"{name}={value}: expected at least {bound}")
+        idle = [n for n in LORA_FIELDS if getattr(self, n) != getattr(type(self), n)]
+        if idle and not self.use_peft:
+            raise BadValue(f"{idle[0]} is set and use_peft is not: set use_peft=true to train LoRA")
+        if not self.lora_dropout < 1:
+            raise BadValue(f"lora_dropout={self.lora_dropout}: expected below 1")
 
     @property
     def suites(self) -> dict[str, str]:
         """The suite that is scored for each of the paper's benchmarks."""
         return {name: self.twins.get(name, name) for name in self.benchmarks}
+
+    @property
+    def lora(self) -> dict[str, object]:
+        """The settings of the adapters; none where all weights are trained."""
+        return {name: getattr(self, name) for name in LORA_FIELDS} if self.use_peft else {}
 
 
 AT_LEAST: Mapping[str, float] = {
@@ -76,5 +92,9 @@ AT_LEAST: Mapping[str, float] = {
     "heldout_every": 1,
     "heldout_problems": 0,
     "threads": 1,
+    "lora_r": 1,
+    "lora_alpha": 1,
+    "lora_dropout": 0.0,
 }
+LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 RUN_FIELDS = frozenset(f.name for f in fields(RunSettings))

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from core.run.families import find_family
 from core.run.heldout import HeldOutCallback
 from core.run.progress import ProgressCallback
 from core.run.resolve import Resolved
+from core.run.settings import RunSettings
 from core.run.stages import say
 from core.run.store import digest_of, folder_files
 from core.run.verifiers import check_rewards
@@ -54,12 +56,9 @@ def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict
         say(f"{name}: {tried}")
     trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     end_wandb(config.report_to)
-    trainer.save_model(str(folder / MODEL))
-    tokenizer: Any = load_tokenizer(settings.model)  # Any: its methods are half typed
-    tokenizer.save_pretrained(str(folder / MODEL))
+    save_policy(trainer, settings, folder / MODEL)
     phases = trainer.phases.summary()
     shutil.rmtree(work, ignore_errors=True)
-    (folder / MODEL / "training_args.bin").unlink(missing_ok=True)  # holds paths of this machine
     return {
         "steps": trainer.state.global_step,
         "plan": plan,
@@ -91,9 +90,38 @@ def build_trainer(
         args=config,
         train_dataset=DATASET.from_list(train),
         processing_class=load_tokenizer(settings.model),
+        peft_config=lora_config(settings),
         callbacks=callbacks,
     )
     return trainer, heldout if valid else None
+
+
+def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional
+    """The adapters to train, in the words of peft; None if all weights are trained."""
+    if not settings.use_peft:
+        return None
+    if find_spec("peft") is None:
+        raise BadValue("use_peft=true: peft is not installed: pip install 'repro[peft]'")
+    from peft import LoraConfig
+
+    return LoraConfig(
+        task_type="CAUSAL_LM",
+        r=settings.lora_r,
+        lora_alpha=settings.lora_alpha,
+        lora_dropout=settings.lora_dropout,
+        target_modules=settings.lora_target_modules,
+    )
+
+
+def save_policy(trainer: Any, settings: RunSettings, folder: Path) -> None:  # Any: a Trainer
+    """Write the trained model, or its adapters, and the tokenizer; no paths of this machine."""
+    if settings.use_peft:
+        trainer.model.peft_config["default"].base_model_name_or_path = settings.model
+    trainer.save_model(str(folder))
+    tokenizer: Any = load_tokenizer(settings.model)  # Any: its methods are half typed
+    tokenizer.save_pretrained(str(folder))
+    for name in ("training_args.bin", "README.md"):  # the second is peft's empty form
+        (folder / name).unlink(missing_ok=True)
 
 
 def end_wandb(report_to: list[str]) -> None:

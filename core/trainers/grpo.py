@@ -16,6 +16,7 @@ from core.rewards.completions import Completion
 from core.rollout.engine import Engine
 from core.rollout.engines import make_engine, vllm_engine
 from core.rollout.seeds import seed_of
+from core.trainers.adapters import adapted, refuse_adapters
 from core.trainers.async_loop import AsyncLoop
 from core.trainers.batches import Batch, padded, token_batch
 from core.trainers.completion_log import CompletionLog, report_completions
@@ -76,14 +77,13 @@ class GRPOTrainer(RolloutTrainer):
         refuse(
             "GRPOTrainer",
             quantization_config=quantization_config,
-            peft_config=peft_config,
             tools=tools,
             environment_factory=environment_factory,
         )
         args = args or GRPOConfig(default_output(model, "GRPO"))
         check_datasets(train_dataset, eval_dataset)
         set_seed(args.seed)
-        policy = policy_model(model, args)
+        policy = adapted(policy_model(model, args), peft_config, args)
         tokenizer = policy_tokenizer(processing_class, policy, args)
         if args.disable_dropout:
             without_dropout(policy)
@@ -102,7 +102,7 @@ class GRPOTrainer(RolloutTrainer):
             optimizers=optimizers,
         )
         check_launch(self)
-        self.add_reference()
+        self.add_reference(adapters_off=peft_config is not None)
         name, needed = str(policy.config.name_or_path), args.use_vllm and rollout_func is None
         self.vllm = vllm_engine(name, args) if needed else None
         self.loss_config = loss_config(args)
@@ -191,12 +191,15 @@ class GRPOTrainer(RolloutTrainer):
             return super().learns(inputs)
         return advantages.ne(0).view(len(advantages), -1).any(1)
 
-    def add_reference(self) -> None:
+    def add_reference(self, *, adapters_off: bool) -> None:
         """Keep the starting policy if the loss or the sampling needs it, and move it if asked."""
         if self.args.beta == 0.0 and self.args.rollout_policy == "policy":
             return
         self.ref_model = frozen_copy(self.policy())
+        if adapters_off:
+            cast(Any, self.ref_model).base_model.disable_adapter_layers()
         if self.args.sync_ref_model:
+            refuse_adapters(self.policy(), "sync_ref_model=True")
             unwrap = self.accelerator.unwrap_model
             self.add_callback(SyncReferenceCallback(self.ref_model, unwrap))
 
@@ -233,7 +236,7 @@ class GRPOTrainer(RolloutTrainer):
         moves = args.gradient_accumulation_steps % args.rollout_uses
         training = self.mode == "train"
         rows = args.per_device_train_batch_size if training else args.per_device_eval_batch_size
-        with self.compute_loss_context_manager():
+        with self.accelerator.autocast():  # the policy has it in its forward, the reference has not
             if (moves and training) or args.corrects_sampling:
                 with self.phases("forward"):
                     logps = frozen_logps(self.policy(), batch, args.temperature, rows)

@@ -8,10 +8,14 @@ import torch
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from core.trainers.adapters import has_adapters
+
 
 def frozen_copy(model: nn.Module) -> nn.Module:
-    """Copy the starting policy, without gradients."""
-    return deepcopy(model).eval().requires_grad_(False)
+    """Copy the starting policy, without gradients; what stands below adapters stays shared."""
+    frozen = [weight for weight in model.parameters() if not weight.requires_grad]
+    shared = {id(weight): weight for weight in frozen} if has_adapters(model) else {}
+    return deepcopy(model, shared).eval().requires_grad_(False)
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import torch
+from accelerate.utils import set_seed
 from datasets import Dataset
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, TrainerCallback
@@ -13,6 +14,7 @@ from core.configs.sft import SFTConfig
 from core.data.sft import IGNORED, PadRight, tokenize_rows
 from core.explain.phases import PhaseCallback, Phases
 from core.losses.supervised import SUPERVISED
+from core.trainers.adapters import adapted
 from core.trainers.logps import token_entropy
 from core.trainers.setup import default_output, policy_model, policy_tokenizer, refuse
 from eval.errors import BadValue
@@ -41,11 +43,12 @@ class SFTTrainer(Trainer):
         peft_config: Any = None,
         formatting_func: Callable[[dict[str, Any]], str] | None = None,
     ):
-        refuse("SFTTrainer", quantization_config=quantization_config, peft_config=peft_config)
+        refuse("SFTTrainer", quantization_config=quantization_config)
         if train_dataset is None:
             raise BadValue("SFTTrainer needs a train_dataset")
         args = args or SFTConfig(default_output(model, "SFT"))
-        policy = policy_model(model, args)
+        set_seed(args.seed)  # of the adapters
+        policy = adapted(policy_model(model, args), peft_config, args)
         tokenizer = policy_tokenizer(processing_class, policy, args)
         self.phases = Phases()
         self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
@@ -107,7 +110,8 @@ class SFTTrainer(Trainer):
                 attention_mask=inputs["attention_mask"],
                 use_cache=False,
             )
-            logits, targets = outputs.logits[:, :-1][mask].float(), labels[mask]
+            raw, targets = outputs.logits[:, :-1][mask], labels[mask]
+            logits = raw if raw.dtype == torch.float64 else raw.float()
             total = logits.logsumexp(-1)
             logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
             if self.compute_loss_func is not None:

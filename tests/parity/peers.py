@@ -39,7 +39,8 @@ class ExactHead:
         assert softcap is None
         logps = (hidden @ weight.T * scale / temperature).log_softmax(-1)
         entropy = -(logps.exp() * logps).sum(-1) if "entropy" in outputs else None
-        return logps.gather(-1, targets[:, None])[:, 0], entropy, None, None, None
+        right = logps.argmax(-1) == targets if "is_top1" in outputs else None
+        return logps.gather(-1, targets[:, None])[:, 0], entropy, None, None, right
 
 
 def exact_head(monkeypatch):

@@ -26,7 +26,7 @@ def test_rollout_function_must_return_all_keys_and_rows(make_grpo, rollout, mess
         make_grpo(rollout=rollout).train()
 
 
-@pytest.mark.parametrize("name", ["tools", "peft_config", "environment_factory"])
+@pytest.mark.parametrize("name", ["tools", "quantization_config", "environment_factory"])
 def test_unsupported_arguments_are_refused(name, build_llama, tiny_tokenizer):
     with pytest.raises(BadValue, match=f"GRPOTrainer\\({name}=...\\) is not supported"):
         GRPOTrainer(build_llama(), digits, processing_class=tiny_tokenizer, **{name: [print]})

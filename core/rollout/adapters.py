@@ -1,0 +1,41 @@
+"""LoRA adapters in a rollout: their layers' weights as one, without touching the model's own."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+LORA = ("peft.tuners.lora.layer", "Linear")  # by name: peft may not be installed
+
+
+def inner(model: Any) -> PreTrainedModel:  # Any: a model, or what peft has wrapped around it
+    """The model itself, in whose layers the adapters are."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def is_linear(layer: Any) -> bool:  # Any: a module of any class
+    """Whether a layer is x W + b and no more, `linear_weight` being W.
+
+    True for a linear layer, and for one with LoRA adapters (arXiv 2106.09685) of its own type,
+    without a bias or a variant such as DoRA, and not merged into it.
+    """
+    if (type(layer).__module__, type(layer).__name__) != LORA:
+        return type(layer) is nn.Linear
+    return (
+        type(layer.base_layer) is nn.Linear
+        and not (layer.merged or layer.lora_variant or any(layer.lora_bias.values()))
+        and all(weight.dtype == torch.float32 for weight in layer.parameters())
+    )
+
+
+def linear_weight(layer: Any) -> Tensor:  # Any: a layer for which `is_linear` holds
+    """W + sum of s B A over the adapters that are on."""
+    if type(layer) is nn.Linear:
+        return layer.weight
+    weight = layer.base_layer.weight
+    names = [] if layer.disable_adapters else layer.active_adapters
+    for name in names:
+        if name in layer.lora_A:
+            weight = weight + layer.get_delta_weight(name)
+    return weight

@@ -1,0 +1,66 @@
+"""Adapters of peft: trained weights beside a frozen model."""
+
+from importlib.util import find_spec
+from typing import Any
+from warnings import catch_warnings, filterwarnings
+
+from core.configs.base import BaseConfig
+from eval.errors import BadValue
+
+
+def adapted(model: Any, peft_config: Any, args: BaseConfig) -> Any:  # Any: peft is optional
+    """The model with new adapters as `peft_config` says; without one, the model as it is.
+
+    Raises:
+        BadValue: peft is not installed, this is no config of peft is one of virtual tokens or does
+            not fit the model, or the model has adapters.
+    """
+    if peft_config is None:
+        return model
+    if find_spec("peft") is None:
+        raise BadValue("peft_config: peft is not installed: pip install 'repro[peft]'")
+    from peft import PeftConfig, get_peft_model
+
+    if not isinstance(peft_config, PeftConfig):
+        raise BadValue(
+            f"peft_config is a {type(peft_config).__name__}: expected a peft.PeftConfig, such as "
+            "LoraConfig"
+        )
+    if peft_config.is_prompt_learning:
+        raise BadValue(
+            f"peft_config={type(peft_config).__name__}: virtual tokens are not supported, expected "
+            "adapters of layers, such as LoraConfig"
+        )
+    if has_adapters(model):
+        raise BadValue(
+            "the model has adapters and peft_config asks for new ones: leave peft_config out to "
+            "train them on, or pass model.merge_and_unload()"
+        )
+    with catch_warnings():  # transformers has renamed an attribute that peft looks at
+        filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+        try:
+            wrapped: Any = get_peft_model(model, peft_config)
+        except ValueError as error:
+            raise BadValue(f"peft_config does not fit the model: {error}") from error
+    keywords: Any = args.gradient_checkpointing_kwargs or {}  # Any: parsed from its string
+    if args.gradient_checkpointing and keywords.get("use_reentrant"):
+        wrapped.enable_input_require_grads()  # no gradient would reach a reentrant checkpoint
+    return wrapped
+
+
+def has_adapters(model: Any) -> bool:  # Any: a model, or what peft has wrapped around it
+    """Whether adapters of peft are in the model."""
+    return hasattr(model, "get_base_model") or getattr(model, "_hf_peft_config_loaded", False)
+
+
+def refuse_adapters(model: Any, asked: str) -> None:  # Any: as above
+    """Stop where the frozen reference has to be a model of its own.
+
+    Raises:
+        BadValue: the model has adapters.
+    """
+    if has_adapters(model):
+        raise BadValue(
+            f"{asked} moves a reference, which with adapters shares its weights with the policy: "
+            "leave it out, or train without peft_config"
+        )
