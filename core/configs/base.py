@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from transformers import TrainingArguments
 
+from core.configs.processes import asks_for_shards, join_on_cpu
 from eval.errors import BadValue
 
 
@@ -45,6 +46,10 @@ class BaseConfig(TrainingArguments):
             self.activation_checkpointing = self.gradient_checkpointing
         if self.activation_checkpointing_kwargs is None:
             self.activation_checkpointing_kwargs = self.gradient_checkpointing_kwargs
+        if self.use_cpu and asks_for_shards():
+            join_on_cpu()
+            chosen: Any = self.accelerator_config or {}  # Any: a mapping or a file of one
+            self.accelerator_config = {**chosen, "use_configured_state": True}
         super().__post_init__()
         self.check_fields()
 

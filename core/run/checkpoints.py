@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+from accelerate import PartialState
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from core.run.stages import say
@@ -23,7 +24,8 @@ class SealCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
         **_: object,
     ) -> None:
-        """Seal the checkpoint of this step."""
+        """Seal the checkpoint of this step once every process has written its part."""
+        PartialState().wait_for_everyone()
         if state.is_world_process_zero and args.output_dir:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             write_atomic(folder / SEAL, json.dumps(folder_files(folder), indent=1) + "\n")

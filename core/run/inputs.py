@@ -70,6 +70,8 @@ def start_stage(resolved: Resolved) -> Stage:
 def train_stage(resolved: Resolved, seed: int) -> Stage:
     """The training of one arm with one seed."""
     settings: dict[str, object] = {n: getattr(resolved.run, n) for n in TRAINING}
+    if resolved.run.launch is not None:  # another order of sums, as with another `threads`
+        settings |= {n: getattr(resolved.run, n) for n in ("launch", "processes")}
     config = {k: v for k, v in resolved.config.items() if k not in NEUTRAL}
     return Stage(
         name="train",

@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from core.paper import Reward
-from eval.errors import BadValue
+from eval.errors import BadValue, UnknownName
 
-# Fields that say how a run is watched and stored, not what it computes: they change no key.
+LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/run/accelerate_configs
+# Fields that say how a run is watched, stored and spread, not what it computes: no part of what a
+# record sets.
 NEUTRAL = frozenset(
     {
         "disable_tqdm",
+        "launch",
         "log_level",
         "logging_dir",
         "output_dir",
+        "processes",
         "project",
         "report_to",
         "run_name",
@@ -30,7 +34,7 @@ class RunSettings:
     `twins` maps a benchmark of the paper to the suite that stands for it. `at_k_*` are the samples
     for Maj@K and Pass@K, drawn where a claim needs them, on the first `at_k_benchmarks`
     suites. `heldout_every` counts optimizer steps. `threads` fixes the number of CPU
-    threads, and with it the last bit of every sum.
+    threads, and with it the last bit of every sum. `launch` trains on that many `processes`.
     """
 
     model: str
@@ -47,12 +51,21 @@ class RunSettings:
     heldout_every: int = 5
     heldout_problems: int = 200
     threads: int | None = None
+    launch: str | None = None
+    processes: int = 1
 
     def __post_init__(self) -> None:
         for name, bound in AT_LEAST.items():
             value = getattr(self, name)
             if value is not None and value < bound:
                 raise BadValue(f"{name}={value}: expected at least {bound}")
+        if self.launch not in (None, *LAUNCHES):
+            raise UnknownName("launch", self.launch, LAUNCHES)
+        if (self.launch is None) != (self.processes == 1):
+            raise BadValue(
+                f"launch={self.launch}, processes={self.processes}: several processes need a "
+                f"launch ({', '.join(LAUNCHES)}), and a launch at least 2 processes"
+            )
 
     @property
     def suites(self) -> dict[str, str]:
@@ -70,5 +83,6 @@ AT_LEAST: Mapping[str, float] = {
     "heldout_every": 1,
     "heldout_problems": 0,
     "threads": 1,
+    "processes": 1,
 }
 RUN_FIELDS = frozenset(f.name for f in fields(RunSettings))

@@ -10,6 +10,7 @@ from core.paper import Paper
 from core.run.claims import judge
 from core.run.execute import run_arm, score_start
 from core.run.inputs import arm_stages, start_stages
+from core.run.launch import check_installed
 from core.run.pool import Unit, run_units
 from core.run.records import Record, new_record, write_record
 from core.run.resolve import Resolved, resolve
@@ -86,11 +87,12 @@ def run_order(order: Order) -> Outcome:
 
 
 def check_inputs(settings: RunSettings) -> None:
-    """Look up the model, the data and every suite before anything starts.
+    """Look up the model, the data, every suite and the launch before anything starts.
 
     Raises:
         UnknownName: there is none of that name.
         MissingFile: a folder that is not there.
+        BadValue: what a launch needs is not installed.
     """
     for suite in settings.suites.values():
         find_benchmark(suite)
@@ -98,6 +100,7 @@ def check_inputs(settings: RunSettings) -> None:
         if part != "pocket" and part not in BENCHMARKS:
             raise UnknownName("training data", part, ["pocket", *BENCHMARKS])
     locate(settings.model)
+    check_installed(settings)
 
 
 def pending(order: Order, runs: Sequence[tuple[Resolved, int]]) -> list[Unit]:

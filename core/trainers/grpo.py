@@ -44,6 +44,7 @@ from core.trainers.setup import (
     reward_functions,
     without_dropout,
 )
+from core.trainers.sharding import spread, whole
 from core.trainers.summary import gathered_rewards, record_rollout, scored_rollout
 
 
@@ -113,10 +114,11 @@ class GRPOTrainer(RolloutTrainer):
             if self.rollout_func is not None:
                 return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
             offline = self.args.rollout_policy == "reference"
-            model = self.reference() if offline else self.policy()
-            return sample(
-                model, self.tokenizer, prompts, self.args, self.eos_token_ids, self.seeds(prompts)
-            )
+            with whole(self.reference() if offline else self.policy(), self.room) as model:
+                seeds = self.seeds(prompts)
+                return sample(
+                    model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds
+                )
 
     def seeds(self, prompts: list[Completion]) -> list[int]:
         """A seed for each completion of this rollout, the same however processes share them."""
@@ -176,9 +178,10 @@ class GRPOTrainer(RolloutTrainer):
         if self.args.beta == 0.0 and self.args.rollout_policy == "policy":
             return
         self.ref_model = frozen_copy(self.policy())
+        if self.room is not None:
+            spread(self.ref_model, self.args.device)
         if self.args.sync_ref_model:
-            unwrap = self.accelerator.unwrap_model
-            self.add_callback(SyncReferenceCallback(self.ref_model, unwrap))
+            self.add_callback(SyncReferenceCallback(self.ref_model, self.room))
 
     def rollout(self, rows: Rows) -> Batch:
         """Sample, score and compare a completion for each row."""
@@ -214,12 +217,12 @@ class GRPOTrainer(RolloutTrainer):
         rows = args.per_device_train_batch_size if training else args.per_device_eval_batch_size
         with self.compute_loss_context_manager():
             if moves and training:
-                with self.phases("forward"):
-                    logps = frozen_logps(self.policy(), batch, args.temperature, rows)
+                with self.phases("forward"), whole(self.policy(), self.room) as model:
+                    logps = frozen_logps(model, batch, args.temperature, rows)
                     found["old_per_token_logps"] = logps
             if args.beta != 0.0 and self.ref_model is not None:
-                with self.phases("reference"):
-                    logps = frozen_logps(self.ref_model, batch, args.temperature, rows)
+                with self.phases("reference"), whole(self.reference(), self.room) as model:
+                    logps = frozen_logps(model, batch, args.temperature, rows)
                     found["ref_per_token_logps"] = logps
         return found
 

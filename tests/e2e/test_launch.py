@@ -1,0 +1,72 @@
+"""A run on two processes: trained by both, scored and recorded once; bad launches in one line."""
+
+import json
+import sys
+
+import pytest
+from transformers import AutoModelForCausalLM
+
+PAPER = "deepseekmath-grpo"
+TWO = ("--processes", "2")
+
+
+def test_two_processes_write_one_record(repro, root, settings, tiny_model):
+    done = repro("run", PAPER, *settings, "--launch", "fsdp2", *TWO)
+    assert done.exit_code == 0, done.output
+    records = [json.loads(path.read_text()) for path in root.glob(f"results/{PAPER}/*.json")]
+    (record,) = [one for one in records if one["kind"] == "run"]
+    assert record["train"]["launch"] == "fsdp2, 2 processes"
+    assert record["train"]["steps"] == 3
+    assert not {"launch", "processes"} & record["overrides"].keys()
+    (folder,) = root.glob("runs/train-*")
+    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "loss" in row] == [1, 2, 3]
+    before, after = map(AutoModelForCausalLM.from_pretrained, (tiny_model, folder / "model"))
+    pairs = zip(before.parameters(), after.parameters(), strict=True)
+    assert 1e-3 < max((old - new).abs().max() for old, new in pairs) < 0.1
+    assert {path.name for path in folder.iterdir()} == {"done.json", "log.jsonl", "model"}
+
+
+def test_an_error_of_the_processes_is_told_once(repro, settings):
+    done = repro("run", PAPER, *settings, "num_generations=3", "--launch", "ddp", *TWO)
+    assert done.exit_code == 2
+    assert done.stderr.count("is no multiple of num_generations=3") == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--launch", "fdsp2", *TWO), "no launch 'fdsp2': did you mean fsdp2"),
+        (("--launch", "ddp"), "a launch at least 2 processes"),
+        (TWO, "several processes need a launch"),
+        (("--launch", "ddp", "--processes", "3"), "processes=3 divides neither"),
+    ],
+)
+def test_bad_launches(arguments, message, repro, settings):
+    done = repro("run", PAPER, *settings, *arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_launch_without_deepspeed(repro, settings, monkeypatch):
+    monkeypatch.setitem(sys.modules, "deepspeed", None)  # as if it were not installed
+    done = repro("run", PAPER, *settings, "--launch", "zero3", *TWO)
+    assert done.exit_code == 2
+    assert "pip install 'repro[deepspeed]'" in done.stderr
+
+
+def test_the_plan_says_which_launches_fit(repro):
+    done = repro("plan", PAPER, "--at", "paper", "--gpus", "8xH100", "--json")
+    assert done.exit_code == 0, done.output
+    rows = {row["launch"]: row for row in json.loads(done.stdout)["memory"]}
+    assert rows["ddp"]["weights"] == 4 * 6_910_365_696
+    assert rows["fsdp2"]["optimiser"] == rows["ddp"]["optimiser"] / 8
+    assert not rows["ddp"]["fits"]
+
+
+def test_the_plan_refuses_what_it_cannot_know(repro):
+    done = repro("plan", PAPER, "--gpus", "8xH100", "model=some/model")
+    assert done.exit_code == 2
+    assert "the sizes of some/model are not known here" in done.stderr
