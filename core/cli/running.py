@@ -107,10 +107,18 @@ def run(
     ] = None,
     launch: Launch = None,
     processes: Processes = None,
+    on: Annotated[
+        str | None, typer.Option(help="Queue arms and seeds as jobs: slurm, or local to try.")
+    ] = None,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(metavar="name=value", help="Of such a job, e.g. gpus_per_node=8."),
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> int:
     """Run a paper: train, score, judge its claims, render its report."""
+    from core.run.jobs import read_options
     from core.run.whole import Order, claimed_arms, run_order
 
     found = find_paper(paper)
@@ -124,6 +132,8 @@ def run(
         arguments=with_launch(settings, launch, processes),
         jobs=jobs or (len(os.sched_getaffinity(0)) if at == "cpu" and launch is None else 1),
         force=force,
+        cluster=on,
+        job=read_options(job or ()),
     )
     return print_outcome(order, run_order(order), as_json=as_json)
 

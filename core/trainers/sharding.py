@@ -60,9 +60,9 @@ def gathered_by_deepspeed(model: nn.Module) -> AbstractContextManager[None]:
     parameters = [p for p in model.parameters() if hasattr(p, "ds_id")]
     if not parameters:
         return nullcontext()
-    from deepspeed.zero import GatheredParameters  # an extra
+    from deepspeed import zero  # an extra
 
-    return GatheredParameters(parameters)
+    return zero.GatheredParameters(parameters)
 
 
 def full(tensor: Tensor) -> Tensor:
