@@ -29,14 +29,14 @@ def folder(build_llama, tiny_tokenizer, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(folder):
-    return {case: run(case, folder) for case in CASES}
+    return {case: run(case, folder, folder / "one") for case in CASES}
 
 
 @pytest.fixture(scope="module", params=LAUNCHES)
 def pair(request, folder):
     if request.param.startswith("zero") and find_spec("deepspeed") is None:
         pytest.skip("DeepSpeed is not installed: ZeRO is NOT tested; pip install '.[deepspeed]'")
-    return request.param, launch(request.param, list(CASES), folder)
+    return request.param, launch(request.param, folder)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -68,6 +68,12 @@ def test_each_process_holds_what_the_plan_says(pair, build_llama):
         held = seen["sft"][2]
         found = [4 * held[what] for what in ("weights", "gradients", "optimiser")]
         assert found == pytest.approx(planned, rel=0.01)
+
+
+def test_a_resumed_run_is_the_same_run(pair, alone):
+    """From within a rollout, with a moved reference: weights, optimiser and reference are back."""
+    for seen in (alone, *pair[1]):
+        assert torch.equal(seen["resumed"][1], seen["sampled"][1])
 
 
 def test_both_processes_end_with_one_model(pair):

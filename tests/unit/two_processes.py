@@ -41,14 +41,14 @@ def reward_of_its_place(completions, **_):
     return [float(i % GROUP > 0) for i in range(len(completions))]
 
 
-def grpo(folder, processes, reward=spread_reward, rollout=None, completions=8, **options):
+def grpo(folder, out, processes, reward=spread_reward, rollout=None, completions=8, **options):
     model = AutoModelForCausalLM.from_pretrained(folder)
     model.generation_config.eos_token_id = list(range(5, 25))
     return GRPOTrainer(
         model=model,
         reward_funcs=reward,
         args=GRPOConfig(
-            output_dir=str(folder / "out"),
+            output_dir=str(out),
             per_device_train_batch_size=completions // processes,
             **GRPO | {"learning_rate": 1e-3, "max_steps": 4} | options,
         ),
@@ -62,10 +62,11 @@ def with_loss(loss_type):
     """A token mean per micro-batch is the same for all splits only if all lengths are."""
     lengths = [1, 3, 9] if LOSS_TYPES[loss_type].splits else [5]
 
-    def build(folder, processes):
+    def build(folder, out, processes):
         # Four completions are one group, of which each of two processes has one half.
         return grpo(
             folder,
+            out,
             processes,
             rollout=completion_of_its_place(lengths),
             completions=4 if loss_type == "dr_grpo" else 8,
@@ -75,23 +76,24 @@ def with_loss(loss_type):
     return build
 
 
-def sampled(folder, processes):
+def sampled(folder, out, processes):
     """The most likely tokens, which end at various lengths; each rollout is used twice.
 
-    A group is of one mind then, and its advantages must not sum to zero.
+    A group is of one mind then, and its advantages must not sum to zero. The checkpoint is one
+    with a reference that has moved, between the two uses of a rollout.
     """
     moving = {"sync_ref_model": True, "ref_model_sync_steps": 2, "ref_model_mixup_alpha": 0.6}
     options = {"top_k": 1, "num_iterations": 2, "beta": 0.5, **moving}
-    options["advantage_estimator"] = "correct"
-    return grpo(folder, processes, reward_of_its_place, **options)
+    saved = {"save_strategy": "steps", "save_steps": 3, "advantage_estimator": "correct"}
+    return grpo(folder, out, processes, reward_of_its_place, **options, **saved)
 
 
-def sft(folder, processes):
+def sft(folder, out, processes):
     texts = [f"{i}+{i}={2 * i}" * (1 + i % 3) for i in range(16)]
     return SFTTrainer(
         model=AutoModelForCausalLM.from_pretrained(folder),
         args=SFTConfig(
-            output_dir=str(folder / "out"),
+            output_dir=str(out),
             per_device_train_batch_size=4 // processes,
             learning_rate=1e-3,
             num_train_epochs=1,
@@ -102,7 +104,12 @@ def sft(folder, processes):
     )
 
 
-CASES = {"sft": sft, "sampled": sampled, **{name: with_loss(name) for name in LOSS_TYPES}}
+CASES = {
+    "sft": sft,
+    "sampled": sampled,
+    "resumed": sampled,  # after it, from its checkpoint
+    **{name: with_loss(name) for name in LOSS_TYPES},
+}
 
 
 class Gradients(TrainerCallback):
@@ -131,13 +138,13 @@ def elements(tensor):
     return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).numel()
 
 
-def run(case, folder, processes=1):
+def run(case, folder, out, processes=1):
     """Steps, final weights, and what this process held."""
-    trainer = CASES[case](folder, processes)
+    trainer = CASES[case](folder, out, processes)
     gradients = Gradients(trainer)
     trainer.add_callback(gradients)
     room = without_weights(trainer.model)
-    trainer.train()
+    trainer.train(resume_from_checkpoint=str(out / "checkpoint-3") if case == "resumed" else None)
     held = {**shards(trainer), "gradients": gradients.elements}
     with whole(trainer.model, room) as model:
         return steps_of(trainer), weights_of(model), held
@@ -160,18 +167,15 @@ def shards(trainer):
     }
 
 
-def work(cases, folder, rank, environment):
+def work(folder, out, rank, environment):
     """One of two processes; each writes what it saw."""
     os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
     torch.set_num_threads(1)
-    import faulthandler
-
-    faulthandler.dump_traceback_later(200)
-    torch.save({case: run(case, folder, processes=2) for case in cases}, folder / f"{rank}.pt")
+    torch.save({case: run(case, folder, out, processes=2) for case in CASES}, out / f"{rank}.pt")
     torch.distributed.destroy_process_group()
 
 
-def launch(name, cases, folder):
+def launch(name, folder):
     """What each of two processes saw, started as `accelerate launch` would with our file."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -179,7 +183,9 @@ def launch(name, cases, folder):
     environment = {**launched(name), **place, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     context = get_context("forkserver")
     context.set_forkserver_preload(["core.trainers.grpo", "core.trainers.sft"])
-    pair = [context.Process(target=work, args=(cases, folder, r, environment)) for r in (0, 1)]
+    out = folder / name
+    out.mkdir()
+    pair = [context.Process(target=work, args=(folder, out, r, environment)) for r in (0, 1)]
     for process in pair:
         process.start()
     for process in pair:
@@ -188,7 +194,7 @@ def launch(name, cases, folder):
     for process in pair:
         process.kill()
     assert codes == [0, 0], codes
-    return [torch.load(folder / f"{rank}.pt") for rank in (0, 1)]
+    return [torch.load(out / f"{rank}.pt") for rank in (0, 1)]
 
 
 def launched(name):
