@@ -4,7 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
-from accelerate import PartialState
+import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from core.run.stages import say
@@ -25,7 +25,8 @@ class SealCallback(TrainerCallback):
         **_: object,
     ) -> None:
         """Seal the checkpoint of this step once every process has written its part."""
-        PartialState().wait_for_everyone()
+        if torch.distributed.is_initialized():
+            torch.distributed.barrier()
         if state.is_world_process_zero and args.output_dir:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             write_atomic(folder / SEAL, json.dumps(folder_files(folder), indent=1) + "\n")

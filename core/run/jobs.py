@@ -16,6 +16,7 @@ from core.run.stages import say
 from eval.errors import BadValue, UnknownName
 
 CLUSTERS = ("slurm", "local")
+POLL_S = 1.0  # between two looks at the queue; submitit itself asks SLURM less often
 OURS = ("nodes", "tasks_per_node", "slurm_array_parallelism")
 
 
@@ -49,14 +50,17 @@ def run_jobs(units: Sequence[Unit], cluster: str, options: Mapping[str, Any], at
         FailedUnit: one failed; the others have been cancelled and can continue.
     """
     executor = executor_of(cluster, options, at_once)
+    from submitit.helpers import as_completed  # of an extra, which is there now
+
     with executor.batch():
         jobs = [executor.submit(call, [*unit.program, *unit.arguments]) for unit in units]
     for unit, job in zip(units, jobs, strict=True):
         say(f"[{unit.name}] job {job.job_id}, log {job.paths.stderr}")
     try:
-        for unit, job in zip(units, jobs, strict=True):
-            wait_for(unit, job)
-            say(f"[{unit.name}] done")
+        named = {job.job_id: unit for unit, job in zip(units, jobs, strict=True)}
+        for job in as_completed(jobs, poll_frequency=POLL_S):
+            wait_for(named[job.job_id], job)
+            say(f"[{named[job.job_id].name}] done")
     except BaseException:
         for job in jobs:
             job.cancel()

@@ -49,11 +49,16 @@ def launch(resolved: Resolved, seed: int, data: Path, folder: Path) -> Mapping[s
 
 
 def check_installed(settings: RunSettings) -> None:
-    """Look for what a launch needs.
+    """Look whether a launch can start here.
 
     Raises:
-        BadValue: it needs DeepSpeed, which is not installed.
+        BadValue: it needs DeepSpeed, which is not installed, or as many processes on each machine.
     """
+    if settings.launch is not None and settings.processes % nodes():
+        raise BadValue(
+            f"processes={settings.processes}: {nodes()} machines of this SLURM job need a multiple "
+            "of that"
+        )
     if str(settings.launch).startswith("zero") and find_spec("deepspeed") is None:
         raise BadValue(
             f"launch={settings.launch}: DeepSpeed is not installed; "

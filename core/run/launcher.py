@@ -2,6 +2,8 @@
 
 import os
 import sys
+from importlib import import_module
+from typing import Any
 
 from core.run.pool import die_with_parent
 
@@ -10,15 +12,15 @@ def main() -> None:
     """Start the processes and end with 1 if one of them failed."""
     die_with_parent()
     os.environ.setdefault("LOGLEVEL", "CRITICAL")  # torch's launcher, which repeats the failure
-    from accelerate.commands.launch import launch_command, launch_command_parser
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
+    accelerate: Any = import_module("accelerate.commands.launch")  # Any: it ships no types
     rank = os.environ.get("SLURM_NODEID")
     chosen = ["--machine_rank", rank] if rank and "--num_machines" in sys.argv else []
-    arguments = launch_command_parser().parse_args([*chosen, *sys.argv[1:]])
+    arguments = accelerate.launch_command_parser().parse_args([*chosen, *sys.argv[1:]])
     try:
-        launch_command(arguments)
+        accelerate.launch_command(arguments)
     except (ChildFailedError, SignalException):
         sys.exit(1)
 

@@ -89,7 +89,7 @@ class Work:
         """
         config, given = resolved.preview(), resolved.config
         share = divided(given, processes)
-        batch = share.get("per_device_train_batch_size", config.per_device_train_batch_size)
+        batch = share.get("per_device_train_batch_size") or config.per_device_train_batch_size
         return Work(
             micro_batch=batch,
             rollout=config.rollout_size // processes,

@@ -120,5 +120,5 @@ def _shapes(path: Path) -> list[list[int]]:
 def _batches(config: Any, resolved: Resolved) -> str:
     rows = POCKET_ROWS if resolved.run.data == "pocket" else None
     processes = resolved.run.processes
-    shared = SimpleNamespace(**(vars(config) | divided(resolved.config, processes)))
+    shared: Any = SimpleNamespace(**(vars(config) | divided(resolved.config, processes)))
     return str(batch_plan(shared, rows, processes)) if rows else "known with the data"

@@ -177,7 +177,8 @@ class GRPOTrainer(RolloutTrainer):
         """Keep the starting policy if the loss or the sampling needs it, and move it if asked."""
         if self.args.beta == 0.0 and self.args.rollout_policy == "policy":
             return
-        self.ref_model = frozen_copy(self.policy())
+        with whole(self.policy(), self.room) as policy:  # ZeRO-3 may have cut it while loading
+            self.ref_model = frozen_copy(policy)
         if self.room is not None:
             spread(self.ref_model, self.args.device)
         if self.args.sync_ref_model:

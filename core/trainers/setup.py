@@ -76,7 +76,7 @@ def check_processes(trainer: Trainer) -> None:
             "FSDP or DeepSpeed was asked for, but accelerate would train without: on a CPU set "
             "use_cpu=True and start with at least 2 processes"
         )
-    if trainer.is_fsdp_enabled and state.fsdp_plugin.fsdp_version != 2:
+    if trainer.is_fsdp_enabled and getattr(state.fsdp_plugin, "fsdp_version", 2) != 2:
         raise BadValue("FSDP of version 1 is not supported: set fsdp_version: 2")
 
 

@@ -1,6 +1,7 @@
 """A run on two processes: trained by both, scored and recorded once; bad launches in one line."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -10,7 +11,28 @@ PAPER = "deepseekmath-grpo"
 TWO = ("--processes", "2")
 
 
-def test_two_processes_write_one_record(repro, root, settings, tiny_model):
+# Runs a command as SLURM would on two machines, which are both this one.
+SRUN = """#!/bin/bash
+while [[ $1 == --* ]]; do shift; done
+SLURM_NODEID=0 "$@" & first=$!
+SLURM_NODEID=1 "$@" & second=$!
+wait $first && wait $second
+"""
+
+
+@pytest.fixture
+def two_machines(tmp_path, monkeypatch):
+    """A job of SLURM, as far as a launch sees it."""
+    program = tmp_path / "bin" / "srun"
+    program.parent.mkdir()
+    program.write_text(SRUN)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
+
+
+@pytest.mark.usefixtures("two_machines")
+def test_two_machines_write_one_record(repro, root, settings, tiny_model):
     done = repro("run", PAPER, *settings, "--launch", "fsdp2", *TWO)
     assert done.exit_code == 0, done.output
     records = [json.loads(path.read_text()) for path in root.glob(f"results/{PAPER}/*.json")]
