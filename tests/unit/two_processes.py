@@ -143,6 +143,9 @@ def run(case, folder, out, processes=1):
     trainer = CASES[case](folder, out, processes)
     gradients = Gradients(trainer)
     trainer.add_callback(gradients)
+    plugin = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
+    if plugin is not None:  # else ZeRO-3 keeps weights as small as these whole
+        plugin.deepspeed_config["zero_optimization"]["stage3_param_persistence_threshold"] = 0
     room = without_weights(trainer.model)
     trainer.train(resume_from_checkpoint=str(out / "checkpoint-3") if case == "resumed" else None)
     held = {**shards(trainer), "gradients": gradients.elements}
@@ -155,8 +158,8 @@ def shards(trainer):
     model, inner = trainer.model, optimizer(trainer)
     weights = [getattr(p, "ds_tensor", p) for p in model.parameters()]
     sample = model.model.layers[0].mlp.up_proj.weight
-    own = [p for group in inner.param_groups for p in group["params"]]
-    copies = [] if {id(p) for p in own} <= {id(p) for p in model.parameters()} else own
+    parameters = {id(p) for p in model.parameters()}
+    copies = [p for p in inner.state if id(p) not in parameters]
     moments = [t for state in inner.state.values() for t in state.values() if t.numel() > 1]
     return {
         "wrapper": type(trainer.model_wrapped).__name__,
