@@ -116,9 +116,7 @@ class GRPOTrainer(RolloutTrainer):
             offline = self.args.rollout_policy == "reference"
             with whole(self.reference() if offline else self.policy(), self.room) as model:
                 seeds = self.seeds(prompts)
-                return sample(
-                    model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds
-                )
+                return sample(model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds)
 
     def seeds(self, prompts: list[Completion]) -> list[int]:
         """A seed for each completion of this rollout, the same however processes share them."""

@@ -37,16 +37,12 @@ def completion_of_its_place(lengths):
     return rollout
 
 
-def reward_of_its_place(completions, **_):
-    return [float(i % GROUP > 0) for i in range(len(completions))]
-
-
-def grpo(folder, out, processes, reward=spread_reward, rollout=None, completions=8, **options):
+def grpo(folder, out, processes, rollout=None, completions=8, **options):
     model = AutoModelForCausalLM.from_pretrained(folder)
     model.generation_config.eos_token_id = list(range(5, 25))
     return GRPOTrainer(
         model=model,
-        reward_funcs=reward,
+        reward_funcs=spread_reward,
         args=GRPOConfig(
             output_dir=str(out),
             per_device_train_batch_size=completions // processes,
@@ -77,15 +73,13 @@ def with_loss(loss_type):
 
 
 def sampled(folder, out, processes):
-    """The most likely tokens, which end at various lengths; each rollout is used twice.
+    """Completions of the policy itself, which end at various lengths; each is used twice.
 
-    A group is of one mind then, and its advantages must not sum to zero. The checkpoint is one
-    with a reference that has moved, between the two uses of a rollout.
+    The checkpoint is one with a reference that has moved, between the two uses of a rollout.
     """
     moving = {"sync_ref_model": True, "ref_model_sync_steps": 2, "ref_model_mixup_alpha": 0.6}
-    options = {"top_k": 1, "num_iterations": 2, "beta": 0.5, **moving}
-    saved = {"save_strategy": "steps", "save_steps": 3, "advantage_estimator": "correct"}
-    return grpo(folder, out, processes, reward_of_its_place, **options, **saved)
+    saved = {"save_strategy": "steps", "save_steps": 3}
+    return grpo(folder, out, processes, num_iterations=2, beta=0.5, **moving, **saved)
 
 
 def sft(folder, out, processes):
