@@ -1,5 +1,6 @@
 """What all trainer settings share: TRL's common defaults, and the refusal of fields we lack."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -46,7 +47,7 @@ class BaseConfig(TrainingArguments):
             self.activation_checkpointing = self.gradient_checkpointing
         if self.activation_checkpointing_kwargs is None:
             self.activation_checkpointing_kwargs = self.gradient_checkpointing_kwargs
-        if self.use_cpu and asks_for_shards():
+        if self.use_cpu and asks_for_shards() and "LOCAL_RANK" in os.environ:
             join_on_cpu()
             chosen: Any = self.accelerator_config or {}  # Any: a mapping or a file of one
             self.accelerator_config = {**chosen, "use_configured_state": True}

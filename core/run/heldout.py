@@ -57,10 +57,11 @@ class HeldOutCallback(TrainerCallback):
         return 100 * processes.reduce(right, reduction="sum").item() / len(self.rows)
 
     def solved(self, rows: Sequence[dict[str, Any]]) -> int:
-        """How many of these, the share of this process, are solved."""
+        """How many of these, the share of this process and perhaps none, are solved."""
         with whole(self.trainer.model, getattr(self.trainer, "room", None)) as model:
             sampler = PolicySampler(model, self.trainer.processing_class)
-            answers = sampler([row["prompt"][-1]["content"] for row in rows], self.decoding)
+            asked = [row["prompt"][-1]["content"] for row in rows]
+            answers = sampler(asked, self.decoding) if asked else []
         verdicts = grade_many(
             [completions[0].text for completions in answers],
             [row["answer"] for row in rows],

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from core.models.shapes import Shape
+from core.rollout.native import ROWS
 from core.run.resolve import Resolved, divided
 from core.run.settings import LAUNCHES
 from eval.errors import BadValue, UnknownName
@@ -70,10 +71,13 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What one process computes at a time: completions, their tokens, and in which precision."""
+    """What one process computes at a time, in tokens, and in which precision.
+
+    `micro_batch` completions are trained on together, and `rows` are sampled together.
+    """
 
     micro_batch: int
-    rollout: int
+    rows: int
     prompt: int
     completion: int
     bf16: bool
@@ -92,7 +96,7 @@ class Work:
         batch = share.get("per_device_train_batch_size") or config.per_device_train_batch_size
         return Work(
             micro_batch=batch,
-            rollout=config.rollout_size // processes,
+            rows=min(config.rollout_size // processes, ROWS),
             prompt=prompt,
             completion=config.max_completion_length,
             bf16=given.get("bf16") is not False and not given.get("fp16"),
@@ -201,6 +205,6 @@ def layer_activations(shape: Shape, work: Work) -> int:
 
 
 def kv_cache(shape: Shape, work: Work, *, width: int) -> int:
-    """Bytes of the keys and values of a whole rollout at its full length."""
-    tokens = work.rollout * (work.prompt + work.completion)
+    """Bytes of the keys and values of all rows at their full length."""
+    tokens = work.rows * (work.prompt + work.completion)
     return 2 * shape.layers * shape.kv_heads * shape.head * tokens * width

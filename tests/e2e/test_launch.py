@@ -4,8 +4,8 @@ import json
 import os
 import sys
 
+import numpy as np
 import pytest
-from transformers import AutoModelForCausalLM
 
 PAPER = "deepseekmath-grpo"
 TWO = ("--processes", "2")
@@ -31,22 +31,32 @@ def two_machines(tmp_path, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
 
 
-@pytest.mark.usefixtures("two_machines")
-def test_two_machines_write_one_record(repro, root, settings, tiny_model):
-    done = repro("run", PAPER, *settings, "--launch", "fsdp2", *TWO)
+def run_record(repro, root, *arguments):
+    """The one record of a run in this folder."""
+    done = repro("run", PAPER, *arguments)
     assert done.exit_code == 0, done.output
     records = [json.loads(path.read_text()) for path in root.glob(f"results/{PAPER}/*.json")]
     (record,) = [one for one in records if one["kind"] == "run"]
-    assert record["train"]["launch"] == "fsdp2, 2 processes"
-    assert record["train"]["steps"] == 3
-    assert not {"launch", "processes"} & record["overrides"].keys()
+    return record
+
+
+@pytest.mark.usefixtures("two_machines")
+def test_two_machines_write_the_record_of_one(repro, root, settings, monkeypatch):
+    """Every logged number is that of one process, and what is made once is there once."""
+    chosen = (*settings, "weight_decay=1.0")  # it moves the weights whatever is rewarded
+    spread = run_record(repro, root, *chosen, "--launch", "fsdp2", *TWO)
     (folder,) = root.glob("runs/train-*")
-    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    assert [row["step"] for row in rows if "loss" in row] == [1, 2, 3]
-    before, after = map(AutoModelForCausalLM.from_pretrained, (tiny_model, folder / "model"))
-    pairs = zip(before.parameters(), after.parameters(), strict=True)
-    assert 1e-3 < max((old - new).abs().max() for old, new in pairs) < 0.1
     assert {path.name for path in folder.iterdir()} == {"done.json", "log.jsonl", "model"}
+    monkeypatch.setenv("REPRO_ROOT", str(root / "alone"))
+    alone = run_record(repro, root / "alone", *chosen)
+    assert spread["train"].pop("launch") == "fsdp2, 2 processes"
+    assert spread["overrides"] == alone["overrides"]
+    assert spread["train"]["steps"] == alone["train"]["steps"] == 3
+    assert spread["curves"].keys() == alone["curves"].keys()
+    for name, curve in alone["curves"].items():
+        found = spread["curves"][name]
+        assert np.array(found) == pytest.approx(np.array(curve), rel=1e-4, abs=4e-5), name
+    assert max(value for _, value in alone["curves"]["kl"]) > 1e-4  # the weights have moved
 
 
 def test_an_error_of_the_processes_is_told_once(repro, settings):

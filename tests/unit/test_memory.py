@@ -83,7 +83,7 @@ def test_activations_are_what_autograd_keeps(sizes, checkpointing, build_llama):
     shape = shape_of(model.config)
     work = Work(
         micro_batch=3,
-        rollout=3,
+        rows=3,
         prompt=50,
         completion=30,
         bf16=False,
@@ -101,7 +101,7 @@ def test_cache_is_what_the_model_keeps(build_llama):
     model = build_llama()
     work = Work(
         micro_batch=1,
-        rollout=6,
+        rows=6,
         prompt=9,
         completion=11,
         bf16=False,
@@ -134,7 +134,7 @@ def test_sampling_needs_the_weights_whole():
     shape = KNOWN["Qwen/Qwen2.5-0.5B-Instruct"]
     work = Work(
         micro_batch=2,
-        rollout=16,
+        rows=16,
         prompt=256,
         completion=512,
         bf16=True,
