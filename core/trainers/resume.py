@@ -18,6 +18,7 @@ REFERENCE = "reference.safetensors"
 
 def save_state(folder: Path, state: Mapping[str, Any], rank: int) -> None:
     """Write micro-batches not yet used, counters and pending metrics of one process."""
+    folder.mkdir(parents=True, exist_ok=True)  # a process may come before the one that makes it
     torch.save(dict(state), state_file(folder, rank))
 
 
