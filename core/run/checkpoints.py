@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -25,8 +26,9 @@ class SealCallback(TrainerCallback):
         **_: object,
     ) -> None:
         """Seal the checkpoint of this step once every process has written its part."""
-        if torch.distributed.is_initialized():
-            torch.distributed.barrier()
+        processes: Any = torch.distributed  # Any: half typed
+        if processes.is_initialized():
+            processes.barrier()
         if state.is_world_process_zero and args.output_dir:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             write_atomic(folder / SEAL, json.dumps(folder_files(folder), indent=1) + "\n")
