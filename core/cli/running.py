@@ -1,6 +1,7 @@
 """`repro plan`, `repro run` and the hidden `repro one`: what would run, and running it."""
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,11 +10,18 @@ from core.cli.output import AsJson, At, Settings, Slug, print_columns, print_jso
 from core.registry import find_paper
 
 if TYPE_CHECKING:
+    from core.run.memory import Cluster, Memory
     from core.run.whole import Order, Outcome
 
 Arm = Annotated[str | None, typer.Option(help="One arm; default: the paper's own method.")]
 Seed = Annotated[int, typer.Option(min=0, help="The first seed.")]
 Force = Annotated[bool, typer.Option("--force", help="Do finished stages again.")]
+
+
+Launch = Annotated[
+    str | None, typer.Option(help="Train on several processes: ddp, fsdp2, zero2 or zero3.")
+]
+Processes = Annotated[int | None, typer.Option(min=2, help="How many, over all machines.")]
 
 
 def plan(
@@ -22,16 +30,26 @@ def plan(
     at: At = "cpu",
     arm: Arm = None,
     seed: Seed = 0,
+    launch: Launch = None,
+    processes: Processes = None,
+    gpus: Annotated[
+        str | None, typer.Option(metavar="NxKIND", help="Memory on these GPUs, e.g. 8xH100.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what would run: settings that are no defaults, stages with keys, cost."""
-    from core.run.plan import make_plan
+    from core.run.memory import Cluster
+    from core.run.plan import make_plan, plan_memory
     from core.run.resolve import resolve
 
-    resolved = resolve(find_paper(paper), arm=arm, scale=at, arguments=tuple(settings or ()))
+    arguments = with_launch(settings, launch, processes)
+    resolved = resolve(find_paper(paper), arm=arm, scale=at, arguments=arguments)
     found = make_plan(resolved, seed)
+    cluster = Cluster.parse(gpus) if gpus else None
+    memory = plan_memory(resolved, cluster) if cluster else []
     if as_json:
-        return print_json(found.as_data())
+        rows = [asdict(m) | {"peak": m.peak, "fits": m.fits(cluster)} for m in memory if cluster]
+        return print_json(found.as_data() | ({"memory": rows} if rows else {}))
     print(f"{paper}, arm {resolved.arm}, at {at}, seed {seed}\n")
     values = sorted(resolved.values.items())
     print_columns(("setting", "value", "from"), [(n, repr(v.value), v.source) for n, v in values])
@@ -45,7 +63,31 @@ def plan(
     )
     print()
     print_columns(("cost", ""), [(k, v) for k, v in found.cost.items() if v is not None])
-    return None
+    return print_memory(cluster, memory) if cluster else None
+
+
+def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
+    """Print what each launch needs on one GPU, in GB, and whether it is there."""
+    from core.run.memory import GB, GPUS, PROMPT_TOKENS, USABLE
+
+    parts = (
+        "weights", "gradients", "optimiser", "reference", "activations", "gathered", "kv_cache",
+        "training", "sampling",
+    )  # fmt: skip
+    rows = [
+        (
+            one.launch,
+            *(f"{getattr(one, part) / GB:.1f}" for part in parts),
+            "yes" if one.fits(cluster) else "no",
+        )
+        for one in memory
+    ]
+    print()
+    print_columns((f"GB on each of {cluster.count}", *parts, "fits"), rows)
+    print(
+        f"fits: the larger of training and sampling is at most {USABLE:.0%} of the {cluster.gpu}'s "
+        f"{GPUS[cluster.gpu]} GB; prompts of {PROMPT_TOKENS} tokens, all completions at full length"
+    )
 
 
 def run(
@@ -63,10 +105,20 @@ def run(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes at a time; default: the CPUs.")
     ] = None,
+    launch: Launch = None,
+    processes: Processes = None,
+    on: Annotated[
+        str | None, typer.Option(help="Queue arms and seeds as jobs: slurm, or local to try.")
+    ] = None,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(metavar="name=value", help="Of such a job, e.g. gpus_per_node=8."),
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> int:
     """Run a paper: train, score, judge its claims, render its report."""
+    from core.run.jobs import read_options
     from core.run.whole import Order, claimed_arms, run_order
 
     found = find_paper(paper)
@@ -77,11 +129,21 @@ def run(
         scale=at,
         arms=arms,
         seeds=tuple(range(first, first + count)),
-        arguments=tuple(settings or ()),
-        jobs=jobs or (len(os.sched_getaffinity(0)) if at == "cpu" else 1),
+        arguments=with_launch(settings, launch, processes),
+        jobs=jobs or (len(os.sched_getaffinity(0)) if at == "cpu" and launch is None else 1),
         force=force,
+        cluster=on,
+        job=read_options(job or ()),
     )
     return print_outcome(order, run_order(order), as_json=as_json)
+
+
+def with_launch(
+    settings: list[str] | None, launch: str | None, processes: int | None
+) -> tuple[str, ...]:
+    """The settings, those of the launch among them."""
+    named = {"launch": launch, "processes": processes}
+    return (*(settings or ()), *(f"{n}={v}" for n, v in named.items() if v is not None))
 
 
 def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:

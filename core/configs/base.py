@@ -1,11 +1,13 @@
 """What all trainer settings share: TRL's common defaults, and the refusal of fields we lack."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from transformers import TrainingArguments
 
+from core.configs.processes import asks_for_shards, join_on_cpu
 from eval.errors import BadValue
 
 
@@ -45,6 +47,10 @@ class BaseConfig(TrainingArguments):
             self.activation_checkpointing = self.gradient_checkpointing
         if self.activation_checkpointing_kwargs is None:
             self.activation_checkpointing_kwargs = self.gradient_checkpointing_kwargs
+        if self.use_cpu and asks_for_shards() and "LOCAL_RANK" in os.environ:
+            join_on_cpu()
+            chosen: Any = self.accelerator_config or {}  # Any: a mapping or a file of one
+            self.accelerator_config = {**chosen, "use_configured_state": True}
         super().__post_init__()
         self.check_fields()
 

@@ -3,7 +3,9 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
+import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from core.run.stages import say
@@ -23,7 +25,10 @@ class SealCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
         **_: object,
     ) -> None:
-        """Seal the checkpoint of this step."""
+        """Seal the checkpoint of this step once every process has written its part."""
+        processes: Any = torch.distributed  # Any: half typed
+        if processes.is_initialized():
+            processes.barrier()
         if state.is_world_process_zero and args.output_dir:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             write_atomic(folder / SEAL, json.dumps(folder_files(folder), indent=1) + "\n")

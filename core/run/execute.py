@@ -10,6 +10,7 @@ from core.models.load import load_policy
 from core.run.evaluate import Scored, evaluate
 from core.run.families import find_family
 from core.run.inputs import data_stage, model_folder, start_stage, train_stage
+from core.run.launch import launch
 from core.run.places import results
 from core.run.records import Record, machine, new_record, write_record
 from core.run.resolve import Resolved
@@ -124,4 +125,5 @@ def _start(resolved: Resolved) -> Mapping[str, object]:
 
 
 def _train(resolved: Resolved, seed: int, folder: Path) -> Mapping[str, object]:
-    return train_model(resolved, seed, data_stage(resolved).folder, folder)
+    train = train_model if resolved.run.launch is None else launch
+    return train(resolved, seed, data_stage(resolved).folder, folder)

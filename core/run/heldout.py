@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from core.rollout.sampler import PolicySampler
+from core.trainers.sharding import whole
 from eval.grading import grade_many
 from eval.scoring import Decoding
 
@@ -49,12 +51,20 @@ class HeldOutCallback(TrainerCallback):
 
     def accuracy(self) -> float:
         """Percent of the held-out problems that greedy decoding solves."""
-        model = self.trainer.accelerator.unwrap_model(self.trainer.model)
-        sampler = PolicySampler(model, self.trainer.processing_class)
-        answers = sampler([row["prompt"][-1]["content"] for row in self.rows], self.decoding)
+        processes = self.trainer.accelerator
+        rows = self.rows[processes.process_index :: processes.num_processes]
+        right = torch.tensor(self.solved(rows), device=processes.device)
+        return 100 * processes.reduce(right, reduction="sum").item() / len(self.rows)
+
+    def solved(self, rows: Sequence[dict[str, Any]]) -> int:
+        """How many of these, the share of this process and perhaps none, are solved."""
+        with whole(self.trainer.model, getattr(self.trainer, "room", None)) as model:
+            sampler = PolicySampler(model, self.trainer.processing_class)
+            asked = [row["prompt"][-1]["content"] for row in rows]
+            answers = sampler(asked, self.decoding) if asked else []
         verdicts = grade_many(
             [completions[0].text for completions in answers],
-            [row["answer"] for row in self.rows],
-            [row.get("language") or "en" for row in self.rows],
+            [row["answer"] for row in rows],
+            [row.get("language") or "en" for row in rows],
         )
-        return 100 * sum(verdict.correct is True for verdict in verdicts) / len(verdicts)
+        return sum(verdict.correct is True for verdict in verdicts)

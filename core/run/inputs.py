@@ -71,6 +71,8 @@ def train_stage(resolved: Resolved, seed: int) -> Stage:
     """The training of one arm with one seed."""
     settings: dict[str, object] = {n: getattr(resolved.run, n) for n in TRAINING}
     settings |= resolved.run.lora
+    if resolved.run.launch is not None:  # another order of sums, as with another `threads`
+        settings |= {n: getattr(resolved.run, n) for n in ("launch", "processes")}
     config = {k: v for k, v in resolved.config.items() if k not in NEUTRAL}
     return Stage(
         name="train",

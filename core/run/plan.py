@@ -5,12 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from core.explain.batch_plan import batch_plan
+from core.models.shapes import find_shape
 from core.run.inputs import arm_stages, model_folder, start_stages
-from core.run.resolve import Resolved
+from core.run.memory import Cluster, Memory, Work, all_launches
+from core.run.resolve import Resolved, divided
 from core.run.stages import DONE, Stage
+from eval.errors import BadValue
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
 POCKET_ROWS = 12_000
@@ -81,6 +85,21 @@ def estimate(resolved: Resolved, config: Any) -> dict[str, Any]:
     }
 
 
+def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
+    """The memory of one of the GPUs under each launch.
+
+    Raises:
+        BadValue: the model's sizes are not known here, or the GPUs do not divide the batch.
+    """
+    model = resolved.run.model
+    shape = find_shape(model, model_folder(model))
+    if shape is None:
+        raise BadValue(
+            f"the sizes of {model} are not known here: give a folder, model=/path/to/{model}"
+        )
+    return all_launches(shape, Work.of(resolved, cluster.count), cluster.count)
+
+
 def count_parameters(model: str) -> int | None:
     """The parameters in a local model's files, without loading them; None for a hub model."""
     folder = model_folder(model)
@@ -100,4 +119,6 @@ def _shapes(path: Path) -> list[list[int]]:
 
 def _batches(config: Any, resolved: Resolved) -> str:
     rows = POCKET_ROWS if resolved.run.data == "pocket" else None
-    return str(batch_plan(config, rows, config.world_size)) if rows else "known with the data"
+    processes = resolved.run.processes
+    shared: Any = SimpleNamespace(**(vars(config) | divided(resolved.config, processes)))
+    return str(batch_plan(shared, rows, processes)) if rows else "known with the data"

@@ -27,6 +27,7 @@ class Unit:
 
     name: str
     arguments: tuple[str, ...]
+    program: tuple[str, ...] = (sys.executable, "-m", "core.cli.main")
 
 
 def run_units(units: Sequence[Unit], jobs: int) -> None:
@@ -58,7 +59,7 @@ class Child:
         self.unit = unit
         self.last = ""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "core.cli.main", *unit.arguments],
+            [*unit.program, *unit.arguments],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

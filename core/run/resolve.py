@@ -35,6 +35,7 @@ class Resolved:
     arm: str
     scale: str
     values: Mapping[str, Sourced]
+    arguments: tuple[str, ...] = ()  # of the command line, as they were given
 
     @property
     def run(self) -> RunSettings:
@@ -83,6 +84,7 @@ def resolve(
     Raises:
         UnknownName: no such scale, arm or field; the nearest names are given.
         BadOverride: a value has not its field's type.
+        BadValue: a value is out of range, or the processes do not divide the batch.
     """
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
@@ -97,10 +99,30 @@ def resolve(
             values[name] = Sourced(fits, source)
     for name, value in parse_overrides(arguments, config, RunSettings).items():
         values[name] = Sourced(value, COMMAND_LINE)
-    resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values)
+    resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
     _check_choices(resolved, config)
-    _ = resolved.run
+    divided(resolved.config, resolved.run.processes)
     return resolved
+
+
+def divided(config: Mapping[str, object], processes: int) -> dict[str, int]:
+    """The batch of one process such that all of them together make the batch of one.
+
+    Micro-batches are shared out; where an update has too few of them, their completions are.
+
+    Raises:
+        BadValue: neither divides.
+    """
+    steps = {"gradient_accumulation_steps": 1, "steps_per_generation": None}
+    batch = {"per_device_train_batch_size": 8}
+    for defaults in (steps, batch):
+        sizes = {n: v for n, v in (defaults | dict(config)).items() if n in defaults and v}
+        if all(isinstance(v, int) and v % processes == 0 for v in sizes.values()):
+            return {name: int(str(v)) // processes for name, v in sizes.items()}
+    raise BadValue(
+        f"processes={processes} divides neither gradient_accumulation_steps and "
+        "steps_per_generation nor per_device_train_batch_size: choose a number that does"
+    )
 
 
 def _layers(paper: Paper, arm: str, scale: str) -> list[tuple[Mapping[str, object], str]]:

@@ -4,16 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from core.paper import Reward
-from eval.errors import BadValue
+from eval.errors import BadValue, UnknownName
 
-# Fields that say how a run is watched and stored, or where a server is, which may move; not what it
-# computes: they change no key.
+LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/run/accelerate_configs
+# Fields that say how a run is watched, stored and spread, or where a server is, which may move; not
+# what it computes: no part of what a record sets.
 NEUTRAL = frozenset(
     {
         "disable_tqdm",
+        "launch",
         "log_level",
         "logging_dir",
         "output_dir",
+        "processes",
         "project",
         "report_to",
         "run_name",
@@ -36,8 +39,8 @@ class RunSettings:
     `twins` maps a benchmark of the paper to the suite that stands for it. `at_k_*` are the samples
     for Maj@K and Pass@K, drawn where a claim needs them, on the first `at_k_benchmarks`
     suites. `heldout_every` counts optimizer steps. `threads` fixes the number of CPU
-    threads, and with it the last bit of every sum. `use_peft` trains LoRA adapters; it and `lora_*`
-    are fields of TRL's `ModelConfig`.
+    threads, and with it the last bit of every sum. `launch` trains on that many `processes`.
+    `use_peft` trains LoRA adapters; it and `lora_*` are fields of TRL's `ModelConfig`.
     """
 
     model: str
@@ -59,6 +62,8 @@ class RunSettings:
     lora_alpha: int = 32
     lora_dropout: float = 0.05
     lora_target_modules: str | list[str] | None = None
+    launch: str | None = None
+    processes: int = 1
 
     def __post_init__(self) -> None:
         for name, bound in AT_LEAST.items():
@@ -70,6 +75,13 @@ class RunSettings:
             raise BadValue(f"{idle[0]} is set and use_peft is not: set use_peft=true to train LoRA")
         if not self.lora_dropout < 1:
             raise BadValue(f"lora_dropout={self.lora_dropout}: expected below 1")
+        if self.launch not in (None, *LAUNCHES):
+            raise UnknownName("launch", self.launch, LAUNCHES)
+        if (self.launch is None) != (self.processes == 1):
+            raise BadValue(
+                f"launch={self.launch}, processes={self.processes}: several processes need a "
+                f"launch ({', '.join(LAUNCHES)}), and a launch at least 2 processes"
+            )
 
     @property
     def suites(self) -> dict[str, str]:
@@ -95,6 +107,7 @@ AT_LEAST: Mapping[str, float] = {
     "lora_r": 1,
     "lora_alpha": 1,
     "lora_dropout": 0.0,
+    "processes": 1,
 }
 LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 RUN_FIELDS = frozenset(f.name for f in fields(RunSettings))

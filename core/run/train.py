@@ -1,6 +1,7 @@
 """The train stage: model and data to trained weights and curves, resumed where it stopped."""
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from core.run.checkpoints import SealCallback, last_checkpoint
 from core.run.families import find_family
 from core.run.heldout import HeldOutCallback
 from core.run.progress import ProgressCallback
-from core.run.resolve import Resolved
+from core.run.resolve import Resolved, divided
 from core.run.settings import RunSettings
 from core.run.stages import say
 from core.run.store import digest_of, folder_files
@@ -36,11 +37,16 @@ SKIPPED = ("step", "epoch", "train_loss")  # the last is a mean since the last r
 
 
 def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict[str, object]:
-    """Train into `folder`: `model/`, `log.jsonl`, and the curves and the time table as outputs."""
+    """Train into `folder`: `model/`, `log.jsonl`, and the curves and the time table as outputs.
+
+    In a launch every process calls this, and the first one writes and has the outputs.
+    """
     settings = resolved.run
     prepare_torch(settings.threads)
+    main = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch, or the only one
     work = folder / "trainer"
-    config = resolved.build(output_dir=work, seed=seed)
+    share = divided(resolved.config, settings.processes)
+    config = resolved.build(output_dir=work, seed=seed, **share)
     train, valid = split_rows(read_rows(data), settings.heldout_problems)
     resume = last_checkpoint(work)
     trainer, heldout = build_trainer(resolved, config, train, valid, folder)
@@ -49,14 +55,17 @@ def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict
         heldout.trainer = trainer
     name = f"{resolved.paper.slug} {resolved.arm}, seed {seed}"
     plan = str(batch_plan(config, len(train), config.world_size))
-    say(name)
-    if resume is not None:
+    if main:
+        say(name)
+    if main and resume is not None:
         say(f"{name}: continues from {resume.name}")
-    elif tried := check_rewards(settings.rewards, train):
+    elif main and (tried := check_rewards(settings.rewards, train)):
         say(f"{name}: {tried}")
     trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     end_wandb(config.report_to)
     save_policy(trainer, settings, folder / MODEL)
+    if not main:
+        return {}
     phases = trainer.phases.summary()
     shutil.rmtree(work, ignore_errors=True)
     return {
@@ -65,6 +74,11 @@ def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict
         "weights": digest_of(folder_files(folder / MODEL)),
         "curves": curves(folder / LOG),
         "phases": phases,
+        **(
+            {"launch": f"{settings.launch}, {config.world_size} processes"}
+            if settings.launch
+            else {}
+        ),
     }
 
 
@@ -118,6 +132,8 @@ def save_policy(trainer: Any, settings: RunSettings, folder: Path) -> None:  # A
     if settings.use_peft:
         trainer.model.peft_config["default"].base_model_name_or_path = settings.model
     trainer.save_model(str(folder))
+    if not trainer.is_world_process_zero():
+        return
     tokenizer: Any = load_tokenizer(settings.model)  # Any: its methods are half typed
     tokenizer.save_pretrained(str(folder))
     for name in ("training_args.bin", "README.md"):  # the second is peft's empty form

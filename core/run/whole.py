@@ -1,15 +1,17 @@
 """A whole paper: every arm and seed that was asked for, then the verdicts and the report."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from core.measures import START
 from core.models.load import locate
 from core.paper import Paper
 from core.run.claims import judge
-from core.run.execute import run_arm, score_start
+from core.run.execute import run_arm, run_data, score_start
 from core.run.inputs import arm_stages, start_stages
+from core.run.jobs import run_jobs
+from core.run.launch import check_installed
 from core.run.pool import Unit, run_units
 from core.run.records import Record, new_record, write_record
 from core.run.resolve import Resolved, resolve
@@ -18,10 +20,12 @@ from core.run.stages import DONE, Stage
 from eval.benchmarks import BENCHMARKS, find_benchmark
 from eval.errors import UnknownName
 
+START_UNIT = "start"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What was asked for on the command line."""
+    """What was asked for on the command line; `cluster` and `job` as in `core.run.jobs`."""
 
     paper: Paper
     scale: str = "cpu"
@@ -30,6 +34,8 @@ class Order:
     arguments: tuple[str, ...] = ()
     jobs: int = 1
     force: bool = False
+    cluster: str | None = None
+    job: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +72,10 @@ def run_order(order: Order) -> Outcome:
     for resolved, _ in runs[:1]:
         check_inputs(resolved.run)
     units = pending(order, runs)
-    apart = order.jobs > 1 and len(units) > 1
-    if apart:
+    apart = order.cluster is not None or (order.jobs > 1 and len(units) > 1)
+    if order.cluster is not None:
+        queue(order, order.cluster, units, [resolved for resolved, _ in runs])
+    elif apart:
         run_units(units, order.jobs)
     force = order.force and not apart
     if force:
@@ -85,12 +93,22 @@ def run_order(order: Order) -> Outcome:
     return Outcome(runs=records, claims=write_record(claims))
 
 
+def queue(order: Order, cluster: str, units: list[Unit], resolved: list[Resolved]) -> None:
+    """Run the units as jobs; what several of them read is made before they start."""
+    for one in resolved:
+        run_data(one)
+    for shared in (True, False):
+        if some := [unit for unit in units if (unit.name == START_UNIT) == shared]:
+            run_jobs(some, cluster, order.job, order.jobs)
+
+
 def check_inputs(settings: RunSettings) -> None:
-    """Look up the model, the data and every suite before anything starts.
+    """Look up the model, the data, every suite and the launch before anything starts.
 
     Raises:
         UnknownName: there is none of that name.
         MissingFile: a folder that is not there.
+        BadValue: what a launch needs is not installed.
     """
     for suite in settings.suites.values():
         find_benchmark(suite)
@@ -98,6 +116,7 @@ def check_inputs(settings: RunSettings) -> None:
         if part != "pocket" and part not in BENCHMARKS:
             raise UnknownName("training data", part, ["pocket", *BENCHMARKS])
     locate(settings.model)
+    check_installed(settings)
 
 
 def pending(order: Order, runs: Sequence[tuple[Resolved, int]]) -> list[Unit]:
@@ -106,7 +125,7 @@ def pending(order: Order, runs: Sequence[tuple[Resolved, int]]) -> list[Unit]:
     units: list[Unit] = []
     starts = {stage.key: stage for resolved, _ in runs for stage in start_stages(resolved)}
     if order.force or not all(map(_done, starts.values())):
-        units.append(Unit("start", ("one", order.paper.slug, *same, *order.arguments)))
+        units.append(Unit(START_UNIT, ("one", order.paper.slug, *same, *order.arguments)))
     for resolved, seed in runs:
         if order.force or not all(map(_done, arm_stages(resolved, seed))):
             chosen = ("--arm", resolved.arm, "--seed", str(seed))

@@ -48,6 +48,7 @@ from core.trainers.setup import (
     reward_functions,
     without_dropout,
 )
+from core.trainers.sharding import spread, whole
 from core.trainers.summary import gathered_rewards, record_rollout, scored_rollout
 
 
@@ -118,11 +119,11 @@ class GRPOTrainer(RolloutTrainer):
             if self.rollout_func is not None:
                 return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
             offline = self.args.rollout_policy == "reference"
-            model = self.reference() if offline else self.policy()
-            seeds, engine = self.seeds(prompts), self.engine(model)
-            return sample(
-                model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
-            )
+            with whole(self.reference() if offline else self.policy(), self.room) as model:
+                seeds, engine = self.seeds(prompts), self.engine(model)
+                return sample(
+                    model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
+                )
 
     def engine(self, model: PreTrainedModel) -> Engine:
         """What decodes for this model; vLLM gets its weights when they have changed."""
@@ -195,13 +196,15 @@ class GRPOTrainer(RolloutTrainer):
         """Keep the starting policy if the loss or the sampling needs it, and move it if asked."""
         if self.args.beta == 0.0 and self.args.rollout_policy == "policy":
             return
-        self.ref_model = frozen_copy(self.policy())
+        with whole(self.policy(), self.room) as policy:  # ZeRO-3 may have cut it while loading
+            self.ref_model = frozen_copy(policy)
         if adapters_off:
             cast(Any, self.ref_model).base_model.disable_adapter_layers()
+        if self.room is not None:
+            spread(self.ref_model, self.args.device)
         if self.args.sync_ref_model:
             refuse_adapters(self.policy(), "sync_ref_model=True")
-            unwrap = self.accelerator.unwrap_model
-            self.add_callback(SyncReferenceCallback(self.ref_model, unwrap))
+            self.add_callback(SyncReferenceCallback(self.ref_model, self.room))
 
     def rollout(self, rows: Rows) -> Batch:
         """Sample, score and compare a completion for each row."""
@@ -238,12 +241,12 @@ class GRPOTrainer(RolloutTrainer):
         rows = args.per_device_train_batch_size if training else args.per_device_eval_batch_size
         with self.accelerator.autocast():  # the policy has it in its forward, the reference has not
             if (moves and training) or args.corrects_sampling:
-                with self.phases("forward"):
-                    logps = frozen_logps(self.policy(), batch, args.temperature, rows)
+                with self.phases("forward"), whole(self.policy(), self.room) as model:
+                    logps = frozen_logps(model, batch, args.temperature, rows)
                     found["old_per_token_logps"] = logps
             if args.beta != 0.0 and self.ref_model is not None:
-                with self.phases("reference"):
-                    logps = frozen_logps(self.ref_model, batch, args.temperature, rows)
+                with self.phases("reference"), whole(self.reference(), self.room) as model:
+                    logps = frozen_logps(model, batch, args.temperature, rows)
                     found["ref_per_token_logps"] = logps
         return found
 

@@ -1,6 +1,5 @@
 """The frozen reference policy, and the callback that moves it towards the trained one."""
 
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -9,6 +8,7 @@ from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from core.trainers.adapters import has_adapters
+from core.trainers.sharding import like, whole
 
 
 def frozen_copy(model: nn.Module) -> nn.Module:
@@ -22,7 +22,7 @@ def frozen_copy(model: nn.Module) -> nn.Module:
 def mix_into(reference: nn.Module, policy: nn.Module, alpha: float) -> None:
     """ref = (1 - alpha) ref + alpha pi, in place; alpha = 1 resets the reference to the policy."""
     for kept, new in zip(reference.parameters(), policy.parameters(), strict=True):
-        kept.mul_(1.0 - alpha).add_(new.to(kept.device), alpha=alpha)
+        kept.mul_(1.0 - alpha).add_(like(new.detach(), kept), alpha=alpha)
 
 
 class SyncReferenceCallback(TrainerCallback):
@@ -32,9 +32,9 @@ class SyncReferenceCallback(TrainerCallback):
     algorithm 1 line 3.
     """
 
-    def __init__(self, reference: nn.Module, unwrap: Callable[[nn.Module], nn.Module]):
+    def __init__(self, reference: nn.Module, room: nn.Module | None):
         self.reference = reference
-        self.unwrap = unwrap
+        self.room = room
 
     def on_step_end(
         self,
@@ -45,4 +45,5 @@ class SyncReferenceCallback(TrainerCallback):
     ) -> None:
         """Move it if this step is one of those."""
         if state.global_step % args.ref_model_sync_steps == 0:  # type: ignore[attr-defined] - GRPOConfig's
-            mix_into(self.reference, self.unwrap(kwargs["model"]), args.ref_model_mixup_alpha)  # type: ignore[attr-defined]
+            with whole(kwargs["model"], self.room) as policy:
+                mix_into(self.reference, policy, args.ref_model_mixup_alpha)  # type: ignore[attr-defined]

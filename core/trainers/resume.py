@@ -8,6 +8,8 @@ import torch
 from safetensors.torch import load_model, save_model
 from torch import nn
 
+from core.trainers.reference import mix_into
+from core.trainers.sharding import whole
 from eval.errors import DamagedFile
 
 STATE = "rollout_state.pt"
@@ -16,6 +18,7 @@ REFERENCE = "reference.safetensors"
 
 def save_state(folder: Path, state: Mapping[str, Any], rank: int) -> None:
     """Write micro-batches not yet used, counters and pending metrics of one process."""
+    folder.mkdir(parents=True, exist_ok=True)  # a process may come before the one that makes it
     torch.save(dict(state), state_file(folder, rank))
 
 
@@ -46,8 +49,12 @@ def save_reference(folder: Path, reference: nn.Module) -> None:
     save_model(reference, str(folder / REFERENCE))
 
 
-def load_reference(folder: Path, reference: nn.Module) -> None:
-    """Put a moved reference back, if the checkpoint has one."""
+def load_reference(folder: Path, reference: nn.Module, room: nn.Module | None) -> None:
+    """Put a moved reference back, if the checkpoint has one; see `whole` for `room`."""
     path = folder / REFERENCE
-    if path.exists():
-        load_model(reference, str(path))
+    if not path.exists():
+        return
+    with whole(reference, room) as loaded:
+        load_model(loaded, str(path))
+        if loaded is not reference:
+            mix_into(reference, loaded, alpha=1.0)

@@ -25,6 +25,7 @@ from core.trainers.metrics import LossSums, loss_metrics
 from core.trainers.pieces import pieces
 from core.trainers.resume import load_reference, load_state, save_reference, save_state
 from core.trainers.sampler import GroupSampler
+from core.trainers.sharding import shards_weights, whole, without_weights
 
 Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
 
@@ -75,6 +76,7 @@ class RolloutTrainer(Trainer):
         collator: Any = as_is  # Any: transformers types a collator that makes tensors
         super().__init__(args=args, data_collator=collator, callbacks=explained, **rest)
         self.current_gradient_accumulation_steps = args.gradient_accumulation_steps
+        self.room = without_weights(self.policy()) if shards_weights(self.accelerator) else None
 
     @abstractmethod
     def rollout(self, rows: Rows) -> Batch:
@@ -101,12 +103,12 @@ class RolloutTrainer(Trainer):
         return args.num_generations if self.mode == "train" else evaluated
 
     def policy(self) -> PreTrainedModel:
-        """Return the model that is trained, without what distributes it."""
-        return self.accelerator.unwrap_model(self.model)
+        """Return the model that is trained, without what distributes it; see `whole`."""
+        return cast(PreTrainedModel, self.model)
 
     def reference(self) -> PreTrainedModel:
         """Return the frozen starting policy, which the settings made this trainer keep."""
-        return self.accelerator.unwrap_model(self.ref_model)
+        return cast(PreTrainedModel, self.ref_model)
 
     def gather(self, tensor: Tensor) -> Tensor:
         """Rows of all processes, in their order."""
@@ -278,8 +280,10 @@ class RolloutTrainer(Trainer):
             "metrics": dict(self._metrics["train"]),
         }
         save_state(Path(output_dir), state, self.args.process_index)
-        if self.args.sync_ref_model and self.ref_model is not None and self.args.should_save:
-            save_reference(Path(output_dir), self.ref_model)
+        if self.args.sync_ref_model and self.ref_model is not None:
+            with whole(self.reference(), self.room) as reference:
+                if self.args.should_save:
+                    save_reference(Path(output_dir), reference)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
@@ -290,4 +294,4 @@ class RolloutTrainer(Trainer):
         self._parts = parts and Parts(parts, state["tokens"])
         self._metrics["train"] = defaultdict(list, state["metrics"])
         if checkpoint and self.ref_model is not None:
-            load_reference(Path(checkpoint), self.ref_model)
+            load_reference(Path(checkpoint), self.ref_model, self.room)

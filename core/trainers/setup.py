@@ -1,5 +1,6 @@
 """Turns the arguments of a trainer into a model, a tokenizer, rewards and checked datasets."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from transformers import (
 
 from core.configs.base import BaseConfig
 from core.configs.grpo import GRPOConfig
+from core.configs.processes import asks_for_shards
 from core.errors import MissingColumn
 from core.losses.batch import PolicyConfig
 from core.models.load import load_policy
@@ -44,20 +46,38 @@ def default_output(model: str | PreTrainedModel, method: str) -> str:
 
 
 def check_launch(trainer: Trainer) -> None:
-    """Refuse launchers under which sampling would hang or give wrong gradients.
+    """Refuse what is not what was launched, and launchers under which sampling would be wrong.
 
     Raises:
-        BadValue: the model is sharded, or replicated by `nn.DataParallel`.
+        BadValue: as `check_processes` says, or the model is replicated by `nn.DataParallel`.
     """
-    if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
-        raise BadValue(
-            "sampling from a model sharded by FSDP or DeepSpeed is not supported: use DDP"
-        )
+    check_processes(trainer)
     if trainer.args.n_gpu > 1:
         raise BadValue(
             f"{trainer.args.n_gpu} GPUs in one process: start with `accelerate launch`, or make "
             "one visible with CUDA_VISIBLE_DEVICES"
         )
+
+
+def check_processes(trainer: Trainer) -> None:
+    """Refuse what accelerate would quietly train instead of what was launched.
+
+    Raises:
+        BadValue: FSDP or DeepSpeed was asked for and is not there, FSDP is of version 1, or one of
+            several processes would train alone.
+    """
+    state, asked = trainer.accelerator.state, int(os.environ.get("WORLD_SIZE", "1"))
+    if asked > state.num_processes:
+        raise BadValue(
+            f"one of {asked} processes would train alone: found no GPU; set use_cpu=True"
+        )
+    if asks_for_shards() and not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
+        raise BadValue(
+            "FSDP or DeepSpeed was asked for, but accelerate would train without: on a CPU set "
+            "use_cpu=True and start with at least 2 processes"
+        )
+    if trainer.is_fsdp_enabled and getattr(state.fsdp_plugin, "fsdp_version", 2) != 2:
+        raise BadValue("FSDP of version 1 is not supported: set fsdp_version: 2")
 
 
 def loss_config(args: GRPOConfig) -> PolicyConfig:

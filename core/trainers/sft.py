@@ -16,7 +16,13 @@ from core.explain.phases import PhaseCallback, Phases
 from core.losses.supervised import SUPERVISED
 from core.trainers.adapters import adapted
 from core.trainers.logps import token_entropy
-from core.trainers.setup import default_output, policy_model, policy_tokenizer, refuse
+from core.trainers.setup import (
+    check_processes,
+    default_output,
+    policy_model,
+    policy_tokenizer,
+    refuse,
+)
 from eval.errors import BadValue
 
 
@@ -87,6 +93,7 @@ class SFTTrainer(Trainer):
             optimizer_cls_and_kwargs=optimizer_cls_and_kwargs,
             preprocess_logits_for_metrics=preprocess_logits_for_metrics,
         )
+        check_processes(self)
         self.model_accepts_loss_kwargs = True  # the loss divides by the tokens of the whole step
 
     @property

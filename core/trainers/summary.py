@@ -111,8 +111,8 @@ def record_lengths(trainer: GRPOTrainer, generated: Generated) -> None:
     trainer.record(length_metrics(lengths, truncated))
     group = trainer.group
     if len(generated.completion_ids) % group == 0:
-        unique = unique_fraction(generated.completion_ids, group)
-        trainer.record({"completions/unique_fraction": unique})
+        unique = torch.tensor([unique_fraction(generated.completion_ids, group)], device=device)
+        trainer.record({"completions/unique_fraction": gather(unique).mean().item()})
     if trainer.mode == "train":
         trainer.state.num_input_tokens_seen += int(prompts.sum() + lengths.sum())
     trainer._metrics[trainer.mode]["num_tokens"] = [trainer.state.num_input_tokens_seen]

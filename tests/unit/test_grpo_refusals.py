@@ -39,3 +39,11 @@ def test_no_rewards_or_wrong_numbers_of_them_are_refused(make_grpo):
         make_grpo(reward_weights=[1.0, 2.0])
     with pytest.raises(BadValue, match="needs a reward of steps"):
         make_grpo(advantage_estimator="process")
+
+
+def test_what_was_launched_is_there(make_grpo, monkeypatch):
+    """Accelerate itself would train a whole replica and say nothing."""
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    monkeypatch.setenv("FSDP_VERSION", "2")
+    with pytest.raises(BadValue, match="accelerate would train without"):
+        make_grpo()

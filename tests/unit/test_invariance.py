@@ -8,17 +8,23 @@ import copy
 import random
 
 import pytest
-import torch
-from datasets import Dataset
 from grpo_runs import double
+from same_batch import (
+    EXACT,
+    GRPO,
+    SINGLE,
+    differences,
+    spread_reward,
+    steps_of,
+    sums,
+    weights_of,
+)
 
 from core import GRPOConfig, GRPOTrainer
 from core.losses.policy import LOSS_TYPES
 
 GLOBAL = ("grpo", "dr_grpo", "dapo")  # bnpo is a mean of per-micro-batch means
 SPLITS = ((1, 8), (2, 4), (4, 2), (8, 1))
-EXACT = 1e-10
-SINGLE = 1e-6  # transformers adds up the losses that it logs in single precision
 
 
 def fixed_completions(tokenizer):
@@ -36,10 +42,6 @@ def fixed_completions(tokenizer):
     return rollout
 
 
-def spread_reward(completion_ids, **_):
-    return [len(ids) / 3 + ids[0] % 7 for ids in completion_ids]
-
-
 def train(model, tokenizer, folder, split, rollout_size, rows, **options):
     """Loss and gradient norm of every step, and the final weights, for one split."""
     batch, accumulation = split
@@ -48,37 +50,18 @@ def train(model, tokenizer, folder, split, rollout_size, rows, **options):
         per_device_train_batch_size=batch,
         gradient_accumulation_steps=accumulation,
         generation_batch_size=rollout_size,
-        num_generations=4,
-        max_completion_length=12,
-        logging_steps=1,
-        use_cpu=True,
-        bf16=False,
-        activation_checkpointing=False,
-        report_to="none",
-        save_strategy="no",
-        disable_tqdm=True,
-        **{"learning_rate": 1e-2, "num_train_epochs": 2} | options,
+        **GRPO | options,
     )
     trainer = GRPOTrainer(
         model=copy.deepcopy(model),
         reward_funcs=spread_reward,
         args=args,
-        train_dataset=Dataset.from_dict({"prompt": [f"{i}+{i}=" for i in range(rows)]}),
+        train_dataset=sums(rows),
         processing_class=tokenizer,
         rollout_func=fixed_completions(tokenizer),
     )
     trainer.train()
-    steps = [(r["loss"], r["grad_norm"]) for r in trainer.state.log_history if "loss" in r]
-    weights = torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
-    return torch.tensor(steps, dtype=torch.float64), weights
-
-
-def differences(runs):
-    """Largest differences to the first split: of losses, gradient norms and weights."""
-    (steps, weights), *others = runs
-    assert all(s.shape == steps.shape for s, _ in others)
-    loss, norm = torch.stack([(s - steps).abs().amax(0) for s, _ in others]).amax(0).tolist()
-    return loss, norm, max((w - weights).abs().max().item() for _, w in others)
+    return steps_of(trainer), weights_of(trainer.model)
 
 
 def assert_equal(runs):

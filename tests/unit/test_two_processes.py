@@ -1,103 +1,82 @@
-"""A step on two processes is the step that one process takes on the same completions.
+"""A step on two processes is the step of one, and the processes share what they were told to."""
 
-The file is also the program that each process runs.
-"""
-
-import os
-import subprocess
-import sys
-from pathlib import Path
-from random import Random
+from importlib.util import find_spec
 
 import pytest
 import torch
-from datasets import Dataset
-from test_invariance import EXACT, SINGLE, differences, double, spread_reward
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from same_batch import differences, weights_of
+from two_processes import CASES, launch, run
 
-from core import GRPOConfig, GRPOTrainer
+from core.run.memory import states
+from core.run.settings import LAUNCHES
 
-GROUP = 4
-
-
-def completion_of_its_place(rows, trainer):
-    """What a row gets depends on its prompt and its place in the group, wherever it is sampled."""
-    start = trainer.accelerator.process_index * len(rows)
-    tokenizer, made = trainer.processing_class, []
-    for place, row in enumerate(rows, start):
-        draw = Random(f"{row} {place % GROUP} {trainer.state.global_step}")
-        made.append([draw.randrange(5, 64) for _ in range(draw.choice([1, 3, 9]))])
-    return {
-        "prompt_ids": [tokenizer(row).input_ids for row in rows],
-        "completion_ids": [[*ids, tokenizer.eos_token_id] for ids in made],
-        "logprobs": None,
-    }
+BOUND = 4e-5
+PLACES = {
+    "ddp": ("DistributedDataParallel", "", ""),
+    "fsdp2": ("FSDPLlamaForCausalLM", "(Shard(dim=0),)", ""),
+    "zero2": ("DeepSpeedEngine", "", ""),
+    "zero3": ("DeepSpeedEngine", "", "NOT_AVAILABLE"),
+}
 
 
-def main(folder: Path, completions: int, loss_type: str) -> None:
-    """Train as one of the processes; the first one writes what it saw."""
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    trainer = GRPOTrainer(
-        model=double(AutoModelForCausalLM.from_pretrained(folder)),
-        reward_funcs=spread_reward,
-        args=GRPOConfig(
-            output_dir=str(folder / "out"),
-            loss_type=loss_type,
-            per_device_train_batch_size=completions // processes,
-            num_generations=GROUP,
-            max_completion_length=12,
-            num_train_epochs=2,
-            learning_rate=1e-2,
-            beta=0.04,
-            logging_steps=1,
-            use_cpu=True,
-            bf16=False,
-            activation_checkpointing=False,
-            report_to="none",
-            save_strategy="no",
-            disable_tqdm=True,
-        ),
-        train_dataset=Dataset.from_dict({"prompt": [f"{i}+{i}=" for i in range(6)]}),
-        processing_class=AutoTokenizer.from_pretrained(folder),
-        rollout_func=completion_of_its_place,
-    )
-    trainer.train()
-    if trainer.accelerator.is_main_process:
-        steps = [(r["loss"], r["grad_norm"]) for r in trainer.state.log_history if "loss" in r]
-        weights = torch.cat([p.detach().flatten() for p in trainer.policy().parameters()])
-        torch.save((torch.tensor(steps, dtype=torch.float64), weights), folder / f"{processes}.pt")
-    trainer.accelerator.end_training()
+@pytest.fixture(scope="module")
+def folder(build_llama, tiny_tokenizer, tmp_path_factory):
+    place = tmp_path_factory.mktemp("two")
+    build_llama().save_pretrained(place)
+    tiny_tokenizer.save_pretrained(place)
+    return place
 
 
-def launch(
-    processes: int, completions: int, folder: Path, loss_type: str
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Start the processes and read what the first one wrote."""
-    command = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    arguments = [str(Path(__file__)), str(folder), str(completions), loss_type]
-    done = subprocess.run(
-        [sys.executable, *command, *arguments], capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stderr.count("Batch plan") == 1  # the other processes keep silent
-    return torch.load(folder / f"{processes}.pt")
+@pytest.fixture(scope="module")
+def alone(folder):
+    return {case: run(case, folder, folder / "one") for case in CASES}
 
 
-# With four completions a rollout is one group, of which each of two processes samples one half.
-@pytest.mark.parametrize(("loss_type", "completions"), [("grpo", 8), ("dapo", 8), ("dr_grpo", 4)])
-def test_two_processes_change_nothing(
-    loss_type, completions, build_llama, tiny_tokenizer, tmp_path
-):
-    build_llama().save_pretrained(tmp_path)
-    tiny_tokenizer.save_pretrained(tmp_path)
-    runs = [launch(n, completions, tmp_path, loss_type) for n in (1, 2)]
-    assert len(runs[0][0]) == 2 * 6 * GROUP // completions
-    assert runs[0][0][:, 1].min() > 1e-3  # a gradient at every step
-    loss, norm, weights = differences(runs)
-    assert loss < SINGLE
-    assert norm < EXACT
-    assert weights < EXACT
+@pytest.fixture(scope="module", params=LAUNCHES)
+def pair(request, folder):
+    if request.param.startswith("zero") and find_spec("deepspeed") is None:
+        pytest.skip("DeepSpeed is not installed: ZeRO is NOT tested; pip install '.[deepspeed]'")
+    return request.param, launch(request.param, folder)
 
 
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+@pytest.mark.parametrize("case", CASES)
+def test_two_processes_change_nothing(case, pair, alone, build_llama):
+    one, (two, _) = alone[case], pair[1]
+    assert len(one[0]) == 4
+    assert one[0][:, 1].min() > 1e-3  # a gradient at every step
+    assert (one[1] - weights_of(build_llama())).abs().max() > 20 * BOUND
+    loss, norm, weights = differences([one[:2], two[case][:2]])
+    assert loss < BOUND
+    assert norm < BOUND * max(1.0, one[0][:, 1].max())
+    assert weights < BOUND
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_model_is_really_shared(case, pair):
+    """Accelerate trains plain replicas on a CPU and says nothing, with the same numbers."""
+    name, (first, second) = pair
+    for held in (first[case][2], second[case][2]):
+        assert (held["wrapper"], held["placements"], held["status"]) == PLACES[name]
+
+
+def test_each_process_holds_what_the_plan_says(pair, build_llama):
+    """Up to the padding of what does not divide: bytes of weights, gradients and optimiser."""
+    name, both = pair
+    parameters = build_llama().num_parameters()
+    planned = states(name, parameters, 2, bf16=False)
+    for seen in both:
+        held = seen["sft"][2]
+        found = [4 * held[what] for what in ("weights", "gradients", "optimiser")]
+        assert found == pytest.approx(planned, rel=0.01)
+
+
+def test_a_resumed_run_is_the_same_run(pair, alone):
+    """From within a rollout, with a moved reference: weights, optimiser and reference are back."""
+    for seen in (alone, *pair[1]):
+        assert torch.equal(seen["resumed"][1], seen["sampled"][1])
+
+
+def test_both_processes_end_with_one_model(pair):
+    first, second = pair[1]
+    for case in CASES:
+        assert torch.equal(first[case][1], second[case][1])

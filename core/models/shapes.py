@@ -1,0 +1,74 @@
+"""The sizes of a decoder that decide its memory, of local models and of a few on the hub."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """A decoder with gated feed-forward blocks: Llama, Qwen2, Qwen3."""
+
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head: int
+    vocabulary: int
+    tied: bool = False
+    qkv_bias: bool = False
+
+    @property
+    def parameters(self) -> int:
+        """Embedding, attention, feed-forward, two norms a layer and the last one, and the head."""
+        q, kv = self.heads * self.head, self.kv_heads * self.head
+        attention = 2 * self.hidden * (q + kv) + self.qkv_bias * (q + 2 * kv)
+        layer = attention + 3 * self.hidden * self.intermediate + 2 * self.hidden
+        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
+        return embeddings + self.layers * layer + self.hidden
+
+
+# As their config.json on the hub have it.
+KNOWN: Mapping[str, Shape] = {
+    "deepseek-ai/deepseek-math-7b-instruct": Shape(
+        layers=30,
+        hidden=4096,
+        intermediate=11008,
+        heads=32,
+        kv_heads=32,
+        head=128,
+        vocabulary=102_400,
+    ),
+    "Qwen/Qwen2.5-0.5B-Instruct": Shape(
+        layers=24,
+        hidden=896,
+        intermediate=4864,
+        heads=14,
+        kv_heads=2,
+        head=64,
+        vocabulary=151_936,
+        tied=True,
+        qkv_bias=True,
+    ),
+}
+
+
+def find_shape(name: str, folder: Path | None) -> Shape | None:
+    """The shape of a known model or of the one in `folder`; None if there is neither."""
+    if folder is None:
+        return KNOWN.get(name)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    heads = config["num_attention_heads"]
+    return Shape(
+        layers=config["num_hidden_layers"],
+        hidden=config["hidden_size"],
+        intermediate=config["intermediate_size"],
+        heads=heads,
+        kv_heads=config.get("num_key_value_heads", heads),
+        head=config.get("head_dim") or config["hidden_size"] // heads,
+        vocabulary=config["vocab_size"],
+        tied=config.get("tie_word_embeddings", False),
+        qkv_bias=config.get("model_type") == "qwen2",
+    )

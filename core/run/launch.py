@@ -1,0 +1,88 @@
+"""Trains on several processes: accelerate's launcher with one of our configurations starts them."""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+from core.run.checkpoints import last_checkpoint
+from core.run.pool import FailedUnit, Unit, run_units
+from core.run.resolve import Resolved
+from core.run.settings import RunSettings
+from core.run.worker import FAILED, OUTPUTS
+from eval.errors import BadValue
+
+CONFIGS = Path(__file__).parent / "accelerate_configs"
+LAUNCHER = (sys.executable, "-m", "core.run.launcher")
+
+
+def launch(resolved: Resolved, seed: int, data: Path, folder: Path) -> Mapping[str, object]:
+    """`train_model` on the processes that the settings ask for; what the first one gave.
+
+    Raises:
+        FailedUnit: a process failed; the message is that of the error.
+    """
+    settings = resolved.run
+    last_checkpoint(folder / "trainer")  # drops half-written ones before the processes look
+    for name in (FAILED, OUTPUTS):
+        (folder / name).unlink(missing_ok=True)
+    what = (resolved.paper.slug, resolved.scale, resolved.arm, str(seed), str(data), str(folder))
+    configuration = str(CONFIGS / f"{settings.launch}.yaml")
+    arguments = (
+        *("--config_file", configuration, "--num_processes", str(settings.processes)),
+        *machines(),
+        *("--module", "core.run.worker", *what, *resolved.arguments),
+    )
+    try:
+        run_units([Unit(f"{settings.launch} x{settings.processes}", arguments, program())], 1)
+    except FailedUnit as error:
+        if (folder / FAILED).is_file():
+            raise FailedUnit((folder / FAILED).read_text(encoding="utf-8"), 2) from error
+        raise
+    outputs = json.loads((folder / OUTPUTS).read_text(encoding="utf-8"))
+    (folder / OUTPUTS).unlink()
+    return outputs
+
+
+def check_installed(settings: RunSettings) -> None:
+    """Look whether a launch can start here.
+
+    Raises:
+        BadValue: it needs DeepSpeed, which is not installed, or as many processes on each machine.
+    """
+    if settings.launch is not None and settings.processes % nodes():
+        raise BadValue(
+            f"processes={settings.processes}: {nodes()} machines of this SLURM job need a multiple "
+            "of that"
+        )
+    if str(settings.launch).startswith("zero") and find_spec("deepspeed") is None:
+        raise BadValue(
+            f"launch={settings.launch}: DeepSpeed is not installed; "
+            "install it with `pip install 'repro[deepspeed]'`, or use launch=fsdp2"
+        )
+
+
+def nodes() -> int:
+    """How many machines SLURM gave to this job; 1 outside of SLURM."""
+    return int(os.environ.get("SLURM_JOB_NUM_NODES", "1")) if which("srun") else 1
+
+
+def program() -> tuple[str, ...]:
+    """What starts the launcher: on each machine of a SLURM job, else here."""
+    if nodes() == 1:
+        return LAUNCHER
+    each = ("srun", f"--nodes={nodes()}", "--ntasks-per-node=1", "--kill-on-bad-exit=1")
+    return (*each, *LAUNCHER)
+
+
+def machines() -> tuple[str, ...]:
+    """The launcher's arguments for several machines; this one, where the job began, leads."""
+    if nodes() == 1:
+        return ("--main_process_port", "0")
+    port = 20_000 + int(os.environ.get("SLURM_JOB_ID", "0")) % 10_000
+    lead = ("--main_process_ip", socket.gethostname(), "--main_process_port", str(port))
+    return ("--num_machines", str(nodes()), *lead)

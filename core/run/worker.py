@@ -1,0 +1,37 @@
+"""One process of a launch: trains its share, and the first one writes what came of it."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+from core.registry import find_paper
+from core.run.pool import die_with_parent
+from core.run.resolve import resolve
+from core.run.store import write_atomic
+from core.run.train import train_model
+from eval.errors import ReproError
+
+OUTPUTS, FAILED = "outputs.json", "failed.txt"
+
+
+def main(slug: str, scale: str, arm: str, seed: str, data: str, folder: str, *rest: str) -> None:
+    """Train; a user's error is left in the folder, for one line of whoever launched this."""
+    die_with_parent()
+    place = Path(folder)
+    try:
+        resolved = resolve(find_paper(slug), arm=arm, scale=scale, arguments=rest)
+        outputs = train_model(resolved, int(seed), Path(data), place)
+    except ReproError as error:
+        write_atomic(place / FAILED, Exception.__str__(error))
+        sys.exit(error.exit_code)
+    if outputs:
+        write_atomic(place / OUTPUTS, json.dumps(outputs))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    main(*sys.argv[1:])

@@ -1,0 +1,36 @@
+"""Arms and seeds as jobs of a queue give the records that one process gives."""
+
+PAPER = "deepseekmath-grpo"
+
+
+def contents(root):
+    """The name of every record; it is the digest of what the record says."""
+    return {path.name for path in root.glob(f"results/{PAPER}/*.json")}
+
+
+def test_jobs_write_the_records_of_one_process(repro, root, settings, tmp_path, monkeypatch):
+    few = ("max_steps=1", "eval_limit=2", "heldout_problems=0", "--seeds", "2")
+    queued = repro("run", PAPER, *settings, *few, "--on", "local", "--job", "timeout_min=10")
+    assert queued.exit_code in (0, 1), queued.output  # a claim may be refuted
+    assert queued.stderr.count("] done") == 3  # the starting model and two seeds
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path / "alone"))
+    alone = repro("run", PAPER, *settings, *few, "--jobs", "1")
+    assert alone.exit_code == queued.exit_code
+    assert contents(tmp_path / "alone") == contents(root)
+
+
+def test_a_failed_job_is_one_line(repro, settings):
+    done = repro("run", PAPER, *settings, "num_generations=3", "--on", "local")
+    assert done.exit_code == 2
+    last = done.stderr.splitlines()[-1]
+    assert "is no multiple of num_generations=3" in last
+
+
+def test_bad_jobs(repro, settings):
+    for arguments, message in (
+        (("--on", "slrum"), "no cluster 'slrum': did you mean slurm"),
+        (("--on", "local", "--job", "nodes=2"), "a parameter of submitit other than nodes"),
+        (("--on", "local", "--job", "timeout_minutes=2"), "timeout_minutes"),
+    ):
+        done = repro("run", PAPER, *settings, *arguments)
+        assert (done.exit_code, message in done.stderr) == (2, True), done.stderr

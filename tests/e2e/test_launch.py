@@ -1,0 +1,104 @@
+"""A run on two processes: trained by both, scored and recorded once; bad launches in one line."""
+
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+PAPER = "deepseekmath-grpo"
+TWO = ("--processes", "2")
+
+
+# Runs a command as SLURM would on two machines, which are both this one.
+SRUN = """#!/bin/bash
+while [[ $1 == --* ]]; do shift; done
+SLURM_NODEID=0 "$@" & first=$!
+SLURM_NODEID=1 "$@" & second=$!
+wait $first && wait $second
+"""
+
+
+@pytest.fixture
+def two_machines(tmp_path, monkeypatch):
+    """A job of SLURM, as far as a launch sees it."""
+    program = tmp_path / "bin" / "srun"
+    program.parent.mkdir()
+    program.write_text(SRUN)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
+
+
+def run_record(repro, root, *arguments):
+    """The one record of a run in this folder."""
+    done = repro("run", PAPER, *arguments)
+    assert done.exit_code == 0, done.output
+    records = [json.loads(path.read_text()) for path in root.glob(f"results/{PAPER}/*.json")]
+    (record,) = [one for one in records if one["kind"] == "run"]
+    return record
+
+
+@pytest.mark.usefixtures("two_machines")
+def test_two_machines_write_the_record_of_one(repro, root, settings, monkeypatch):
+    """Every logged number is that of one process, and what is made once is there once."""
+    chosen = (*settings, "weight_decay=1.0")  # it moves the weights whatever is rewarded
+    spread = run_record(repro, root, *chosen, "--launch", "fsdp2", *TWO)
+    (folder,) = root.glob("runs/train-*")
+    assert {path.name for path in folder.iterdir()} == {"done.json", "log.jsonl", "model"}
+    monkeypatch.setenv("REPRO_ROOT", str(root / "alone"))
+    alone = run_record(repro, root / "alone", *chosen)
+    assert spread["train"].pop("launch") == "fsdp2, 2 processes"
+    assert spread["overrides"] == alone["overrides"]
+    assert spread["train"]["steps"] == alone["train"]["steps"] == 3
+    assert spread["curves"].keys() == alone["curves"].keys()
+    for name, curve in alone["curves"].items():
+        found = spread["curves"][name]
+        assert np.array(found) == pytest.approx(np.array(curve), rel=1e-4, abs=4e-5), name
+    assert max(value for _, value in alone["curves"]["kl"]) > 1e-4  # the weights have moved
+
+
+def test_an_error_of_the_processes_is_told_once(repro, settings):
+    done = repro("run", PAPER, *settings, "num_generations=3", "--launch", "ddp", *TWO)
+    assert done.exit_code == 2
+    assert done.stderr.count("is no multiple of num_generations=3") == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--launch", "fdsp2", *TWO), "no launch 'fdsp2': did you mean fsdp2"),
+        (("--launch", "ddp"), "a launch at least 2 processes"),
+        (TWO, "several processes need a launch"),
+        (("--launch", "ddp", "--processes", "3"), "processes=3 divides neither"),
+    ],
+)
+def test_bad_launches(arguments, message, repro, settings):
+    done = repro("run", PAPER, *settings, *arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_launch_without_deepspeed(repro, settings, monkeypatch):
+    monkeypatch.setitem(sys.modules, "deepspeed", None)  # as if it were not installed
+    done = repro("run", PAPER, *settings, "--launch", "zero3", *TWO)
+    assert done.exit_code == 2
+    assert "pip install 'repro[deepspeed]'" in done.stderr
+
+
+def test_the_plan_says_which_launches_fit(repro):
+    done = repro("plan", PAPER, "--at", "paper", "--gpus", "8xH100", "--json")
+    assert done.exit_code == 0, done.output
+    rows = {row["launch"]: row for row in json.loads(done.stdout)["memory"]}
+    assert rows["ddp"]["weights"] == 4 * 6_910_365_696
+    assert rows["fsdp2"]["optimiser"] == rows["ddp"]["optimiser"] / 8
+    assert not rows["ddp"]["fits"]
+
+
+def test_the_plan_refuses_what_it_cannot_know(repro):
+    done = repro("plan", PAPER, "--gpus", "8xH100", "model=some/model")
+    assert done.exit_code == 2
+    assert "the sizes of some/model are not known here" in done.stderr

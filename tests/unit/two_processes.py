@@ -1,0 +1,205 @@
+"""Trainings whose batch two processes can share, and what each of them held in the end."""
+
+import os
+import socket
+from multiprocessing import get_context
+from random import Random
+
+import torch
+from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_multi_gpu_env
+from datasets import Dataset
+from same_batch import GROUP, GRPO, QUIET, spread_reward, steps_of, sums, weights_of
+from torch.distributed.tensor import DTensor
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+
+from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from core.losses.policy import LOSS_TYPES
+from core.run.launch import CONFIGS
+from core.trainers.sharding import whole, without_weights
+
+
+def completion_of_its_place(lengths):
+    """What a row gets depends on its prompt and its place in the group, wherever it is sampled."""
+
+    def rollout(rows, trainer):
+        start = trainer.accelerator.process_index * len(rows)
+        tokenizer, made = trainer.processing_class, []
+        for place, row in enumerate(rows, start):
+            draw = Random(f"{row} {place % GROUP} {trainer.state.global_step}")
+            made.append([draw.randrange(5, 64) for _ in range(draw.choice(lengths))])
+        return {
+            "prompt_ids": [tokenizer(row).input_ids for row in rows],
+            "completion_ids": [[*ids, tokenizer.eos_token_id] for ids in made],
+            "logprobs": None,
+        }
+
+    return rollout
+
+
+def grpo(folder, out, processes, rollout=None, completions=8, **options):
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    model.generation_config.eos_token_id = list(range(5, 25))
+    return GRPOTrainer(
+        model=model,
+        reward_funcs=spread_reward,
+        args=GRPOConfig(
+            output_dir=str(out),
+            per_device_train_batch_size=completions // processes,
+            **GRPO | {"learning_rate": 1e-3, "max_steps": 4} | options,
+        ),
+        train_dataset=sums(8),
+        processing_class=AutoTokenizer.from_pretrained(folder),
+        rollout_func=rollout,
+    )
+
+
+def with_loss(loss_type):
+    """A token mean per micro-batch is the same for all splits only if all lengths are."""
+    lengths = [1, 3, 9] if LOSS_TYPES[loss_type].splits else [5]
+
+    def build(folder, out, processes):
+        # Four completions are one group, of which each of two processes has one half.
+        return grpo(
+            folder,
+            out,
+            processes,
+            rollout=completion_of_its_place(lengths),
+            completions=4 if loss_type == "dr_grpo" else 8,
+            loss_type=loss_type,
+        )
+
+    return build
+
+
+def sampled(folder, out, processes):
+    """Completions of the policy itself, which end at various lengths; each is used twice.
+
+    The checkpoint is one with a reference that has moved, between the two uses of a rollout.
+    """
+    moving = {"sync_ref_model": True, "ref_model_sync_steps": 2, "ref_model_mixup_alpha": 0.6}
+    saved = {"save_strategy": "steps", "save_steps": 3}
+    return grpo(folder, out, processes, num_iterations=2, beta=0.5, **moving, **saved)
+
+
+def sft(folder, out, processes):
+    texts = [f"{i}+{i}={2 * i}" * (1 + i % 3) for i in range(16)]
+    return SFTTrainer(
+        model=AutoModelForCausalLM.from_pretrained(folder),
+        args=SFTConfig(
+            output_dir=str(out),
+            per_device_train_batch_size=4 // processes,
+            learning_rate=1e-3,
+            num_train_epochs=1,
+            **QUIET,
+        ),
+        train_dataset=Dataset.from_dict({"text": texts}),
+        processing_class=AutoTokenizer.from_pretrained(folder),
+    )
+
+
+CASES = {
+    "sft": sft,
+    "sampled": sampled,
+    "resumed": sampled,  # after it, from its checkpoint
+    **{name: with_loss(name) for name in LOSS_TYPES},
+}
+
+
+class Gradients(TrainerCallback):
+    """The most elements of gradients that this process's optimiser was given."""
+
+    def __init__(self, trainer):
+        self.trainer = trainer
+        self.elements = 0
+
+    def on_train_begin(self, *_, **__):
+        optimizer(self.trainer).register_step_pre_hook(self.look)
+
+    def look(self, optimizer, *_):
+        held = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        self.elements = max(self.elements, sum(elements(g) for g in held if g is not None))
+
+
+def optimizer(trainer):
+    """PyTorch's own, inside of those of accelerate and DeepSpeed."""
+    inner = trainer.optimizer.optimizer
+    return getattr(inner, "optimizer", inner)
+
+
+def elements(tensor):
+    """Of a tensor, those that lie on this process."""
+    return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).numel()
+
+
+def run(case, folder, out, processes=1):
+    """Steps, final weights, and what this process held."""
+    trainer = CASES[case](folder, out, processes)
+    gradients = Gradients(trainer)
+    trainer.add_callback(gradients)
+    plugin = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
+    if plugin is not None:  # else ZeRO-3 keeps weights as small as these whole
+        plugin.deepspeed_config["zero_optimization"]["stage3_param_persistence_threshold"] = 0
+    room = without_weights(trainer.model)
+    trainer.train(resume_from_checkpoint=str(out / "checkpoint-3") if case == "resumed" else None)
+    held = {**shards(trainer), "gradients": gradients.elements}
+    with whole(trainer.model, room) as model:
+        return steps_of(trainer), weights_of(model), held
+
+
+def shards(trainer):
+    """The wrapper, how one weight is placed, and the elements of weights and optimiser."""
+    model, inner = trainer.model, optimizer(trainer)
+    weights = [getattr(p, "ds_tensor", p) for p in model.parameters()]
+    sample = model.model.layers[0].mlp.up_proj.weight
+    parameters = {id(p) for p in model.parameters()}
+    copies = [p for p in inner.state if id(p) not in parameters]
+    moments = [t for state in inner.state.values() for t in state.values() if t.numel() > 1]
+    return {
+        "wrapper": type(trainer.model_wrapped).__name__,
+        "placements": str(getattr(sample, "placements", "")),
+        "status": getattr(getattr(sample, "ds_status", None), "name", ""),
+        "weights": sum(map(elements, weights)),
+        "optimiser": sum(map(elements, [*moments, *copies])),
+    }
+
+
+def work(folder, out, rank, environment):
+    """One of two processes; each writes what it saw."""
+    os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
+    torch.set_num_threads(1)
+    torch.save({case: run(case, folder, out, processes=2) for case in CASES}, out / f"{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def launch(name, folder):
+    """What each of two processes saw, started as `accelerate launch` would with our file."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    environment = {**launched(name), **place, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["core.trainers.grpo", "core.trainers.sft"])
+    out = folder / name
+    out.mkdir()
+    pair = [context.Process(target=work, args=(folder, out, r, environment)) for r in (0, 1)]
+    for process in pair:
+        process.start()
+    for process in pair:
+        process.join(300)
+    codes = [process.exitcode for process in pair]
+    for process in pair:
+        process.kill()
+    assert codes == [0, 0], codes
+    return [torch.load(out / f"{rank}.pt") for rank in (0, 1)]
+
+
+def launched(name):
+    """What `accelerate launch` puts into the environment of its processes."""
+    given = ["--config_file", str(CONFIGS / f"{name}.yaml"), "--num_processes", "2", "-"]
+    arguments, defaults, _ = _validate_launch_command(launch_command_parser().parse_args(given))
+    if not arguments.use_deepspeed:
+        return prepare_multi_gpu_env(arguments)
+    fields = ",".join(defaults.deepspeed_config)
+    arguments.deepspeed_fields_from_accelerate_config = fields
+    return prepare_deepspeed_cmd_env(arguments)[1]
