@@ -20,24 +20,35 @@ from core.run.heldout import HeldOutCallback
 from core.run.progress import ProgressCallback
 from core.run.resolve import Resolved
 from core.run.stages import say
-from core.run.store import digest_of, folder_files
+from core.run.store import canonical, digest_of, folder_files, write_atomic
 from core.run.verifiers import check_rewards
 from eval.errors import BadValue, DamagedFile
 
 DATASET: Any = Dataset  # Any: its methods are half typed
 LOG = "log.jsonl"
 MODEL = "model"
+TRAINED = "trained.json"  # what the stage gives, written when the model is whole
 # Logged numbers that depend on the machine and the moment: kept in the log, not in the record.
 TIMES = ("_runtime", "_per_second", "step_time", "seconds", "time/", "phase", "total_flos")
 
-SKIPPED = ("step", "epoch", "train_loss")  # the last is a mean since the last resume only
+SKIPPED = ("step", "epoch", "train_loss")  # the last is one number, no curve
 
 
 def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict[str, object]:
     """Train into `folder`: `model/`, `log.jsonl`, and the curves and the time table as outputs."""
+    work, trained = folder / "trainer", folder / TRAINED
+    if not trained.exists():
+        outputs = _train(resolved, seed, data, folder, work)
+        write_atomic(trained, json.dumps(canonical(outputs)) + "\n")
+    shutil.rmtree(work, ignore_errors=True)  # only now: a kill in it must not lose the training
+    return json.loads(trained.read_text(encoding="utf-8"))
+
+
+def _train(
+    resolved: Resolved, seed: int, data: Path, folder: Path, work: Path
+) -> dict[str, object]:
     settings = resolved.run
     prepare_torch(settings.threads)
-    work = folder / "trainer"
     config = resolved.build(output_dir=work, seed=seed)
     train, valid = split_rows(read_rows(data), settings.heldout_problems)
     resume = last_checkpoint(work)
@@ -58,7 +69,6 @@ def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict
     tokenizer: Any = load_tokenizer(settings.model)  # Any: its methods are half typed
     tokenizer.save_pretrained(str(folder / MODEL))
     phases = trainer.phases.summary()
-    shutil.rmtree(work, ignore_errors=True)
     (folder / MODEL / "training_args.bin").unlink(missing_ok=True)  # holds paths of this machine
     return {
         "steps": trainer.state.global_step,
@@ -93,6 +103,11 @@ def build_trainer(
         processing_class=load_tokenizer(settings.model),
         callbacks=callbacks,
     )
+    if "wandb" in config.report_to:
+        from core.run.wandb_rows import WandbCallback, WandbRows  # slow to import
+
+        trainer.remove_callback(WandbCallback)
+        trainer.add_callback(WandbRows(folder))
     return trainer, heldout if valid else None
 
 
