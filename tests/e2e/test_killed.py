@@ -24,9 +24,9 @@ SMALL = (
     "save_steps=1",
 )
 CASES = {
-    "one update a rollout": ("max_steps=8", "per_device_train_batch_size=8", "heldout_every=2"),
+    "one update a rollout": ("max_steps=10", "per_device_train_batch_size=8", "heldout_every=2"),
     "several updates a rollout, a moving reference": (
-        "max_steps=10",
+        "max_steps=16",
         "per_device_train_batch_size=4",
         "gradient_accumulation_steps=2",
         "steps_per_generation=4",
@@ -52,6 +52,7 @@ TRAINING = (
     "seal",
     "between steps",
 )
+ONCE = ("end of training", "record")  # phases that a run goes through once
 LATER = ("end of training", "eval", "samples", "record")
 WRITE = "large file"
 PLANS = {
@@ -86,12 +87,12 @@ def data(tmp_path_factory):
 
 
 def points(plan, counts, steps, random):
-    """How to kill: at a call of a phase, of those of one step if it has many; or in a write."""
+    """How to kill: at a call of a phase, early enough that calls are left to die at; in a write."""
     for phase in plan:
         if phase == WRITE:  # smaller than the optimizer's state, larger than the log
             yield {"file_size": random.randrange(20_000, 80_000)}
         else:
-            calls = counts[phase] if phase in LATER else counts[phase] // steps
+            calls = counts[phase] if phase in ONCE else counts[phase] // steps
             yield {"point": (phase, random.randint(1, max(1, calls)))}
 
 
