@@ -104,7 +104,9 @@ def build_trainer(
         callbacks=callbacks,
     )
     if "wandb" in config.report_to:
-        from core.run.wandb_rows import WandbCallback, WandbRows  # slow to import
+        from transformers.integrations.integration_utils import WandbCallback
+
+        from core.run.wandb_rows import WandbRows
 
         trainer.remove_callback(WandbCallback)
         trainer.add_callback(WandbRows(folder))

@@ -8,7 +8,7 @@ from secrets import token_hex
 from typing import Any
 
 from transformers import TrainerControl, TrainerState, TrainingArguments
-from transformers.integrations import WandbCallback
+from transformers.integrations.integration_utils import WandbCallback
 
 from core.run.store import write_atomic
 
@@ -46,10 +46,10 @@ class WandbRows(WandbCallback):
                 here = Path(run.dir).parent
                 for old in {*here.parent.glob(f"offline-run-*-{name}")} - {here}:
                     shutil.rmtree(old, ignore_errors=True)
-        super().setup(args, state, model, **kwargs)
+        super().setup(args, state, model, **kwargs)  # pyright: ignore[reportUnknownMemberType] - untyped
         for number, row in enumerate(state.log_history):
             then = copy(state)
-            then.global_step = row["step"]
+            then.global_step = int(row["step"])
             self.send(number, args, then, {k: v for k, v in row.items() if k != "step"})
 
     def on_log(
@@ -71,5 +71,6 @@ class WandbRows(WandbCallback):
         self, number: int, args: TrainingArguments, state: TrainerState, logs: dict[str, Any]
     ) -> None:
         """Send row `number` unless W&B has it."""
-        if state.is_world_process_zero and number >= self._wandb.run.step:
-            super().on_log(args, state, TrainerControl(), logs=logs)
+        run: Any = self._wandb.run
+        if state.is_world_process_zero and number >= run.step:
+            super().on_log(args, state, TrainerControl(), logs=logs)  # pyright: ignore[reportUnknownMemberType] - untyped
