@@ -160,6 +160,7 @@ POSITIVE: Mapping[str, float] = {
     "max_grad_norm": 0.0,
     "per_device_train_batch_size": 1,
     "save_steps": 1,
+    "save_total_limit": 2,  # the oldest checkpoint goes before the newest is sealed
 }
 
 

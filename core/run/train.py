@@ -23,17 +23,18 @@ from core.run.progress import ProgressCallback
 from core.run.resolve import Resolved, divided
 from core.run.settings import RunSettings
 from core.run.stages import say
-from core.run.store import digest_of, folder_files
+from core.run.store import canonical, digest_of, folder_files, write_atomic
 from core.run.verifiers import check_rewards
 from eval.errors import BadValue, DamagedFile
 
 DATASET: Any = Dataset  # Any: its methods are half typed
 LOG = "log.jsonl"
 MODEL = "model"
+TRAINED = "trained.json"  # what the stage gives, written when the model is whole
 # Logged numbers that depend on the machine and the moment: kept in the log, not in the record.
 TIMES = ("_runtime", "_per_second", "step_time", "seconds", "time/", "phase", "total_flos")
 
-SKIPPED = ("step", "epoch", "train_loss")  # the last is a mean since the last resume only
+SKIPPED = ("step", "epoch", "train_loss")  # the last is one number, no curve
 
 
 def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict[str, object]:
@@ -41,10 +42,23 @@ def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict
 
     In a launch every process calls this, and the first one writes and has the outputs.
     """
+    work, trained = folder / "trainer", folder / TRAINED
+    if not trained.exists():
+        outputs = _train(resolved, seed, data, folder, work)
+        if not outputs:
+            return {}
+        write_atomic(trained, json.dumps(canonical(outputs)) + "\n")
+    shutil.rmtree(work, ignore_errors=True)  # only now: a kill in it must not lose the training
+    return json.loads(trained.read_text(encoding="utf-8"))
+
+
+def _train(
+    resolved: Resolved, seed: int, data: Path, folder: Path, work: Path
+) -> dict[str, object]:
+    """Train and save; the outputs, which only the first process has."""
     settings = resolved.run
     prepare_torch(settings.threads)
     main = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch, or the only one
-    work = folder / "trainer"
     share = divided(resolved.config, settings.processes)
     config = resolved.build(output_dir=work, seed=seed, **share)
     train, valid = split_rows(read_rows(data), settings.heldout_problems)
@@ -67,7 +81,6 @@ def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict
     if not main:
         return {}
     phases = trainer.phases.summary()
-    shutil.rmtree(work, ignore_errors=True)
     return {
         "steps": trainer.state.global_step,
         "plan": plan,
@@ -107,6 +120,13 @@ def build_trainer(
         peft_config=lora_config(settings),
         callbacks=callbacks,
     )
+    if "wandb" in config.report_to:
+        from transformers.integrations.integration_utils import WandbCallback
+
+        from core.run.wandb_rows import WandbRows
+
+        trainer.remove_callback(WandbCallback)
+        trainer.add_callback(WandbRows(folder))
     return trainer, heldout if valid else None
 
 

@@ -1,7 +1,7 @@
 """The completions behind the latest log: a parquet file each time, and a table on the screen."""
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,17 @@ class CompletionLog:
         for name, values in {**rows, "advantage": advantages}.items():
             self.columns[name].extend(values)
 
+    def state(self) -> dict[str, Any]:
+        """The rows as plain values, for a checkpoint."""
+        columns = {name: [plain(v) for v in values] for name, values in self.columns.items()}
+        return {"columns": columns, "rewards": self.rewards}
+
+    def take_state(self, state: Mapping[str, Any]) -> None:
+        """Go on with the rows that `state` gave."""
+        self.rewards = state["rewards"]
+        for name, values in state["columns"].items():
+            self.columns[name].extend(values)
+
     def frame(self, step: int) -> pd.DataFrame:
         """Rows as TRL writes them: step, prompt, completion, rewards, extra columns, advantage."""
         columns = {name: list(values) for name, values in self.columns.items()}
@@ -61,6 +72,11 @@ class CompletionLog:
         Console(stderr=True).print(table)
 
 
+def plain(value: Any) -> Any:
+    """Turn a number of numpy or torch into Python's."""
+    return value.item() if hasattr(value, "item") else value
+
+
 def shown(value: Any) -> str:
     """One number, or the first and last of a completion's token advantages."""
     if isinstance(value, Sequence):
@@ -79,4 +95,5 @@ def report_completions(log: CompletionLog, args: GRPOConfig, step: int) -> None:
     if wandb.run is not None:
         repeated = frame["prompt"].astype(str).duplicated()
         rows = frame.loc[~repeated] if args.log_unique_prompts else frame
-        wandb.log({"completions": wandb.Table(dataframe=pd.DataFrame(rows))})
+        table = wandb.Table(dataframe=pd.DataFrame(rows))
+        wandb.log({"completions": table}, commit=False)  # in one row with the numbers of this log

@@ -1,6 +1,7 @@
 """GRPO: samples groups of completions, scores them, learns from those above their group's mean."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
@@ -252,6 +253,16 @@ class GRPOTrainer(RolloutTrainer):
 
     def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
         """Log as TRL does; write and print the completions if `log_completions` asks for it."""
-        super().log(logs, start_time)
         if self.args.log_completions and self.accelerator.is_main_process:
             report_completions(self.completion_log, self.args, self.state.global_step)
+        super().log(logs, start_time)
+
+    def own_state(self) -> dict[str, Any]:
+        """That of every method with rollouts, and the completions that the next log shows."""
+        return {**super().own_state(), "completions": self.completion_log.state()}
+
+    def take_state(self, state: Mapping[str, Any]) -> None:
+        """Go on in the middle of a rollout, or at its end."""
+        super().take_state(state)
+        if state:
+            self.completion_log.take_state(state["completions"])

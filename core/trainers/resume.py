@@ -1,5 +1,6 @@
 """What a checkpoint needs beyond the weights so that a resumed run is the same run."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,13 @@ from typing import Any
 import torch
 from safetensors.torch import load_model, save_model
 from torch import nn
+from transformers import (
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from core.trainers.reference import mix_into
 from core.trainers.sharding import whole
@@ -14,6 +22,73 @@ from eval.errors import DamagedFile
 
 STATE = "rollout_state.pt"
 REFERENCE = "reference.safetensors"
+
+
+class ResumableTrainer(Trainer):
+    """A trainer that logs after a resume what it would have logged without one.
+
+    Its checkpoints hold the numbers recorded since the last log and the sums behind `loss` and
+    `train_loss`; a subclass adds what its next step depends on.
+    """
+
+    _metrics: dict[str, defaultdict[str, list[float]]]
+
+    def __init__(self, *, callbacks: list[TrainerCallback], **rest: Any):
+        self._kept: Mapping[str, Any] = {}
+        super().__init__(callbacks=[LossCallback(self), *callbacks], **rest)
+
+    def own_state(self) -> dict[str, Any]:
+        """What this process needs to go on: tensors and plain Python values."""
+        return {}
+
+    def take_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `own_state` gave; empty where a run begins anew."""
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        state = {
+            "metrics": dict(self._metrics["train"]),
+            "loss": self._tr_loss.item(),
+            "total_loss": self._total_loss_scalar,
+            "logged": self._globalstep_last_logged,
+            **self.own_state(),
+        }
+        save_state(Path(output_dir), state, self.args.process_index)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        found = checkpoint and load_state(Path(checkpoint), self.args.process_index)
+        self._kept = found or {}
+        self._metrics["train"] = defaultdict(list, self._kept.get("metrics", {}))
+        self.take_state(self._kept)
+
+    def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
+        """Make `train_loss` the mean over all steps, not only those since the last resume."""
+        if "train_loss" in logs:
+            logs["train_loss"] = self._total_loss_scalar / max(self.state.global_step, 1)
+        super().log(logs, start_time)
+
+
+class LossCallback(TrainerCallback):
+    """Puts the sums of losses back, which transformers sets to 0 when training begins."""
+
+    def __init__(self, trainer: ResumableTrainer):
+        self.trainer = trainer
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,  # noqa: ARG002 - the caller's signature
+        state: TrainerState,  # noqa: ARG002
+        control: TrainerControl,  # noqa: ARG002
+        **_: object,
+    ) -> None:
+        """Go on with those of the checkpoint."""
+        trainer, kept = self.trainer, self.trainer._kept
+        if kept:
+            trainer._tr_loss += kept["loss"]
+            trainer._total_loss_scalar = kept["total_loss"]
+            trainer._globalstep_last_logged = kept["logged"]
+            trainer._kept = {}
 
 
 def save_state(folder: Path, state: Mapping[str, Any], rank: int) -> None:

@@ -14,7 +14,7 @@ import torch
 from datasets import Dataset
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import PreTrainedModel, Trainer, TrainerCallback
+from transformers import PreTrainedModel, TrainerCallback
 
 from core.configs.grpo import GRPOConfig
 from core.explain.batch_plan import BatchPlanCallback
@@ -23,7 +23,7 @@ from core.explain.phases import PhaseCallback, Phases
 from core.trainers.batches import Batch, shuffle_rows, split_rows, trained_mask, trim
 from core.trainers.metrics import LossSums, loss_metrics
 from core.trainers.pieces import pieces
-from core.trainers.resume import load_reference, load_state, save_reference, save_state
+from core.trainers.resume import ResumableTrainer, load_reference, save_reference
 from core.trainers.sampler import GroupSampler
 from core.trainers.sharding import shards_weights, whole, without_weights
 
@@ -43,7 +43,7 @@ def as_is(rows: Rows) -> Rows:
     return rows
 
 
-class RolloutTrainer(Trainer):
+class RolloutTrainer(ResumableTrainer):
     """Feeds `rollout(rows)` to `loss`, several micro-batches and updates per rollout.
 
     All rollouts of an optimizer step are sampled before its first backward pass: the policy is the
@@ -268,18 +268,25 @@ class RolloutTrainer(Trainer):
         super().log(logs, start_time)
         self._metrics[mode].clear()
 
-    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
-        super()._save_optimizer_and_scheduler(output_dir)
+    def own_state(self) -> dict[str, Any]:
+        """Counters, and the micro-batches of a rollout that is not used up."""
         unfinished = self._step % self.args.rollout_uses
         parts = self._parts if unfinished else None
-        state = {
+        return {
             "step": self._step,
             "rollouts": self._rollouts,
             "micro_batches": parts and parts.micro_batches,
             "tokens": parts and parts.tokens,
-            "metrics": dict(self._metrics["train"]),
         }
-        save_state(Path(output_dir), state, self.args.process_index)
+
+    def take_state(self, state: Mapping[str, Any]) -> None:
+        """Go on in the middle of a rollout, or at its end."""
+        parts = state.get("micro_batches")
+        self._step, self._rollouts = state.get("step", 0), state.get("rollouts", 0)
+        self._parts = parts and Parts(parts, state["tokens"])
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
         if self.args.sync_ref_model and self.ref_model is not None:
             with whole(self.reference(), self.room) as reference:
                 if self.args.should_save:
@@ -287,11 +294,5 @@ class RolloutTrainer(Trainer):
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
-        found = checkpoint and load_state(Path(checkpoint), self.args.process_index)
-        state = found or {"step": 0, "rollouts": 0, "micro_batches": None, "metrics": {}}
-        parts = state["micro_batches"]
-        self._step, self._rollouts = state["step"], state["rollouts"]
-        self._parts = parts and Parts(parts, state["tokens"])
-        self._metrics["train"] = defaultdict(list, state["metrics"])
         if checkpoint and self.ref_model is not None:
             load_reference(Path(checkpoint), self.ref_model, self.room)

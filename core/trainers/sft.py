@@ -1,14 +1,14 @@
 """Supervised fine-tuning on texts, conversations, or prompts with completions."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import torch
 from accelerate.utils import set_seed
 from datasets import Dataset
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, TrainerCallback
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from core.configs.sft import SFTConfig
 from core.data.sft import IGNORED, PadRight, tokenize_rows
@@ -16,6 +16,7 @@ from core.explain.phases import PhaseCallback, Phases
 from core.losses.supervised import SUPERVISED
 from core.trainers.adapters import adapted
 from core.trainers.logps import token_entropy
+from core.trainers.resume import ResumableTrainer
 from core.trainers.setup import (
     check_processes,
     default_output,
@@ -26,7 +27,7 @@ from core.trainers.setup import (
 from eval.errors import BadValue
 
 
-class SFTTrainer(Trainer):
+class SFTTrainer(ResumableTrainer):
     """Maximises the likelihood of the labelled tokens, with the face of TRL's `SFTTrainer`."""
 
     args: SFTConfig
@@ -150,10 +151,19 @@ class SFTTrainer(Trainer):
             self._tokens_seen += tokens
         metrics["num_tokens"] = [self._tokens_seen]
 
+    def own_state(self) -> dict[str, Any]:
+        """The tokens seen so far."""
+        return {"tokens_seen": self._tokens_seen}
+
+    def take_state(self, state: Mapping[str, Any]) -> None:
+        """Go on counting."""
+        self._tokens_seen = state.get("tokens_seen", 0.0)
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the means of what was recorded since the last log."""
         prefix = "" if self.mode == "train" else "eval_"
         metrics = self._metrics[self.mode]
         means = {prefix + k: sum(v) / len(v) for k, v in metrics.items() if v}
         metrics.clear()
-        super().log({**logs, **means}, start_time)
+        logs.update(means)
+        super().log(logs, start_time)

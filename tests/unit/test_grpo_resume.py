@@ -1,3 +1,4 @@
+import pandas as pd
 import pytest
 import torch
 from grpo_runs import digits, logs, prompts, weights
@@ -42,3 +43,33 @@ def test_run_goes_on_after_a_reward_is_fixed(make_grpo):
     straight = make_grpo(**settings)
     straight.train()
     assert torch.equal(weights(fixed.model), weights(straight.model))
+
+
+def without_times(trainer):
+    times = ("runtime", "per_second", "step_time")
+    return [
+        {name: value for name, value in row.items() if not any(t in name for t in times)}
+        for row in trainer.state.log_history
+    ]
+
+
+def test_checkpoint_between_two_logs_changes_no_log(make_grpo):
+    settings = {"max_steps": 6, "save_strategy": "steps", "save_steps": 2, "logging_steps": 3}
+    whole = make_grpo(**settings)
+    whole.train()
+    resumed = make_grpo(**settings)
+    resumed.train(resume_from_checkpoint=f"{whole.args.output_dir}/checkpoint-4")
+    assert len(without_times(whole)) == 3
+    assert without_times(resumed) == without_times(whole)  # loss and train_loss too
+
+
+def test_completions_logged_after_a_resume_are_those_of_the_rollout(make_grpo, tmp_path):
+    settings = {"max_steps": 4, "save_strategy": "steps", "save_steps": 1, "num_iterations": 4}
+    frames = []
+    for start in (None, str(tmp_path / "out" / "checkpoint-3")):
+        make_grpo(**settings, log_completions=True).train(resume_from_checkpoint=start)
+        frames.append(
+            pd.read_parquet(tmp_path / "out" / "completions" / "completions_00004.parquet")
+        )
+    assert len(frames[0]) == 8
+    pd.testing.assert_frame_equal(*frames)

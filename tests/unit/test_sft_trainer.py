@@ -37,6 +37,25 @@ def train(trainer):
     return logs, {k: v.clone() for k, v in trainer.model.state_dict().items()}
 
 
+def test_a_resumed_run_is_the_same_run_with_its_token_count(build_llama, tiny_tokenizer, tmp_path):
+    settings = {"save_strategy": "steps", "save_steps": 3, "logging_steps": 2, "max_steps": 5}
+    runs = []
+    for start in (None, str(tmp_path / "checkpoint-3")):
+        trainer = SFTTrainer(
+            model=build_llama(seed=1),
+            args=SFTConfig(**config(tmp_path, **settings)),
+            train_dataset=Dataset.from_list(ROWS),
+            processing_class=tiny_tokenizer,
+        )
+        trainer.train(resume_from_checkpoint=start)
+        weights = torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
+        names = ("step", "loss", "train_loss", "num_tokens", "entropy", "grad_norm")
+        rows = [[row.get(name) for name in names] for row in trainer.state.log_history]
+        runs.append((rows, weights.tolist()))
+    assert runs[1] == runs[0]
+    assert runs[0][0][1][3] > runs[0][0][0][3] > 0
+
+
 @pytest.mark.parametrize("loss_type", ["nll", "dft"])
 @pytest.mark.filterwarnings("ignore")  # TRL's own
 def test_the_run_is_trls(loss_type, build_llama, tiny_tokenizer, tmp_path):

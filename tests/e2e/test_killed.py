@@ -1,0 +1,162 @@
+"""Runs killed at random points of every phase end in the very files of a run that was not."""
+
+import json
+import signal
+from random import Random
+
+import pytest
+from killed import Server
+from wandb_files import rows as wandb_rows
+
+from core.explain.jsonl import read_log
+from core.run.train import TIMES
+
+RUN = ("one", "deepseekmath-grpo", "--seed", 0, "data=gsm8k")
+SMALL = (
+    "num_generations=4",
+    "max_completion_length=12",
+    "eval_max_tokens=12",
+    "eval_limit=2",
+    "at_k_samples=2",
+    "at_k_limit=2",
+    "heldout_problems=2",
+    "learning_rate=0.003",
+    "save_steps=1",
+)
+CASES = {
+    "one update a rollout": ("max_steps=10", "per_device_train_batch_size=8", "heldout_every=2"),
+    "several updates a rollout, a moving reference": (
+        "max_steps=16",
+        "per_device_train_batch_size=4",
+        "gradient_accumulation_steps=2",
+        "steps_per_generation=4",
+        "num_iterations=2",
+        "sync_ref_model=true",
+        "ref_model_sync_steps=2",
+        "ref_model_mixup_alpha=0.5",
+        "logging_steps=4",  # checkpoints lie between two logs, and in the middle of a rollout
+        "save_steps=3",
+        "heldout_every=4",
+    ),
+    "W&B": ("max_steps=5", "per_device_train_batch_size=8", "heldout_every=2", "report_to=wandb"),
+}
+TRAINING = (
+    "rollout",
+    "gradient accumulation",
+    "forward",
+    "backward",
+    "optimizer",
+    "log",
+    "held-out",
+    "checkpoint",
+    "seal",
+    "between steps",
+)
+ONCE = ("end of training", "record")  # phases that a run goes through once
+LATER = ("end of training", "eval", "samples", "record")
+WRITE = "large file"
+PLANS = {
+    "one update a rollout": (WRITE, *TRAINING, "old checkpoint removed", WRITE, *LATER),
+    "several updates a rollout, a moving reference": (
+        *TRAINING,
+        "reference moves",
+        "checkpoint",
+        WRITE,
+    ),
+    "W&B": ("log", "checkpoint", "forward", "end of training"),
+}
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Twelve problems with answers that a random model hits now and then."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "gsm8k").mkdir()
+    keys = ("id", "question", "answer", "language")
+    problems = [(f"p{i}", f"{i}+{i}=?", str(i % 10), "en") for i in range(12)]
+    lines = [json.dumps(dict(zip(keys, problem, strict=True))) + "\n" for problem in problems]
+    (folder / "gsm8k" / "train.jsonl").write_text("".join(lines))
+    return folder
+
+
+def points(plan, counts, steps, random):
+    """How to kill: at a call of a phase, early enough that calls are left to die at; in a write."""
+    for phase in plan:
+        if phase == WRITE:  # smaller than the optimizer's state, larger than the log
+            yield {"file_size": random.randrange(20_000, 80_000)}
+        else:
+            calls = counts[phase] if phase in ONCE else counts[phase] // steps
+            yield {"point": (phase, random.randint(1, max(1, calls)))}
+
+
+def result(root):
+    """All that must not depend on kills: records, samples, weights, logs without times."""
+    (train,) = (root / "runs").glob("train-*")
+    kept = [*(root / "results").rglob("*"), *(train / "model").rglob("*")]
+    content = {str(p.relative_to(root)): p.read_bytes() for p in kept if p.is_file()}
+    records = {name: json.loads(text) for name, text in content.items() if name.endswith(".json")}
+    for record in records.values():
+        for circumstance in ("created", "timings"):
+            record.pop(circumstance, None)
+    log = [
+        {name: value for name, value in row.items() if not any(t in name for t in TIMES)}
+        for row in read_log(train / "log.jsonl")
+    ]
+    return {**content, **records, "log": log}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_killed_run_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path):
+    asked = (*RUN, f"model={tiny_model}", *SMALL, *CASES[case])
+    env = {
+        "REPRO_DATA": str(data),
+        "WANDB_MODE": "offline",
+        "WANDB_SILENT": "true",
+    }
+
+    def run(root, **how):
+        root.mkdir(exist_ok=True)
+        return server.run(root, *asked, WANDB_DIR=str(root), **env, **how)
+
+    status, said, counts = run(tmp_path / "whole", hooked=True)
+    assert status == 0, said
+    whole = result(tmp_path / "whole")
+    steps = whole["log"][-1]["step"]
+    assert any(row.get("reward_std") for row in whole["log"])
+    killed = []
+    for point in points(PLANS[case], counts, steps, Random(case)):
+        status, said, _ = run(tmp_path / "killed", **point)
+        assert status == -(signal.SIGXFSZ if "file_size" in point else signal.SIGKILL), (
+            point,
+            said,
+        )
+        killed.append(point)
+    status, said, _ = run(tmp_path / "killed")
+    assert status == 0, (killed, said)
+    assert result(tmp_path / "killed") == whole, killed
+    if case == "W&B":
+        for name in ("whole", "killed"):
+            check_wandb(tmp_path / name, whole["log"])
+
+
+def check_wandb(root, log):
+    """One offline run holds each row of the log once, in order."""
+    (path,) = root.rglob("*.wandb")
+    sent = [row for row in wandb_rows(path) if "train/epoch" in row]
+    assert [row["train/global_step"] for row in sent] == [row["step"] for row in log]
+    for row, logged in zip(sent, log, strict=True):
+        for name in ("reward", "entropy", "kl", "grad_norm"):
+            assert row.get(f"train/{name}") == logged.get(name)
+
+
+def test_kills_hit_every_phase_and_are_thirty_at_least():
+    kills = [phase for plan in PLANS.values() for phase in plan]
+    assert sum(phase != WRITE for phase in kills) >= 30
+    assert set(kills) == {*TRAINING, *LATER, WRITE, "old checkpoint removed", "reference moves"}
