@@ -8,6 +8,7 @@ from core.run.bench.commands import bench_commands, bench_run
 from core.run.bench.evaluation import bench_evaluation
 from core.run.bench.large import bench_large
 from core.run.bench.measure import Measure
+from core.run.bench.rollout import bench_rollout
 from core.run.bench.sandbox import bench_sandbox
 from core.run.bench.step import bench_step
 from core.run.bench.training import bench_training
@@ -17,6 +18,7 @@ from eval.errors import UnknownName
 BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
     "commands": bench_commands,
     "run": bench_run,
+    "rollout": bench_rollout,
     "step": bench_step,
     "training": bench_training,
     "large": bench_large,
