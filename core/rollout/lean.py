@@ -92,8 +92,10 @@ class LeanDecoder:
             k, v = k.transpose(1, 2), v.transpose(1, 2)
             self.attention.keep(layer, slots, k, v)
             # what stands behind a shorter prompt is seen by nothing before it
-            seen = {"attn_mask": (columns <= ends)[:, None, None]} if final else {"is_causal": True}
-            found = scaled_dot_product_attention(q, k, v, scale=1.0, enable_gqa=gqa, **seen)
+            seen = (columns <= ends)[:, None, None] if final else None
+            found = scaled_dot_product_attention(
+                q, k, v, seen, is_causal=not final, scale=1.0, enable_gqa=gqa
+            )
             return found[:, :, 0] if final else found.transpose(1, 2)
 
         return self.logits(self.forward(ids, columns.expand_as(ids), attend, last))

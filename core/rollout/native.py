@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -140,7 +141,7 @@ class Live:
         if self.sampling.temperature == 0:
             tokens, logps = most_likely(logits)
         else:
-            ids = self.tokens[:, :1]  # the warpers do not look at them
+            ids: Any = self.tokens[:, :1]  # the warpers do not look at them; typed LongTensor
             scores = self.warpers(ids, logits)
             tokens, logps = draw(scores, self.uniform[rows, at])
         self.tokens[rows, at], self.logps[rows, at] = tokens, logps

@@ -48,10 +48,7 @@ class SharedAttention:
         positions = self.begun[self.slot] + self.added
         self.width = int(self.added.max()) + 1
         if self.own[0][0].size(2) < self.width:
-            self.own = [
-                tuple(torch.nn.functional.pad(part, (0, 0, 0, ROOM)) for part in layer)
-                for layer in self.own
-            ]
+            self.own = [padded(layer, (0, 0, 0, ROOM)) for layer in self.own]
         # flat places (R x K) of the new keys and values
         self.at = self.added.repeat_interleave(self.heads)
         columns = torch.arange(self.width, device=self.added.device)
@@ -87,8 +84,8 @@ class SharedAttention:
         members = [[place[row] for row in old if row in place] for old in self.members]
         slots = [slot for slot, left in enumerate(members) if left]
         self.members = [members[slot] for slot in slots]
-        self.own = [tuple(part[rows] for part in layer) for layer in self.own]
-        self.prompts = [tuple(part[slots] for part in layer) for layer in self.prompts]
+        self.own = [(keys[rows], values[rows]) for keys, values in self.own]
+        self.prompts = [(keys[slots], values[slots]) for keys, values in self.prompts]
         self.begun, self.added = self.begun[slots], self.added[rows]
         self._arrange()
 

@@ -46,7 +46,12 @@ def test_two_machines_write_the_record_of_one(repro, root, settings, monkeypatch
     chosen = (*settings, "weight_decay=1.0")  # it moves the weights whatever is rewarded
     spread = run_record(repro, root, *chosen, "--launch", "fsdp2", *TWO)
     (folder,) = root.glob("runs/train-*")
-    assert {path.name for path in folder.iterdir()} == {"done.json", "log.jsonl", "model"}
+    assert {path.name for path in folder.iterdir()} == {
+        "done.json",
+        "log.jsonl",
+        "model",
+        "trained.json",
+    }
     monkeypatch.setenv("REPRO_ROOT", str(root / "alone"))
     alone = run_record(repro, root / "alone", *chosen)
     assert spread["train"].pop("launch") == "fsdp2, 2 processes"

