@@ -46,7 +46,8 @@ def grpo(folder, out, processes, rollout=None, completions=8, **options):
         args=GRPOConfig(
             output_dir=str(out),
             per_device_train_batch_size=completions // processes,
-            **GRPO | {"learning_rate": 1e-3, "max_steps": 4} | options,
+            # AdamW's usual 1e-8 lets a weight whose gradient is rounding error move by a whole step.
+            **GRPO | {"learning_rate": 1e-3, "max_steps": 4, "adam_epsilon": 1e-6} | options,
         ),
         train_dataset=sums(8),
         processing_class=AutoTokenizer.from_pretrained(folder),
