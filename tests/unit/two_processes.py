@@ -46,7 +46,7 @@ def grpo(folder, out, processes, rollout=None, completions=8, **options):
         args=GRPOConfig(
             output_dir=str(out),
             per_device_train_batch_size=completions // processes,
-            # AdamW's usual 1e-8 lets a weight whose gradient is rounding error move by a whole step.
+            # With 1e-8, its default, a weight whose gradient is rounding error moves a whole step.
             **GRPO | {"learning_rate": 1e-3, "max_steps": 4, "adam_epsilon": 1e-6} | options,
         ),
         train_dataset=sums(8),
