@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import (
+    ContinuousBatchingConfig,
     GenerationConfig,
     LogitsProcessorList,
     PreTrainedModel,
@@ -19,6 +20,8 @@ from core.rollout.draw import warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
 from core.rollout.stops import Stop
 from eval.errors import BadValue
+
+BATCH_TOKENS = 4096  # of one forward pass of the paged engine
 
 
 class HfEngine:
@@ -121,7 +124,12 @@ class PagedEngine:
         outputs = model.generate_batch(
             inputs=[list(prompt) for prompt in prompts],
             generation_config=generation_config(sampling, self.pad),
-            return_logprobs=True,
+            continuous_batching_config=ContinuousBatchingConfig(
+                # left to itself it takes most of the free memory, however little there is to do
+                num_blocks=sum(blocks(len(prompt) + sampling.max_tokens) for prompt in prompts),
+                max_batch_tokens=BATCH_TOKENS,
+                return_logprobs=True,
+            ),
             progress_bar=False,
         )
         keys = sorted(outputs, key=lambda key: int(key.rsplit("_", 1)[-1]))
@@ -135,6 +143,11 @@ class PagedEngine:
                     finish="stop" if tokens[-1] in sampling.ends else "length",
                 ),
             )
+
+
+def blocks(tokens: int) -> int:
+    """Blocks of the paged cache that a sequence of so many tokens may fill, and one to begin."""
+    return -(-tokens // ContinuousBatchingConfig().page_size) + 1
 
 
 class RowStops(StoppingCriteria):
