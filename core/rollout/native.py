@@ -63,7 +63,7 @@ class NativeEngine:
     def batch(
         self, waiting: deque[Group], sampling: Sampling, seeds: Sequence[int]
     ) -> Iterator[tuple[int, Sampled]]:
-        """Finish what is waiting, or what fits at a time where others cannot enter later."""
+        """Finish what is waiting, or as much of it as can enter this batch."""
         decoder = LeanDecoder(self.model) if is_lean(self.model) else CachedDecoder(self.model)
         largest = max(len(group.numbers) for group in waiting)
         first = taken(waiting, max(self.rows, largest))
@@ -73,7 +73,8 @@ class NativeEngine:
             tokens = live.extend(logits)
             yield from live.finished()
             idle = live.idle()
-            if len(idle) == live.rows and not (waiting and decoder.refills):
+            enters = waiting and decoder.refills and len(waiting[0].numbers) <= live.rows
+            if len(idle) == live.rows and not enters:
                 return
             if not waiting and len(idle) > IDLE * live.rows:
                 tokens = tokens[live.select(decoder)]

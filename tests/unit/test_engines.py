@@ -98,6 +98,15 @@ def test_a_completion_does_not_depend_on_what_is_beside_it(model):
         torch.testing.assert_close(alone.logps, whole[i].logps, rtol=1e-4, atol=1e-4)
 
 
+def test_groups_of_any_size_are_finished(model):
+    """A large one behind small ones too, for which the first batch has no room."""
+    prompts = [[*PROMPTS[2]]] * 2 + [PROMPTS[4]] * 3 + [PROMPTS[1]] * 9 + [PROMPTS[3]]
+    options = {"max_tokens": 6, "temperature": 1.3}
+    whole = complete(NativeEngine(model), prompts, **options)
+    for rows in (1, 4):
+        assert tokens(complete(NativeEngine(model, rows=rows), prompts, **options)) == tokens(whole)
+
+
 def test_log_probabilities_are_those_of_the_sampling_distribution(model):
     for found, prompt in zip(
         complete(NativeEngine(model), temperature=0.7, ends=frozenset()), PROMPTS, strict=True
