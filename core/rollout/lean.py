@@ -10,6 +10,7 @@ from torch.nn.functional import linear, rms_norm, scaled_dot_product_attention, 
 from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM, Qwen3ForCausalLM
 
 from core.rollout.adapters import is_linear, linear_weight
+from core.rollout.alone import RowAttention
 from core.rollout.shared import SharedAttention
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # layer, queries, keys, values
@@ -55,12 +56,13 @@ def is_lean(model: PreTrainedModel) -> bool:
 class LeanDecoder:
     """Next-token logits of rows that continue prompts; a prompt is read and kept once.
 
-    The weights are those of the moment it is made; `refills`: rows may enter while others go on.
+    The weights are those of the moment it is made; `refills`: rows may enter while others go on;
+    `shared`: whether several rows may go on from one prompt.
     """
 
     refills = True
 
-    def __init__(self, model: Any):  # Any: its modules are untyped
+    def __init__(self, model: Any, *, shared: bool = True):  # Any: its modules are untyped
         config = model.config
         self.body, self.head = model.model, linear_weight(model.lm_head)
         first = self.body.layers[0].self_attn
@@ -68,8 +70,11 @@ class LeanDecoder:
         self.queries = int(config.num_attention_heads)
         self.keys = int(config.num_key_value_heads)
         self.eps = float(config.rms_norm_eps)
+        self.scale = torch.ones(self.queries + self.keys, 1).to(self.head)
+        self.scale[: self.queries] = self.size**-0.5
         self.blocks = [fused(block, self.size) for block in self.body.layers]
-        self.attention = SharedAttention(len(self.blocks), self.keys, self.size)
+        kind = SharedAttention if shared else RowAttention
+        self.attention = kind(len(self.blocks), self.keys, self.size, like=self.head)
 
     def admit(self, prompts: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]) -> Tensor:
         """Read new prompts; logits (N, V) after each.
@@ -80,7 +85,7 @@ class LeanDecoder:
         ids = torch.zeros(len(prompts), max(lengths), dtype=torch.long, device=self.body.device)
         for place, prompt in enumerate(prompts):
             ids[place, : len(prompt)] = torch.tensor(prompt)
-        slots = self.attention.open(lengths, rows, like=self.head)
+        slots = self.attention.open(lengths, rows)
         columns = torch.arange(ids.size(1), device=ids.device)
         ends = torch.tensor(lengths, device=ids.device).unsqueeze(1) - 1
         last = torch.arange(len(prompts), device=ids.device), ends.squeeze(1)
@@ -145,9 +150,7 @@ class LeanDecoder:
         flat = positions.reshape(1, -1)
         cos, sin = (part[0, :, : self.size // 2] for part in self.body.rotary_emb(x, flat))
         turn = torch.complex(cos, sin).view(*positions.shape, 1, -1)
-        scale = torch.ones(self.queries + self.keys, 1, dtype=x.dtype, device=x.device)
-        scale[: self.queries] = self.size**-0.5
-        return turn * scale
+        return turn * self.scale
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from core.rollout.cached import CachedDecoder
+from core.rollout.cores import each_on_a_core
 from core.rollout.draw import draw, most_likely, penalised, warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
 from core.rollout.lean import LeanDecoder, is_lean
 from core.rollout.stops import Stop
-from core.rollout.threads import each_on_a_core
 
 ROWS = 128  # completions that are decoded at a time
 IDLE = 0.25  # share of finished rows from which on others take their places, or they are dropped
@@ -64,8 +64,9 @@ class NativeEngine:
         self, waiting: deque[Group], sampling: Sampling, seeds: Sequence[int]
     ) -> Iterator[tuple[int, Sampled]]:
         """Finish what is waiting, or as much of it as can enter this batch."""
-        decoder = LeanDecoder(self.model) if is_lean(self.model) else CachedDecoder(self.model)
         largest = max(len(group.numbers) for group in waiting)
+        lean = is_lean(self.model)
+        decoder = LeanDecoder(self.model, shared=largest > 1) if lean else CachedDecoder(self.model)
         first = taken(waiting, max(self.rows, largest))
         live = Live(sum(len(group.numbers) for group in first), self.model, sampling)
         logits = live.admit(decoder, first, range(live.rows), seeds)

@@ -14,7 +14,7 @@ from core.rollout.seeds import seed_of
 from core.rollout.stops import before_stop, stop_at
 from eval.scoring import Completion, Decoding
 
-CHUNK = 256  # completions that are decoded together, and enter the journal together
+CHUNK = 1024  # completions that are decoded together, and enter the journal together
 
 
 class PolicySampler:

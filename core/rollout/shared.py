@@ -15,28 +15,30 @@ class SharedAttention:
     that have become free, so that nothing is copied. L layers, N slots, R rows, K heads of size D.
     """
 
-    def __init__(self, layers: int, heads: int, size: int):
-        self.layers, self.heads, self.size = layers, heads, size
-        self.prompts: list[tuple[Tensor, Tensor]] = []  # a layer's keys and values (N, K, P, D)
-        self.own: list[tuple[Tensor, Tensor]] = []  # the same of the rows (R, K, S, D)
+    def __init__(self, layers: int, heads: int, size: int, like: Tensor):
+        self.heads, self.size = heads, size
+        prompts, own = like.new_zeros(0, heads, 0, size), like.new_zeros(0, heads, ROOM, size)
+        self.prompts = [(prompts, prompts) for _ in range(layers)]  # keys and values (N, K, P, D)
+        self.own = [(own, own) for _ in range(layers)]  # the same of the rows (R, K, S, D)
         self.members: list[list[int]] = []  # the rows of each slot
-        self.begun = torch.empty(0, dtype=torch.long)  # (N,) lengths of the prompts
-        self.added = torch.empty(0, dtype=torch.long)  # (R,) tokens that each row added
-        self.slot = torch.empty(0, dtype=torch.long)  # (R,) the slot of each row
+        none = torch.zeros(0, dtype=torch.long, device=like.device)
+        self.begun = none  # (N,) lengths of the prompts
+        self.added = none  # (R,) tokens that each row added
+        self.slot = none  # (R,) the slot of each row
 
-    def open(self, lengths: Sequence[int], rows: Sequence[Sequence[int]], like: Tensor) -> Tensor:
+    def open(self, lengths: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
         """Slots (N,) for prompts of these lengths; whatever was in their rows is over."""
         taken = {row for members in rows for row in members}
         self.members = [[r for r in members if r not in taken] for members in self.members]
         free = [slot for slot, members in enumerate(self.members) if not members]
         slots = [*free, *range(len(self.members), len(self.members) + len(lengths))][: len(lengths)]
-        self._make_room(max(slots) + 1, max(lengths), 1 + max(taken), like)
+        self._make_room(max(slots) + 1, max(lengths), 1 + max(taken))
         for slot, length, members in zip(slots, lengths, rows, strict=True):
             self.members[slot] = list(members)
             self.begun[slot] = length
             self.added[list(members)] = 0
         self._arrange()
-        return torch.tensor(slots, device=like.device)
+        return torch.tensor(slots, device=self.begun.device)
 
     def keep(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor) -> None:
         """Keys and values (n, K, P, D) of the prompts in these slots."""
@@ -65,14 +67,14 @@ class SharedAttention:
         own_keys[flat, self.at] = k.reshape(-1, self.size)
         own_values[flat, self.at] = v.reshape(-1, self.size)
         q = q.unflatten(1, (self.heads, -1))  # (R, K, heads / K, D)
-        keys, values = (part[:, :, : self.longest] for part in self.prompts[layer])
-        to_prompt = self._by_row(self._by_slot(q) @ keys.transpose(2, 3))
+        keys, values = (part.flatten(0, 1)[:, : self.longest] for part in self.prompts[layer])
+        to_prompt = self._by_row(torch.bmm(self._by_slot(q), keys.transpose(1, 2)))
         to_own = torch.bmm(q.flatten(0, 1), own_keys[:, :width].transpose(1, 2)).view(
             rows, self.heads, -1, width
         )
         scores = torch.cat([to_prompt, to_own], dim=-1).masked_fill_(self.hidden, -torch.inf)
         weights = scores.softmax(-1)
-        from_prompt = self._by_slot(weights[..., : self.longest]) @ values
+        from_prompt = torch.bmm(self._by_slot(weights[..., : self.longest]), values)
         from_own = torch.bmm(
             weights[..., self.longest :].flatten(0, 1), own_values[:, :width]
         ).view_as(q)
@@ -89,14 +91,8 @@ class SharedAttention:
         self.begun, self.added = self.begun[slots], self.added[rows]
         self._arrange()
 
-    def _make_room(self, slots: int, width: int, rows: int, like: Tensor) -> None:
+    def _make_room(self, slots: int, width: int, rows: int) -> None:
         """Buffers for at least so many slots, tokens of a prompt and rows."""
-        if not self.prompts:
-            self.begun, self.added = (like.new_zeros(0, dtype=torch.long) for _ in range(2))
-            empty = like.new_zeros(0, self.heads, 0, self.size)
-            self.prompts = [(empty, empty) for _ in range(self.layers)]
-            empty = like.new_zeros(0, self.heads, ROOM, self.size)
-            self.own = [(empty, empty) for _ in range(self.layers)]
         n, _, p, _ = self.prompts[0][0].shape
         more = (0, 0, 0, max(0, width - p), 0, 0, 0, max(0, slots - n))
         self.prompts = [padded(layer, more) for layer in self.prompts]
@@ -129,14 +125,15 @@ class SharedAttention:
         self.beyond = columns >= self.begun[self.slot].unsqueeze(1)
 
     def _by_slot(self, x: Tensor) -> Tensor:
-        """Rows (R, K, g, X) as slots (N, K, G x g, X)."""
+        """Rows (R, K, g, X) as the heads of slots (N x K, G x g, X)."""
         if not self.plain:
             x = x[self.grid.flatten()]
-        return x.unflatten(0, self.grid.shape).transpose(1, 2).flatten(2, 3)
+        return x.unflatten(0, self.grid.shape).transpose(1, 2).flatten(2, 3).flatten(0, 1)
 
     def _by_row(self, x: Tensor) -> Tensor:
-        """Slots (N, K, G x g, X) as rows (R, K, g, X)."""
-        x = x.unflatten(2, (self.grid.size(1), -1)).transpose(1, 2).flatten(0, 1)
+        """The heads of slots (N x K, G x g, X) as rows (R, K, g, X)."""
+        x = x.unflatten(0, (-1, self.heads)).unflatten(2, (self.grid.size(1), -1))
+        x = x.transpose(1, 2).flatten(0, 1)
         return x if self.plain else x[self.inverse]
 
 

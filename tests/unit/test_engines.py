@@ -98,6 +98,16 @@ def test_a_completion_does_not_depend_on_what_is_beside_it(model):
         torch.testing.assert_close(alone.logps, whole[i].logps, rtol=1e-4, atol=1e-4)
 
 
+def test_completions_do_not_depend_on_the_number_of_processes(model):
+    options = {"max_tokens": 8, "temperature": 1.3}
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        found.append(tokens(complete(NativeEngine(model), PROMPTS * 3, **options)))
+    torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
 def test_groups_of_any_size_are_finished(model):
     """A large one behind small ones too, for which the first batch has no room."""
     prompts = [[*PROMPTS[2]]] * 2 + [PROMPTS[4]] * 3 + [PROMPTS[1]] * 9 + [PROMPTS[3]]

@@ -18,15 +18,19 @@ SHAPES = {
 }
 
 
+@pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_step_gives_the_logits_of_the_modules(build_llama, shape):
+def test_every_step_gives_the_logits_of_the_modules(build_llama, shape, shared):
     """Past the first room of the buffers, while rows leave and others take their places."""
     model = build_llama(seed=1, **SHAPES[shape]).eval()
     assert is_lean(model)
-    both = LeanDecoder(model), CachedDecoder(model)
-    rows = [[0, 1], [2], [3], [4]]
+    both = LeanDecoder(model, shared=shared), CachedDecoder(model)
+    owners, late = ([0, 0, 1, 2, 3], [0, 0]) if shared else (range(5), range(2))
+    prompts = PROMPTS if shared else [PROMPTS[0], *PROMPTS]
+    rows = [[0, 1], [2], [3], [4]] if shared else [[0], [1], [2], [3], [4]]
+    places = [[1, 3]] if shared else [[1], [3]]
     with torch.no_grad():
-        mine, theirs = (decoder.admit(PROMPTS, rows)[[0, 0, 1, 2, 3]] for decoder in both)
+        mine, theirs = (decoder.admit(prompts, rows)[list(owners)] for decoder in both)
         alive = torch.ones(5, dtype=torch.bool)
         for step in range(2 * ROOM + 4):
             close = {"rtol": 1e-5, "atol": 1e-4}
@@ -42,7 +46,8 @@ def test_every_step_gives_the_logits_of_the_modules(build_llama, shape):
             mine, theirs = (decoder.step(tokens, alive) for decoder in both)
             if step == 9:
                 for decoder, logits in zip(both, (mine, theirs), strict=True):
-                    logits[[1, 3]] = decoder.admit([[30, 31, 32, 33]], [[1, 3]])[[0, 0]]
+                    new = decoder.admit([[30, 31, 32, 33]] * len(places), places)
+                    logits[[1, 3]] = new[list(late)]
                 alive[3] = True
 
 
