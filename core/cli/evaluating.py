@@ -43,6 +43,10 @@ def evaluate(
         typer.Option(metavar="TRAINFILE", help="Only look for test questions in it; 1 if any."),
     ] = None,
     data: Data = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="An OpenAI-compatible server (vLLM, ...) that has MODEL."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Keep samples and a page to browse them here; resumable after a kill."),
@@ -74,6 +78,10 @@ def evaluate(
     if lm_eval is not None:
         if (mode, samples, temperature, max_tokens) != ("cot", 1, None, None):
             raise BadValue("lm-eval's tasks say how they are decoded: leave these options out")
+        if server is not None:
+            raise BadValue(
+                "--server: lm-eval asks servers itself, `lm_eval --model local-completions`"
+            )
         return show_tasks(model, names, data, limit, seed, as_json=as_json)
     printed = read_reported(reported, names)
     chosen = (0.0 if samples == 1 else 0.7) if temperature is None else temperature
@@ -85,6 +93,7 @@ def evaluate(
         max_tokens=max_tokens,
         data=data,
         limit=limit,
+        server=server,
         out=out,
     )
     return show_scores(scores, printed, as_json=as_json)

@@ -1,8 +1,10 @@
-"""A policy as a sampler for the eval stage."""
+"""Samplers of the eval stage: what they share, and a policy as one."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
 from transformers import PreTrainedModel
 
@@ -14,55 +16,48 @@ from core.rollout.seeds import seed_of
 from core.rollout.stops import before_stop, stop_at
 from eval.scoring import Completion, Decoding
 
-CHUNK = 1024  # completions that are decoded together, and enter the journal together
+CHUNK = 256  # completions that enter the journal together, and so are drawn together
 
 
-class PolicySampler:
-    """Samples completions of user turns from a policy.
+Drawn = TypeVar("Drawn")  # a completion as it enters the journal
+
+
+class ChunkedSampler(ABC, Generic[Drawn]):
+    """Samples completions of user turns.
 
     A draw depends on `Decoding.seed`, its prompt and its number among the prompt's samples alone.
-    With a `journal`, chunks that are in it are not decoded again, and the others enter it.
+    With a `journal` they are drawn in chunks: those in it are not drawn again, others enter it.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: Any,
-        engine: Engine | None = None,
-        journal: Journal | None = None,
-        chunk: int = CHUNK,
-    ):
-        self.model = model
+    def __init__(self, tokenizer: Any, journal: Journal | None = None, chunk: int = CHUNK):
         self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
-        self.engine = engine or NativeEngine(inner(model))
         self.journal = journal
         self.chunk = chunk
-        self.eos = frozenset({int(tokenizer.eos_token_id)})
 
     def __call__(
         self, prompts: Sequence[str], decoding: Decoding, starts: Sequence[str] | None = None
     ) -> list[list[Completion]]:
-        """Completions [prompt][sample]; prompts of like length are decoded together."""
+        """Completions [prompt][sample]; prompts of like length are drawn together."""
         begun = starts or [""] * len(prompts)
         pairs = zip(prompts, begun, strict=True)
         ids = [self.encode(prompt, start, chat=decoding.chat) for prompt, start in pairs]
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         jobs = [(index, sample) for index in order for sample in range(decoding.samples)]
         found: list[list[Completion]] = [[] for _ in prompts]
-        training = self.model.training
-        self.model.eval()
-        for start in range(0, len(jobs), self.chunk):
-            chunk = jobs[start : start + self.chunk]
+        size = max(1, len(jobs)) if self.journal is None else self.chunk
+        for start in range(0, len(jobs), size):
+            chunk = jobs[start : start + size]
             seeds = [seed_of(decoding.seed, sample, ids[index]) for index, sample in chunk]
-            drawn = self.complete([ids[index] for index, _ in chunk], decoding, seeds)
-            for (index, _), tokens in zip(chunk, drawn, strict=True):
-                found[index].append(self.completion(tokens, decoding.stop))
-        self.model.train(training)
+            drawn = self.once([ids[index] for index, _ in chunk], decoding, seeds)
+            for (index, _), one in zip(chunk, drawn, strict=True):
+                found[index].append(self.completion(one, decoding.stop))
         return found
 
-    def journaled(self, journal: Journal) -> "PolicySampler":
+    def journaled(self, journal: Journal) -> Self:
         """The same sampler with a journal."""
-        return PolicySampler(self.model, self.tokenizer, self.engine, journal, self.chunk)
+        other = copy(self)
+        other.journal = journal
+        return other
 
     def encode(self, prompt: str, start: str = "", *, chat: bool = True) -> list[int]:
         """Token ids of a user turn, or of plain text, and of the answer's start."""
@@ -74,30 +69,59 @@ class PolicySampler:
         # The template writes its own special tokens; plain text gets those of its tokenizer.
         return self.tokenizer(text + start, add_special_tokens=not chat)["input_ids"]
 
-    def complete(
-        self, prompt_ids: list[list[int]], decoding: Decoding, seeds: list[int]
-    ) -> list[list[int]]:
-        """Token ids of one completion for each prompt."""
-
-        def draw() -> list[list[int]]:
-            sampling = Sampling(
-                max_tokens=decoding.max_tokens,
-                ends=self.eos,
-                temperature=decoding.temperature,
-                top_p=decoding.top_p,
-                stop=stop_at(self.tokenizer, decoding.stop),
-            )
-            found = self.engine.sample(prompt_ids, sampling, seeds)
-            return [row.tokens for row in in_order(found, len(prompt_ids))]
-
+    def once(self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
+        """What the journal holds of these prompts, or what is drawn now."""
         if self.journal is None:
-            return draw()
-        return self.journal.once({"prompts": prompt_ids, **asdict(decoding)}, draw)
+            return self.draw(prompts, decoding, seeds)
+        asked = {"prompts": prompts, **asdict(decoding)}
+        return self.journal.once(asked, lambda: self.draw(prompts, decoding, seeds))
 
-    def completion(self, tokens: list[int], stop: Sequence[str] = ()) -> Completion:
+    @abstractmethod
+    def draw(self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
+        """One completion for each prompt of token ids, as JSON can hold it."""
+
+    @abstractmethod
+    def completion(self, drawn: Drawn, stop: Sequence[str]) -> Completion:
         """The text of a completion up to its stop string, its length, and what ended it."""
-        text = self.tokenizer.decode(tokens, skip_special_tokens=True)
+
+
+class PolicySampler(ChunkedSampler[list[int]]):
+    """Samples from a policy in this process; what is drawn are token ids."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: Any,
+        engine: Engine | None = None,
+        journal: Journal | None = None,
+        chunk: int = CHUNK,
+    ):
+        super().__init__(tokenizer, journal, chunk)
+        self.model = model
+        self.engine = engine or NativeEngine(inner(model))
+        self.eos = frozenset({int(tokenizer.eos_token_id)})
+
+    def draw(
+        self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]
+    ) -> list[list[int]]:
+        """See `ChunkedSampler.draw`."""
+        sampling = Sampling(
+            max_tokens=decoding.max_tokens,
+            ends=self.eos,
+            temperature=decoding.temperature,
+            top_p=decoding.top_p,
+            stop=stop_at(self.tokenizer, decoding.stop),
+        )
+        training = self.model.training
+        self.model.eval()
+        found = in_order(self.engine.sample(prompts, sampling, seeds), len(prompts))
+        self.model.train(training)
+        return [row.tokens for row in found]
+
+    def completion(self, drawn: list[int], stop: Sequence[str] = ()) -> Completion:
+        """See `ChunkedSampler.completion`."""
+        text = self.tokenizer.decode(drawn, skip_special_tokens=True)
         head = before_stop(text, stop)
         if head is not None:
-            return Completion(head, len(tokens), truncated=False, stopped=True)
-        return Completion(text, len(tokens), truncated=tokens[-1] not in self.eos)
+            return Completion(head, len(drawn), truncated=False, stopped=True)
+        return Completion(text, len(drawn), truncated=drawn[-1] not in self.eos)

@@ -1,28 +1,25 @@
 """A client of `vllm serve`: completions over HTTP, weights as the server takes them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from operator import itemgetter
-from time import monotonic, sleep
 from typing import Any
 
-import requests
-from requests.adapters import HTTPAdapter
 from safetensors.torch import save
 
 from core.errors import EngineError
 from core.rollout.engine import Sampled, Tokens
+from core.rollout.remote import Server
 from core.rollout.vllm_engine import Request, Weights, completion
 
-AT_ONCE = 256  # requests in flight; vLLM batches them
 START = (
     "start one with `VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs "
     """--weight-transfer-config '{"backend": "nccl"}'`, then give the same command"""
 )
 
 
-class VllmServer:
+class VllmServer(Server):
     """A vLLM server, found and asked what it can do when this is made.
 
     Every completion is a request with its own seed. `timeout_s` is how long to wait for the server
@@ -33,19 +30,19 @@ class VllmServer:
             what weights and log-probabilities need.
     """
 
+    name = "vLLM server"
+    away = START
+    broken = "start it again; the same command continues from the last checkpoint"
+    slow = (
+        "see its log, or raise vllm_server_timeout; the same command continues from the last "
+        "checkpoint"
+    )
     shared = True
 
     def __init__(self, url: str, *, timeout_s: float, group_port: int):
-        self.url = url.rstrip("/")
-        self.timeout_s = timeout_s
+        super().__init__(url, timeout_s=timeout_s)
         self.group_port = group_port
         self.group: Any = None  # Any: vLLM's communicator, once weights go over NCCL
-        self.http = requests.Session()
-        self.http.trust_env = False  # a server of one's own is not behind a proxy
-        # A connection is not kept: the server drops idle ones while the policy is trained.
-        self.http.headers["Connection"] = "close"
-        for scheme in ("http://", "https://"):
-            self.http.mount(scheme, HTTPAdapter(pool_maxsize=AT_ONCE))
         self.wait()
         self.model = self.call("GET", "/v1/models")["data"][0]["id"]
         config = self.call("GET", "/server_info", params={"config_format": "json"})["vllm_config"]
@@ -71,55 +68,11 @@ class VllmServer:
             )
         return TRANSPORTS[name]
 
-    def __str__(self) -> str:
-        return f"the vLLM server at {self.url}"
-
-    def wait(self) -> None:
-        """Return when the server is up."""
-        end = monotonic() + self.timeout_s
-        while True:
-            try:
-                answer = self.http.get(self.url + "/health", timeout=self.timeout_s)
-                found = f"answers {answer.status_code}"
-            except requests.RequestException as error:
-                answer, found = None, type(error).__name__
-            if answer is not None and answer.ok:
-                return
-            if monotonic() >= end:
-                raise EngineError(f"{self} is away after {self.timeout_s:g} s ({found}): {START}")
-            sleep(min(1.0, max(0.0, end - monotonic())))
-
-    def call(self, method: str, path: str, **content: Any) -> Any:
-        """What the server answers, from JSON."""
-        try:
-            answer = self.http.request(method, self.url + path, timeout=self.timeout_s, **content)
-            if answer.ok:
-                return answer.json() if answer.content else None
-        except requests.Timeout:
-            raise EngineError(
-                f"{self} did not answer {path} within {self.timeout_s:g} s: see its log, or raise "
-                "vllm_server_timeout; the same command continues from the last checkpoint"
-            ) from None
-        except requests.RequestException as error:
-            raise EngineError(
-                f"{self} died or broke off at {path} ({type(error).__name__}): start it again; "
-                "the same command continues from the last checkpoint"
-            ) from None
-        text = " ".join(answer.text.split())[:300]
-        raise EngineError(f"{self} refused {path}: {answer.status_code} {text}")
-
     def complete(
         self, prompts: Sequence[Tokens], requests: Sequence[Request]
     ) -> Iterator[tuple[int, Sampled]]:
         """See `Backend.complete`."""
-        with ThreadPoolExecutor(min(AT_ONCE, len(prompts))) as pool:
-            pairs = enumerate(zip(prompts, requests, strict=True))
-            numbers = {pool.submit(self.one, *pair): number for number, pair in pairs}
-            try:
-                for answer in as_completed(numbers):
-                    yield numbers[answer], answer.result()
-            finally:
-                pool.shutdown(cancel_futures=True)
+        return self.each(lambda pair: self.one(*pair), list(zip(prompts, requests, strict=True)))
 
     def one(self, prompt: Tokens, asked: Request) -> Sampled:
         """One completion."""

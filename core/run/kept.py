@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import torch
 
 from core.rollout.journal import Journal, difference
-from core.rollout.sampler import PolicySampler
+from core.rollout.sampler import ChunkedSampler
 from core.run.inputs import model_version
 from core.run.store import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
 from eval.asked import AskedSample, read_graded, with_questions
@@ -34,13 +34,14 @@ def no_tools(sampler: Sampler, journal: Journal | None) -> Sampler:  # noqa: ARG
 def kept_samples(
     folder: Path,
     model: str,
-    load: Callable[[], PolicySampler],
+    load: Callable[[], ChunkedSampler[Any]],
     benchmark: Benchmark,
     *,
     data: Path | None,
     limit: int | None,
     mode: str,
     decoding: Decoding,
+    server: str | None = None,
     tools: Tools = no_tools,
 ) -> list[AskedSample]:
     """The samples of a model in a folder: as they lie there, or drawn now by what `load` gives.
@@ -60,6 +61,7 @@ def kept_samples(
         **asdict(decoding),
         "grader": GRADER_VERSION,
         **{name: version(name) for name in ("torch", "transformers")},
+        **({} if server is None else {"server": server}),
     }
 
     def draw(path: Path) -> list[AskedSample]:

@@ -23,7 +23,7 @@ from eval.tables.page import render_page
 from eval.tir import ToolSampler, program_scores
 
 if TYPE_CHECKING:
-    from core.rollout.sampler import PolicySampler
+    from core.rollout.sampler import ChunkedSampler
 
 Printed: TypeAlias = dict[str, tuple[float, float]]  # a percentage and its rounding, by benchmark
 
@@ -37,15 +37,17 @@ def score_model(
     data: Path | None,
     limit: int | None,
     max_tokens: int | None = None,
+    server: str | None = None,
     out: Path | None = None,
 ) -> list[Score]:
     """The scores of a model (a folder, a hub id or a shipped name) on benchmarks.
 
-    Without `max_tokens` an answer may be as long as its benchmark allows. With `out`, the samples
-    are kept in that folder, and a run that was killed goes on from there.
+    Without `max_tokens` an answer may be as long as its benchmark allows. The `server` at this
+    address has the model, else it is loaded here. With `out`, the samples are kept in that folder,
+    and a run that was killed goes on from there.
     """
     found = [find_benchmark(name) for name in benchmarks]
-    load = cache(lambda: load_sampler(model))  # what is finished needs no model
+    load = cache(lambda: load_sampler(model, server))  # what is finished needs no model
     scores: list[Score] = []
     with tools(mode) as with_tools:
         for benchmark in found:
@@ -60,7 +62,9 @@ def score_model(
                     with_tools(load(), None), benchmark, **asked
                 )
             else:
-                samples = kept_samples(out, model, load, benchmark, tools=with_tools, **asked)
+                samples = kept_samples(
+                    out, model, load, benchmark, server=server, tools=with_tools, **asked
+                )
             named = metrics(decoding.samples)
             scores += score(samples, benchmark, named, mode=mode)
             if mode == "tir":
@@ -88,14 +92,17 @@ def tools(mode: str) -> Generator[Tools]:
         )
 
 
-def load_sampler(model: str) -> "PolicySampler":
-    """A model as a sampler, on the GPU if there is one."""
+def load_sampler(model: str, server: str | None = None) -> "ChunkedSampler[Any]":
+    """A model as a sampler: on the GPU here if there is one, or behind a server."""
     import torch
 
-    from core.models.load import load_policy, load_tokenizer
+    from core.models.load import load_policy, load_tokenizer, locate
     from core.rollout.sampler import PolicySampler
+    from core.rollout.server_sampler import ServerSampler
     from core.run.train import prepare_torch
 
+    if server is not None:
+        return ServerSampler(server, locate(model), load_tokenizer(model))
     prepare_torch(None)
     policy: Any = load_policy(model).eval()  # Any: its methods are half typed
     device = "cuda" if torch.cuda.is_available() else "cpu"

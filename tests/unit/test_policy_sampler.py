@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from core.rollout.journal import Journal
 from core.rollout.sampler import PolicySampler
 from eval.scoring import Decoding
 
@@ -22,10 +23,14 @@ def test_every_prompt_gets_its_samples(build_llama, tiny_tokenizer):
         assert completion.tokens == 9 or not completion.truncated
 
 
-def test_a_draw_depends_on_its_prompt_its_number_and_the_seed_alone(build_llama, tiny_tokenizer):
+def test_a_draw_depends_on_its_prompt_its_number_and_the_seed_alone(
+    build_llama, tiny_tokenizer, tmp_path
+):
     model = build_llama(seed=4)
     whole = PolicySampler(model, tiny_tokenizer)(PROMPTS, DECODING)
-    assert PolicySampler(model, tiny_tokenizer, chunk=5)(PROMPTS, DECODING) == whole
+    with Journal(tmp_path / "journal", {}) as journal:
+        cut = PolicySampler(model, tiny_tokenizer, journal=journal, chunk=5)
+        assert cut(PROMPTS, DECODING) == whole
     assert PolicySampler(model, tiny_tokenizer)(PROMPTS[::-1], DECODING) == whole[::-1]
     fewer = PolicySampler(model, tiny_tokenizer)(PROMPTS[1:2], replace(DECODING, samples=2))
     assert fewer == [whole[1][:2]]
