@@ -1,6 +1,8 @@
 """The memory that a plan prints is what the ZeRO paper and small models say."""
 
+from functools import partial
 from itertools import accumulate
+from typing import Any
 
 import pytest
 import torch
@@ -72,22 +74,26 @@ def shape_of(config):
     )
 
 
-def work(**changes):
-    """Eight completions of four prompts, in 32 bits."""
-    sizes = {"micro_batch": 8, "prompts": 4, "rows": 8, "prompt": 50, "completion": 60}
-    kinds = {"bf16": False, "checkpointing": False, "reference": False}
-    return Work(**sizes | kinds | changes)
+# eight completions of four prompts, in 32 bits
+work = partial(
+    Work,
+    **{"micro_batch": 8, "prompts": 4, "rows": 8, "prompt": 50, "completion": 60},
+    **{"bf16": False, "checkpointing": False, "reference": False},
+)
 
 
 class Measured(GRPOTrainer):
     """Keeps by how many bytes memory rises at most in each micro-batch's passes."""
 
-    def learn(self, *arguments):
+    rises: tuple[int, ...] = ()
+
+    def learn(self, model, batch, num_items_in_batch):
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-            loss = super().learn(*arguments)
-        events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
+            loss = super().learn(model, batch, num_items_in_batch)
+        results: Any = profiler.profiler  # Any: its stub lacks what it has
+        events = [e for e in results.kineto_results.events() if e.name() == "[memory]"]
         events.sort(key=lambda event: event.start_ns())
-        self.rises = [*getattr(self, "rises", ()), max(accumulate(e.nbytes() for e in events))]
+        self.rises += (max(accumulate(event.nbytes() for event in events)),)
         return loss
 
 
