@@ -83,12 +83,11 @@ def cpu_timer() -> Callable[[int], object]:
     """
     import signal
 
-    libc = ctypes.CDLL(None)
-    if not hasattr(libc, "timer_create"):
+    libc, timer = ctypes.CDLL(None), ctypes.c_void_p()
+    create = getattr(libc, "timer_create", None)  # not on every system
+    event = struct.pack("Pii48x", 0, signal.SIGPROF, 0)
+    if create is None or create(time.CLOCK_PROCESS_CPUTIME_ID, event, ctypes.byref(timer)):
         return lambda seconds: signal.setitimer(signal.ITIMER_PROF, seconds)
-    timer, event = ctypes.c_void_p(), struct.pack("Pii48x", 0, signal.SIGPROF, 0)
-    if libc.timer_create(time.CLOCK_PROCESS_CPUTIME_ID, event, ctypes.byref(timer)):
-        raise OSError("timer_create: no timer of processor time")
     # struct itimerspec: no repetition, then seconds and nanoseconds
     return lambda seconds: libc.timer_settime(timer, 0, struct.pack("llll", 0, 0, seconds, 0), None)
 
