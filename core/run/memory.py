@@ -22,6 +22,8 @@ from core.models.shapes import Shape
 from core.rollout.native import ROWS
 from core.run.resolve import Resolved, divided
 from core.run.settings import LAUNCHES
+from core.trainers.head import CHUNK, KEPT
+from core.trainers.pieces import MANY_TOKENS
 from eval.errors import BadValue, UnknownName
 
 GB = 10**9
@@ -73,16 +75,23 @@ class Cluster:
 class Work:
     """What one process computes at a time, in tokens, and in which precision.
 
-    `micro_batch` completions are trained on together, and `rows` are sampled together.
+    `micro_batch` completions of at most `prompts` prompts are trained on together, each prompt
+    once, and `rows` are sampled together.
     """
 
     micro_batch: int
+    prompts: int
     rows: int
     prompt: int
     completion: int
     bf16: bool
     checkpointing: bool
     reference: bool
+
+    @property
+    def tokens(self) -> int:
+        """Of a micro-batch packed into one row."""
+        return self.prompts * self.prompt + self.micro_batch * self.completion
 
     @staticmethod
     def of(resolved: Resolved, processes: int, *, prompt: int = PROMPT_TOKENS) -> "Work":
@@ -93,10 +102,12 @@ class Work:
         """
         config, given = resolved.preview(), resolved.config
         share = divided(given, processes)
+        rollout = config.rollout_size // processes
         batch = share.get("per_device_train_batch_size") or config.per_device_train_batch_size
         return Work(
             micro_batch=batch,
-            rows=min(config.rollout_size // processes, ROWS),
+            prompts=min(batch, ceil(rollout / config.num_generations)),
+            rows=min(rollout, ROWS),
             prompt=prompt,
             completion=config.max_completion_length,
             bf16=given.get("bf16") is not False and not given.get("fp16"),
@@ -120,7 +131,7 @@ class Memory:
 
     @property
     def training(self) -> int:
-        """At the end of a forward pass."""
+        """At the end of a forward pass that is not the first of its step."""
         states = self.weights + self.gradients + self.optimiser + self.reference
         return states + self.activations
 
@@ -151,7 +162,7 @@ def estimate_memory(shape: Shape, work: Work, launch: str, processes: int) -> Me
         gradients=gradients,
         optimiser=optimiser,
         reference=weights if work.reference else 0,
-        activations=activations(shape, work),
+        activations=activations(shape, work, launch),
         gathered=whole if spread else 0,
         kv_cache=kv_cache(shape, work, width=ceil(whole / shape.parameters)),
     )
@@ -177,31 +188,58 @@ def states(launch: str, parameters: int, processes: int, *, bf16: bool) -> tuple
     return width * weights, width * gradients, optimiser * moments
 
 
-def activations(shape: Shape, work: Work) -> int:
-    """Bytes that a forward pass keeps for its backward pass, and the gradient of the logits.
+def activations(shape: Shape, work: Work, launch: str, *, tokens: int = MANY_TOKENS) -> int:
+    """Bytes beside states and gradients where the forward pass turns into the backward pass.
 
-    With checkpointing a layer keeps its input alone, and one at a time is computed again.
+    DDP takes a micro-batch in pieces of so many `tokens`, at least one completion; what spreads the
+    states takes it at once. With checkpointing a layer keeps its input alone, and one at a time
+    is computed again. Under DDP autocast keeps a narrow copy of the weights.
     """
-    tokens = work.micro_batch * (work.prompt + work.completion)
-    layers = shape.layers * layer_activations(shape, work)
+    pieces = launch == "ddp"
+    most = max(tokens, work.prompt + work.completion) if pieces else work.tokens
+    part = min(1.0, most / work.tokens)
+    layer, head = part * layer_activations(shape, work), head_activations(shape, work, part)
+    width = 2 if work.bf16 else 4
+    gradients = 3 * width * part * work.tokens * shape.intermediate
+    kept = shape.layers * layer + max(head, gradients)
     if work.checkpointing:
-        layers = shape.layers * 4 * tokens * shape.hidden + layer_activations(shape, work)
-    logits = work.micro_batch * (work.completion + 1) * shape.vocabulary
-    return layers + 2 * 4 * tokens * shape.hidden + 2 * 4 * logits
+        inputs = 4 * part * work.tokens * shape.hidden
+        kept = shape.layers * inputs + max(head, layer + gradients)
+    return ceil(kept) + (2 * shape.parameters if pieces and work.bf16 else 0)
 
 
 def layer_activations(shape: Shape, work: Work) -> int:
-    """Bytes that one layer keeps for its backward pass.
+    """Bytes that one layer keeps of a micro-batch for its backward pass.
 
     Of each token these are both norms' inputs and normalised states, in 32 bits; what goes into
-    the projections, queries, keys, values and the attention's output, and four states of the
-    feed-forward block.
+    the projections, queries, keys and values with a head for each query, the attention's output
+    twice, and four states of the feed-forward block. A completion behind a shared prompt keeps
+    a copy of its keys and values, and what each token sees.
     """
-    tokens = work.micro_batch * (work.prompt + work.completion)
     q, kv = shape.heads * shape.head, shape.kv_heads * shape.head
-    narrow = 2 * shape.hidden + 2 * q + 2 * kv + 4 * shape.intermediate
+    both = 2 * (kv if shape.kv_heads == shape.heads else q)
     width = 2 if work.bf16 else 4
-    return tokens * (4 * 4 * shape.hidden + width * narrow + 4 * (2 + shape.heads))
+    narrow = 2 * shape.hidden + 3 * q + both + 4 * shape.intermediate
+    each = 4 * 4 * shape.hidden + width * narrow + 4 * (2 + shape.heads)
+    seen = work.completion * (work.prompt + work.completion)
+    shared = work.micro_batch if work.prompts < work.micro_batch else 0
+    return work.tokens * each + shared * width * (work.prompt * both + seen)
+
+
+def head_activations(shape: Shape, work: Work, part: float) -> float:
+    """Bytes of the last norm and the head for a part of a micro-batch; see `HeadLogps`.
+
+    Of few logits the probabilities are kept. Of a chunk there are two more copies in 32 bits, or
+    four, and one as wide as the weights; then come the gradients by the states and the weight.
+    """
+    read, width = part * work.micro_batch * work.completion, 2 if work.bf16 else 4
+    logits = read * shape.vocabulary
+    chunk = min(logits, max(CHUNK, shape.vocabulary))
+    copies = (4 * logits + 8 * chunk) if logits <= KEPT else 16 * chunk
+    copies += 2 * chunk if work.bf16 else 0
+    norm = 2 * 4 * part * work.tokens * shape.hidden
+    states = 2 * width * read * shape.hidden
+    return norm + states + copies + 4 * shape.vocabulary * shape.hidden
 
 
 def kv_cache(shape: Shape, work: Work, *, width: int) -> int:

@@ -178,12 +178,15 @@ print(ctypes.CDLL(None).shmget(77, 64, 0))
 """
 
 
-def processes(mark: str) -> int:
-    """How many processes have this text in their command line."""
-    found = 0
+def processes(mark: str) -> list[str]:
+    """State and command line, by its ends, of every process that has this text in the latter."""
+    found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            found += mark.encode() in Path(f"/proc/{name}/cmdline").read_bytes()
+            command = Path(f"/proc/{name}/cmdline").read_text(errors="replace")
+            if mark in command:
+                state = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[0]
+                found.append(f"{name} {state} {command[:20]} ... {command[-120:]}")
         except OSError:
             continue
     return found
@@ -201,8 +204,9 @@ def attack(backend: str, victim: str) -> dict[str, object]:
     root = str(Path(__file__).resolve().parents[2])
     names = {"victim": victim, "host": os.getpid(), "root": root, "secret": SECRET}
     names |= {"tcp": tcp.getsockname()[1], "udp": udp.getsockname()[1]}
-    mark = OUTPUT + os.getpid()  # in the settings, and so in the command line of every process
-    settings = {"output_bytes": mark, "allow_plain": True}
+    # in the command line of every process of these sandboxes, and of no other: ten digits
+    mark = 2**30 + os.getpid()
+    settings = {"memory_bytes": mark, "output_bytes": OUTPUT, "allow_plain": True}
     with (
         Sandbox(backend, timeout_s=SHORT_S, **settings) as short,
         Sandbox(backend, timeout_s=LONG_S, **settings) as long,
@@ -219,7 +223,7 @@ def attack(backend: str, victim: str) -> dict[str, object]:
         with ThreadPoolExecutor(2) as pool:
             done = list(pool.map(lambda case: timed(*case), HOSTILE.values()))
         ended = time.monotonic()
-        while (left := processes(str(mark))) > quiet and time.monotonic() < ended + 1:
+        while len(left := processes(str(mark))) > len(quiet) and time.monotonic() < ended + 1:
             time.sleep(0.02)
         time.sleep(max(0.0, ended + 1.2 - time.monotonic()))  # the daemon would have written
     with Sandbox(backend, timeout_s=LONG_S, workers=1, allow_plain=True) as sandbox:
@@ -238,7 +242,7 @@ def attack(backend: str, victim: str) -> dict[str, object]:
     return {
         "done": dict(zip(HOSTILE, done, strict=True)), "quiet": quiet, "left": left, "state": state,
         "victim": sorted(os.listdir(victim)), "elsewhere": elsewhere, "heard": heard,
-        "after": processes(str(mark)), "output_bytes": mark, "user": os.getuid(),
+        "after": processes(str(mark)), "user": os.getuid(),
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from datasets import Dataset
+from same_batch import QUIET, sums
 
 from core import GRPOConfig, GRPOTrainer
 from core.explain.jsonl import JsonlCallback, read_log
@@ -30,19 +30,12 @@ def build(model, tokenizer, folder, *, complete=None, steps=6, log="log.jsonl", 
         "max_completion_length": 6,
         "max_steps": steps,
         "learning_rate": 1e-3,
-        "logging_steps": 1,
-        "use_cpu": True,
-        "bf16": False,
-        "activation_checkpointing": False,
-        "report_to": "none",
-        "save_strategy": "no",
-        "disable_tqdm": True,
     }
     return GRPOTrainer(
         model=copy.deepcopy(model),
         reward_funcs=first_token,
-        args=GRPOConfig(**settings | options),
-        train_dataset=Dataset.from_dict({"prompt": [f"{i}+1=" for i in range(8)]}),
+        args=GRPOConfig(**QUIET | settings | options),
+        train_dataset=sums(8),
         processing_class=tokenizer,
         rollout_func=rollout if complete else None,
         callbacks=[JsonlCallback(folder / log)],

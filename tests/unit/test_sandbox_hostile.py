@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import sympy
-from hostile_programs import HOSTILE, PLANTS
+from hostile_programs import HOSTILE, OUTPUT, PLANTS
 
 from eval.sandbox import BACKENDS
 
@@ -64,14 +64,14 @@ def test_hostile_programs_harm_nothing(backend: str, user: str):
         done = found["done"][name]
         assert done["status"] in statuses.split(), (name, done)
         assert "HARM" not in done["output"], (name, done)
-        assert len(done["output"]) + len(done["error"]) <= 2 * found["output_bytes"], name
+        assert len(done["output"]) + len(done["error"]) <= 2 * OUTPUT, name
         assert done["late_s"] <= 1, (name, done)
     assert found["done"]["box, then exit"]["output"] == "\\boxed{7}\n"
     assert found["victim"] == ["gold"]
     assert found["elsewhere"] == []
     assert found["heard"] == []
-    assert found["left"] <= found["quiet"]
-    assert found["after"] == 0
+    assert len(found["left"]) <= len(found["quiet"]), found["left"]
+    assert found["after"] == []
     fresh, *later = found["state"]
     assert "planted" not in fresh
     assert fresh.startswith("3 3 ")
