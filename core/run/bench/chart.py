@@ -10,39 +10,50 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
-from eval.plots import COLOURS, STYLE, finish, to_bytes
+from eval.plots import COLOURS, STYLE, to_bytes
 
 Row: TypeAlias = Mapping[str, Any]  # a measure as a record holds it
-BAR, PANEL, CURVES = 0.27, 0.65, 2.9  # heights in inches: a bar, what is around them, the curves
+WIDTH, LETTER = 8.4, 0.07  # inches
+BAR, PANEL, CURVES, LEGEND = 0.27, 0.55, 2.9, 0.3  # heights in inches; PANEL: what is under bars
 AXES = {"completions": "completions", "length": "tokens of each", "group": "completions a prompt"}
 MARK: dict[str, Any] = {"color": COLOURS[-1], "linewidth": 2.0, "label": "to be met"}
 RATIO = "ratio of the peer's number to ours"
 
 
 def chart(rows: Sequence[Row]) -> bytes:
-    """The figure as SVG; the same rows give the same bytes."""
+    """The figure as SVG; the same rows give the same bytes.
+
+    Every panel has its place in inches: a layout engine's solver differs in the last bits.
+    """
     bars, curves = bar_groups(rows), curves_by_axis(rows)
-    heights = [PANEL + BAR * len(group) for group in bars.values()]
-    parts = [sum(heights)] * bool(bars) + [CURVES] * bool(curves)
+    labels = [bar_label(row) for group in bars.values() for row in group]
+    left, third = 0.2 + LETTER * max(map(len, labels), default=0), WIDTH / max(1, len(curves))
+    heights = [PANEL + BAR * len(group) for group in bars.values()] + [CURVES] * bool(curves)
+    top = 0.1 + sum(heights) + LEGEND
     with rc_context(STYLE):
-        figure = Figure(figsize=(8.4, sum(parts) + 0.4), layout="constrained")
-        # Apart, so that the long labels of bars do not push the curves together.
-        halves = iter(figure.subfigures(len(parts), 1, squeeze=False, height_ratios=parts).flat)
-        panels: list[Axes] = []
-        if bars:
-            panels += next(halves).subplots(len(bars), squeeze=False, height_ratios=heights).flat
-            for axes, (label, group) in zip(panels, bars.items(), strict=True):
-                draw_bars(axes, label, group)
-        if curves:
-            across = list(next(halves).subplots(1, len(curves), squeeze=False).flat)
-            for axes, (axis, points) in zip(across, curves.items(), strict=True):
-                draw_curve(axes, axis, points, exponents(rows).get(axis))
-            panels += across
-        finish(figure, panels)
-        for axes in panels:  # two layouts of one figure differ in their last bits
-            left, bottom, width, height = (round(edge, 6) for edge in axes.get_position().bounds)
-            axes.set_position((left, bottom, width, height))
+        figure = Figure(figsize=(WIDTH, top))
+        for height, (label, group) in zip(heights, bars.items(), strict=False):
+            bounds = (left, top - 0.1 - BAR * len(group), WIDTH - left - 0.1, BAR * len(group))
+            draw_bars(panel(figure, *bounds), label, group)
+            top -= height
+        for place, (axis, points) in enumerate(curves.items()):
+            bounds = (third * place + 0.65, top - CURVES + 0.55, third - 0.8, CURVES - 0.85)
+            draw_curve(panel(figure, *bounds), axis, points, exponents(rows).get(axis))
+        drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
+        named = {name: handle for found in drawn for handle, name in zip(*found, strict=True)}
+        figure.legend(named.values(), named.keys(), loc="lower center", ncols=max(1, len(named)))
     return to_bytes(figure, "svg")
+
+
+def panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Axes at a place in inches from the lower left corner."""
+    wide, tall = figure.get_size_inches()
+    return figure.add_axes((left / wide, bottom / tall, width / wide, height / tall))
+
+
+def bar_label(row: Row) -> str:
+    """What stands before a bar."""
+    return f"{row['bench']}: {row['name']}"
 
 
 def bar_groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -78,12 +89,14 @@ def draw_bars(axes: Axes, label: str, rows: Sequence[Row]) -> None:
     axes.barh(range(len(rows)), values, height=0.62, color=COLOURS[0])
     for place, (row, value, target) in enumerate(zip(rows, values, targets, strict=True)):
         unit = row["unit"]
-        sides = f"{value:.2f}x: {row['ours']:.3g} to {row['theirs']:.3g} {unit}" if paired else ""
+        sides = (
+            f"{value:.2f}x: {row['ours']:.3g} against {row['theirs']:.3g} {unit}" if paired else ""
+        )
         axes.text(value + 0.015 * longest, place, sides or f"{value:.3g} {unit}", va="center")
         if target is not None:
             axes.plot([target, target], [place - 0.42, place + 0.42], **MARK)
-    axes.set_yticks(range(len(rows)), [f"{row['bench']}: {row['name']}" for row in rows])
-    axes.set_xlim(0.0, 1.4 * longest)  # leaves room for the numbers
+    axes.set_yticks(range(len(rows)), [bar_label(row) for row in rows])
+    axes.set_xlim(0.0, 1.6 * longest)  # leaves room for the numbers
     axes.set_xlabel(label)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
