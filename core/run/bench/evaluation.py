@@ -1,4 +1,4 @@
-"""CPU seconds of an evaluation: our sampler and the `hf` model of lm-eval on the same requests."""
+"""Seconds of an evaluation: our sampler beside the `hf` model of lm-eval on the same requests."""
 # pyright: basic
 # (strictly, every call into lm_eval is partially unknown)
 
@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
-
 from core.models.load import load_policy, load_tokenizer, locate
 from core.models.pocket import Size, new_model
 from core.rollout.native import NativeEngine
 from core.rollout.sampler import PolicySampler
-from core.run.bench.measure import Measure, cpu_seconds, in_turn
+from core.run.bench.measure import Measure, in_turn, seconds
 from eval.benchmarks import find_benchmark
 from eval.errors import BadValue
 from eval.scoring import Decoding
@@ -29,6 +27,8 @@ MAX_TOKENS = 96
 def bench_evaluation() -> list[Measure]:
     """500 problems greedily and 125 of them 8 times each, by the pocket policy and a random Llama.
 
+    On all the threads that torch has: ours decodes in as many processes.
+
     Raises:
         BadValue: lm-eval is not installed.
     """
@@ -36,7 +36,6 @@ def bench_evaluation() -> list[Measure]:
         from lm_eval.models.huggingface import HFLM
     except ImportError as error:
         raise BadValue("the peer is missing: pip install 'repro[lm-eval]'") from error
-    torch.set_num_threads(1)
     found: list[Measure] = []
     benchmark = find_benchmark(SUITE)
     prompts = [benchmark.prompt(problem) for problem in benchmark.load(limit=PROBLEMS)]
@@ -64,12 +63,12 @@ def compare(
     def theirs() -> None:
         answers["theirs"] = answers_of_peer(peer, prompts, samples)
 
-    took, peer_took = in_turn(lambda: cpu_seconds(ours), lambda: cpu_seconds(theirs), ROUNDS)
+    took, peer_took = in_turn(lambda: [seconds(ours)], lambda: [seconds(theirs)], ROUNDS)
     equal = sum(a == b for a, b in zip(answers["ours"], answers["theirs"], strict=True))
     what = f"{equal} of {len(prompts)} equal" if samples == 1 else f"{samples} samples"
     return Measure(
         name=f"{name}, {what}",
-        unit="CPU s",
+        unit="s",
         ours=took,
         theirs=peer_took,
         peer="lm-eval hf",

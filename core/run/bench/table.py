@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import torch
+
 from core.run.bench.chart import chart
 from core.run.bench.commands import bench_commands, bench_run
 from core.run.bench.evaluation import bench_evaluation
@@ -45,9 +47,18 @@ def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fie
     rows = [
         {"bench": name, **asdict(found), "ratio": found.ratio, "met": found.met}
         for name in names or BENCHES
-        for found in BENCHES[name]()
+        for found in measured(name)
     ]
     content = {"paper": "bench", "scale": "cpu", "machine": machine(), "measures": rows}
     record = write_record(new_record("bench", versions=versions(*PEERS), **content))
     write_atomic(results() / "bench" / f"{record['digest']}.svg", chart(rows))
     return rows
+
+
+def measured(name: str) -> list[Measure]:
+    """What a benchmark finds; the next one has the threads that this one had."""
+    threads = torch.get_num_threads()
+    try:
+        return BENCHES[name]()
+    finally:
+        torch.set_num_threads(threads)
