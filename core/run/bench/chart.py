@@ -57,11 +57,12 @@ def bar_label(row: Row) -> str:
 
 
 def bar_groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The measures that are no points of curves by the label of their axis: ratios, or a unit."""
+    """The measures that are no points of curves by the label of their axis."""
     groups: dict[str, list[Row]] = {RATIO: []}
     for row in rows:
         if row.get("at") is None and row["unit"] != "exponent":
-            label = row["unit"] if row["ratio"] is None else RATIO
+            alone = row["ratio"] is None  # seconds of one workload may be minutes of the next
+            label = f"{row['bench']} ({row['unit']})" if alone else RATIO
             groups.setdefault(label, []).append(row)
     return {label: group for label, group in groups.items() if group}
 
