@@ -1,6 +1,7 @@
 """`repro check`, `repro doctor` and `repro bench`: is all in order, what runs here, how fast."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -66,18 +67,28 @@ def bench(
     rows = measure(what or ())
     if as_json:
         return print_json(rows)
-    head = ("bench", "what", "ours", "peer", "theirs", "ratio")
+    head = ("bench", "what", "ours", "peer", "theirs", "ratio", "to be met")
     return print_columns(
         head,
         [
             (
                 row["bench"],
-                row["name"],
+                row["name"] if row["at"] is None else f"{row['name']} = {row['at']}",
                 f"{row['ours']:.3g} {row['unit']}",
                 row["peer"] or "-",
                 "-" if row["theirs"] is None else f"{row['theirs']:.3g} {row['unit']}",
                 "-" if row["ratio"] is None else f"{row['ratio']:.2f}",
+                _target(row),
             )
             for row in rows
         ],
     )
+
+
+def _target(row: Mapping[str, Any]) -> str:  # Any: a measure's fields
+    """What a measure has to meet and whether it does."""
+    if row["met"] is None:
+        return "-"
+    least, most = row["at_least"], row["at_most"]
+    wanted = f"ratio >= {least:g}" if least is not None else f"ours <= {most:g}"
+    return f"{wanted}: {'met' if row['met'] else 'NOT met'}"

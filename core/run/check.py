@@ -1,6 +1,7 @@
 """The gate over modules, records, samples, reports and regressions: what is wrong, line by line."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from core.measures import START, GainAtK, Score, Side
@@ -8,6 +9,7 @@ from core.paper import Paper
 from core.profiles import SCALES
 from core.registry import Entry, entries, find_entry, lineage
 from core.run.accepted import drops
+from core.run.bench.report import speed_files
 from core.run.places import record_files, reports, results
 from core.run.records import Record, read_record, standard
 from core.run.render import report_files
@@ -22,9 +24,10 @@ EXACT = 1e-9
 
 
 def check_papers(slugs: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Every problem of each paper (of all papers without `slugs`)."""
+    """Every problem of each paper (without `slugs` of all papers, and of the page of speed)."""
     chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
-    return {entry.slug: check_paper(entry) for entry in chosen}
+    found = {entry.slug: check_paper(entry) for entry in chosen}
+    return found if slugs else found | {"speed": check_speed()}
 
 
 def check_paper(entry: Entry) -> list[str]:
@@ -34,13 +37,8 @@ def check_paper(entry: Entry) -> list[str]:
         found = [f"module: {line}" for line in module_problems(entry, paper)]
     except ReproError as error:
         return [f"module: {error}"]
-    records: list[Record] = []
-    for path in record_files(paper.slug):
-        try:
-            records.append(read_record(path))
-        except ReproError as error:
-            found.append(f"record: {error}")
-    records.sort(key=lambda record: (record["created"], record["digest"]))
+    records, damaged = whole_records(paper.slug)
+    found += damaged
     regrader, runs = Regrader(paper.slug), [r for r in records if r["kind"] == "run"]
     problems = [line for run in runs for line in regrader.problems(run)]
     found += [f"samples: {line}" for line in dict.fromkeys(problems)]
@@ -48,6 +46,26 @@ def check_paper(entry: Entry) -> list[str]:
         found += [f"report: {line}" for line in report_problems(paper, standard(records))]
         found += [f"regression: {line}" for line in drops(paper.slug, standard(records))]
     return found
+
+
+def check_speed() -> list[str]:
+    """The problems of the measured speed: its records' and its page's."""
+    records, damaged = whole_records("bench")
+    if damaged:  # a report says nothing about damaged records
+        return damaged
+    return [f"report: {line}" for line in stale(reports(), speed_files(records))]
+
+
+def whole_records(slug: str) -> tuple[list[Record], list[str]]:
+    """The records of a folder in the order of their making, and what is wrong with the others."""
+    records: list[Record] = []
+    damaged: list[str] = []
+    for path in record_files(slug):
+        try:
+            records.append(read_record(path))
+        except ReproError as error:
+            damaged.append(f"record: {error}")
+    return sorted(records, key=lambda record: (record["created"], record["digest"])), damaged
 
 
 def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
@@ -158,7 +176,12 @@ def report_problems(paper: Paper, records: list[Record]) -> Iterator[str]:
     if not scales:
         return
     scale = min(scales, key=SCALES.index)
-    for name, content in report_files(paper, records, scale).items():
+    yield from stale(folder, report_files(paper, records, scale))
+
+
+def stale(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[str]:
+    """Files of a folder that are not what was rendered now."""
+    for name, content in files.items():
         path = folder / name
         written = path.read_bytes() if path.is_file() else None
         expected = content.encode() if isinstance(content, str) else content

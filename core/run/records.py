@@ -67,9 +67,9 @@ def new_record(kind: str, **content: object) -> Record:
     }
 
 
-def versions() -> dict[str, str]:
+def versions(*more: str) -> dict[str, str]:
     """Versions of what a number depends on."""
-    names = ("accelerate", "datasets", "math-verify", "repro", "torch", "transformers")
+    names = ("accelerate", "datasets", "math-verify", "repro", "torch", "transformers", *more)
     found = {"python": platform.python_version()}
     for name in names:
         try:

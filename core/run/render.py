@@ -8,6 +8,7 @@ from typing import Any
 
 from core.paper import Paper
 from core.registry import entries, find_entry
+from core.run.bench.report import speed_files
 from core.run.places import reports, root
 from core.run.records import Record, read_records, standard
 from core.run.store import write_atomic
@@ -51,7 +52,10 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
 
 
 def render_all(slugs: tuple[str, ...] = ()) -> list[Path]:
-    """Render the report of every paper that has runs, at its smallest scale that has some."""
+    """Render the report of every paper that has runs, at its smallest scale that has some.
+
+    Without `slugs`, of speed too, if it was measured.
+    """
     chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
     pages: list[Path] = []
     for entry in chosen:
@@ -62,6 +66,10 @@ def render_all(slugs: tuple[str, ...] = ()) -> list[Path]:
         if scales:
             scale = min(scales, key=("cpu", "gpu", "paper").index)
             pages.append(write_report(paper, records, scale, reports() / paper.slug))
+    if not slugs:
+        speed = speed_files(read_records("bench"))
+        written = [write_atomic(reports() / name, content) for name, content in speed.items()]
+        pages += [path for path in written if path.suffix == ".md"]
     return pages
 
 

@@ -34,6 +34,11 @@ def fixed(value: float, places: int = 1) -> str:
     return f"{abs(rounded) if rounded == 0 else rounded:f}"
 
 
+def short(value: float) -> str:
+    """Print three significant digits, and all that stand before the decimal point."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def exact(value: float | None) -> str:
     """Print the shortest text that reads back as the same float, nothing for no number."""
     return "" if value is None else repr(float(value))
@@ -126,6 +131,7 @@ def aligned(text: str) -> str:
 
 FILTERS = {
     "fixed": fixed,
+    "short": short,
     "exact": exact,
     "effect": effect,
     "probability": probability,

@@ -3,23 +3,37 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One measured quantity in `unit`: ours, and the peer's from the same run if there is one."""
+    """One measured quantity in `unit`: ours, and the peer's from the same run if there is one.
+
+    A point of a curve has the curve's name and its place `at`. What is to be met: a ratio of
+    `at_least`, or ours of `at_most`.
+    """
 
     name: str
     unit: str
     ours: float
     theirs: float | None = None
     peer: str | None = None
+    at: int | None = None
+    at_least: float | None = None
+    at_most: float | None = None
 
     @property
     def ratio(self) -> float | None:
         """The peer's number over ours."""
         return None if self.theirs is None else self.theirs / self.ours
+
+    @property
+    def met(self) -> bool | None:
+        """Whether what is to be met is; None where nothing is."""
+        if self.at_least is not None and self.ratio is not None:
+            return self.ratio >= self.at_least
+        return None if self.at_most is None else self.ours <= self.at_most
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -29,13 +43,20 @@ def seconds(work: Callable[[], object]) -> float:
     return perf_counter() - start
 
 
+def cpu_seconds(work: Callable[[], object]) -> list[float]:
+    """CPU time of one call, for `in_turn`."""
+    start = process_time()
+    work()
+    return [process_time() - start]
+
+
 def median_seconds(work: Callable[[], object], times: int) -> float:
     """Median wall time of several calls."""
     return median(seconds(work) for _ in range(times))
 
 
 def in_turn(
-    ours: Callable[[], Sequence[float]], theirs: Callable[[], Sequence[float]], rounds: int = 2
+    ours: Callable[[], Sequence[float]], theirs: Callable[[], Sequence[float]], rounds: int
 ) -> tuple[float, float]:
     """Medians over rounds in which both sides follow each other on the same machine."""
     both = [(ours(), theirs()) for _ in range(rounds)]

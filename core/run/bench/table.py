@@ -1,18 +1,24 @@
-"""The benchmarks by name, and their record."""
+"""The benchmarks by name, and their record with its chart."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import torch
+
+from core.run.bench.chart import chart
 from core.run.bench.commands import bench_commands, bench_run
 from core.run.bench.evaluation import bench_evaluation
+from core.run.bench.growth import bench_growth
 from core.run.bench.large import bench_large
 from core.run.bench.measure import Measure
 from core.run.bench.rollout import bench_rollout
 from core.run.bench.sandbox import bench_sandbox
 from core.run.bench.step import bench_step
 from core.run.bench.training import bench_training
-from core.run.records import machine, new_record, write_record
+from core.run.places import results
+from core.run.records import machine, new_record, versions, write_record
+from core.run.store import write_atomic
 from eval.errors import UnknownName
 
 BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
@@ -22,13 +28,15 @@ BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
     "step": bench_step,
     "training": bench_training,
     "large": bench_large,
+    "growth": bench_growth,
     "sandbox": bench_sandbox,
     "eval": bench_evaluation,
 }
+PEERS = ("trl", "lm-eval")
 
 
 def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fields
-    """Measure what is named, or everything; the numbers become a record.
+    """Measure what is named, or everything; the numbers become a record with a chart beside it.
 
     Raises:
         UnknownName: there is no such benchmark.
@@ -37,9 +45,20 @@ def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fie
         if name not in BENCHES:
             raise UnknownName("benchmark", name, BENCHES)
     rows = [
-        {"bench": name, **asdict(found), "ratio": found.ratio}
+        {"bench": name, **asdict(found), "ratio": found.ratio, "met": found.met}
         for name in names or BENCHES
-        for found in BENCHES[name]()
+        for found in measured(name)
     ]
-    write_record(new_record("bench", paper="bench", scale="cpu", machine=machine(), measures=rows))
+    content = {"paper": "bench", "scale": "cpu", "machine": machine(), "measures": rows}
+    record = write_record(new_record("bench", versions=versions(*PEERS), **content))
+    write_atomic(results() / "bench" / f"{record['digest']}.svg", chart(rows))
     return rows
+
+
+def measured(name: str) -> list[Measure]:
+    """What a benchmark finds; the next one has the threads that this one had."""
+    threads = torch.get_num_threads()
+    try:
+        return BENCHES[name]()
+    finally:
+        torch.set_num_threads(threads)
