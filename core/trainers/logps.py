@@ -78,7 +78,7 @@ def reading_head(
 
     def read(hidden: Tensor) -> Tensor:
         both = HeadLogps.apply(hidden[0], head.weight, targets, temperature, with_entropy)
-        return torch.stack(both, dim=-1).unsqueeze(0)
+        return torch.stack([part.unsqueeze(0) for part in both], dim=-1)  # FSDP2 warns of views
 
     head.forward = read
     try:

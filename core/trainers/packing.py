@@ -109,11 +109,12 @@ def kept(ids: Tensor, mask: Tensor) -> list[list[int]]:
 def packs(model: PreTrainedModel, batch: Batch) -> bool:
     """Whether a model computes the same from packed rows: its attention is full and handed in."""
     config: Any = model.config  # Any: the fields depend on the architecture
+    head: Any = model.get_output_embeddings()  # Any: of FSDP2's own class where it is sharded
     return (
         config.model_type in PACKED
         and config._attn_implementation == "sdpa"
         and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
-        and type(model.get_output_embeddings()) is nn.Linear
+        and getattr(head.forward, "__func__", None) is nn.Linear.forward
         and bool(batch["prompt_mask"].any(1).all())
         and bool(batch["completion_mask"].any())
     )
