@@ -47,7 +47,7 @@ def grpo(folder, out, processes, rollout=None, completions=8, **options):
             output_dir=str(out),
             per_device_train_batch_size=completions // processes,
             # With 1e-8, its default, a weight whose gradient is rounding error moves a whole step.
-            **GRPO | {"learning_rate": 1e-3, "max_steps": 4, "adam_epsilon": 1e-6} | options,
+            **GRPO | {"learning_rate": 1e-3, "max_steps": 4} | options,
         ),
         train_dataset=sums(8),
         processing_class=AutoTokenizer.from_pretrained(folder),
