@@ -9,6 +9,7 @@ from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from core.rollout.adapters import inner
 from core.trainers.batches import TOKEN_KEYS, Batch, columns_used, cut_columns
 from core.trainers.head import HeadLogps
 from core.trainers.packing import pack, packs
@@ -25,7 +26,7 @@ def token_logps(
     model's attention allows is packed. Otherwise, on a CPU, completions of like length go through
     the model together, which skips padding and changes nothing else.
     """
-    policy = extract_model_from_parallel(model, keep_torch_compile=False)
+    policy = inner(extract_model_from_parallel(model, keep_torch_compile=False))
     if isinstance(policy, PreTrainedModel) and packs(policy, batch):
         return packed_logps(model, policy, batch, temperature, with_entropy=with_entropy)
     on_cpu = batch["completion_ids"].device.type == "cpu"
@@ -48,7 +49,7 @@ def packed_logps(
     *,
     with_entropy: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """The same from packed rows; `policy` is the model inside whatever distributes it."""
+    """The same from packed rows; `policy` is the model inside what distributes or adapts it."""
     packed = pack(batch)
     with reading_head(policy, packed.targets, temperature, with_entropy):
         found = model(

@@ -59,6 +59,11 @@ def test_the_model_is_really_shared(case, pair):
         assert (held["wrapper"], held["placements"], held["status"]) == PLACES[name]
 
 
+def test_a_shared_model_is_packed(pair):
+    """Its layers may be of classes that the sharding has made, and padding takes their place."""
+    assert all(seen[case][2]["packed"] for seen in pair[1] for case in CASES)
+
+
 def test_each_process_holds_what_the_plan_says(pair, build_llama):
     """Up to the padding of what does not divide: bytes of weights, gradients and optimiser."""
     name, both = pair

@@ -16,7 +16,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from core.losses.policy import LOSS_TYPES
 from core.run.launch import CONFIGS
+from core.trainers.packing import packs
 from core.trainers.sharding import whole, without_weights
+
+PARTS = ("prompt", "completion")
 
 
 def completion_of_its_place(lengths):
@@ -149,7 +152,7 @@ def run(case, folder, out, processes=1):
 
 
 def shards(trainer):
-    """The wrapper, how one weight is placed, and the elements of weights and optimiser."""
+    """The wrapper, how one weight is placed, the elements of weights and optimiser; if it packs."""
     model, inner = trainer.model, optimizer(trainer)
     weights = [getattr(p, "ds_tensor", p) for p in model.parameters()]
     sample = model.model.layers[0].mlp.up_proj.weight
@@ -162,6 +165,7 @@ def shards(trainer):
         "status": getattr(getattr(sample, "ds_status", None), "name", ""),
         "weights": sum(map(elements, weights)),
         "optimiser": sum(map(elements, [*moments, *copies])),
+        "packed": packs(model, {f"{part}_mask": torch.ones(1, 1) for part in PARTS}),
     }
 
 
