@@ -6,39 +6,17 @@ import pytest
 import torch
 from datasets import Dataset
 from grpo_runs import digits, logs, prompts
-from peft import IA3Config, LoraConfig, PeftModel, PromptTuningConfig, get_peft_model
+from lora_models import lora, stirred
+from peft import PeftModel, PromptTuningConfig, get_peft_model
 
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from core.models.load import load_policy
-from core.rollout.adapters import inner
-from core.rollout.cached import CachedDecoder
-from core.rollout.lean import LeanDecoder, is_lean
-from core.rollout.sampler import PolicySampler
+from core.rollout.lean import is_lean
 from core.trainers.logps import frozen_logps, token_logps
 from eval.errors import BadValue, DamagedFile
-from eval.scoring import Decoding
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
-PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13]]
 ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b} is it"} for a in range(4) for b in range(3)]
-
-
-def lora(**changes):
-    settings = {"r": 4, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
-    return LoraConfig(**settings | changes)
-
-
-def stirred(model, scale=0.3):
-    """The model with adapters that do something: both factors random."""
-    random = torch.Generator().manual_seed(3)
-    for name, weight in model.named_parameters():
-        if "lora_" in name:
-            weight.data = scale * torch.randn(weight.shape, generator=random)
-    return model
-
-
-def adapted(build_llama, **changes):
-    return stirred(get_peft_model(build_llama(seed=1), lora(**changes))).eval()
 
 
 @pytest.fixture
@@ -135,65 +113,6 @@ def test_offline_samples_come_from_the_model_below(make_lora, build_llama):
     assert found.completion_ids == expected.completion_ids
     trainer.args.rollout_policy = "policy"
     assert trainer.generate(rows).completion_ids != expected.completion_ids
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"target_modules": ["q_proj", "down_proj"], "use_rslora": True, "lora_alpha": 3},
-        {"target_modules": ["lm_head", "v_proj"]},
-    ],
-)
-@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`")
-def test_the_lean_pass_adds_the_adapters(changes, build_llama):
-    model = adapted(build_llama, **changes)
-    assert is_lean(inner(model))
-    rows = [[0], [1], [2]]
-    with torch.no_grad():
-        both = LeanDecoder(inner(model)), CachedDecoder(inner(model))
-        mine, theirs = (decoder.admit(PROMPTS, rows) for decoder in both)
-        for _ in range(5):
-            torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=2e-4)
-            tokens = theirs.argmax(-1)
-            mine, theirs = (d.step(tokens, torch.ones(3, dtype=torch.bool)) for d in both)
-        with model.disable_adapter():
-            off = LeanDecoder(inner(model)).admit(PROMPTS, rows)
-        plain = LeanDecoder(build_llama(seed=1)).admit(PROMPTS, rows)
-    assert torch.equal(off, plain)
-    assert (mine - plain).abs().max() > 0.1
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        lora(use_dora=True),
-        lora(modules_to_save=["norm"]),
-        lora(modules_to_save=["lm_head"], target_modules=["q_proj"]),
-        lora(target_modules=["embed_tokens"]),
-        lora(lora_bias=True, target_modules=["q_proj"]),
-        IA3Config(task_type="CAUSAL_LM"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore")  # peft's, about tied weights
-def test_other_adapters_are_left_to_the_modules(config, build_llama, tiny_tokenizer):
-    model = get_peft_model(build_llama(seed=1), config).eval()
-    assert not is_lean(inner(model))
-    with torch.no_grad():
-        for weight in model.parameters():
-            if weight.requires_grad:
-                weight.mul_(1.3).add_(0.05)
-    sampler = PolicySampler(model, tiny_tokenizer)
-    (tokens,) = sampler.complete([[5, 6, 7]], Decoding(max_tokens=6), [0])
-    ids = torch.tensor([[5, 6, 7, *tokens]])
-    greedy = model(input_ids=ids).logits.argmax(-1)[0, 2:-1]
-    assert greedy.tolist() == tokens
-
-
-def test_merged_adapters_are_left_to_the_modules(build_llama):
-    model = adapted(build_llama)
-    model.merge_adapter()
-    assert not is_lean(inner(model))
 
 
 @pytest.mark.parametrize("engine", ["native", "equal", "hf"])

@@ -5,12 +5,14 @@ import random
 import pytest
 import torch
 from grpo_runs import double
+from lora_models import adapted
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen3Config
 from transformers import Qwen2ForCausalLM as Qwen2
 from transformers import Qwen3ForCausalLM as Qwen3
 
 import core.trainers.head
 import core.trainers.packing
+from core.rollout.adapters import inner
 from core.trainers.logps import token_logps
 from core.trainers.packing import pack, packs
 
@@ -124,6 +126,15 @@ def test_checkpointed_layers_give_the_same_gradient(monkeypatch):
     model.train()
     model.activation_checkpointing_enable({"use_reentrant": False})
     assert_equal(measured(model, batch, 1.0), expected)
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
+def test_adapters_are_packed_unless_they_are_in_the_head(monkeypatch):
+    model, batch = adapted(lambda **_: double_model()).double(), batch_of([3, 1])
+    model.requires_grad_(True)
+    assert packs(inner(model), batch)
+    assert_equal(measured(model, batch, 0.9), padded(model, batch, 0.9, monkeypatch))
+    assert not packs(inner(adapted(lambda **_: double_model(), target_modules=["lm_head"])), batch)
 
 
 def test_a_sliding_window_is_not_packed():
