@@ -1,6 +1,7 @@
 """Engines that are transformers' own loop, or draw exactly as it does: to compare with."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,12 +25,16 @@ from eval.errors import BadValue
 BATCH_TOKENS = 4096  # of one forward pass of the paged engine
 
 
-class HfEngine:
-    """`transformers.generate` on the whole batch. Draws come from torch's global generator."""
+@dataclass(frozen=True)
+class Transformers:
+    """What all of them decode: a model, and the token that fills its batches."""
 
-    def __init__(self, model: PreTrainedModel, pad_token_id: int):
-        self.model = model
-        self.pad = pad_token_id
+    model: PreTrainedModel
+    pad: int
+
+
+class HfEngine(Transformers):
+    """`transformers.generate` on the whole batch. Draws come from torch's global generator."""
 
     @torch.no_grad()
     def sample(
@@ -59,7 +64,7 @@ class HfEngine:
         yield from enumerate(cut_rows(tokens, logps, sampling))
 
 
-class EqualEngine(HfEngine):
+class EqualEngine(Transformers):
     """Our loop with the batch, the logits and the draws of `generate`: its very tokens."""
 
     @torch.no_grad()
@@ -98,15 +103,11 @@ class EqualEngine(HfEngine):
         yield from enumerate(cut_rows(ids[:, width:], torch.stack(logps, dim=1), sampling))
 
 
-class PagedEngine:
+class PagedEngine(Transformers):
     """transformers' continuous batching over a paged cache, `generate_batch`.
 
     Draws come from torch's global generator; stop strings are not supported.
     """
-
-    def __init__(self, model: PreTrainedModel, pad_token_id: int):
-        self.model = model
-        self.pad = pad_token_id
 
     @torch.no_grad()
     def sample(

@@ -9,11 +9,13 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from core.errors import EngineError
+from core.rollout.adapters import linear_weight
 from core.rollout.engine import Sampled, Sampling, Tokens
 from eval.errors import BadValue
 
 CHECKED = 32  # tokens whose log-probabilities are compared before a rollout
 EXACT, COARSE = 1e-3, 0.05  # mean difference allowed with 32 bits on both sides, and with fewer
+BASE_WEIGHT = ".base_layer.weight"  # of a layer with adapters
 
 Weights = Iterator[tuple[str, Tensor]]
 Request = Mapping[str, Any]  # the fields of vLLM's `SamplingParams`, which its server takes too
@@ -128,18 +130,12 @@ def checkpoint_weights(model: nn.Module) -> Weights:
 
     LoRA adapters that are on are added to the weights they adapt, which stay as they are.
     """
-    adapted: dict[str, Any] = {  # Any: layers of peft, which may not be installed
-        name: module
-        for name, module in model.named_modules()
-        if hasattr(module, "get_delta_weight")
-    }
     for name, parameter in model.named_parameters():
         if ".lora_" in name:
             continue
-        value, layer = parameter.detach(), adapted.get(name.removesuffix(".base_layer.weight"))
-        if layer is not None and not layer.disable_adapters:
-            deltas = [layer.get_delta_weight(adapter) for adapter in layer.active_adapters]
-            value = sum(deltas, start=value)
+        value = parameter.detach()
+        if name.endswith(BASE_WEIGHT):
+            value = linear_weight(model.get_submodule(name.removesuffix(BASE_WEIGHT))).detach()
         yield name.removeprefix("base_model.model.").replace(".base_layer.", "."), value
 
 
