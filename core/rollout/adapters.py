@@ -29,13 +29,13 @@ def is_linear(layer: Any) -> bool:  # Any: a module of any class
     )
 
 
-def linear_weight(layer: Any) -> Tensor:  # Any: a layer for which `is_linear` holds
+def linear_weight(layer: Any) -> Tensor:  # Any: a linear layer, or any that peft has wrapped
     """W + sum of s B A over the adapters that are on."""
     if type(layer) is nn.Linear:
         return layer.weight
     weight = layer.base_layer.weight
     names = [] if layer.disable_adapters else layer.active_adapters
     for name in names:
-        if name in layer.lora_A:
+        if name in getattr(layer, "scaling", ()):  # adapters of LoRA, be it on an embedding
             weight = weight + layer.get_delta_weight(name)
     return weight

@@ -163,3 +163,25 @@ def test_packing_in_bfloat16_is_as_near_as_padding_is(monkeypatch):
     for mine, other, truth in zip(found, near, exact, strict=True):
         assert mine.dtype == other.dtype == torch.float32
         assert (mine - truth).norm() < 1.5 * (other - truth).norm()
+
+
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+def test_compiled_layers_stay_compiled_whatever_is_packed():
+    """Every linear layer of every pass runs compiled; after two batches nothing is compiled."""
+    ran, compiled = [], []
+
+    def backend(graph, _):
+        linear = [n for n in graph.graph.nodes if n.target is torch.nn.functional.linear]
+        compiled.append(graph)
+        return lambda *inputs: ran.extend(linear) or graph(*inputs)
+
+    torch._dynamo.reset()
+    model = double_model().float()
+    layers = torch.compile(model, backend=backend)
+    counts = []
+    for seed in range(10):  # PyTorch compiles a function 8 times, then leaves it
+        ran.clear()
+        token_logps(layers, batch_of([3, 2], seed), 1.0)[0].sum().backward()
+        counts.append(len(compiled))
+        assert len(ran) == 7 * model.config.num_hidden_layers
+    assert counts[1:] == [counts[1]] * 9

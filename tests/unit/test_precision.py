@@ -6,6 +6,7 @@ import pytest
 import torch
 from datasets import Dataset
 from grpo_runs import digits, logs, prompts, weights
+from torch._dynamo.utils import counters
 
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
@@ -104,8 +105,11 @@ INDUCTOR = pytest.param(
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 @pytest.mark.parametrize(("kind", "backend"), [("grpo", "aot_eager"), INDUCTOR])
 def test_compilation_keeps_five_digits(kind, backend, make):
+    torch._dynamo.reset()
+    counters.clear()
     trainer = make(kind, torch_compile=True, torch_compile_backend=backend, max_steps=2)
     found, plain = run(trainer), run(make(kind, max_steps=2))
+    assert counters["stats"]["unique_graphs"] > 0
     assert type(trainer.model_wrapped).__name__ == "OptimizedModule"
     assert apart(found[0], plain[0]) < 1e-5
-    assert apart(found[1], plain[1]) < 1e-4
+    assert 0 < apart(found[1], plain[1]) < 1e-4  # other sums, so not the same bits
