@@ -77,7 +77,7 @@ def reading_head(
     """
     head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `packs`
 
-    @torch.compiler.disable  # as `attend` is
+    @torch.compiler.disable(reason="it would be compiled again for all targets")
     def read(hidden: Tensor) -> Tensor:
         both = HeadLogps.apply(hidden[0], head.weight, targets, temperature, with_entropy)
         return torch.stack([part.unsqueeze(0) for part in both], dim=-1)  # FSDP2 warns of views

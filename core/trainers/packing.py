@@ -137,7 +137,7 @@ def attention(
     return found.transpose(1, 2).contiguous(), None
 
 
-@torch.compiler.disable  # it would be compiled again for all lengths of segments
+@torch.compiler.disable(reason="it would be compiled again for all lengths of segments")
 def attend(
     query: Tensor,
     key: Tensor,
