@@ -102,9 +102,13 @@ class Worker:
     def compare(self, rules: str, gold: Answers, given: Answers) -> Outcome:
         """The child's verdict; `timeout` when it ran out of time, `error` when it ended."""
         with self.lock:
-            process = self.process or self.start()
-            request = json.dumps([rules, gold, given]).encode() + b"\n"
-            answer = exchange(process, request, WALL_S)
+            try:
+                process = self.process or self.start()
+                request = json.dumps([rules, gold, given]).encode() + b"\n"
+                answer = exchange(process, request, WALL_S)
+            except BaseException:  # Ctrl-C, say: a late answer would be taken for the next one's
+                self.stop()
+                raise
             if answer is not None:
                 return json.loads(answer)
             return "timeout" if self.stop() == -9 else "error"  # killed here, or ended before

@@ -62,7 +62,7 @@ def test_other_adapters_are_left_to_the_modules(config, build_llama, tiny_tokeni
             if weight.requires_grad:
                 weight.mul_(1.3).add_(0.05)
     sampler = PolicySampler(model, tiny_tokenizer)
-    (tokens,) = sampler.complete([[5, 6, 7]], Decoding(max_tokens=6), [0])
+    (tokens,) = sampler.draw([[5, 6, 7]], Decoding(max_tokens=6), [0])
     ids = torch.tensor([[5, 6, 7, *tokens]])
     greedy = model(input_ids=ids).logits.argmax(-1)[0, 2:-1]
     assert greedy.tolist() == tokens

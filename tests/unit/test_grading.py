@@ -1,5 +1,6 @@
 r"""The grader's verdicts: what is the same answer in another notation, and what is not."""
 
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -251,6 +252,20 @@ def test_a_killed_worker_costs_one_verdict():
             worker.process.wait()
     right("16", r"\sqrt{256}")
     assert right("9", r"\sqrt{81}") is True
+
+
+def test_an_interrupted_call_leaves_no_answer_behind():
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    assert right("9", r"\sqrt{81}") is True
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    with pytest.raises(KeyboardInterrupt):
+        grade(r"\boxed{9^{9^{9^9}}}", "3")
+    signal.signal(signal.SIGALRM, before)
+    assert right("9", r"\sqrt{81}") is True
+    assert right("9", r"\sqrt{80}") is False
 
 
 def test_threads_get_their_own_verdicts():

@@ -179,24 +179,33 @@ def work(folder, out, rank, environment):
 
 def launch(name, folder):
     """What each of two processes saw, started as `accelerate launch` would with our file."""
+    out = folder / name
+    for attempt in ("first", "second"):
+        codes = started(name, folder, out / attempt)
+        if min(codes) >= 0:  # else torch itself died, as seen once in its gathers over gloo
+            break
+    assert codes == [0, 0], codes
+    return [torch.load(out / attempt / f"{rank}.pt") for rank in (0, 1)]
+
+
+def started(name, folder, out):
+    """Exit codes of both processes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
     environment = {**launched(name), **place, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     context = get_context("forkserver")
     context.set_forkserver_preload(["core.trainers.grpo", "core.trainers.sft"])
-    out = folder / name
-    out.mkdir()
+    out.mkdir(parents=True)
     pair = [context.Process(target=work, args=(folder, out, r, environment)) for r in (0, 1)]
     for process in pair:
         process.start()
     for process in pair:
         process.join(300)
-    codes = [process.exitcode for process in pair]
+    codes = [-1 if process.exitcode is None else process.exitcode for process in pair]
     for process in pair:
         process.kill()
-    assert codes == [0, 0], codes
-    return [torch.load(out / f"{rank}.pt") for rank in (0, 1)]
+    return codes
 
 
 def launched(name):
