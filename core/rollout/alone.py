@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-ROOM = 64  # tokens by which the buffers of keys and values grow
+from core.rollout.shared import ROOM
 
 
 class RowAttention:

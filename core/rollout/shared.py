@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-ROOM = 64  # tokens by which the buffers of the rows' own keys and values grow
+ROOM = 64  # tokens by which the buffers of the rows' keys and values grow
 
 
 class SharedAttention:

@@ -77,7 +77,8 @@ def test_both_sides_take_turns_and_give_their_medians():
         times = iter(values)
         return lambda: (calls.append(name), [next(times)])[1]
 
-    assert in_turn(side("a", [1, 9, 2]), side("b", [5, 4, 30]), 3) == (2, 5)
+    found = in_turn(side("a", [1, 9, 2]), side("b", [5, 4, 30]), 3, name="n", unit="s")
+    assert (found.ours, found.theirs) == (2, 5)
     assert calls == ["a", "b"] * 3
 
 

@@ -73,21 +73,27 @@ def bench_growth(axes: Axes = AXES, rounds: int = ROUNDS) -> list[Measure]:
 
 def point(axis: str, shape: Shape, peer: tuple[Any, Any], rounds: int) -> Measure:
     """Both sides at one shape; `peer` is TRL's trainer and its configuration."""
-    mine, other = in_turn(lambda: ours(shape), lambda: step_time(*peer, shape), rounds)
-    at = asdict(shape)[axis]
-    return Measure(name=axis, at=at, unit="CPU s", ours=mine, theirs=other, peer="TRL")
+    return in_turn(
+        lambda: ours(shape),
+        lambda: step_time(*peer, shape),
+        rounds,
+        name=axis,
+        at=asdict(shape)[axis],
+        unit="CPU s",
+        peer="TRL",
+    )
 
 
 def one_group(shape: Shape, rounds: int) -> Measure:
     """What a shared prompt saves: all completions in one group, beside 8 groups."""
     size = shape.completions // 8
     one, eight = replace(shape, group=shape.completions), replace(shape, group=size)
-    mine, other = in_turn(lambda: ours(one), lambda: ours(eight), rounds)
-    return Measure(
+    return in_turn(
+        lambda: ours(one),
+        lambda: ours(eight),
+        rounds,
         name=f"one group of {shape.completions}",
         unit="CPU s",
-        ours=mine,
-        theirs=other,
         peer=f"ours, 8 groups of {size}",
         at_least=1.0,
     )

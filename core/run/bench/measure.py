@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, process_time
+from typing import Any  # of a measure's fields, which differ in type
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +57,15 @@ def median_seconds(work: Callable[[], object], times: int) -> float:
 
 
 def in_turn(
-    ours: Callable[[], Sequence[float]], theirs: Callable[[], Sequence[float]], rounds: int
-) -> tuple[float, float]:
-    """Medians over rounds in which both sides follow each other on the same machine."""
+    ours: Callable[[], Sequence[float]],
+    theirs: Callable[[], Sequence[float]],
+    rounds: int,
+    **named: Any,
+) -> Measure:
+    """Medians over rounds in which both sides follow each other; `named`: the measure's fields."""
     both = [(ours(), theirs()) for _ in range(rounds)]
-    return (
-        median(value for values, _ in both for value in values),
-        median(value for _, values in both for value in values),
+    return Measure(
+        ours=median(value for values, _ in both for value in values),
+        theirs=median(value for _, values in both for value in values),
+        **named,
     )

@@ -45,16 +45,14 @@ def bench_rollout() -> list[Measure]:
 
         ours()  # the first of each warms up
         theirs()
-        mine, other = in_turn(lambda: cpu_seconds(ours), lambda: cpu_seconds(theirs), ROUNDS)
-        name = f"rollout, {PROMPTS} prompts x {group}"
-        found.append(
-            Measure(
-                name=name,
-                unit="CPU s",
-                ours=mine,
-                theirs=other,
-                peer="transformers.generate",
-                at_least=3.0,
-            )
+        measure = in_turn(
+            lambda: cpu_seconds(ours),
+            lambda: cpu_seconds(theirs),
+            ROUNDS,
+            name=f"rollout, {PROMPTS} prompts x {group}",
+            unit="CPU s",
+            peer="transformers.generate",
+            at_least=3.0,
         )
+        found.append(measure)
     return found

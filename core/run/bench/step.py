@@ -52,24 +52,18 @@ def bench_step() -> list[Measure]:
     """
     theirs = peer()
     torch.set_num_threads(1)
-    found: list[Measure] = []
-    for beta in BETAS:
-        mine, other = in_turn(
+    return [
+        in_turn(
             lambda beta=beta: step_times(GRPOTrainer, GRPOConfig, {"beta": beta}),
             lambda beta=beta: step_times(theirs.GRPOTrainer, theirs.GRPOConfig, {"beta": beta}),
             ROUNDS,
+            name=f"GRPO step, beta {beta:g}",
+            unit="CPU s",
+            peer="TRL",
+            at_least=2.5,
         )
-        found.append(
-            Measure(
-                name=f"GRPO step, beta {beta:g}",
-                unit="CPU s",
-                ours=mine,
-                theirs=other,
-                peer="TRL",
-                at_least=2.5,
-            )
-        )
-    return found
+        for beta in BETAS
+    ]
 
 
 def peer() -> Any:  # Any: TRL exports its classes lazily

@@ -30,17 +30,13 @@ def bench_training() -> list[Measure]:
         steps = step_times(trainer_class, config_class, rollout_func=played)
         return [step - played_s for step, played_s in zip(steps, played.seconds[1:], strict=True)]
 
-    mine, other = in_turn(
-        lambda: times(GRPOTrainer, GRPOConfig),
-        lambda: times(theirs.GRPOTrainer, theirs.GRPOConfig),
-        ROUNDS,
-    )
     return [
-        Measure(
+        in_turn(
+            lambda: times(GRPOTrainer, GRPOConfig),
+            lambda: times(theirs.GRPOTrainer, theirs.GRPOConfig),
+            ROUNDS,
             name="training step",
             unit="CPU s",
-            ours=mine,
-            theirs=other,
             peer="TRL",
             at_least=1.8,
         )
