@@ -196,3 +196,9 @@ def values_of(ballots: Ballots, name: str, k: int, seed: int) -> list[float]:
 def share(flags: Sequence[bool]) -> float:
     """Percent of true flags."""
     return 100 * sum(flags) / len(flags)
+
+
+def metrics(samples: int) -> tuple[str, ...]:
+    """What K samples a problem can give: top1 alone, or the mean, both votes and the best of K."""
+    names = ("avg", "maj", "maj-first", "pass")
+    return ("top1",) if samples == 1 else tuple(f"{name}@{samples}" for name in names)

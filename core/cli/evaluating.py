@@ -54,7 +54,8 @@ def evaluate(
     as_json: AsJson = False,
 ) -> int | None:
     """Score a model on benchmarks."""
-    from core.run.scoring import read_reported, score_model
+    from core.run.reported import read_reported
+    from core.run.scoring import score_model
     from eval.errors import BadValue
     from eval.scoring import Decoding
 

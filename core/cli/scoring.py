@@ -8,7 +8,7 @@ import typer
 from core.cli.output import AsJson, print_columns, print_json
 
 if TYPE_CHECKING:
-    from core.run.scoring import Printed
+    from core.run.reported import Printed
     from eval.summary import Score
 
 Data = Annotated[
@@ -38,7 +38,8 @@ def score(
 ) -> None:
     """Grade finished outputs, without any model, strictly and by the paper's rules beside it."""
     from core.cli.graders import show_graders
-    from core.run.scoring import as_rows, page_of, read_reported, score_file
+    from core.run.outputs import page_of, score_file
+    from core.run.reported import as_rows, read_reported
     from core.run.store import write_atomic
     from eval.benchmarks import find_benchmark
     from eval.side_by_side import beside, judge_both, paper_scores, verdict_lines
@@ -61,7 +62,7 @@ def score(
 
 def show_scores(scores: "list[Score]", printed: "Printed", *, as_json: bool) -> None:
     """Print scores with their intervals, their sizes and what a reader must know beside them."""
-    from core.run.scoring import as_rows
+    from core.run.reported import as_rows
 
     found = as_rows(scores, printed)
     if as_json:

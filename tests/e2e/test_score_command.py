@@ -19,9 +19,9 @@ def write(path, rows):
 
 
 def answers(right):
-    """Outputs for the whole suite, the first `right` of them right."""
+    """Outputs for the whole suite, the first `right` of them right, and a number none has."""
     return [
-        {"id": p.id, "output": f"\\boxed{{{p.answer}}}" if i < right else "\\boxed{no idea}"}
+        {"id": p.id, "output": f"\\boxed{{{p.answer}}}" if i < right else "\\boxed{-98765}"}
         for i, p in enumerate(PROBLEMS)
     ]
 

@@ -1,0 +1,86 @@
+"""Scores of a file of finished outputs, without any model."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any  # of a row's values, which differ in type
+
+from eval.asked import read_lines, with_questions
+from eval.benchmarks import Benchmark
+from eval.errors import DamagedFile
+from eval.samples import Sample, regrade
+from eval.side_by_side import Judged
+from eval.summary import Score, metrics, score
+from eval.tables.page import render_page
+
+
+def score_file(
+    path: Path, benchmark: Benchmark, *, data: Path | None, mode: str
+) -> tuple[list[Sample], list[Score]]:
+    """Graded outputs of a JSONL file and their scores.
+
+    A row has `id` and `output`, and may have `sample` (0 up) and `truncated`.
+
+    Raises:
+        MissingFile, DamagedFile: with the file, the line and what was expected.
+        BadValue: an id is none of the benchmark's.
+    """
+    outputs = list(read_outputs(path))
+    ungraded = [
+        Sample(
+            benchmark=benchmark.name,
+            id=row["id"],
+            sample=row["sample"],
+            output=row["output"],
+            tokens=0,
+            truncated=row["truncated"],
+            extracted=None,
+            correct=None,
+            rule="none",
+            reason="not graded",
+        )
+        for row in outputs
+    ]
+    samples = regrade(ungraded, benchmark.load(data))
+    most = 1 + max((row["sample"] for row in outputs), default=0)
+    return samples, score(samples, benchmark, metrics(most), mode=mode)
+
+
+def page_of(
+    judged: Sequence[Judged], benchmark: Benchmark, *, data: Path | None, mode: str, title: str
+) -> str:
+    """The page to browse samples with both graders' verdicts."""
+    problems = benchmark.load(data)
+    prompts = [benchmark.prompt(problem, mode) for problem in problems]
+    asked = with_questions([one.sample for one in judged], problems, prompts)
+    pairs = zip(asked, judged, strict=True)
+    return render_page([replace(a, paper_correct=j.paper.correct) for a, j in pairs], title)
+
+
+def read_outputs(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a JSONL file, gzipped or not, each with id, output and sample."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if line:
+            yield to_output(line, f"{path}, line {number}")
+
+
+def to_output(line: str, where: str) -> dict[str, Any]:
+    """One line as an output.
+
+    Raises:
+        DamagedFile: it is no JSON object with an id and an output.
+    """
+    try:
+        row = json.loads(line)
+        found = {"id": row["id"], "output": row["output"], "sample": row.get("sample", 0)}
+        cut = row.get("truncated")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedFile(
+            f"{where}: expected a JSON object with id and output ({error})"
+        ) from error
+    kinds = {"id": str, "output": str, "sample": int}
+    for name, kind in kinds.items():
+        if not isinstance(found[name], kind) or isinstance(found[name], bool):
+            raise DamagedFile(f"{where}: {name}={found[name]!r:.60}: expected {kind.__name__}")
+    return {**found, "truncated": cut if isinstance(cut, bool) else None}
