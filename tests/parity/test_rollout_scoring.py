@@ -43,10 +43,7 @@ def constant_reward(completion_ids, **_):
 REWARDS = {
     "one": {"rewards": length_reward},
     "equal": {"rewards": constant_reward},
-    "two weighted": {
-        "rewards": [length_reward, constant_reward],
-        "reward_weights": [0.7, -0.2],
-    },
+    "two weighted": {"rewards": [length_reward, constant_reward], "reward_weights": [0.7, -0.2]},
     "with None": {"rewards": [first_token_reward, patchy_reward], "reward_weights": [1.0, 0.3]},
     "one silent": {"rewards": [length_reward, silent_reward]},
     "three": {"rewards": [length_reward, first_token_reward, patchy_reward]},
@@ -91,30 +88,32 @@ def compare(ours, theirs, batch):
     return max(tensors), max(difference(mine[name], other[name]) for name in other)
 
 
-def peers_with(model, tokenizer, tmp_path, monkeypatch, **options):
+@pytest.fixture
+def peers_with(model, tiny_tokenizer, tmp_path, monkeypatch):
+    """Make both trainers in float64 with the same given completions: `peers_with(beta=0)`."""
     exact_head(monkeypatch)
-    ours, theirs = pair(model, tokenizer, tmp_path, **options)
-    ours.rollout_func, theirs.rollout_func = canned(tokenizer), canned(tokenizer)
-    for trainer in (ours, theirs):
-        if trainer.ref_model is not None:
-            double(trainer.ref_model)
-    return ours, theirs
+
+    def build(**options):
+        both = pair(model, tiny_tokenizer, tmp_path, **options)
+        for trainer in both:
+            trainer.rollout_func = canned(tiny_tokenizer)
+            if trainer.ref_model is not None:
+                double(trainer.ref_model)
+        return both
+
+    return build
 
 
 @pytest.mark.parametrize("rewards", REWARDS)
 @pytest.mark.parametrize("aggregation", ["sum_then_normalize", "normalize_then_sum"])
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
-def test_advantages(
-    scale, aggregation, rewards, model, tiny_tokenizer, tmp_path, monkeypatch, measured
-):
+def test_advantages(scale, aggregation, rewards, peers_with, measured):
     options = REWARDS[rewards] | {
         "scale_rewards": scale,
         "multi_objective_aggregation": aggregation,
         "per_device_train_batch_size": 16,
     }
-    peers = peers_with(
-        model, tiny_tokenizer, tmp_path, monkeypatch, rollout=canned(tiny_tokenizer), **options
-    )
+    peers = peers_with(**options)
     inputs, metrics = compare(*peers, repeated(peers[0], 16))
     assert measured("scoring, advantages: micro-batch", inputs) < TOLERANCE
     assert measured("scoring, advantages: metrics", metrics) < SINGLE
@@ -122,37 +121,27 @@ def test_advantages(
 
 @pytest.mark.parametrize("rollout", ROLLOUTS)
 @pytest.mark.parametrize("beta", [0.0, 0.04])
-def test_micro_batches(beta, rollout, model, tiny_tokenizer, tmp_path, monkeypatch, measured):
+def test_micro_batches(beta, rollout, peers_with, measured):
     options = ROLLOUTS[rollout] | {"beta": beta, "temperature": 0.8}
-    peers = peers_with(
-        model, tiny_tokenizer, tmp_path, monkeypatch, rollout=canned(tiny_tokenizer), **options
-    )
+    peers = peers_with(**options)
     count = 8 * peers[0].args.steps_per_generation
     inputs, metrics = compare(*peers, repeated(peers[0], count))
     assert measured("scoring, rollouts: micro-batch", inputs) < TOLERANCE
     assert measured("scoring, rollouts: metrics", metrics) < SINGLE
 
 
-def test_plain_text_prompts(model, tiny_tokenizer, tmp_path, monkeypatch, measured):
+def test_plain_text_prompts(peers_with, measured):
     def text_reward(prompts, completions, **_):
         assert all(isinstance(x, str) for x in [*prompts, *completions])
         return [len(p) + len(c) / 9 for p, c in zip(prompts, completions, strict=True)]
 
-    peers = peers_with(
-        model,
-        tiny_tokenizer,
-        tmp_path,
-        monkeypatch,
-        rollout=canned(tiny_tokenizer),
-        rewards=text_reward,
-        rows=Dataset.from_dict({"prompt": PROMPTS}),
-    )
+    peers = peers_with(rewards=text_reward, rows=Dataset.from_dict({"prompt": PROMPTS}))
     inputs, metrics = compare(*peers, repeated(peers[0], 8))
     assert measured("scoring, plain text: micro-batch", inputs) < TOLERANCE
     assert measured("scoring, plain text: metrics", metrics) < SINGLE
 
 
-def test_rewards_are_called_alike(model, tiny_tokenizer, tmp_path, monkeypatch):
+def test_rewards_are_called_alike(peers_with):
     calls = []
 
     def curious_reward(prompts, completions, completion_ids, answer, log_metric, **more):
@@ -169,21 +158,14 @@ def test_rewards_are_called_alike(model, tiny_tokenizer, tmp_path, monkeypatch):
         )
         return [float(a) for a in answer]
 
-    peers = peers_with(
-        model,
-        tiny_tokenizer,
-        tmp_path,
-        monkeypatch,
-        rollout=canned(tiny_tokenizer),
-        rewards=curious_reward,
-    )
+    peers = peers_with(rewards=curious_reward)
     compare(*peers, repeated(peers[0], 8))
     assert calls[0] == calls[1]
     assert calls[0]["more"] == {"log_extra"}
     assert peers[0]._metrics["train"]["answers"] == [8.0]
 
 
-def test_metrics_of_rewards_are_means_of_rollouts(model, tiny_tokenizer, tmp_path, monkeypatch):
+def test_metrics_of_rewards_are_means_of_rollouts(peers_with):
     """A rollout counts once, however often a reward logs a number in it."""
     times = iter([1, 3, 1, 3])
 
@@ -193,14 +175,7 @@ def test_metrics_of_rewards_are_means_of_rollouts(model, tiny_tokenizer, tmp_pat
             log_metric("calls", float(count))
         return [float(len(ids)) for ids in completion_ids]
 
-    peers = peers_with(
-        model,
-        tiny_tokenizer,
-        tmp_path,
-        monkeypatch,
-        rollout=canned(tiny_tokenizer),
-        rewards=talkative_reward,
-    )
+    peers = peers_with(rewards=talkative_reward)
     for trainer in peers:
         slices(trainer, repeated(trainer, 8))
         slices(trainer, repeated(trainer, 8))
@@ -208,18 +183,9 @@ def test_metrics_of_rewards_are_means_of_rollouts(model, tiny_tokenizer, tmp_pat
     assert ours == theirs == [1.0, 3.0]
 
 
-def test_evaluation(model, tiny_tokenizer, tmp_path, monkeypatch, measured):
+def test_evaluation(peers_with, measured):
     """In evaluation nothing is shuffled or accumulated, and the group may have another size."""
-    ours, theirs = peers_with(
-        model,
-        tiny_tokenizer,
-        tmp_path,
-        monkeypatch,
-        rollout=canned(tiny_tokenizer),
-        num_generations_eval=2,
-        gradient_accumulation_steps=2,
-        beta=0.04,
-    )
+    ours, theirs = peers_with(num_generations_eval=2, gradient_accumulation_steps=2, beta=0.04)
     losses = []
     for trainer in (ours, theirs):
         trainer.model.eval()
@@ -237,34 +203,20 @@ async def slow_reward(completion_ids, **_):
     return [float(ids[-1] % 4) for ids in completion_ids]
 
 
-def test_async_reward(model, tiny_tokenizer, tmp_path, monkeypatch, measured):
-    peers = peers_with(
-        model,
-        tiny_tokenizer,
-        tmp_path,
-        monkeypatch,
-        rollout=canned(tiny_tokenizer),
-        rewards=[slow_reward, length_reward],
-    )
+def test_async_reward(peers_with, measured):
+    peers = peers_with(rewards=[slow_reward, length_reward])
     inputs, metrics = compare(*peers, repeated(peers[0], 8))
     assert measured("scoring, async reward: micro-batch", inputs) < TOLERANCE
     assert measured("scoring, async reward: metrics", metrics) < SINGLE
 
 
-def test_reward_model(model, tiny_tokenizer, tmp_path, monkeypatch, measured):
+def test_reward_model(model, tiny_tokenizer, tmp_path, peers_with, measured):
     judge = LlamaForSequenceClassification(
         LlamaConfig(**model.config.to_dict() | {"num_labels": 1})
     )
     judge.save_pretrained(tmp_path / "judge")
     tiny_tokenizer.save_pretrained(tmp_path / "judge")
-    peers = peers_with(
-        model,
-        tiny_tokenizer,
-        tmp_path,
-        monkeypatch,
-        rollout=canned(tiny_tokenizer),
-        rewards=str(tmp_path / "judge"),
-    )
+    peers = peers_with(rewards=str(tmp_path / "judge"))
     inputs, metrics = compare(*peers, repeated(peers[0], 8))
     assert measured("scoring, reward model: micro-batch", inputs) < SINGLE
     assert measured("scoring, reward model: metrics", metrics) < SINGLE
