@@ -4,29 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from time import monotonic, sleep
 
 import pytest
+from waiting import checkpoint, wait_for
 
 from core.run.places import record_files
 
 PAPER = "deepseekmath-grpo"
 FOUR = "max_steps=8"  # long enough to be hit in the middle
-
-
-def wait_for(found, process, limit_s=120):
-    """The first value that is true while a process runs."""
-    end = monotonic() + limit_s
-    while monotonic() < end:
-        if value := found():
-            return value
-        assert process.poll() is None, process.communicate()[1]
-        sleep(0.02)
-    raise AssertionError("nothing happened in time")
-
-
-def checkpoint(root, step):
-    return lambda: next((root / "runs").glob(f"train-*/trainer/checkpoint-{step}"), None)
 
 
 def names():

@@ -5,7 +5,10 @@ import os
 import sys
 
 import numpy as np
+import psutil
 import pytest
+from typer.testing import CliRunner
+from waiting import checkpoint, wait_for
 
 PAPER = "deepseekmath-grpo"
 TWO = ("--processes", "2")
@@ -27,40 +30,49 @@ wait $first && wait $second
 """
 
 
-@pytest.fixture
-def two_machines(tmp_path, monkeypatch):
-    """A job of SLURM, as far as a launch sees it."""
-    program = tmp_path / "bin" / "srun"
+@pytest.fixture(scope="module")
+def two_machines(tmp_path_factory, settings):
+    """The folder of a run on two machines of a job of SLURM, as far as a launch sees it."""
+    from core.cli.main import app
+
+    root = tmp_path_factory.mktemp("machines")
+    program = root / "bin" / "srun"
     program.parent.mkdir()
     program.write_text(SRUN)
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
-
-
-def run_record(repro, root, *arguments):
-    """The one record of a run in this folder."""
-    done = repro("run", PAPER, *arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_ROOT", str(root))
+        patch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        patch.setenv("SLURM_JOB_NUM_NODES", "2")
+        done = CliRunner().invoke(app, list(map(str, launched(settings))))
     assert done.exit_code == 0, done.output
+    return root
+
+
+def launched(settings):
+    """The command of a run on two processes."""
+    return ("run", PAPER, *settings, *REWARDED, "--launch", "fsdp2", *TWO)
+
+
+def run_record(root):
+    """The one record of a run in this folder."""
     records = [json.loads(path.read_text()) for path in root.glob(f"results/{PAPER}/*.json")]
     (record,) = [one for one in records if one["kind"] == "run"]
     return record
 
 
-@pytest.mark.usefixtures("two_machines")
-def test_two_machines_write_the_record_of_one(repro, root, settings, monkeypatch):
+def test_two_machines_write_the_record_of_one(repro, root, settings, two_machines):
     """Every logged number is that of one process, and what is made once is there once."""
-    chosen = (*settings, *REWARDED)
-    spread = run_record(repro, root, *chosen, "--launch", "fsdp2", *TWO)
-    (folder,) = root.glob("runs/train-*")
+    (folder,) = two_machines.glob("runs/train-*")
     assert {path.name for path in folder.iterdir()} == {
         "done.json",
         "log.jsonl",
         "model",
         "trained.json",
     }
-    monkeypatch.setenv("REPRO_ROOT", str(root / "alone"))
-    alone = run_record(repro, root / "alone", *chosen)
+    done = repro("run", PAPER, *settings, *REWARDED)
+    assert done.exit_code == 0, done.output
+    spread, alone = run_record(two_machines), run_record(root)
     assert spread["train"].pop("launch") == "fsdp2, 2 processes"
     assert spread["overrides"] == alone["overrides"]
     assert spread["train"]["steps"] == alone["train"]["steps"] == 3
@@ -73,6 +85,25 @@ def test_two_machines_write_the_record_of_one(repro, root, settings, monkeypatch
     assert min(curves["grad_norm"]) > 0.1
     assert max(curves["kl"]) > 1e-4  # the weights have moved
     assert max(curves["held_out/accuracy"]) > 0.0
+
+
+def test_a_killed_launch_continues_to_the_same_record(repro, start, root, settings, two_machines):
+    """No process outlives the command; a record's name is the digest of weights and samples too."""
+    process = start(*launched(settings))
+    wait_for(checkpoint(root, 2), process)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert len(workers) >= 2
+    process.kill()
+    _, left = psutil.wait_procs(workers, timeout=60)
+    assert left == []
+    again = repro(*launched(settings))
+    assert again.exit_code == 0, again.output
+    assert "continues from checkpoint-" in again.stderr
+    found, straight = (
+        {path.name for path in place.glob(f"results/{PAPER}/*.json")}
+        for place in (root, two_machines)
+    )
+    assert found == straight != set()
 
 
 def test_an_error_of_the_processes_is_told_once(repro, settings):
