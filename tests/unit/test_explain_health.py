@@ -1,5 +1,8 @@
 """Each health condition fires on a series of logs that shows it and is silent on a healthy one."""
 
+import json
+from collections import defaultdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -7,6 +10,7 @@ from transformers import TrainerControl, TrainerState
 
 from core.explain.health import WATCHES, Diagnosis, HealthCallback
 
+RECORDS = Path(__file__).parents[2] / "results" / "deepseekmath-grpo"
 GROUP = 8
 HEALTHY = {
     "loss": 0.02,
@@ -147,3 +151,17 @@ def test_two_completions_per_group_that_differ_are_not_clones():
     diagnosis.update({"completions/unique_fraction": 0.5})
     diagnosis.update({"completions/unique_fraction": 0.5})
     assert diagnosis.holding == ["clones"]
+
+
+def test_the_recorded_trainings_are_healthy():
+    """They learned, and no condition holds at any of their steps."""
+    records = [json.loads(path.read_text("utf-8")) for path in RECORDS.glob("*.json")]
+    trained = [record for record in records if record.get("curves")]
+    assert len(trained) >= 15
+    for record in trained:
+        logs = defaultdict(dict)
+        for name, curve in record["curves"].items():
+            for step, value in curve:
+                logs[step][name] = value
+        diagnosis = Diagnosis(group=record["config"]["num_generations"]["value"])
+        assert [diagnosis.update(logs[step]) for step in sorted(logs)] == [{}] * len(logs)
