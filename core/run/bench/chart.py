@@ -93,7 +93,8 @@ def draw_bars(axes: Axes, label: str, rows: Sequence[Row]) -> None:
         sides = (
             f"{value:.2f}x: {row['ours']:.3g} against {row['theirs']:.3g} {unit}" if paired else ""
         )
-        axes.text(value + 0.015 * longest, place, sides or f"{value:.3g} {unit}", va="center")
+        beyond = max(value, target or 0.0) + 0.015 * longest  # the mark would strike it through
+        axes.text(beyond, place, sides or f"{value:.3g} {unit}", va="center")
         if target is not None:
             axes.plot([target, target], [place - 0.42, place + 0.42], **MARK)
     axes.set_yticks(range(len(rows)), [bar_label(row) for row in rows])
