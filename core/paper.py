@@ -124,7 +124,8 @@ class Paper:
     """One paper: what differs from its base, what it printed, what must hold.
 
     `config` are groups made by `cite`; `arms` map an arm's name to what it changes, the first one
-    is the paper's own method; `profiles` hold this paper's settings at each scale.
+    is the paper's own method; `profiles` hold this paper's settings at each scale. `trl_index` are
+    the fields that TRL's paper index sets for this paper, for comparison alone.
     """
 
     slug: str
@@ -145,6 +146,8 @@ class Paper:
     profiles: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]]
     )
+
+    trl_index: Mapping[str, object] = field(default_factory=dict[str, object])
 
     @property
     def settings(self) -> tuple[Setting, ...]:

@@ -91,6 +91,16 @@ PAPER = Paper(
         "process": {"advantage_estimator": "process", "rewards": (StepAccuracy(),)},
         "iterative": {"sync_ref_model": True, "ref_model_mixup_alpha": 1.0},
     },
+    trl_index={
+        "loss_type": "grpo",
+        "beta": 0.001,
+        "epsilon": 10.0,
+        "num_generations": 16,
+        "max_completion_length": 32_768,
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 128,
+        "steps_per_generation": 16,
+    },
     profiles={
         # Two rounds: the reference is reset once, half way through the steps.
         "cpu": {"max_steps": 36, "num_generations": 16, "ref_model_sync_steps": 18},

@@ -11,7 +11,7 @@ from core.cli.checking import bench, check, doctor
 from core.cli.evaluating import evaluate
 from core.cli.running import one, plan, run
 from core.cli.scoring import score
-from core.cli.showing import list_papers, show
+from core.cli.showing import diff, list_papers, show
 from core.cli.tables import report, table
 from core.cli.writing import new
 from eval.errors import ReproError
@@ -46,7 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (show, plan, run, score, table, report, check, bench, new, doctor):
+for verb in (show, diff, plan, run, score, table, report, check, bench, new, doctor):
     app.command()(guarded(verb))
 app.command("list")(guarded(list_papers))
 app.command("eval")(guarded(evaluate))

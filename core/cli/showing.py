@@ -1,4 +1,4 @@
-"""`repro list` and `repro show`: what papers there are and what one of them says."""
+"""`repro list`, `repro show` and `repro diff`: what papers there are and what they say."""
 
 import json
 from dataclasses import asdict
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.output import AsJson, Slug, print_columns, print_json
+from core.cli.output import AsJson, At, Slug, print_columns, print_json
 from core.paper import Claim, Paper, Reported
 from core.profiles import SCALES
 from core.registry import entries, find_entry
@@ -54,6 +54,25 @@ def show(paper: Slug, as_json: AsJson = False) -> None:
     print(f"\nreported ({len(found.reported)} numbers, percent)")
     print_columns(("  system", "size", "block", *found.benchmarks), reported_rows(found))
     return None
+
+
+def diff(
+    paper: Slug,
+    other: Annotated[str, typer.Argument(help="Another paper, or trl for TRL's paper index.")],
+    at: At = "paper",
+    as_json: AsJson = False,
+) -> None:
+    """Show the settings in which two papers differ, or a paper and what TRL gives for it."""
+    from core.run.differences import differences
+
+    found = differences(paper, other, at)
+    if as_json:
+        return print_json([asdict(each) for each in found])
+    rows = [
+        (d.field, repr(d.left.value), d.left.source, repr(d.right.value), d.right.source)
+        for d in found
+    ]
+    return print_columns(("setting", paper, "from", other, "from"), rows)
 
 
 def summary(paper: Paper, distribution: str) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Trainers over tiny models, for the unit tests."""
+"""Trainers over tiny models and papers of other distributions, for the unit tests."""
+
+import sys
 
 import pytest
 from grpo_runs import digits, prompts
@@ -40,3 +42,25 @@ def make_grpo(build_llama, tiny_tokenizer, tmp_path):
         )
 
     return build
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a distribution on the path: `install("name", {"slug": "module"}, {"module": text})`."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def put(distribution, points, modules):
+        info = tmp_path / f"{distribution}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
+        )
+        lines = [f"{slug} = {module}" for slug, module in points.items()]
+        (info / "entry_points.txt").write_text("\n".join(["[repro.papers]", *lines, ""]))
+        for name, text in modules.items():
+            path = tmp_path / f"{name.replace('.', '/')}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+            monkeypatch.delitem(sys.modules, name, raising=False)
+
+    return put

@@ -1,7 +1,5 @@
 """Papers are found by entry point, whoever provides them; look-ups say what is wrong."""
 
-import sys
-
 import pytest
 
 from core.paper import Paper, cite
@@ -12,28 +10,6 @@ from core.paper import Paper, cite
 PAPER = Paper(slug="{slug}", title="t", arxiv="0", family="grpo", config=(cite("s1", beta=0.1),),
     model="m", data="d")
 """
-
-
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Put a distribution on the path: `install("name", {"slug": "module"}, {"module": text})`."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def put(distribution, points, modules):
-        info = tmp_path / f"{distribution}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
-        )
-        lines = [f"{slug} = {module}" for slug, module in points.items()]
-        (info / "entry_points.txt").write_text("\n".join(["[repro.papers]", *lines, ""]))
-        for name, text in modules.items():
-            path = tmp_path / f"{name.replace('.', '/')}.py"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-            monkeypatch.delitem(sys.modules, name, raising=False)
-
-    return put
 
 
 def test_ours_is_found_without_being_named_in_core():

@@ -1,0 +1,66 @@
+"""Where the settings of two papers differ, or those of a paper and of TRL."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+
+from core.registry import find_paper
+from core.run.families import find_family
+from core.run.resolve import Sourced, resolve
+from core.run.settings import NEUTRAL, RUN_FIELDS, RunSettings
+
+TRL = "trl"  # stands for a paper: what TRL's paper index sets for the other one
+NOT_SET = Sourced(None, "not a field")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A field and its two values."""
+
+    field: str
+    left: Sourced
+    right: Sourced
+
+
+def differences(left: str, right: str, scale: str) -> list[Difference]:
+    """The fields of two papers that differ at a scale, by name.
+
+    `right` may be `trl`: TRL's paper index where it sets a field, else TRL's own defaults. What
+    surrounds the trainer is compared between papers only, how a run is watched and stored never.
+
+    Raises:
+        UnknownName: there is no such paper or scale.
+    """
+    one = settings_of(left, scale)
+    other = trl_settings(left) if right == TRL else settings_of(right, scale)
+    left_out = NEUTRAL | RUN_FIELDS if right == TRL else NEUTRAL
+    found = [
+        Difference(field=name, left=one.get(name, NOT_SET), right=other.get(name, NOT_SET))
+        for name in sorted({*one, *other} - left_out)
+    ]
+    return [each for each in found if each.left.value != each.right.value]
+
+
+def settings_of(slug: str, scale: str) -> dict[str, Sourced]:
+    """Every field with the value that a run has."""
+    paper = find_paper(slug)
+    return {
+        **defaults(RunSettings, "default"),
+        **defaults(find_family(paper.family).config_class(), "default"),
+        **resolve(paper, scale=scale).values,
+    }
+
+
+def trl_settings(slug: str) -> dict[str, Sourced]:
+    """Every field of the trainer with the value that TRL gives it for this paper."""
+    paper = find_paper(slug)
+    index = {name: Sourced(value, "TRL's paper index") for name, value in paper.trl_index.items()}
+    return {**defaults(find_family(paper.family).config_class(), "TRL's default"), **index}
+
+
+def defaults(settings: type, source: str) -> Mapping[str, Sourced]:
+    """The defaults of a dataclass's fields; those of the configs are TRL's."""
+    made = {
+        each.name: each.default if each.default_factory is MISSING else each.default_factory()
+        for each in fields(settings)
+    }
+    return {name: Sourced(value, source) for name, value in made.items() if value is not MISSING}

@@ -1,0 +1,75 @@
+"""What sets two papers, or a paper and TRL, apart: exactly the fields whose values differ."""
+
+import json
+
+import pytest
+import trl
+from typer.testing import CliRunner
+
+from core.run.differences import differences, settings_of
+from core.run.settings import NEUTRAL, RUN_FIELDS
+from papers.deepseekmath_grpo import PAPER
+
+OTHER = """
+from core.paper import Paper, cite
+PAPER = Paper(slug="warm", title="t", arxiv="0", family="grpo", base="deepseekmath-grpo",
+    config=(cite("s1", beta=0.1, temperature=1.0),), model="m", data="gsm8k+math")
+"""
+
+
+def values(found):
+    return {each.field: (each.left.value, each.right.value) for each in found}
+
+
+def test_trl_is_what_a_user_of_its_index_trains_with(tmp_path):
+    machine = {"use_cpu": True, "bf16": False, "activation_checkpointing": True}
+    theirs = trl.GRPOConfig(output_dir=str(tmp_path), **machine, **PAPER.trl_index)
+    found = differences(PAPER.slug, "trl", "paper")
+    assert values(found)["beta"] == (0.04, 0.001)
+    assert values(found)["use_bias_correction_kl"] == (False, True)
+    for each in found:
+        assert each.right.value == getattr(theirs, each.field), each
+    ours = settings_of(PAPER.slug, "paper")
+    same = PAPER.trl_index.keys() - values(found).keys()
+    assert all(ours[name].value == PAPER.trl_index[name] for name in same)
+    assert not values(found).keys() & (RUN_FIELDS | NEUTRAL)
+
+
+def test_a_paper_differs_from_its_base_by_what_it_says(install):
+    install("warm", {"warm": "warm"}, {"warm": OTHER})
+    assert differences(PAPER.slug, PAPER.slug, "cpu") == []
+    there = values(differences(PAPER.slug, "warm", "paper"))
+    assert there == {
+        "beta": (0.04, 0.1),
+        "model": (PAPER.model, "m"),
+        "rewards": (PAPER.rewards, ()),
+        "benchmarks": (PAPER.benchmarks, ()),
+    }
+    back = values(differences("warm", PAPER.slug, "paper"))
+    assert back == {name: pair[::-1] for name, pair in there.items()}
+
+
+def test_the_command():
+    from core.cli.main import app
+
+    shown = CliRunner().invoke(app, ["diff", PAPER.slug, "trl"])
+    rows = json.loads(CliRunner().invoke(app, ["diff", PAPER.slug, "trl", "--json"]).stdout)
+    lines = shown.stdout.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [row["field"] for row in rows]
+    assert "s4.2" in next(line for line in lines if line.startswith("beta"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((PAPER.slug, "tlr"), "no paper 'tlr'"),
+        (("trl", PAPER.slug), "no paper 'trl'"),
+        ((PAPER.slug, "trl", "--at", "papr"), "did you mean paper"),
+    ],
+)
+def test_what_is_unknown_is_one_line(arguments, message):
+    from core.cli.main import app
+
+    done = CliRunner().invoke(app, ["diff", *arguments])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
