@@ -58,7 +58,9 @@ def show(paper: Slug, as_json: AsJson = False) -> None:
 
 def diff(
     paper: Slug,
-    other: Annotated[str, typer.Argument(help="Another paper, or trl for TRL's paper index.")],
+    other: Annotated[
+        str, typer.Argument(metavar="OTHER", help="Another paper, or trl: TRL's paper index.")
+    ],
     at: At = "paper",
     as_json: AsJson = False,
 ) -> None:
