@@ -20,7 +20,7 @@ import os, time, torch
 from core.rollout.cores import each_on_a_core
 torch.set_num_threads(2)
 def work(job):
-    os.write(1, f"{os.getpid()}\n".encode())  # one write: the copies share the pipe
+    os.write(1, b"%d\\n" % os.getpid())  # one write: the copies share the pipe
     time.sleep(600)
 list(each_on_a_core(work, [1, 2]))
 """
