@@ -1,6 +1,6 @@
 """What a benchmark returns, and how often it looks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, process_time
@@ -69,3 +69,23 @@ def in_turn(
         theirs=median(value for _, values in both for value in values),
         **named,
     )
+
+
+def several_in_turn(
+    ours: Callable[[], Mapping[str, float]],
+    theirs: Callable[[], Mapping[str, float]],
+    rounds: int,
+    rows: Mapping[str, Mapping[str, Any]],
+    **shared: Any,
+) -> list[Measure]:
+    """The same for several quantities of each run; `rows`: the fields of the measure of each."""
+    both = [(ours(), theirs()) for _ in range(rounds)]
+    return [
+        Measure(
+            ours=median(one[key] for one, _ in both),
+            theirs=median(other[key] for _, other in both),
+            **shared,
+            **fields,
+        )
+        for key, fields in rows.items()
+    ]
