@@ -6,6 +6,8 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Any  # of a measure's fields, which differ in type
 
+SHARE = "share"  # the unit of what part of a limit is reached
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
@@ -26,8 +28,13 @@ class Measure:
 
     @property
     def ratio(self) -> float | None:
-        """The peer's number over ours."""
-        return None if self.theirs is None else self.theirs / self.ours
+        """The peer's number over ours; of a rate, of which more is better, ours over the peer's.
+
+        A share of a limit has none: it would be that of its rate again.
+        """
+        if self.theirs is None or self.unit == SHARE:
+            return None
+        return self.ours / self.theirs if self.unit.endswith("/s") else self.theirs / self.ours
 
     @property
     def met(self) -> bool | None:
