@@ -211,7 +211,7 @@ def test_the_page_says_that_nothing_was_measured_until_it_is(found, tmp_path, mo
     alone = {**rows([replace(RATE, unit="s")])[0], "bench": "step"}
     write_record(new_record("bench", **content, measures=[alone], created="2026-01-01"))
     render_all()
-    assert "`gpu` has not been run on a GPU yet" in page.read_text()
+    assert "The workload `gpu` has not been run on a GPU yet" in page.read_text()
     write_record(new_record("bench", **content, measures=rows(found), created="2026-01-02"))
     render_all()
     text = page.read_text()

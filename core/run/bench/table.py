@@ -39,7 +39,7 @@ PEERS = ("trl", "lm-eval")
 
 
 def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fields
-    """Measure what is named, or all that can run here; the numbers become a record with a chart beside it.
+    """Measure what is named, or all that can run here: a record of it, with a chart beside it.
 
     Raises:
         UnknownName: there is no such benchmark.
