@@ -10,11 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import Qwen2ForCausalLM
 
-from core.configs.grpo import GRPOConfig
 from core.models.shapes import Shape
 from core.run.bench.cards import CARDS, Card, sampling_bytes, sampling_flops, training_flops
 from core.run.bench.chart import chart
-from core.run.bench.gpu import LOADS, Load, Side, bench_load, random_qwen, share, step_rates
+from core.run.bench.gpu import (
+    LOADS,
+    OURS,
+    Load,
+    bench_load,
+    random_qwen,
+    share,
+    shares,
+    step_rates,
+    theirs,
+)
 from core.run.bench.measure import Measure
 from core.run.bench.table import BENCHES, runnable
 from core.run.memory import Work, activations, kv_cache
@@ -124,10 +133,6 @@ def test_limits_of_cards_are_of_dense_operations():
     assert all(3e14 < card.flops < 1e15 for card in CARDS.values())  # sparse ones are above
 
 
-def side(trainer=GRPOTrainer):
-    return Side(trainer, GRPOConfig, "generate")
-
-
 @pytest.fixture(scope="module")
 def found():
     return bench_load(LOAD, CPU, torch.bfloat16, CARD, rounds=1)
@@ -154,16 +159,34 @@ def test_both_sides_are_measured_and_their_shares_follow_from_the_rates(found):
         assert one.theirs == pytest.approx(rate.theirs * need, rel=1e-12)
 
 
+def models():
+    """How many models there are, garbage included."""
+    return sum(type(one) is Qwen2ForCausalLM for one in gc.get_objects())
+
+
 @pytest.mark.usefixtures("found")
-def test_no_model_of_a_step_is_left_once_garbage_is_collected():
+def test_the_model_of_a_step_is_gone_before_the_next_one_is_made():
     gc.collect()
-    assert not [one for one in gc.get_objects() if type(one) is Qwen2ForCausalLM]
+    assert models() == 0  # neither side keeps one
+    seen = []
+
+    class Counting(GRPOTrainer):
+        def score(self, rows, generated):
+            seen.append(models())
+            return super().score(rows, generated)
+
+    gc.disable()
+    try:
+        for _ in range(2):
+            step_rates(replace(OURS, trainer=Counting), LOAD, CPU, torch.float32)
+    finally:
+        gc.enable()
+    assert seen == [1, 1]
 
 
-def test_a_card_without_known_limits_has_rates_and_no_shares():
-    load = replace(LOAD, length=2, prompts=1)
-    units = [one.unit for one in bench_load(load, CPU, torch.float32, None, rounds=1)]
-    assert units == ["tokens/s", "tokens/s", "s"]
+def test_there_are_no_shares_of_a_card_without_known_limits():
+    assert shares(LOAD, CARDS.get("NVIDIA X1"), torch.bfloat16, RATE, RATE) == []
+    assert len(shares(LOAD, CARDS["NVIDIA H200"], torch.bfloat16, RATE, RATE)) == 3
 
 
 def test_other_completions_than_those_of_the_load_are_an_error():
@@ -173,16 +196,17 @@ def test_other_completions_than_those_of_the_load_are_an_error():
             return replace(generated, completion_ids=[row[1:] for row in generated.completion_ids])
 
     with pytest.raises(RuntimeError, match="8 x 5 tokens expected, found"):
-        step_rates(side(Short), LOAD, CPU, torch.float32)
+        step_rates(replace(OURS, trainer=Short), LOAD, CPU, torch.float32)
 
 
-def test_only_the_sampling_of_a_step_counts_as_rollout():
-    class Slow(GRPOTrainer):
-        def score(self, rows, generated):
-            busy(0.4)
-            return super().score(rows, generated)
-
-    rates = step_rates(side(Slow), LOAD, CPU, torch.float32)
+@pytest.mark.parametrize(
+    ("side", "scoring"), [(lambda: OURS, "score"), (theirs, "_calculate_rewards")]
+)
+def test_only_the_sampling_of_a_step_counts_as_rollout(side, scoring):
+    trainer = side().trainer
+    score = getattr(trainer, scoring)
+    slow = type("Slow", (trainer,), {scoring: lambda *given: busy(0.4) or score(*given)})
+    rates = step_rates(replace(side(), trainer=slow), LOAD, CPU, torch.float32)
     assert 40 / rates["training"] > 0.4
     assert 40 / rates["rollout"] + 0.4 < rates["step"]
 

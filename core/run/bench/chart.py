@@ -98,7 +98,7 @@ def draw_bars(axes: Axes, label: str, rows: Sequence[Row]) -> None:
         if target is not None:
             axes.plot([target, target], [place - 0.42, place + 0.42], **MARK)
     axes.set_yticks(range(len(rows)), [bar_label(row) for row in rows])
-    axes.set_xlim(0.0, 1.6 * longest)  # leaves room for the numbers
+    axes.set_xlim(0.0, 1.8 * longest)  # leaves room for the numbers
     axes.set_xlabel(label)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")

@@ -86,6 +86,18 @@ class Side:
     rollout: str
 
 
+OURS = Side(GRPOTrainer, GRPOConfig, "generate")
+
+
+def theirs() -> Side:
+    """TRL's on its transformers engine.
+
+    Raises:
+        BadValue: it is not installed.
+    """
+    return Side(peer().GRPOTrainer, peer().GRPOConfig, "_generate")
+
+
 def check_gpu() -> None:
     """Refuse a machine without a GPU.
 
@@ -121,18 +133,13 @@ def bench_load(
 
     Training is what of a step is not rollout: rewards, forward, backward and optimizer.
     """
-    theirs = peer()
-    sides = (
-        Side(GRPOTrainer, GRPOConfig, "generate"),
-        Side(theirs.GRPOTrainer, theirs.GRPOConfig, "_generate"),
-    )
 
     def run(side: Side) -> Callable[[], dict[str, float]]:
         return lambda: step_rates(side, load, device, dtype)
 
-    ours, others = (run(side) for side in sides)
-    ours()  # the first of each warms up
-    others()
+    both = run(OURS), run(theirs())
+    for first in both:
+        first()  # warms up
     rows: dict[str, dict[str, Any]] = {
         "rollout": {"unit": "tokens/s", "at_least": load.at_least},
         "training": {"unit": "tokens/s"},
@@ -141,14 +148,16 @@ def bench_load(
     if device.type == "cuda":
         rows["memory"] = {"unit": "GB"}
     named = {key: {"name": f"{load.name} {key}", **fields} for key, fields in rows.items()}
-    found = several_in_turn(ours, others, rounds, named, peer="TRL")
-    return found if card is None else [*found, *shares(load, card, dtype, *found[:2])]
+    found = several_in_turn(*both, rounds, named, peer="TRL")
+    return [*found, *shares(load, card, dtype, *found[:2])]
 
 
 def shares(
-    load: Load, card: Card, dtype: torch.dtype, rollout: Measure, training: Measure
+    load: Load, card: Card | None, dtype: torch.dtype, rollout: Measure, training: Measure
 ) -> list[Measure]:
-    """What part of the card's bandwidth and arithmetic the rates take."""
+    """What part of the card's bandwidth and arithmetic the rates take; none of an unknown card."""
+    if card is None:
+        return []
     read = sampling_bytes(
         load.shape,
         prompts=load.prompts,
