@@ -19,12 +19,13 @@ from core.configs.grpo import GRPOConfig
 from core.models.shapes import KNOWN, Shape
 from core.run.bench.cards import CARDS, Card, sampling_bytes, sampling_flops, training_flops
 from core.run.bench.measure import SHARE, Measure, several_in_turn
-from core.run.bench.step import Timer, one_step, peer, spread
+from core.run.bench.step import Timer, peer, spread, train_on
 from core.run.bench.words import word_prompts, word_tokenizer
 from core.trainers.grpo import GRPOTrainer
 from eval.errors import BadValue
 
-ROUNDS = 5  # of both sides in turn, a step each
+ROUNDS = 5  # of both sides in turn
+STEPS = 2  # of each side in each round; the first one warms up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,9 +138,6 @@ def bench_load(
     def run(side: Side) -> Callable[[], dict[str, float]]:
         return lambda: step_rates(side, load, device, dtype)
 
-    both = run(OURS), run(theirs())
-    for first in both:
-        first()  # warms up
     rows: dict[str, dict[str, Any]] = {
         "rollout": {"unit": "tokens/s", "at_least": load.at_least},
         "training": {"unit": "tokens/s"},
@@ -148,7 +146,7 @@ def bench_load(
     if device.type == "cuda":
         rows["memory"] = {"unit": "GB"}
     named = {key: {"name": f"{load.name} {key}", **fields} for key, fields in rows.items()}
-    found = several_in_turn(*both, rounds, named, peer="TRL")
+    found = several_in_turn(run(OURS), run(theirs()), rounds, named, peer="TRL")
     return [*found, *shares(load, card, dtype, *found[:2])]
 
 
@@ -189,7 +187,7 @@ def share(rate: Measure, limit: str, needs: float, most: float) -> Measure:
 def step_rates(
     side: Side, load: Load, device: torch.device, dtype: torch.dtype
 ) -> dict[str, float]:
-    """Train a step: tokens a second of its rollout and of the rest, its seconds, its peak memory.
+    """Train: tokens a second of the last step's rollout and its rest, its seconds, the peak memory.
 
     Raises:
         RuntimeError: other completions were trained on than those of the load.
@@ -204,19 +202,20 @@ def step_rates(
         return spread(completion_ids)
 
     tokenizer: Any = word_tokenizer(load.shape.vocabulary, end="<never>")  # Any: half typed
-    one_step(
+    train_on(
         watched(side, lambda: now(device), sampled),
         side.config,
         timer,
-        prompts=word_prompts(load.prompts, load.prompt, load.shape.vocabulary),
+        prompts=word_prompts(STEPS * load.prompts, load.prompt, load.shape.vocabulary),
         settings=settings(load, device, dtype),
         model=random_qwen(load.shape, tokenizer.eos_token_id, device, dtype),
         reward_funcs=reward,
         processing_class=tokenizer,
     )
-    if lengths != [load.length] * load.completions:
-        raise RuntimeError(f"{load.completions} x {load.length} tokens expected, found {lengths}")
-    (step,), (rollout,) = timer.seconds, sampled
+    count = STEPS * load.completions
+    if lengths != [load.length] * count:
+        raise RuntimeError(f"{count} x {load.length} tokens expected, found {lengths}")
+    step, rollout = timer.seconds[-1], sampled[-1]
     return {
         "rollout": load.tokens / rollout,
         "training": load.tokens / (step - rollout),
@@ -226,8 +225,9 @@ def step_rates(
 
 
 def settings(load: Load, device: torch.device, dtype: torch.dtype) -> dict[str, object]:
-    """The settings of a step, for both sides."""
+    """The settings of both sides."""
     return {
+        "max_steps": STEPS,
         "use_cpu": device.type == "cpu",
         "bf16": dtype == torch.bfloat16,
         "activation_checkpointing": False,

@@ -19,7 +19,7 @@ from core.configs.grpo import GRPOConfig
 from core.models.load import load_tokenizer
 from core.models.pocket import Size, new_model
 from core.run.bench.measure import Measure, in_turn
-from core.run.bench.step import Timer, one_step, peer, spread
+from core.run.bench.step import Timer, peer, spread, train_on
 from core.trainers.grpo import GRPOTrainer
 
 SIZE = Size(hidden=64, inner=256, layers=2, heads=4)  # 200 thousand parameters
@@ -128,7 +128,7 @@ def step_time(trainer_class: Any, config_class: Any, shape: Shape) -> list[float
     timer = Timer()
     tokenizer, model = endless()
     micro_batch = min(MICRO_BATCH, shape.completions)
-    one_step(
+    train_on(
         trainer_class,
         config_class,
         timer,

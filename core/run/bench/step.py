@@ -108,7 +108,7 @@ def step_times(
     return timer.seconds[1:]
 
 
-def one_step(
+def train_on(
     trainer_class: Any,
     config_class: Any,
     timer: "Timer",
@@ -117,10 +117,10 @@ def one_step(
     settings: Mapping[str, object],
     **more: Any,
 ) -> None:
-    """Train one step on these prompts under a timer; `more` goes to the trainer."""
+    """Train on prompts under a timer, one step unless set otherwise; `more` goes to the trainer."""
     with TemporaryDirectory() as folder:
         trainer = trainer_class(
-            args=config_class(output_dir=folder, max_steps=1, **QUIET, **settings),
+            args=config_class(**{"output_dir": folder, "max_steps": 1, **QUIET, **settings}),
             train_dataset=Dataset.from_dict({"prompt": prompts}),
             **more,
         )
