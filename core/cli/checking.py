@@ -63,6 +63,7 @@ def bench(
 ) -> None:
     """Measure speed and memory, side by side with the peer where there is one."""
     from core.run.bench.table import bench as measure
+    from eval.tables.filters import short
 
     rows = measure(what or ())
     if as_json:
@@ -74,9 +75,9 @@ def bench(
             (
                 row["bench"],
                 row["name"] if row["at"] is None else f"{row['name']} = {row['at']}",
-                f"{row['ours']:.3g} {row['unit']}",
+                f"{short(row['ours'])} {row['unit']}",
                 row["peer"] or "-",
-                "-" if row["theirs"] is None else f"{row['theirs']:.3g} {row['unit']}",
+                "-" if row["theirs"] is None else f"{short(row['theirs'])} {row['unit']}",
                 "-" if row["ratio"] is None else f"{row['ratio']:.2f}",
                 _target(row),
             )

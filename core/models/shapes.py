@@ -29,6 +29,11 @@ class Shape:
         embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
         return embeddings + self.layers * layer + self.hidden
 
+    @property
+    def multiplied(self) -> int:
+        """Parameters that every token meets: all but an embedding that is not the head too."""
+        return self.parameters - (0 if self.tied else self.vocabulary * self.hidden)
+
 
 # As their config.json on the hub have it.
 KNOWN: Mapping[str, Shape] = {
@@ -50,6 +55,16 @@ KNOWN: Mapping[str, Shape] = {
         head=64,
         vocabulary=151_936,
         tied=True,
+        qkv_bias=True,
+    ),
+    "Qwen/Qwen2.5-7B-Instruct": Shape(
+        layers=28,
+        hidden=3584,
+        intermediate=18944,
+        heads=28,
+        kv_heads=4,
+        head=128,
+        vocabulary=152_064,
         qkv_bias=True,
     ),
 }

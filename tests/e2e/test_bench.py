@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from core.run.bench.growth import Shape, bench_growth, slope
 from core.run.records import read_records
@@ -25,6 +26,15 @@ def test_an_unknown_benchmark_is_misuse(repro, root):  # noqa: ARG001 - a new fo
     result = repro("bench", "comands")
     assert result.exit_code == 2
     assert "did you mean commands?" in result.output
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without a GPU")
+def test_a_benchmark_of_a_gpu_without_one_is_misuse(repro, root):
+    result = repro("bench", "gpu")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "found no CUDA device, expected one: run it where there is a GPU" in line
+    assert not (root / "results" / "bench").exists()
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")  # TRL reads it

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.run.bench.chart import chart
 from core.run.bench.growth import AXES, Shape, endless, exponent, prompts, slope
-from core.run.bench.measure import Measure, in_turn
+from core.run.bench.measure import Measure, in_turn, several_in_turn
 from core.run.check import check_speed
 from core.run.places import results
 from core.run.records import new_record, write_record
@@ -80,6 +80,20 @@ def test_both_sides_take_turns_and_give_their_medians():
     found = in_turn(side("a", [1, 9, 2]), side("b", [5, 4, 30]), 3, name="n", unit="s")
     assert (found.ours, found.theirs) == (2, 5)
     assert calls == ["a", "b"] * 3
+
+
+def test_several_quantities_of_the_same_runs_have_medians_of_their_own():
+    def side(runs):
+        values = iter(runs)
+        return lambda: dict(zip(("step", "memory"), next(values), strict=True))
+
+    ours, theirs = side([(1, 5), (9, 6), (2, 7)]), side([(8, 1), (7, 3), (6, 2)])
+    named = {"memory": {"name": "m", "unit": "GB"}, "step": {"name": "s", "unit": "s"}}
+    found = several_in_turn(ours, theirs, 3, named, peer="TRL")
+    assert [(one.name, one.ours, one.theirs, one.peer) for one in found] == [
+        ("m", 6, 2, "TRL"),
+        ("s", 2, 7, "TRL"),
+    ]
 
 
 def test_the_policy_of_growth_never_ends_and_its_prompts_are_exact():

@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from eval.plots import COLOURS, STYLE, to_bytes
+from eval.tables.filters import short
 
 Row: TypeAlias = Mapping[str, Any]  # a measure as a record holds it
 WIDTH, LETTER = 8.4, 0.07  # inches
 BAR, PANEL, CURVES, LEGEND = 0.27, 0.55, 2.9, 0.3  # heights in inches; PANEL: what is under bars
 AXES = {"completions": "completions", "length": "tokens of each", "group": "completions a prompt"}
 MARK: dict[str, Any] = {"color": COLOURS[-1], "linewidth": 2.0, "label": "to be met"}
-RATIO = "ratio of the peer's number to ours"
+RATIO = "ratio to the peer: above 1, ours is better"
 
 
 def chart(rows: Sequence[Row]) -> bytes:
@@ -89,16 +90,15 @@ def draw_bars(axes: Axes, label: str, rows: Sequence[Row]) -> None:
     longest = max(*values, *(target or 0.0 for target in targets))
     axes.barh(range(len(rows)), values, height=0.62, color=COLOURS[0])
     for place, (row, value, target) in enumerate(zip(rows, values, targets, strict=True)):
-        unit = row["unit"]
-        sides = (
-            f"{value:.2f}x: {row['ours']:.3g} against {row['theirs']:.3g} {unit}" if paired else ""
-        )
+        text = short(value)
+        if paired:
+            text = f"{value:.2f}x: {short(row['ours'])} against {short(row['theirs'])}"
         beyond = max(value, target or 0.0) + 0.015 * longest  # the mark would strike it through
-        axes.text(beyond, place, sides or f"{value:.3g} {unit}", va="center")
+        axes.text(beyond, place, f"{text} {row['unit']}", va="center")
         if target is not None:
             axes.plot([target, target], [place - 0.42, place + 0.42], **MARK)
     axes.set_yticks(range(len(rows)), [bar_label(row) for row in rows])
-    axes.set_xlim(0.0, 1.6 * longest)  # leaves room for the numbers
+    axes.set_xlim(0.0, 1.8 * longest)  # leaves room for the numbers
     axes.set_xlabel(label)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")

@@ -10,18 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import log
 from statistics import linear_regression
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import torch
-from datasets import Dataset
-from transformers import LlamaForCausalLM, PrinterCallback
+from transformers import LlamaForCausalLM
 
 from core.configs.grpo import GRPOConfig
 from core.models.load import load_tokenizer
 from core.models.pocket import Size, new_model
 from core.run.bench.measure import Measure, in_turn
-from core.run.bench.step import QUIET, Timer, peer, spread
+from core.run.bench.step import Timer, peer, spread, train_on
 from core.trainers.grpo import GRPOTrainer
 
 SIZE = Size(hidden=64, inner=256, layers=2, heads=4)  # 200 thousand parameters
@@ -130,28 +128,24 @@ def step_time(trainer_class: Any, config_class: Any, shape: Shape) -> list[float
     timer = Timer()
     tokenizer, model = endless()
     micro_batch = min(MICRO_BATCH, shape.completions)
-    with TemporaryDirectory() as folder:
-        trainer = trainer_class(
-            model=model,
-            reward_funcs=spread,
-            args=config_class(
-                output_dir=folder,
-                max_steps=1,
-                use_cpu=True,
-                bf16=False,
-                activation_checkpointing=False,
-                per_device_train_batch_size=micro_batch,
-                gradient_accumulation_steps=shape.completions // micro_batch,
-                num_generations=shape.group,
-                max_completion_length=shape.length,
-                **QUIET,
-            ),
-            train_dataset=Dataset.from_dict({"prompt": prompts(shape)}),
-            processing_class=tokenizer,
-        )
-        trainer.remove_callback(PrinterCallback)  # standard output is for results
-        trainer.add_callback(timer)
-        trainer.train()
+    train_on(
+        trainer_class,
+        config_class,
+        timer,
+        prompts=prompts(shape),
+        settings={
+            "use_cpu": True,
+            "bf16": False,
+            "activation_checkpointing": False,
+            "per_device_train_batch_size": micro_batch,
+            "gradient_accumulation_steps": shape.completions // micro_batch,
+            "num_generations": shape.group,
+            "max_completion_length": shape.length,
+        },
+        model=model,
+        reward_funcs=spread,
+        processing_class=tokenizer,
+    )
     return timer.seconds
 
 

@@ -4,36 +4,26 @@
 
 import json
 import os
-import random
 import resource
 import subprocess
 import sys
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from datasets import Dataset
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
-from transformers import (
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedTokenizerFast,
-    PrinterCallback,
-)
+from transformers import LlamaConfig, LlamaForCausalLM, PrinterCallback
 
 from core.configs.grpo import GRPOConfig
-from core.run.bench.measure import Measure
+from core.run.bench.measure import Measure, several_in_turn
 from core.run.bench.step import QUIET, Timer, peer, spread
+from core.run.bench.words import word_prompts, word_tokenizer
 from core.trainers.grpo import GRPOTrainer
 
 PAIRS = 5  # processes of each side, in turn
 STEPS = 2  # of each; the first one warms up
 VOCABULARY, PROMPT, PROMPTS, GROUP, LONGEST = 32_000, 64, 4, 8, 256
 ENDS = VOCABULARY // 100  # tokens that end a completion: one in a hundred, so lengths spread
-SIDES = ("ours", "theirs")
 
 
 def bench_large() -> list[Measure]:
@@ -46,26 +36,14 @@ def bench_large() -> list[Measure]:
         BadValue: TRL is not installed.
     """
     peer()
-    found: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-    for _ in range(PAIRS):
-        for side in SIDES:
-            found[side].append(in_process(side))
-    rows = (
-        ("GRPO step, 20M", "CPU s", "seconds", 2.5),
-        ("process", "GB", "peak", 2.0),
-        ("step", "GB", "added", None),
+    rows = {
+        "seconds": {"name": "GRPO step, 20M", "unit": "CPU s", "at_least": 2.5},
+        "peak": {"name": "process", "unit": "GB", "at_least": 2.0},
+        "added": {"name": "step", "unit": "GB"},
+    }
+    return several_in_turn(
+        lambda: in_process("ours"), lambda: in_process("theirs"), PAIRS, rows, peer="TRL"
     )
-    return [
-        Measure(
-            name=name,
-            unit=unit,
-            peer="TRL",
-            at_least=at_least,
-            ours=median(one[key] for one in found["ours"]),
-            theirs=median(one[key] for one in found["theirs"]),
-        )
-        for name, unit, key, at_least in rows
-    ]
 
 
 def in_process(side: str) -> dict[str, float]:
@@ -92,11 +70,6 @@ def main(side: str) -> None:
 
 def build(trainer_class: Any, config_class: Any, folder: str) -> Any:  # Any: ours or TRL's
     """A trainer over random weights and random prompts."""
-    draw = random.Random(0)
-    words = [f"w{i}" for i in range(VOCABULARY)]
-    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token="w2"))
-    tokenizer.pre_tokenizer = Whitespace()
-    prompts = [" ".join(draw.choices(words[3:], k=PROMPT)) for _ in range(PROMPTS * STEPS)]
     torch.manual_seed(0)
     model = LlamaForCausalLM(
         LlamaConfig(
@@ -125,10 +98,10 @@ def build(trainer_class: Any, config_class: Any, folder: str) -> Any:  # Any: ou
             max_completion_length=LONGEST,
             **QUIET,
         ),
-        train_dataset=Dataset.from_dict({"prompt": prompts}),
-        processing_class=PreTrainedTokenizerFast(
-            tokenizer_object=tokenizer, pad_token="w0", eos_token="w1", unk_token="w2"
+        train_dataset=Dataset.from_dict(
+            {"prompt": word_prompts(PROMPTS * STEPS, PROMPT, VOCABULARY)}
         ),
+        processing_class=word_tokenizer(VOCABULARY),
     )
 
 

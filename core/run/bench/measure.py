@@ -1,10 +1,12 @@
 """What a benchmark returns, and how often it looks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any  # of a measure's fields, which differ in type
+
+SHARE = "share"  # the unit of what part of a limit is reached
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +28,13 @@ class Measure:
 
     @property
     def ratio(self) -> float | None:
-        """The peer's number over ours."""
-        return None if self.theirs is None else self.theirs / self.ours
+        """The peer's number over ours; of a rate, of which more is better, ours over the peer's.
+
+        A share of a limit has none: it would be that of its rate again.
+        """
+        if self.theirs is None or self.unit == SHARE:
+            return None
+        return self.ours / self.theirs if self.unit.endswith("/s") else self.theirs / self.ours
 
     @property
     def met(self) -> bool | None:
@@ -69,3 +76,23 @@ def in_turn(
         theirs=median(value for _, values in both for value in values),
         **named,
     )
+
+
+def several_in_turn(
+    ours: Callable[[], Mapping[str, float]],
+    theirs: Callable[[], Mapping[str, float]],
+    rounds: int,
+    rows: Mapping[str, Mapping[str, Any]],
+    **shared: Any,
+) -> list[Measure]:
+    """The same for several quantities of each run; `rows`: the fields of the measure of each."""
+    both = [(ours(), theirs()) for _ in range(rounds)]
+    return [
+        Measure(
+            ours=median(one[key] for one, _ in both),
+            theirs=median(other[key] for _, other in both),
+            **shared,
+            **fields,
+        )
+        for key, fields in rows.items()
+    ]

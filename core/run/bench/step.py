@@ -2,7 +2,7 @@
 # pyright: basic
 # (strictly, every call into trl and transformers is partially unknown)
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 
 from core.configs.grpo import GRPOConfig
@@ -107,21 +108,43 @@ def step_times(
     return timer.seconds[1:]
 
 
+def train_on(
+    trainer_class: Any,
+    config_class: Any,
+    timer: "Timer",
+    *,
+    prompts: Sequence[str],
+    settings: Mapping[str, object],
+    **more: Any,
+) -> None:
+    """Train on prompts under a timer, one step unless set otherwise; `more` goes to the trainer."""
+    with TemporaryDirectory() as folder:
+        trainer = trainer_class(
+            args=config_class(**{"output_dir": folder, "max_steps": 1, **QUIET, **settings}),
+            train_dataset=Dataset.from_dict({"prompt": prompts}),
+            **more,
+        )
+        trainer.remove_callback(PrinterCallback)  # standard output is for results
+        trainer.add_callback(timer)
+        trainer.train()
+
+
 def spread(completion_ids: list[list[int]], **_: object) -> list[float]:
     """A reward that differs within a group."""
     return [float(ids[0] % 7) for ids in completion_ids]
 
 
 class Timer(TrainerCallback):
-    """CPU seconds of each optimizer step."""
+    """Seconds of each optimizer step, CPU seconds unless the clock is another."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = process_time) -> None:
+        self.clock = clock
         self.seconds: list[float] = []
 
     def on_step_begin(self, *_: object, **__: object) -> None:
         """Start."""
-        self.seconds.append(-process_time())
+        self.seconds.append(-self.clock())
 
     def on_step_end(self, *_: object, **__: object) -> None:
         """Stop."""
-        self.seconds[-1] += process_time()
+        self.seconds[-1] += self.clock()

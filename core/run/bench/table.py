@@ -9,6 +9,7 @@ import torch
 from core.run.bench.chart import chart
 from core.run.bench.commands import bench_commands, bench_run
 from core.run.bench.evaluation import bench_evaluation
+from core.run.bench.gpu import bench_gpu, check_gpu
 from core.run.bench.growth import bench_growth
 from core.run.bench.large import bench_large
 from core.run.bench.measure import Measure
@@ -18,8 +19,9 @@ from core.run.bench.step import bench_step
 from core.run.bench.training import bench_training
 from core.run.places import results
 from core.run.records import machine, new_record, versions, write_record
+from core.run.stages import say
 from core.run.store import write_atomic
-from eval.errors import UnknownName
+from eval.errors import BadValue, UnknownName
 
 BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
     "commands": bench_commands,
@@ -31,28 +33,46 @@ BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
     "growth": bench_growth,
     "sandbox": bench_sandbox,
     "eval": bench_evaluation,
+    "gpu": bench_gpu,
 }
 PEERS = ("trl", "lm-eval")
 
 
 def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fields
-    """Measure what is named, or everything; the numbers become a record with a chart beside it.
+    """Measure what is named, or all that can run here: a record of it, with a chart beside it.
 
     Raises:
         UnknownName: there is no such benchmark.
+        BadValue: what is named needs a GPU or a peer that is not here.
     """
     for name in names:
         if name not in BENCHES:
             raise UnknownName("benchmark", name, BENCHES)
     rows = [
         {"bench": name, **asdict(found), "ratio": found.ratio, "met": found.met}
-        for name in names or BENCHES
+        for name in names or runnable()
         for found in measured(name)
     ]
-    content = {"paper": "bench", "scale": "cpu", "machine": machine(), "measures": rows}
+    cards = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    content = {
+        "paper": "bench",
+        "scale": "gpu" if any(row["bench"] == "gpu" for row in rows) else "cpu",
+        "machine": ", ".join([machine(), *cards]),
+        "measures": rows,
+    }
     record = write_record(new_record("bench", versions=versions(*PEERS), **content))
     write_atomic(results() / "bench" / f"{record['digest']}.svg", chart(rows))
     return rows
+
+
+def runnable() -> list[str]:
+    """The benchmarks that can run here; one that needs a GPU says so where there is none."""
+    try:
+        check_gpu()
+    except BadValue as error:
+        say(f"not measured: {error}")
+        return [name for name in BENCHES if name != "gpu"]
+    return list(BENCHES)
 
 
 def measured(name: str) -> list[Measure]:
