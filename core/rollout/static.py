@@ -99,7 +99,7 @@ class StaticDecoder(CachedDecoder):
             self.widen(most + 1)
             self.certain = len(self.columns) - most
         self.certain -= 1
-        with torch.cuda.device_of(self.tokens):
+        with torch.cuda.device_of(self.tokens):  # it need not be the current one
             if self.replay is None:
                 self.alive.zero_()  # a step of nobody may be run any number of times
                 self.replay = self.record(self.decode)
@@ -148,8 +148,8 @@ class RowCache(DynamicCache):
     ) -> tuple[Tensor, Tensor]:
         """All of a layer, after one more token (R, K, 1, D) of each row."""
         keys, values = self.rooms[layer_idx]
-        keys[self.rows, :, self.used] = key_states.squeeze(2)
-        values[self.rows, :, self.used] = value_states.squeeze(2)
+        keys[self.rows, :, self.used] = key_states.squeeze(2).to(keys)
+        values[self.rows, :, self.used] = value_states.squeeze(2).to(values)  # autocast mixes types
         return keys, values
 
 

@@ -1,12 +1,16 @@
 """A recorded step gives what the model's own forward pass gives, and never asks for a value."""
 
+from functools import partial
+
 import pytest
 import torch
+from lora_models import adapted
 from test_engines import OTHERS, PROMPTS, complete, tokens
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from transformers import DynamicCache, StaticCache
+from transformers import DynamicCache, LlamaForCausalLM, StaticCache
 
+from core.rollout.adapters import inner
 from core.rollout.cached import CachedDecoder
 from core.rollout.lean import LeanDecoder, is_lean
 from core.rollout.native import NativeEngine
@@ -192,6 +196,40 @@ def test_in_bfloat16_it_is_as_near_to_the_forward_pass_as_caches_of_transformers
             for side in (logps(torch.stack(found, dim=1)), *map(stepwise, caches))
         )
     assert 0 < mine <= 1.25 * max(theirs)
+
+
+def test_a_long_prompt_that_enters_late_finds_room(build_llama):
+    model, alive = build_llama(seed=1).eval(), torch.ones(2, dtype=torch.bool)
+    both = StaticDecoder(model, taped), CachedDecoder(model)
+    found = []
+    with torch.no_grad():
+        for decoder in both:
+            decoder.admit([[5, 6], [7]], [[0], [1]])
+            decoder.step(torch.tensor([8, 9]), alive)
+            decoder.admit([[10] * (COLUMNS - 1)], [[1]])
+            steps = torch.arange(10, 16).view(3, 2)
+            found.append(torch.cat([decoder.step(step, alive).clone() for step in steps]))
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
+def test_adapters_are_recorded(build_llama):
+    model = inner(adapted(build_llama))
+    mine, theirs = logits_of(StaticDecoder(model, taped)), logits_of(CachedDecoder(model))
+    torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=2e-4)
+
+
+def test_autocast_within_the_forward_pass_is_recorded(build_llama):
+    """As accelerate has it: no farther from float32 than 1.25 times what the growing cache is."""
+    model = build_llama(seed=1).eval()
+    whole = logits_of(CachedDecoder(model))
+    model.forward = torch.autocast("cpu", torch.bfloat16)(partial(LlamaForCausalLM.forward, model))
+    assert is_static(model)
+    mine, theirs = (
+        (logits_of(decoder) - whole).norm()
+        for decoder in (StaticDecoder(model, taped), CachedDecoder(model))
+    )
+    assert 0 < mine <= 1.25 * theirs
 
 
 def test_what_a_replay_would_leave_out_is_not_recorded(build_llama):
