@@ -16,11 +16,14 @@ class CachedDecoder:
     """Next-token logits of rows whose keys and values stand flush right in one cache.
 
     A prompt is read once and its keys and values copied to its rows. `refills` says whether new
-    rows may enter while others go on: not where a layer keeps less than all tokens.
+    rows may enter while others go on: not where a layer keeps less than all tokens. `drops`: it
+    gains by going on without finished rows.
 
     Raises:
         BadValue: the model has no cache of keys and values.
     """
+
+    drops = True
 
     def __init__(self, model: PreTrainedModel):
         if not getattr(model, "_supports_cache_class", True) or model.config.is_encoder_decoder:
@@ -46,10 +49,7 @@ class CachedDecoder:
             [owner for owner, members in enumerate(rows) for _ in members], device=ids.device
         )
         cache.batch_select_indices(owners)
-        if not len(self.mask):
-            self.cache, self.mask = cache, mask[owners]
-        else:
-            self.enter(cache, mask[owners], [row for members in rows for row in members])
+        self.enter(cache, mask[owners], [row for members in rows for row in members])
         return logits
 
     def step(self, tokens: Tensor, alive: Tensor) -> Tensor:
@@ -82,6 +82,9 @@ class CachedDecoder:
 
     def enter(self, cache: DynamicCache, mask: Tensor, rows: list[int]) -> None:
         """Put another cache's rows at these places; columns that nobody needs any more go."""
+        if not len(self.mask):
+            self.cache, self.mask = cache, mask
+            return
         self.mask[rows] = 0
         needed = int(self.mask.sum(0).ne(0).int().argmax()) if self.mask.any() else -1
         width = max(self.mask.size(1) - needed if needed >= 0 else 0, mask.size(1))

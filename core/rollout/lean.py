@@ -57,10 +57,11 @@ class LeanDecoder:
     """Next-token logits of rows that continue prompts; a prompt is read and kept once.
 
     The weights are those of the moment it is made; `refills`: rows may enter while others go on;
-    `shared`: whether several rows may go on from one prompt.
+    `drops`: it gains by going on without finished rows; `shared`: whether several rows may go on
+    from one prompt.
     """
 
-    refills = True
+    refills = drops = True
 
     def __init__(self, model: Any, *, shared: bool = True):  # Any: its modules are untyped
         config = model.config

@@ -14,7 +14,9 @@ from core.rollout.cores import each_on_a_core
 from core.rollout.draw import draw, most_likely, penalised, warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
 from core.rollout.lean import LeanDecoder, is_lean
+from core.rollout.static import StaticDecoder, is_static
 from core.rollout.stops import Stop
+from eval.errors import BadValue
 
 ROWS = 128  # completions that are decoded at a time
 IDLE = 0.25  # share of finished rows from which on others take their places, or they are dropped
@@ -34,11 +36,20 @@ class NativeEngine:
     Each distinct prompt is read once and kept once for its group. Finished completions leave, and
     waiting ones take their places. Every completion has a stream of random numbers that depends on
     its seed alone, so it does not depend on what is decoded beside it.
+
+    `static` chooses the `StaticDecoder`. By default it decodes on a GPU wherever `is_static` holds;
+    otherwise the `LeanDecoder` does where `is_lean` holds, and else the `CachedDecoder`.
+
+    Raises:
+        BadValue: `static` is asked for, and the model cannot be decoded so.
     """
 
-    def __init__(self, model: PreTrainedModel, rows: int = ROWS):
+    def __init__(self, model: PreTrainedModel, rows: int = ROWS, *, static: bool | None = None):
+        if static and not is_static(model):
+            raise BadValue(f"static=True: a step of this {type(model).__name__} cannot be recorded")
         self.model = model
         self.rows = rows
+        self.static = model.device.type == "cuda" if static is None else static
 
     def sample(
         self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
@@ -65,19 +76,18 @@ class NativeEngine:
     ) -> Iterator[tuple[int, Sampled]]:
         """Finish what is waiting, or as much of it as can enter this batch."""
         largest = max(len(group.numbers) for group in waiting)
-        lean = is_lean(self.model)
-        decoder = LeanDecoder(self.model, shared=largest > 1) if lean else CachedDecoder(self.model)
+        decoder = self.decoder(shared=largest > 1)
         first = taken(waiting, max(self.rows, largest))
         live = Live(sum(len(group.numbers) for group in first), self.model, sampling)
         logits = live.admit(decoder, first, range(live.rows), seeds)
         while True:
             tokens = live.extend(logits)
             yield from live.finished()
-            idle = live.idle()
+            idle = live.idle
             enters = waiting and decoder.refills and len(waiting[0].numbers) <= live.rows
             if len(idle) == live.rows and not enters:
                 return
-            if not waiting and len(idle) > IDLE * live.rows:
+            if decoder.drops and not waiting and len(idle) > IDLE * live.rows:
                 tokens = tokens[live.select(decoder)]
             logits = decoder.step(tokens, live.alive)
             if waiting and decoder.refills and len(idle) >= IDLE * live.rows:
@@ -85,6 +95,14 @@ class NativeEngine:
                 if entering:
                     places = idle[: sum(len(group.numbers) for group in entering)]
                     logits[places] = live.admit(decoder, entering, places, seeds)
+
+    def decoder(self, *, shared: bool) -> LeanDecoder | CachedDecoder:
+        """What decodes a batch; `shared`: several rows go on from one prompt."""
+        if self.static and is_static(self.model):
+            return StaticDecoder(self.model)
+        if is_lean(self.model):
+            return LeanDecoder(self.model, shared=shared)
+        return CachedDecoder(self.model)
 
 
 class Live:
@@ -97,6 +115,7 @@ class Live:
         self.warpers = warpers(sampling)
         self.ends = torch.tensor(sorted(sampling.ends), device=self.device)
         self.numbers = [-1] * rows  # of the completions
+        self.idle = list(range(rows))  # places whose completion is finished
         self.alive = torch.zeros(rows, dtype=torch.bool, device=self.device)
         self.just_ended = self.alive
         self.count = torch.zeros(rows, dtype=torch.long, device=self.device)
@@ -127,6 +146,7 @@ class Live:
                 if self.seen is not None:
                     self.seen[row] = False
                     self.seen[row, torch.tensor(group.prompt)] = True
+        self.idle = sorted(set(self.idle) - set(places))
         self.alive[list(places)] = True
         self.count[list(places)] = 0
         logits = decoder.admit([group.prompt for group in entering], rows)
@@ -166,8 +186,10 @@ class Live:
         return torch.tensor(found, device=self.device)
 
     def finished(self) -> Iterator[tuple[int, Sampled]]:
-        """The completions that the last token ended."""
-        for row in self.just_ended.nonzero().flatten().tolist():
+        """The completions that the last token ended: for this alone a GPU is waited for."""
+        ended = self.just_ended.nonzero().flatten().tolist()
+        self.idle = sorted(self.idle + ended)
+        for row in ended:
             count = int(self.count[row])
             tokens = self.tokens[row, :count].tolist()
             cut = count >= self.sampling.max_tokens and tokens[-1] not in self.sampling.ends
@@ -182,15 +204,11 @@ class Live:
                 ),
             )
 
-    def idle(self) -> list[int]:
-        """Places whose completion is finished."""
-        return (~self.alive).nonzero().flatten().tolist()
-
     def select(self, decoder: LeanDecoder | CachedDecoder) -> Tensor:
         """Drop the finished rows; the places (R,) of those that go on."""
         rows = self.alive.nonzero().flatten()
         decoder.select(rows)
-        self.rows = len(rows)
+        self.rows, self.idle = len(rows), []
         self.numbers = [self.numbers[row] for row in rows.tolist()]
         self.alive, self.count = self.alive[rows], self.count[rows]
         self.tokens, self.logps = self.tokens[rows], self.logps[rows]
