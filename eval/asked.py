@@ -96,7 +96,7 @@ def to_kind(line: str, kind: type[S], where: str) -> S:
     """One line as a sample of a kind, every field present and of its type."""
     try:
         row: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{where}: not JSON ({error})") from None
     names = [field.name for field in fields(kind)]
     missing = [name for name in names if name not in row] if isinstance(row, dict) else names

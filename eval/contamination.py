@@ -131,7 +131,7 @@ def read_texts(path: Path) -> list[list[str]]:
         return [list(strings(row)) for row in rows_of(path)]
     except FileNotFoundError:
         raise MissingFile(f"{path}: no such file") from None
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, RecursionError) as error:
         raise DamagedFile(
             f"{path}: cannot be read ({error}); expected .jsonl, .jsonl.gz, .json (a list), "
             ".parquet or .txt"

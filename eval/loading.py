@@ -62,7 +62,7 @@ def to_problem(line: str, where: str) -> Problem:
     """
     try:
         row: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{where}: not JSON ({error})") from None
     if not isinstance(row, dict):
         raise DamagedFile(f"{where}: expected an object, got {type(row).__name__}")

@@ -120,7 +120,7 @@ def to_sample(line: bytes, where: str) -> Sample:
     """One line as a sample, every field present and of its type."""
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{where}: not JSON ({error}); {ADVICE}") from None
     if not isinstance(row, dict) or row.keys() != TYPES.keys():
         names = [f.name for f in fields(Sample)]

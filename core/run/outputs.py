@@ -9,7 +9,7 @@ from typing import Any  # of a row's values, which differ in type
 from eval.asked import read_lines, with_questions
 from eval.benchmarks import Benchmark
 from eval.errors import DamagedFile
-from eval.samples import Sample, regrade
+from eval.samples import TYPES, Sample, regrade
 from eval.side_by_side import Judged
 from eval.summary import Score, metrics, score
 from eval.tables.page import render_page
@@ -27,6 +27,8 @@ def score_file(
         BadValue: an id is none of the benchmark's.
     """
     outputs = list(read_outputs(path))
+    if not outputs:
+        raise DamagedFile(f"{path} holds no outputs: expected lines with id and output")
     ungraded = [
         Sample(
             benchmark=benchmark.name,
@@ -61,7 +63,7 @@ def page_of(
 def read_outputs(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a JSONL file, gzipped or not, each with id, output and sample."""
     for number, line in enumerate(read_lines(path), start=1):
-        if line:
+        if line.strip():
             yield to_output(line, f"{path}, line {number}")
 
 
@@ -74,13 +76,13 @@ def to_output(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
         found = {"id": row["id"], "output": row["output"], "sample": row.get("sample", 0)}
-        cut = row.get("truncated")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        found["truncated"] = row.get("truncated")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedFile(
             f"{where}: expected a JSON object with id and output ({error})"
         ) from error
-    kinds = {"id": str, "output": str, "sample": int}
-    for name, kind in kinds.items():
-        if not isinstance(found[name], kind) or isinstance(found[name], bool):
-            raise DamagedFile(f"{where}: {name}={found[name]!r:.60}: expected {kind.__name__}")
-    return {**found, "truncated": cut if isinstance(cut, bool) else None}
+    for name, value in found.items():
+        if type(value) not in TYPES[name]:
+            expected = " or ".join(kind.__name__ for kind in TYPES[name])
+            raise DamagedFile(f"{where}: {name}={value!r:.60}: expected {expected}")
+    return found

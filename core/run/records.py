@@ -135,7 +135,7 @@ def read_record(path: Path) -> Record:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{path}: not a JSON record ({error}); {remedy}") from error
     if not isinstance(record, dict):
         raise DamagedFile(f"{path}: a JSON object was expected; {remedy}")

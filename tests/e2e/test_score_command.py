@@ -95,6 +95,10 @@ def test_the_doctor_tries_a_verifier(repro):
         ({"id": 3, "output": ""}, "line 1: id=3: expected str"),
         ({"id": "stranger", "output": ""}, "the first is 'stranger'"),
         ([], "line 1: expected a JSON object"),
+        (
+            {"id": PROBLEMS[0].id, "output": "", "truncated": "yes"},
+            "line 1: truncated='yes': expected bool or NoneType",
+        ),
     ],
 )
 def test_outputs_of_another_form_are_refused_with_the_line(repro, tmp_path, row, message):
@@ -128,6 +132,16 @@ def test_files_that_are_missing_or_cut_are_named(repro, tmp_path):
     refused = repro("score", cut, "--benchmark", "pocket-math")
     assert refused.exit_code == 2
     assert "cut.jsonl.gz: not a JSONL file" in refused.stderr
+    for text, message in (
+        ("", "holds no outputs: expected lines with id and output"),
+        (" \r\n\n", "holds no outputs: expected lines with id and output"),
+        ("[" * 100_000, "line 1: expected a JSON object"),
+    ):
+        odd = tmp_path / "odd.jsonl"
+        odd.write_text(text)
+        result = repro("score", odd, "--benchmark", "pocket-math")
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert message in result.stderr
 
 
 def test_a_model_is_scored_with_samples(repro, tiny_model):

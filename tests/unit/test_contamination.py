@@ -98,6 +98,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path):
         (tmp_path / name).write_text("{oops")
         with pytest.raises(DamagedFile, match=rf"{name}: cannot be read"):
             read_texts(tmp_path / name)
+    (tmp_path / "deep.jsonl").write_text("[" * 100_000)
+    with pytest.raises(DamagedFile, match=r"deep\.jsonl: cannot be read"):
+        read_texts(tmp_path / "deep.jsonl")
 
 
 # Equal by letters and digits alone; in seven of them a sign, an operator or a point differs.
