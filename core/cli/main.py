@@ -29,6 +29,12 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
         except ReproError as error:
             print(error, file=sys.stderr)
             code = error.exit_code
+        except OSError as error:
+            if error.filename is None:  # of no file: nothing that another path would mend
+                raise
+            what = f"{type(error).__name__}: {error.filename2 or error.filename}: {error.strerror}"
+            print(f"{what}; give another path, or mend this one", file=sys.stderr)
+            code = ReproError.exit_code
         except KeyboardInterrupt:
             done = "interrupted: what was finished is kept; the same command continues from there"
             print(done, file=sys.stderr)

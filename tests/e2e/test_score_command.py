@@ -144,6 +144,18 @@ def test_files_that_are_missing_or_cut_are_named(repro, tmp_path):
         assert message in result.stderr
 
 
+def test_places_that_cannot_be_written_are_one_line(repro, tmp_path):
+    file = write(tmp_path / "o.jsonl", answers(1)[:1])
+    command = ("score", file, "--benchmark", "pocket-math", "--per-sample")
+    for place in (tmp_path, file / "v.jsonl"):
+        result = repro(*command, place)
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert str(tmp_path) in line
+        assert "give another path" in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.jsonl"]
+
+
 def test_a_model_is_scored_with_samples(repro, tiny_model):
     options = ("--limit", 3, "--samples", 2, "--max-tokens", 6, "--json")
     result = repro("eval", tiny_model, "--benchmarks", "pocket-math,pocket-cmath", *options)
