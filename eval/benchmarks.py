@@ -96,10 +96,18 @@ class Benchmark:
         asked = asked_in(problem.language)
         if mode == FEW_SHOT:
             return SHOTS[self.style, asked].prompt(problem)
-        request = REQUESTS.get((mode, asked))
-        if request is None:
-            raise UnknownName("mode", mode, {FEW_SHOT, *(known for known, _ in REQUESTS)})
-        return f"{problem.question}\n{request}"
+        self.check_mode(mode)
+        return f"{problem.question}\n{REQUESTS[mode, asked]}"
+
+    def check_mode(self, mode: str) -> None:
+        """Refuse a mode of answering that there is not.
+
+        Raises:
+            UnknownName: with the modes that there are.
+        """
+        known = {FEW_SHOT, *(name for name, _ in REQUESTS)}
+        if mode not in known:
+            raise UnknownName("mode", mode, known)
 
     def stop(self, mode: str) -> tuple[str, ...]:
         """The texts before which an answer ends: where the next example would begin."""

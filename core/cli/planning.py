@@ -74,9 +74,12 @@ def show_contamination(
     """Print which test questions a training file holds; 1 if there are any."""
     from eval.benchmarks import find_benchmark
     from eval.contamination import KINDS, find_questions, read_texts
+    from eval.errors import DamagedFile
 
     benchmarks = [find_benchmark(name) for name in names]
     rows = read_texts(path)
+    if not rows:
+        raise DamagedFile(f"{path} holds no rows: nothing to look for test questions in")
     pairs = {one.name: find_questions(rows, one.load(data)) for one in benchmarks}
     counts = [
         {

@@ -45,6 +45,7 @@ def score(
     from eval.side_by_side import beside, judge_both, paper_scores, verdict_lines
 
     found = find_benchmark(benchmark)
+    found.check_mode(mode)
     printed = read_reported(reported, [benchmark])
     samples, scores = score_file(file, found, data=data, mode=mode)
     judged = judge_both(samples, found.load(data), found, mode)

@@ -156,6 +156,17 @@ def test_places_that_cannot_be_written_are_one_line(repro, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.jsonl"]
 
 
+def test_unknown_modes_and_empty_lists_are_refused(repro, tmp_path):
+    file = write(tmp_path / "o.jsonl", answers(1)[:1])
+    unknown = repro("score", file, "--benchmark", "pocket-math", "--mode", "ctr")
+    assert (unknown.exit_code, "no mode 'ctr'" in unknown.stderr) == (2, True)
+    nothing = repro("eval", "pocket-instruct", "--benchmarks", " , ")
+    assert (nothing.exit_code, "at least one name" in nothing.stderr) == (2, True)
+    empty = write(tmp_path / "empty.jsonl", [])
+    clean = repro("eval", "--contamination", empty, "--benchmarks", "pocket-math")
+    assert (clean.exit_code, "holds no rows" in clean.stderr) == (2, True)
+
+
 def test_a_model_is_scored_with_samples(repro, tiny_model):
     options = ("--limit", 3, "--samples", 2, "--max-tokens", 6, "--json")
     result = repro("eval", tiny_model, "--benchmarks", "pocket-math,pocket-cmath", *options)
