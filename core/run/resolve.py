@@ -17,6 +17,7 @@ from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
 
 COMMAND_LINE = "command line"
+ELSEWHERE = {"output_dir": "REPRO_ROOT", "seed": "--seed"}  # what a run is given otherwise
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ def resolve(
             fits = checked(name, value, find_type(name, config, RunSettings))
             values[name] = Sourced(fits, source)
     for name, value in parse_overrides(arguments, config, RunSettings).items():
+        if name in ELSEWHERE:
+            raise BadValue(f"{name}={value}: expected as {ELSEWHERE[name]}, it is no setting here")
         values[name] = Sourced(value, COMMAND_LINE)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
     _check_choices(resolved, config)
