@@ -45,6 +45,8 @@ def new(
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", slug):
         raise BadValue(f"slug {slug!r}: expected lower-case words joined by hyphens")
+    if not re.fullmatch(r"\d{4}\.\d{4,5}", arxiv):
+        raise BadValue(f"--arxiv {arxiv}: expected a number such as 2501.01234")
     find_family(family)
     if base is not None:
         find_entry(base)

@@ -23,3 +23,10 @@ def test_the_module_is_a_paper_that_resolves_against_its_base(repro, root):
     again = repro("new", slug, "--arxiv", "2501.01234", "--folder", root)
     assert again.exit_code == 2
     assert "exists already" in again.output
+
+
+def test_a_number_that_is_none_of_arxivs_writes_nothing(repro, root):
+    result = repro("new", "my-paper", "--arxiv", '25"01', "--folder", root)
+    assert result.exit_code == 2
+    assert result.stderr.strip().endswith("expected a number such as 2501.01234")
+    assert not (root / "my_paper.py").exists()
