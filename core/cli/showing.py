@@ -11,6 +11,7 @@ from core.paper import Claim, Paper, Reported
 from core.profiles import SCALES
 from core.registry import entries, find_entry
 from core.run.places import record_files
+from eval.errors import DamagedFile
 
 
 def list_papers(
@@ -78,10 +79,17 @@ def diff(
 
 
 def summary(paper: Paper, distribution: str) -> dict[str, Any]:
-    """One line of `repro list`; counts the runs by reading no more than their scale."""
+    """One line of `repro list`; counts the runs by reading no more than their scale.
+
+    Raises:
+        DamagedFile: a record is no JSON object.
+    """
     runs = dict.fromkeys(SCALES, 0)
     for path in record_files(paper.slug):
-        record = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            record = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise DamagedFile(f"{path}: not a JSON record ({error}); see `repro check`") from error
         if record.get("kind") == "run" and record.get("scale") in runs:
             runs[record["scale"]] += 1
     return {

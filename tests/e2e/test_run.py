@@ -108,6 +108,17 @@ def test_a_damaged_record_is_named(done, repro, settings):
     assert str(path) in again.stderr.splitlines()[-1]
 
 
+def test_a_damaged_record_is_named_in_the_list(repro, root):
+    path = root / "results" / "deepseekmath-grpo" / "0123456789abcdef.json"
+    path.parent.mkdir(parents=True)
+    for text in ("[1]", '{"kind": "ru', "[" * 100_000):
+        path.write_text(text)
+        result = repro("list")
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert str(path) in line
+
+
 def test_an_overridden_run_enters_no_table(done, repro):
     del done
     table = repro("table", "deepseekmath-pocket")
