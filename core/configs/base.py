@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from transformers import TrainingArguments
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from core.configs.processes import asks_for_shards, join_on_cpu
 from eval.errors import BadValue
@@ -72,6 +73,9 @@ class BaseConfig(TrainingArguments):
             value = getattr(self, key)
             if value is not None and not value >= bound:
                 raise BadValue(f"{name}.{key}={value!r}: expected at least {bound}")
+        for key in set(self.report_to or ()) - INTEGRATION_TO_CALLBACK.keys():
+            known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
+            raise BadValue(f"{name}.report_to={key!r}: expected one of none, all, {known}")
 
 
 def padding_multiple(value: int | str | None, device_type: str) -> int | None:

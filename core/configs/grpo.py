@@ -216,6 +216,7 @@ class GRPOConfig(BaseConfig):
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
         self.resolve_rollout_size()
         self.check_groups()
+        self.check_sampling()
         self.check_policies()
         self.check_vllm()
 
@@ -297,10 +298,19 @@ class GRPOConfig(BaseConfig):
                 "leave multi_objective_aggregation at 'sum_then_normalize'"
             )
 
-    def check_policies(self) -> None:
-        """Refuse samplers and references that contradict each other."""
+    def check_sampling(self) -> None:
+        """Refuse sampling parameters that leave no distribution to sample from."""
         if not self.temperature > 0:
             raise BadValue(f"temperature={self.temperature}: expected above 0, GRPO samples")
+        if not 0 < self.top_p <= 1:
+            raise BadValue(f"top_p={self.top_p}: expected above 0 and at most 1")
+        if self.min_p is not None and not 0 <= self.min_p <= 1:
+            raise BadValue(f"min_p={self.min_p}: expected 0 to 1")
+        if not self.repetition_penalty > 0:
+            raise BadValue(f"repetition_penalty={self.repetition_penalty}: expected above 0")
+
+    def check_policies(self) -> None:
+        """Refuse samplers and references that contradict each other."""
         if self.sync_ref_model and self.beta == 0.0:
             raise BadValue(
                 "sync_ref_model=True moves a reference that beta=0.0 never reads: "
