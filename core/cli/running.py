@@ -8,6 +8,7 @@ import typer
 
 from core.cli.output import AsJson, At, Settings, Slug, print_columns, print_json
 from core.registry import find_paper
+from eval.errors import BadValue
 
 if TYPE_CHECKING:
     from core.run.memory import Cluster, Memory
@@ -122,6 +123,8 @@ def run(
     from core.run.whole import Order, claimed_arms, run_order
 
     found = find_paper(paper)
+    if claims and arm is not None:
+        raise BadValue(f"--arm {arm} with --claims, which runs every arm it needs: leave one out")
     first, count = seed, seeds or (3 if claims else 1)
     arms = claimed_arms(found) if claims else (arm or found.main_arm,)
     order = Order(

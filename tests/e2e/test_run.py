@@ -146,6 +146,7 @@ def test_two_arms_and_two_seeds_in_processes(repro, settings):
         (("run", "deepseekmath-gpro"), "UnknownPaper: no paper 'deepseekmath-gpro': did you mean"),
         (("show", "nope"), "UnknownPaper: no paper 'nope'"),
         (("run", PAPER, "--arm", "gropo"), "no arm 'gropo': did you mean grpo?"),
+        (("run", PAPER, "--claims", "--arm", "rft"), "--arm rft with --claims"),
         (("run", PAPER, "--at", "moon"), "no scale 'moon': known: cpu, gpu, paper"),
         (("run", PAPER, "epsilon_hgih=0.3"), "no field 'epsilon_hgih': did you mean epsilon_high"),
         (("plan", PAPER, "num_generations=8.5"), "num_generations=8.5: expected int"),
