@@ -65,7 +65,10 @@ def find_type(name: str, *configs: type) -> Any:  # Any: an annotation
 
 
 def literal(text: str, hint: Any) -> object:
-    """The value that a text stands for; words stay strings, and so does all of it for `str`."""
+    """The value that a text stands for; words stay strings, and so does all of it for `str`.
+
+    Where a tuple is expected, words may stand with commas between them.
+    """
     if hint is str:
         return text
     if text.lower() in WORDS:
@@ -73,7 +76,7 @@ def literal(text: str, hint: Any) -> object:
     try:
         return literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
+        return tuple(text.split(",")) if get_origin(hint) is tuple else text
 
 
 def checked(name: str, value: Any, hint: Any) -> Any:  # Any: a setting of any type
@@ -125,8 +128,8 @@ def fits_exactly(value: object, hint: Any) -> bool:
 def describe(hint: Any) -> str:
     """An annotation as it is written: `int | None`, not `typing.Optional[int]`."""
     origin, parts = get_origin(hint), get_args(hint)
-    if hint is type(None):
-        return "None"
+    if hint in (type(None), Ellipsis):
+        return "None" if hint else "..."
     if origin in (Union, types.UnionType):
         return " | ".join(describe(part) for part in parts)
     if origin is Literal:

@@ -85,7 +85,7 @@ def read_lines(path: Path) -> list[str]:
     try:
         content = path.read_bytes()
         text = gzip.decompress(content) if path.suffix == ".gz" else content
-        return text.decode("utf-8").split("\n")
+        return text.decode("utf-8-sig").split("\n")
     except FileNotFoundError:
         raise MissingFile(f"{path}: no such file") from None
     except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:

@@ -39,7 +39,7 @@ def read_problems(path: Path) -> list[Problem]:
     except (FileNotFoundError, NotADirectoryError):
         raise MissingFile(
             f"{path}: no such file; "
-            "expected DIR/<benchmark>/<split>.jsonl, DIR from --data or REPRO_DATA"
+            "expected DIR/<benchmark>/<split>.jsonl, DIR from REPRO_DATA (or --data, where it is)"
         ) from None
     except UnicodeDecodeError as error:
         raise DamagedFile(f"{path}: not UTF-8 at byte {error.start}") from None
@@ -161,7 +161,7 @@ def load_hub(name: str, hub: Hub, split: str = "test") -> list[Problem]:
         said = " ".join(str(error).split())
         raise MissingFile(
             f"{name}: cannot load {hub.id} from the hub ({type(error).__name__}: {said}); "
-            "give a folder with --data DIR or REPRO_DATA"
+            "give a folder in REPRO_DATA (or --data, where it is)"
         ) from error
     return map_rows(name, hub, rows, split)
 

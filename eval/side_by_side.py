@@ -83,12 +83,16 @@ def differences(judged: Iterable[Judged]) -> list[dict[str, Any]]:
     ]
 
 
-def counts(judged: Sequence[Judged]) -> dict[str, int]:
-    """How many samples there are, were cut, have no answer, passed the deadline, broke a parser."""
+def counts(judged: Sequence[Judged]) -> dict[str, int | None]:
+    """How many samples there are, were cut, have no answer, passed the deadline, broke a parser.
+
+    How many were cut is not known (None) unless every sample says whether it was.
+    """
     samples = [j.sample for j in judged]
+    cut = [s.truncated for s in samples if s.truncated is not None]
     return {
         "samples": len(samples),
-        "truncated": sum(s.truncated is True for s in samples),
+        "truncated": sum(cut) if len(cut) == len(samples) else None,
         "unanswered": sum(s.extracted is None for s in samples),
         "timeouts": sum(s.rule == "timeout" for s in samples),
         "errors": sum(s.rule == "error" for s in samples),

@@ -156,7 +156,10 @@ def by_problem(samples: Sequence[Sample], benchmark: str) -> list[list[Sample]]:
     for key, row in rows.items():
         if sorted(s.sample for s in row) != list(range(k)):
             found = sorted(s.sample for s in row)
-            raise BadValue(f"{benchmark}: problem {key} has samples {found}, expected 0 to {k - 1}")
+            raise BadValue(
+                f"{benchmark}: problem {key} has the numbers {found} as `sample`, expected each of "
+                f"0 to {k - 1} once"
+            )
     return [sorted(row, key=lambda s: s.sample) for row in rows.values()]
 
 

@@ -9,22 +9,25 @@ from core.cli.output import AsJson, print_columns, print_json
 
 
 def check(
-    papers: Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...")] = None,
+    papers: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PAPER", help="Default: all, and the page of speed."),
+    ] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="Take the newest records as the ones to beat.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Check modules, records, samples, reports and regressions; exit code 1 if one fails."""
+    from core.registry import entries, find_entry
+
+    slugs = tuple(find_entry(slug).slug for slug in papers or ())  # before what is slow to import
     from core.run.accepted import accept as accept_records
     from core.run.check import check_papers
     from core.run.records import read_records, standard
 
-    slugs = tuple(papers or ())
     if accept:
-        from core.registry import entries, find_entry
-
-        for slug in [find_entry(slug).slug for slug in slugs] or list(entries()):
+        for slug in slugs or entries():
             accept_records(slug, standard(read_records(slug)))
     found = check_papers(slugs)
     if as_json:
@@ -58,7 +61,9 @@ def doctor(
 
 
 def bench(
-    what: Annotated[list[str] | None, typer.Argument(metavar="[WHAT]...")] = None,
+    what: Annotated[
+        list[str] | None, typer.Argument(metavar="WHAT", help="Default: all that can run here.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure speed and memory, side by side with the peer where there is one."""

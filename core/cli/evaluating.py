@@ -62,8 +62,8 @@ def evaluate(
     if (benchmarks is None) == (lm_eval is None):
         raise BadValue("what to score: expected one of --benchmarks NAMES and --lm-eval TASKS")
     names = to_names(benchmarks or lm_eval or "")
-    if not names:
-        raise BadValue("what to score: expected at least one name, several joined by commas")
+    if not names or len(set(names)) < len(names):
+        raise BadValue(f"what to score: {names}: expected different names joined by commas")
     if contamination is not None:
         return show_contamination(contamination, names, data, as_json=as_json)
     if power:

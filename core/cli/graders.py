@@ -26,7 +26,9 @@ def show_graders(
             f"{row['metric']} by the paper's grader: "
             f"{row['paper']['score']:.1f} ({low:.1f} to {high:.1f})"
         )
-    counted = ", ".join(f"{k.replace('_', ' ')} {n}" for k, n in rows[0]["counts"].items())
+    counted = ", ".join(
+        f"{k.replace('_', ' ')} {'?' if n is None else n}" for k, n in rows[0]["counts"].items()
+    )
     print(f"{counted}; the graders differ on {rows[0]['differ']}")
     if found:
         head = ("id", "sample", "answer", "strict", "read", "why", "paper", "read", "why")

@@ -11,7 +11,7 @@ At = Annotated[str, typer.Option("--at", metavar="SCALE", help="Scale: cpu, gpu 
 Slug = Annotated[str, typer.Argument(metavar="PAPER", help="Slug, see `repro list`.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[name=value]...", help="Settings that win over all others."),
+    typer.Argument(metavar="name=value", help="Settings that win over all others."),
 ]
 
 

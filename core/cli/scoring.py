@@ -42,8 +42,11 @@ def score(
     from core.run.reported import as_rows, read_reported
     from core.run.store import write_atomic
     from eval.benchmarks import find_benchmark
+    from eval.errors import BadValue
     from eval.side_by_side import beside, judge_both, paper_scores, verdict_lines
 
+    if file in (per_sample, html):
+        raise BadValue(f"{file} would be overwritten: give what is written another name")
     found = find_benchmark(benchmark)
     found.check_mode(mode)
     printed = read_reported(reported, [benchmark])

@@ -13,7 +13,7 @@ def table(
     systems: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[SYSTEM]...",
+            metavar="SYSTEM",
             help="For samples: files of graded samples or folders of `repro eval --out`; each is "
             "compared with the first.",
         ),
@@ -34,7 +34,10 @@ def table(
 
 
 def report(
-    papers: Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...")] = None,
+    papers: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PAPER", help="Default: all, and the page of speed."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Render reports/ from the records in results/."""

@@ -9,6 +9,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from core.errors import EngineError
+from eval.errors import BadValue
 
 AT_ONCE = 256  # requests in flight; a server batches them
 Asked = TypeVar("Asked")
@@ -21,6 +22,7 @@ class Server:
     Messages call it `name`, and say what to do when it is away, slow, or has broken off.
 
     Raises:
+        BadValue: the address is none of HTTP.
         EngineError: it is away, slow or dies, or refuses a request.
     """
 
@@ -30,6 +32,8 @@ class Server:
     broken = "start it again, then give the same command"
 
     def __init__(self, url: str, *, timeout_s: float):
+        if not url.startswith(("http://", "https://")):
+            raise BadValue(f"{self.name} at {url!r}: expected an address such as http://host:8000")
         self.url = url.rstrip("/")
         self.timeout_s = timeout_s
         self.http = requests.Session()

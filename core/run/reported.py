@@ -43,4 +43,6 @@ def read_reported(text: str | None, scored: Sequence[str]) -> Printed:
             f"reported scores of {', '.join(strangers)}: expected NAME=PERCENT for what is "
             f"scored here: {', '.join(scored)}"
         )
+    if len({name for name, _, _ in parts}) < len(parts):
+        raise BadValue(f"reported scores {text}: expected one for each benchmark")
     return {name: printed_number(value) for name, _, value in parts}

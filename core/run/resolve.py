@@ -161,9 +161,11 @@ POSITIVE: Mapping[str, float] = {
     "gradient_accumulation_steps": 1,
     "learning_rate": 0.0,
     "max_grad_norm": 0.0,
+    "max_steps": -1,  # as many as the epochs have
     "per_device_train_batch_size": 1,
     "save_steps": 1,
     "save_total_limit": 2,  # the oldest checkpoint goes before the newest is sealed
+    "weight_decay": 0.0,
 }
 
 

@@ -204,7 +204,7 @@ def test_sets_that_are_not_what_they_should_be_are_refused(hub, online):
     ):
         assert error.startswith(f"MissingFile: {name}: cannot load ")
         assert why in error
-        assert error.endswith("give a folder with --data DIR or REPRO_DATA")
+        assert error.endswith("give a folder in REPRO_DATA (or --data, where it is)")
         assert "\n" not in error
 
 

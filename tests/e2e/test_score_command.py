@@ -54,7 +54,7 @@ def test_both_graders_stand_side_by_side(repro, tmp_path):
     assert score["paper"]["score"] == 100
     assert score["counts"] == {
         "samples": 500,
-        "truncated": 0,
+        "truncated": None,  # the file does not say
         "unanswered": 0,
         "timeouts": 0,
         "errors": 0,
@@ -161,7 +161,7 @@ def test_unknown_modes_and_empty_lists_are_refused(repro, tmp_path):
     unknown = repro("score", file, "--benchmark", "pocket-math", "--mode", "ctr")
     assert (unknown.exit_code, "no mode 'ctr'" in unknown.stderr) == (2, True)
     nothing = repro("eval", "pocket-instruct", "--benchmarks", " , ")
-    assert (nothing.exit_code, "at least one name" in nothing.stderr) == (2, True)
+    assert (nothing.exit_code, "different names" in nothing.stderr) == (2, True)
     empty = write(tmp_path / "empty.jsonl", [])
     clean = repro("eval", "--contamination", empty, "--benchmarks", "pocket-math")
     assert (clean.exit_code, "holds no rows" in clean.stderr) == (2, True)
@@ -197,7 +197,49 @@ def test_a_score_is_compared_with_a_printed_one(repro, tmp_path, printed, verdic
     assert "1.0 %" in text
 
 
-@pytest.mark.parametrize("value", ["gsm8k=88.2", "pocket-math=high", "pocket-math"])
+def test_a_byte_order_mark_is_no_part_of_the_outputs(repro, tmp_path):
+    marked = write(tmp_path / "o.jsonl", answers(500))
+    marked.write_bytes(b"\xef\xbb\xbf" + marked.read_bytes())
+    [row] = json.loads(repro("score", marked, "--benchmark", "pocket-math", "--json").stdout)
+    assert row["score"] == 100
+
+
+@pytest.mark.parametrize("option", ["--per-sample", "--html"])
+def test_outputs_are_not_overwritten_by_what_is_said_of_them(repro, tmp_path, option):
+    file = write(tmp_path / "o.jsonl", answers(1))
+    before = file.read_bytes()
+    result = repro("score", file, "--benchmark", "pocket-math", option, file)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "o.jsonl would be overwritten" in result.stderr
+    assert file.read_bytes() == before
+
+
+def test_a_sample_that_is_there_twice_is_refused(repro, tmp_path):
+    file = write(tmp_path / "o.jsonl", [*answers(1), answers(1)[0]])
+    result = repro("score", file, "--benchmark", "pocket-math")
+    assert result.exit_code == 2
+    assert f"problem {PROBLEMS[0].id} has the numbers [0, 0] as `sample`" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("--benchmarks", "gsm8k,gsm8k"), "expected different names"),
+        (("--benchmarks", "gsm8k", "--reported", "gsm8k=1,gsm8k=2"), "expected one for each"),
+        (("--benchmarks", "gsm8k", "--server", "foo"), "expected an address such as http://"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_before_a_model_is_loaded(
+    repro, tiny_model, command, message
+):
+    result = repro("eval", tiny_model, *command)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    "value", ["gsm8k=88.2", "pocket-math=high", "pocket-math", "pocket-math=1,pocket-math=2"]
+)
 def test_a_printed_score_that_cannot_be_compared_is_refused_before_grading(repro, tmp_path, value):
     result = repro("score", tmp_path / "no", "--benchmark", "pocket-math", "--reported", value)
     assert result.exit_code == 2

@@ -51,6 +51,8 @@ def parse(argument):
         ("level=sequence", "sequence"),
         ("weights=[1, 0.5]", [1, 0.5]),
         ("names=('a', 'b')", ("a", "b")),
+        ("names=a,b", ("a", "b")),
+        ("names=a", ("a",)),
         ("twins={'a': 'b'}", {"a": "b"}),
         ("colour=blue", "blue"),
         ("loss_type=a=b", "a=b"),

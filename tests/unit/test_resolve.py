@@ -38,6 +38,8 @@ def test_at_paper_scale_the_settings_are_the_papers():
         (("learning_rate=-1",), "learning_rate=-1.0 .*expected at least 0"),
         (("num_generations=1",), "num_generations=1 .*expected at least 2"),
         (("eval_limit=0",), "eval_limit=0: expected at least 1"),
+        (("max_steps=-5",), "max_steps=-5 .*expected at least -1"),
+        (("weight_decay=-1",), "weight_decay=-1.0 .*expected at least 0"),
         (("max_stepps=3",), "did you mean max_steps"),
         (("seed=5",), "seed=5: expected as --seed"),
         (("output_dir=here",), "output_dir=here: expected as REPRO_ROOT"),

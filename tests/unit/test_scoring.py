@@ -150,7 +150,7 @@ def test_metrics_that_the_samples_cannot_give_are_refused(metric: str):
 def test_gaps_doubles_and_strangers_are_refused():
     samples = graded(ROWS)
     for damaged in (samples[:-1], [*samples, samples[0]]):
-        with pytest.raises(BadValue, match=r"has samples \["):
+        with pytest.raises(BadValue, match=r"has the numbers \["):
             score(damaged, POCKET, ["pass@1"])
     with pytest.raises(BadValue, match="no samples of pocket-gsm8k"):
         score([], POCKET)
