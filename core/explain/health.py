@@ -33,7 +33,9 @@ class Watch:
 
 def _value(metric: str, sign: float = 1.0) -> Callable[[Logs, Logs, int], float | None]:
     """Take the metric itself, or its negative if it is bad when small."""
-    return lambda logs, _first, _group: sign * logs[metric] if metric in logs else None
+    return lambda logs, _first, _group: (
+        None if logs.get(metric) is None else sign * logs[metric]  # None: of no reward at all
+    )
 
 
 def _clones(logs: Logs, _first: Logs, group: int) -> float | None:
@@ -101,8 +103,9 @@ WATCHES = (
         patience=2,
         finding="the gradient is zero, so the weights do not move",
         context=("grad_norm", "frac_reward_zero_std", "reward", "completions/clipped_ratio"),
-        cause="all advantages are zero (all rewards of each group equal), all completions are "
-        "masked (mask_truncated_completions with everything cut), or the weights are frozen",
+        cause="all advantages are zero (all rewards of each group equal, or none given), all "
+        "completions are masked (mask_truncated_completions with everything cut), or the weights "
+        "are frozen",
         remedy="see frac_reward_zero_std and completions/clipped_ratio; check which parameters "
         "require a gradient",
     ),
@@ -255,7 +258,7 @@ def _advance(status: _Status, watch: Watch, value: float | None) -> None:
 
 
 def _message(watch: Watch, logs: Logs) -> str:
-    seen = ", ".join(f"{m} = {logs[m]:.4g}" for m in watch.context if m in logs)
+    seen = ", ".join(f"{m} = {logs[m]:.4g}" for m in watch.context if logs.get(m) is not None)
     return (
         f"health/{watch.name}: {watch.finding} ({seen}). "
         f"Likely cause: {watch.cause}. What to do: {watch.remedy}."

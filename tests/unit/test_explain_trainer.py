@@ -120,3 +120,13 @@ def test_log_of_a_resumed_run_is_that_of_an_unbroken_one(tiny_llama, tiny_tokeni
     again = lines_without_times(log)
     assert [row["step"] for row in again] == [1, 2, 3, 4, 5, 6, 6]
     assert again[:-1] == straight[:-1]  # the last line's `train_loss` counts this process only
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.04])
+def test_a_run_without_any_verdict_is_told_and_goes_on(beta, make_grpo, capsys):
+    """Logs hold None then, which no condition may trip over."""
+    trainer = make_grpo(lambda completions, **_: [None] * len(completions), max_steps=3, beta=beta)
+    trainer.train()
+    assert trainer.state.global_step == 3
+    said = capsys.readouterr().err
+    assert ("health/no_gradient" in said) == (beta == 0.0)
