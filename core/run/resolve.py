@@ -17,7 +17,13 @@ from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
 
 COMMAND_LINE = "command line"
-ELSEWHERE = {"output_dir": "REPRO_ROOT", "seed": "--seed"}  # what a run is given otherwise
+# Fields of a trainer that a run sets itself or has no use for.
+NO_SETTINGS: Mapping[str, str] = {
+    "output_dir": "give REPRO_ROOT",
+    "push_to_hub": "nothing is uploaded",
+    "resume_from_checkpoint": "the same command continues by itself",
+    "seed": "give --seed",
+}
 
 
 @dataclass(frozen=True)
@@ -99,8 +105,8 @@ def resolve(
             fits = checked(name, value, find_type(name, config, RunSettings))
             values[name] = Sourced(fits, source)
     for name, value in parse_overrides(arguments, config, RunSettings).items():
-        if name in ELSEWHERE:
-            raise BadValue(f"{name}={value}: expected as {ELSEWHERE[name]}, it is no setting here")
+        if name in NO_SETTINGS:
+            raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
         values[name] = Sourced(value, COMMAND_LINE)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
     _check_choices(resolved, config)
@@ -146,7 +152,7 @@ def _check_choices(resolved: Resolved, config: type[Any]) -> None:
     """Refuse a value outside the config's own table of choices before anything loads."""
     choices: Mapping[str, tuple[object, ...]] = getattr(config, "CHOICES", {})
     own: Mapping[str, float] = getattr(config, "AT_LEAST", {})
-    bounds = {**own, **POSITIVE}
+    bounds = {**own, **AT_LEAST}
     for name, value in resolved.config.items():
         source = resolved.values[name].source
         if name in choices and value not in choices[name]:
@@ -154,10 +160,16 @@ def _check_choices(resolved: Resolved, config: type[Any]) -> None:
             raise BadValue(f"{name}={value!r} ({source}): expected {known}")
         if name in bounds and isinstance(value, int | float) and value < bounds[name]:
             raise BadValue(f"{name}={value} ({source}): expected at least {bounds[name]:g}")
+        if name in BELOW_ONE and isinstance(value, float) and value >= 1.0:
+            raise BadValue(f"{name}={value} ({source}): expected below 1")
 
 
 # Bounds that transformers does not check itself.
-POSITIVE: Mapping[str, float] = {
+BELOW_ONE = ("adam_beta1", "adam_beta2")
+AT_LEAST: Mapping[str, float] = {
+    "adam_beta1": 0.0,
+    "adam_beta2": 0.0,
+    "dataloader_num_workers": 0,
     "gradient_accumulation_steps": 1,
     "learning_rate": 0.0,
     "max_grad_norm": 0.0,
