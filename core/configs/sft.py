@@ -29,6 +29,7 @@ class SFTConfig(BaseConfig):
         "padding_free": "it needs FlashAttention",
         "assistant_only_loss": "use prompt and completion columns with `completion_only_loss`",
         "activation_offloading": "activations stay on the device",
+        "label_smoothing_factor": "every label is the token that comes next",
     }
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "loss_type": ("nll", "dft"),

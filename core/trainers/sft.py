@@ -9,6 +9,7 @@ from accelerate.utils import set_seed
 from datasets import Dataset
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers.trainer_utils import PredictionOutput
 
 from core.configs.sft import SFTConfig
 from core.data.sft import IGNORED, PadRight, tokenize_rows
@@ -61,31 +62,15 @@ class SFTTrainer(ResumableTrainer):
         self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
         self._tokens_seen = 0.0
 
-        def prepared(dataset: Dataset) -> Dataset:
-            if formatting_func is not None:
-                text = formatting_func
-                dataset = dataset.map(lambda row: {args.dataset_text_field: text(row)})
-            return tokenize_rows(
-                dataset,
-                tokenizer,
-                text_field=args.dataset_text_field,
-                completion_only=args.completion_only_loss,
-                max_length=args.max_length,
-                workers=args.dataset_num_proc,
-            )
-
-        train = prepared(train_dataset)
-        if isinstance(eval_dataset, dict):
-            held_out: Any = {name: prepared(dataset) for name, dataset in eval_dataset.items()}
-        else:
-            held_out = None if eval_dataset is None else prepared(eval_dataset)
+        self.tokenizer, self.formatting_func = tokenizer, formatting_func
+        train = self.prepared(train_dataset, args)
         super().__init__(
             model=policy,
             args=args,
             data_collator=data_collator
             or PadRight(cast(int, tokenizer.pad_token_id), args.padding),
             train_dataset=train.shuffle(seed=args.seed) if args.shuffle_dataset else train,
-            eval_dataset=held_out,
+            eval_dataset=self.all_prepared(eval_dataset, args),
             processing_class=tokenizer,
             compute_loss_func=compute_loss_func,
             compute_metrics=compute_metrics,
@@ -96,6 +81,50 @@ class SFTTrainer(ResumableTrainer):
         )
         check_processes(self)
         self.model_accepts_loss_kwargs = True  # the loss divides by the tokens of the whole step
+
+    def prepared(self, dataset: Dataset, args: SFTConfig) -> Dataset:
+        """Token ids and labels of a dataset in any of the forms that the trainer takes.
+
+        Raises:
+            BadValue: a formatting function would hide which tokens are the completion's.
+        """
+        write, columns = self.formatting_func, getattr(dataset, "column_names", None) or ()
+        if write is not None and "input_ids" not in columns:
+            pairs = {"prompt", "completion"} <= set(columns)
+            if args.completion_only_loss or (pairs and args.completion_only_loss is None):
+                raise BadValue(
+                    "formatting_func makes one text of a row, which has no completion to train on "
+                    "alone: set completion_only_loss=False, or leave formatting_func out"
+                )
+            field = args.dataset_text_field
+            dataset = dataset.map(lambda row: {field: write(row)}, remove_columns=list(columns))
+        return tokenize_rows(
+            dataset,
+            self.tokenizer,
+            text_field=args.dataset_text_field,
+            completion_only=args.completion_only_loss,
+            max_length=args.max_length,
+            workers=args.dataset_num_proc,
+        )
+
+    def all_prepared(self, datasets: Any, args: SFTConfig) -> Any:  # Any: one, several, a name
+        """Prepare each of several datasets; None and the name of one are left as they are."""
+        if datasets is None or isinstance(datasets, str):
+            return datasets
+        if isinstance(datasets, dict):
+            return {name: self.prepared(dataset, args) for name, dataset in datasets.items()}
+        return self.prepared(datasets, args)
+
+    def evaluate(self, eval_dataset: Any = None, *args: Any, **keywords: Any) -> dict[str, float]:
+        """As transformers does; a dataset given here is prepared like that of the trainer."""
+        if isinstance(eval_dataset, dict):  # comes back here one by one
+            return super().evaluate(eval_dataset, *args, **keywords)
+        return super().evaluate(self.all_prepared(eval_dataset, self.args), *args, **keywords)
+
+    def predict(self, test_dataset: Any, *args: Any, **keywords: Any) -> PredictionOutput:
+        """As transformers does; the dataset is prepared like that of the trainer."""
+        prepared: Any = self.prepared(test_dataset, self.args)  # Any: torch's type differs
+        return super().predict(prepared, *args, **keywords)
 
     @property
     def mode(self) -> str:
