@@ -54,9 +54,9 @@ class CachedDecoder:
 
     def step(self, tokens: Tensor, alive: Tensor) -> Tensor:
         """Logits (R, V) after one more token (R,) of every row."""
-        del alive  # a finished row is as long as the others, whatever it adds
         self.mask = torch.cat([self.mask, self.mask.new_ones(len(self.mask), 1)], dim=1)
-        positions = self.mask.sum(-1, keepdim=True) - 1
+        # A finished row adds tokens that nobody reads, maybe past the last position of the model.
+        positions = torch.where(alive, self.mask.sum(-1) - 1, 0).unsqueeze(1)
         return self.forward(self.cache, tokens.unsqueeze(1), self.mask, positions)
 
     def select(self, rows: Tensor) -> None:
