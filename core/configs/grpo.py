@@ -275,27 +275,31 @@ class GRPOConfig(BaseConfig):
             self.steps_per_generation = self.generation_batch_size // micro
 
     def check_groups(self) -> None:
-        """Refuse a rollout or an evaluation batch that does not hold whole groups."""
+        """Refuse a rollout, or an evaluation batch if there will be any, without whole groups."""
         size = self.rollout_size
         if size % self.num_generations:
             raise BadValue(
                 f"generation_batch_size={size} is no multiple of "
                 f"num_generations={self.num_generations}: a rollout must hold whole groups"
             )
-        per_prompt = self.num_generations_eval or self.num_generations
-        batch = self.per_device_eval_batch_size * self.world_size
-        if self.do_eval and self.eval_strategy != "no" and batch % per_prompt:
-            raise BadValue(
-                f"per_device_eval_batch_size={self.per_device_eval_batch_size} on "
-                f"{self.world_size} processes is no multiple of the {per_prompt} completions "
-                "of a prompt: an evaluation batch must hold whole groups"
-            )
+        if self.do_eval and self.eval_strategy != "no":
+            self.check_evaluation()
         if self.advantage_estimator == "process" and self.multi_objective_aggregation != (
             "sum_then_normalize"
         ):
             raise BadValue(
                 "advantage_estimator='process' normalises step rewards itself: "
                 "leave multi_objective_aggregation at 'sum_then_normalize'"
+            )
+
+    def check_evaluation(self) -> None:
+        """Refuse an evaluation batch that does not hold whole groups."""
+        per_prompt = self.num_generations_eval or self.num_generations
+        if self.per_device_eval_batch_size * self.world_size % per_prompt:
+            raise BadValue(
+                f"per_device_eval_batch_size={self.per_device_eval_batch_size} on "
+                f"{self.world_size} processes is no multiple of the {per_prompt} completions "
+                "of a prompt: an evaluation batch must hold whole groups"
             )
 
     def check_sampling(self) -> None:

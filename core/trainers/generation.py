@@ -90,8 +90,14 @@ def sample(
     seeds: Sequence[int],
     engine: Engine,
 ) -> Generated:
-    """One completion for each prompt, sampled as `args` says; each has its own seed."""
+    """One completion for each prompt, sampled as `args` says; each has its own seed.
+
+    Raises:
+        BadValue: a prompt is empty.
+    """
     prompt_ids = tokenize_prompts(tokenizer, prompts, args.template)
+    if not all(prompt_ids):
+        raise BadValue("a prompt has no tokens: take the rows with an empty prompt out")
     sampling = Sampling(
         max_tokens=args.max_completion_length,
         ends=frozenset(eos_token_ids),

@@ -148,6 +148,7 @@ class RolloutTrainer(ResumableTrainer):
         )
 
     def _get_eval_sampler(self, eval_dataset: Dataset) -> GroupSampler:  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.args.check_evaluation()
         per_prompt = self.args.num_generations_eval or self.args.num_generations
         return GroupSampler(eval_dataset, group=per_prompt, seed=self.args.seed)
 

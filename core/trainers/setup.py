@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from core.models.load import load_policy
 from core.trainers.scoring import RewardFunction, RewardModel
 from eval.errors import BadValue
 
+SHARED = ("trainer_state", "log_extra", "log_metric")  # keywords of every reward function
 RewardSource = str | nn.Module | Callable[..., Any]
 
 
@@ -117,6 +119,8 @@ def policy_tokenizer(
             f"processing_class={type(tokenizer).__name__}: expected a tokenizer; models of images "
             "are not supported"
         )
+    if tokenizer.eos_token_id is None:
+        raise BadValue("the tokenizer has no eos_token: set it to the token that ends a completion")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
@@ -184,7 +188,8 @@ def reward_function(
             source, num_labels=1, **keywords
         )
     if not isinstance(source, nn.Module):
-        name = getattr(source, "__name__", None) or type(source).__name__
+        called = source.func if isinstance(source, partial) else source
+        name = getattr(called, "__name__", None) or type(called).__name__
         return RewardFunction(name=name, call=source, weight=weight)
     config: Any = source.config
     name = config.name_or_path
@@ -211,7 +216,8 @@ def check_dataset(dataset: object, name: str) -> None:
     """Refuse what is no dataset of prompts.
 
     Raises:
-        BadValue: it is no `Dataset`, is empty, or holds images.
+        BadValue: it is no `Dataset`, is empty, holds images, or a column has the name of something
+            else that reward functions are called with.
         MissingColumn: it has no column `prompt`.
     """
     if not isinstance(dataset, Dataset):
@@ -224,5 +230,11 @@ def check_dataset(dataset: object, name: str) -> None:
         raise MissingColumn(name, ["prompt"], columns, "rename the column that holds the prompts")
     if {"image", "images"} & set(columns):
         raise BadValue(f"{name} has images: models of images are not supported, drop the column")
+    taken = sorted({"prompts", "completions", *SHARED} & set(columns))
+    if taken:
+        raise BadValue(
+            f"{name} has a column {taken[0]!r}, which reward functions get from the trainer: "
+            "rename the column"
+        )
     if not len(dataset):
         raise BadValue(f"{name} has no rows")

@@ -1,4 +1,7 @@
+from copy import deepcopy
+
 import pytest
+from datasets import Dataset
 from grpo_runs import digits, prompts
 
 from core import GRPOTrainer
@@ -47,3 +50,29 @@ def test_what_was_launched_is_there(make_grpo, monkeypatch):
     monkeypatch.setenv("FSDP_VERSION", "2")
     with pytest.raises(BadValue, match="accelerate would train without"):
         make_grpo()
+
+
+@pytest.mark.parametrize("column", ["completions", "trainer_state", "log_metric"])
+def test_a_column_named_like_another_keyword_of_rewards_is_refused(column, make_grpo):
+    with pytest.raises(BadValue, match=f"train_dataset has a column '{column}'"):
+        make_grpo(dataset=prompts().add_column(column, ["x"] * 8))
+
+
+def test_a_tokenizer_without_an_end_is_refused(build_llama, tiny_tokenizer, make_grpo):
+    tokenizer = deepcopy(tiny_tokenizer)
+    tokenizer.eos_token = tokenizer.pad_token = None
+    args = make_grpo().args
+    with pytest.raises(BadValue, match="the tokenizer has no eos_token"):
+        GRPOTrainer(build_llama(), digits, args, prompts(), processing_class=tokenizer)
+
+
+def test_an_evaluation_batch_that_cuts_groups_is_refused(make_grpo):
+    trainer = make_grpo(per_device_eval_batch_size=6)
+    with pytest.raises(BadValue, match="must hold whole groups"):
+        trainer.evaluate(prompts(3))
+
+
+def test_an_empty_prompt_is_named(make_grpo):
+    rows = Dataset.from_dict({"prompt": ["", "1+1="] * 4})
+    with pytest.raises(BadValue, match="a prompt has no tokens"):
+        make_grpo(dataset=rows).train()
