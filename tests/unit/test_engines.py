@@ -99,17 +99,17 @@ def test_a_completion_does_not_depend_on_what_is_beside_it(model):
 
 
 def test_a_finished_row_may_outlast_the_positions_of_the_model():
-    """The short prompts' rows go on for as long as the long one's; the long one has its room."""
-    config = GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=32)
+    config = GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=8)
     with torch.random.fork_rng():
         torch.manual_seed(3)
         model = GPT2LMHeadModel(config).eval()
-    prompts = [[5 + i] * 20 for i in range(2)] + [[9, 10]] * 8
-    options = {"max_tokens": 12, "ends": frozenset(range(1, 9)), "temperature": 1.3}
-    whole = complete(NativeEngine(model, rows=8), prompts, **options)
-    for i, prompt in enumerate(prompts):
-        (alone,) = complete(NativeEngine(model), [prompt], [i], **options)
-        assert alone.tokens == whole[i].tokens
+    decoder, alive = CachedDecoder(model), torch.tensor([False, True])
+    with torch.no_grad():
+        logits = decoder.admit([[5] * 7, [6, 7]], [[0], [1]])
+        for token in (8, 9, 10):
+            logits = decoder.step(torch.tensor([0, token]), alive)
+        expected = model(torch.tensor([[6, 7, 8, 9, 10]])).logits[0, -1]
+    torch.testing.assert_close(logits[1], expected)
 
 
 def test_completions_do_not_depend_on_the_number_of_processes(model):

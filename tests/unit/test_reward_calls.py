@@ -1,8 +1,10 @@
 import asyncio
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from grpo_runs import digits
 
 from core.errors import RewardError
 from core.trainers.async_loop import AsyncLoop
@@ -156,3 +158,8 @@ def test_step_tensors_pad_with_nan():
     assert rewards.isnan().tolist() == [[False, False], [False, True], [True, True]]
     assert rewards[1, 0].item() == 0.5
     assert ends.tolist() == [[4, 7], [2, 0], [0, 0]]
+
+
+def test_a_partial_is_named_after_its_function(make_grpo):
+    (reward,) = make_grpo([partial(digits, scale=2.0)]).rewards
+    assert reward.name == "digits"
