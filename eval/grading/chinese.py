@@ -17,7 +17,9 @@ NUMBER = re.compile(
     r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:\s*/\s*\d+|\s*\\?%)?|-?\s*\\frac\s*\{\d+\}\s*\{\d+\}"
 )
 WORDS = re.compile(rf"(?:[{HAN}\s,.:;()¥$~=]|\\text\s*\{{|[{{}}]|[A-Za-z]{{1,3}}[²³]?)*")
-JOINERS = re.compile("或|和|与|比|余|又|到|至|点|分之|万|亿|百|千|十|半|不")
+JOINERS = re.compile(  # 千 before a unit is kilo: 18千克
+    "或|和|与|比|余|又|到|至|点|分之|万|亿|百|千(?![克米瓦卡帕])|十|半|不"
+)
 
 
 def numeral(text: str) -> int | None:

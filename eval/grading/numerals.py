@@ -36,8 +36,13 @@ NOT_UNITS = (
 WORD = rf"(?!(?:{NOT_UNITS}|{'|'.join(MULTIPLIERS)})\b)[A-Za-z]{{2,}}+\.?"
 UNIT = re.compile(  # possessive throughout: a hostile text must not make it backtrack
     rf"(?:\s*+(?:\\text\s*+\{{(?:\s*+(?:{WORD}|[A-Za-z](?![A-Za-z])|[./,'()^23²³-]))*+\s*+\}}"
-    rf"|{WORD}|(?<=\s)[mgLh](?![A-Za-z])|[/-](?=\s*+[A-Za-z\\])|\^\s*+\{{?[23]\}}?|[²³]"
+    rf"|{WORD}|(?:(?<=\s)[mgLh]|(?<=[a-z]/)[hs])(?![A-Za-z])"
+    rf"|[/-](?=\s*+[A-Za-z\\])|\^\s*+\{{?[23]\}}?|[²³]"
     r"|\\\$|[$€£¥]))*+\s*+"
+)
+REPEATING = re.compile(
+    r"(?P<sign>-?)(?P<whole>\d*)\.(?P<once>\d*)"
+    r"(?:\\(?:overline|bar|dot)\s*\{(?P<over>\d+)\}|\((?P<bracketed>\d+)\))"
 )
 LABEL = re.compile(  # a name, or a calculation with numbers only; an equation is no label
     r"(?:\\text\{[^{}]*+\}|[A-Za-z][A-Za-z ']*+|\\[a-z]{2,7}+)(?:_\{?\w\}?)?(?:\([a-z0-9]\))?"
@@ -64,9 +69,21 @@ def read_number(text: str) -> Number | None:
     if len(text) > 400:
         return None
     cleaned = clean(text)
-    return match_number(unlabelled(cleaned)) or (
-        None if cleaned.isascii() else from_chinese(cleaned)
-    )
+    bare = unlabelled(cleaned)
+    found = match_number(bare) or repeating(bare)
+    return found or (None if cleaned.isascii() else from_chinese(cleaned))
+
+
+def repeating(text: str) -> Number | None:
+    r"""`0.1\overline{6}` and 0.1(6) are 1/6."""
+    match = REPEATING.fullmatch(text)
+    if match is None:
+        return None
+    cycle = match["over"] or match["bracketed"]
+    shift = 10 ** len(match["once"])
+    tail = Fraction(int(cycle), (10 ** len(cycle) - 1) * shift)
+    value = Fraction(int(f"{match['whole']}{match['once']}" or 0), shift) + tail
+    return Number(-value if match["sign"] else value)
 
 
 def from_chinese(text: str) -> Number | None:

@@ -69,6 +69,8 @@ def same_form(gold: Form, given: Form, leaf: Leaf) -> bool:
         return gold.mark.partition("_")[0] == given.parts[0].replace(" ", "")
     if gold.kind == "word" and given.kind != "word":
         return gold.mark == word(given.parts[0]) if given.kind == "value" else False
+    if gold.kind == "value" and given.kind == "word":  # a bare letter: C, (C)
+        return len(gold.parts[0]) == 1 and word(gold.parts[0]) == given.mark
     if (gold.kind, gold.mark, len(gold.parts)) != (given.kind, given.mark, len(given.parts)):
         return False
     if gold.kind == "value":
