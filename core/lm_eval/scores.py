@@ -102,8 +102,6 @@ def score_tasks(
     Raises:
         UnknownName, MissingFile, BadValue: a task that does not exist or cannot run here.
     """
-    if not names:
-        raise BadValue("--lm-eval names no task: `lm_eval ls tasks` lists all")
     manager = find_tasks(names, data)
     lm = ReproLM(model, seed=seed)
     template = lm.tokenizer.chat_template

@@ -109,7 +109,7 @@ def test_what_cannot_be_run_is_one_line(repro, tiny_model):
         (("--lm-eval", "hendrycks_math50"), "did you mean hendrycks_math500"),
         (("--lm-eval", "hendrycks_math500"), "MissingFile: lm-eval cannot load hendrycks_math500"),
         (("--lm-eval", "minerva_math_algebra"), "antlr4-python3-runtime==4.11"),
-        (("--lm-eval", ","), "names no task"),
+        (("--lm-eval", ","), "expected different names"),
         (("--lm-eval", "repro_cmath", "--samples", 4), "leave these options out"),
         ((), "expected one of --benchmarks NAMES and --lm-eval TASKS"),
         (("--lm-eval", "repro_cmath", "--benchmarks", "cmath"), "expected one of"),
