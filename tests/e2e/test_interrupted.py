@@ -1,4 +1,4 @@
-"""A run that is interrupted or out of space, or whose checkpoints are damaged, continues."""
+"""A run that is killed, interrupted or out of space continues to the very same record."""
 
 import signal
 import subprocess
@@ -28,6 +28,18 @@ def straight(tmp_path_factory, settings):
         command = ["run", PAPER, "--jobs", "1", *settings, FOUR]
         assert CliRunner().invoke(app, command).exit_code == 0
         return sorted(names())
+
+
+def test_kill_9_in_training_continues_to_the_same_weights(start, root, repro, settings, straight):
+    process = start("run", PAPER, "--jobs", 1, *settings, FOUR)
+    wait_for(checkpoint(root, 3), process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert names() == []
+    again = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+    assert again.exit_code == 0, again.output
+    assert "continues from checkpoint-" in again.stderr
+    assert sorted(names()) == straight
 
 
 def test_ctrl_c_says_so_and_the_same_command_continues(start, root, repro, settings, straight):
