@@ -8,16 +8,19 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export OMP_NUM_THREADS := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test dev fmt lint types floors parity e2e unit stats golden pocket report check clean
+.PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket report check clean
 
 demo: $(VENV)/.run
 	$(BIN)/repro run deepseekmath-grpo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m "not stats"
+	$(BIN)/python -m pytest -n 2 -m "not stats and not long"
 
 unit parity e2e: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m "not stats" tests/$@
+
+long: $(VENV)/.test
+	$(BIN)/python -m pytest -m long
 
 stats: $(VENV)/.test
 	$(BIN)/python -m pytest -m stats
@@ -47,7 +50,7 @@ pocket: $(VENV)/.run
 report: $(VENV)/.run
 	$(BIN)/repro report
 
-check: lint types floors test
+check: lint types floors test long
 	$(BIN)/repro check
 
 clean:

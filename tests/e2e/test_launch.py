@@ -61,6 +61,7 @@ def run_record(root):
     return record
 
 
+@pytest.mark.long
 def test_two_machines_write_the_record_of_one(repro, root, settings, two_machines):
     """Every logged number is that of one process, and what is made once is there once."""
     (folder,) = two_machines.glob("runs/train-*")
@@ -87,6 +88,7 @@ def test_two_machines_write_the_record_of_one(repro, root, settings, two_machine
     assert max(curves["held_out/accuracy"]) > 0.0
 
 
+@pytest.mark.long
 def test_a_killed_launch_continues_to_the_same_record(repro, start, root, settings, two_machines):
     """No process outlives the command; a record's name is the digest of weights and samples too."""
     process = start(*launched(settings))
