@@ -45,7 +45,7 @@ def score(
     from eval.errors import BadValue
     from eval.side_by_side import beside, judge_both, paper_scores, verdict_lines
 
-    if file in (per_sample, html):
+    if file.resolve() in [out.resolve() for out in (per_sample, html) if out is not None]:
         raise BadValue(f"{file} would be overwritten: give what is written another name")
     found = find_benchmark(benchmark)
     found.check_mode(mode)

@@ -25,7 +25,7 @@ def differences(left: str, right: str, scale: str) -> list[Difference]:
     """The fields of two papers that differ at a scale, by name.
 
     `right` may be `trl`: TRL's paper index where it sets a field, else TRL's own defaults. What
-    surrounds the trainer is compared between papers only, how a run is watched and stored never.
+    surrounds the trainer is compared between papers only; fields that are `NEUTRAL` never are.
 
     Raises:
         UnknownName: there is no such paper or scale.

@@ -45,7 +45,7 @@ def score_file(
         for row in outputs
     ]
     samples = regrade(ungraded, benchmark.load(data))
-    most = 1 + max((row["sample"] for row in outputs), default=0)
+    most = 1 + max(row["sample"] for row in outputs)
     return samples, score(samples, benchmark, metrics(most), mode=mode)
 
 

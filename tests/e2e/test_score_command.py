@@ -208,7 +208,8 @@ def test_a_byte_order_mark_is_no_part_of_the_outputs(repro, tmp_path):
 def test_outputs_are_not_overwritten_by_what_is_said_of_them(repro, tmp_path, option):
     file = write(tmp_path / "o.jsonl", answers(1))
     before = file.read_bytes()
-    result = repro("score", file, "--benchmark", "pocket-math", option, file)
+    same = tmp_path / "elsewhere" / ".." / file.name
+    result = repro("score", file, "--benchmark", "pocket-math", option, same)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "o.jsonl would be overwritten" in result.stderr
     assert file.read_bytes() == before
