@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from math import prod
 
 DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "俩": 2}
 UNITS = {"十": 10, "百": 100, "千": 1000}
@@ -13,32 +14,39 @@ SPELLED = re.compile(
 )
 POINT = re.compile(rf"(?P<minus>负)?(?P<whole>{NUMERAL})(?:点(?P<tail>[零〇一二三四五六七八九]+))?")
 MEASURE = rf"[{HAN}]{{0,6}}"
+HALF = re.compile(rf"一半|(?P<whole>{NUMERAL}|\d+)个半{MEASURE}")
+SCALED = re.compile(rf"(?P<number>\d[\d,]*(?:\.\d+)?)(?P<scale>万亿|[万亿])(?P<unit>{MEASURE})")
 NUMBER = re.compile(
     r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:\s*/\s*\d+|\s*\\?%)?|-?\s*\\frac\s*\{\d+\}\s*\{\d+\}"
 )
 WORDS = re.compile(rf"(?:[{HAN}\s,.:;()¥$~=]|\\text\s*\{{|[{{}}]|[A-Za-z]{{1,3}}[²³]?)*")
+KILO = re.compile(  # 五千克 is 5 kg and 十八千米 18 km, but 五千米 are 5000 m
+    "千(?=克)|(?:(?<=[十百])|(?<=[十百][一二三四五六七八九]))千(?=[米瓦卡帕])"
+)
 JOINERS = re.compile(  # 千 before a unit is kilo: 18千克
     "或|和|与|比|余|又|到|至|点|分之|万|亿|百|千(?![克米瓦卡帕])|十|半|不"
 )
 
 
 def numeral(text: str) -> int | None:
-    """The integer that a Chinese numeral spells: 三百零五 is 305, 二〇二四 is 2024."""
+    """The integer that a Chinese numeral spells: 三百零五 is 305, 三百五 350, 二〇二四 is 2024."""
     if len(text) > 1 and all(c in DIGITS for c in text):
         return int("".join(str(DIGITS[c]) for c in text))
     total = section = digit = 0
+    last = 10  # the unit that a final digit counts tenths of
     for char in text:
         if char in DIGITS:
             digit = DIGITS[char]
+            last = last if digit else 10
         elif char in UNITS:
             section += (digit or 1) * UNITS[char]
-            digit = 0
+            digit, last = 0, UNITS[char]
         elif char in GROUPS:
             total = (total + section + digit) * GROUPS[char]
-            section = digit = 0
+            section, digit, last = 0, 0, GROUPS[char]
         else:
             return None
-    return total + section + digit
+    return total + section + digit * last // 10
 
 
 def part(text: str) -> Fraction | None:
@@ -53,8 +61,13 @@ def part(text: str) -> Fraction | None:
 
 
 def chinese_number(text: str) -> tuple[Fraction, bool] | None:
-    """(value, is a percentage) of 四分之三, 百分之二十, 十八个, 三点五元; else None."""
-    bare = re.sub(r"\s|\\text|[{}]", "", text)
+    """(value, is a percentage) of 四分之三, 百分之二十, 十八个, 三点五元, 1.2万; else None."""
+    bare = KILO.sub("", re.sub(r"\s|\\text|[{}]", "", text))
+    if match := HALF.fullmatch(bare):
+        return (part(match["whole"] or "0") or 0) + Fraction(1, 2), False
+    if (match := SCALED.fullmatch(bare)) and not JOINERS.search(match["unit"]):
+        scale = prod(GROUPS[c] for c in match["scale"])
+        return Fraction(match["number"].replace(",", "")) * scale, False
     match = re.fullmatch(
         rf"(?:[^\d零〇一二两三四五六七八九十百千万亿负]*)({SPELLED.pattern}){MEASURE}", bare
     )

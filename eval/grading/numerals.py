@@ -24,7 +24,7 @@ NUMBER = re.compile(
     rf"\s*(?:\{{\s*(?P<d1>-?{DECIMAL})\s*\}}|(?P<d2>\d+))"
     rf"|(?:(?P<whole2>\d+)\s+)?(?P<n3>{DECIMAL})\s*/\s*(?P<d3>{DECIMAL})"
     rf"|(?P<decimal>{DECIMAL}){TEN_POWER}?)"
-    r"\s*(?P<percent>\\?%|\\?text\{\s*\\?%\s*\}|percent(?:age)?\b)?\s*(?P<tail>.*)",
+    r"(?:\s*(?P<percent>\\?%|\\?text\{\s*\\?%\s*\}|percent(?:age)?\b))?(?P<tail>.*)",
     re.DOTALL,
 )
 MULTIPLIERS = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
@@ -33,11 +33,12 @@ NOT_UNITS = (
     "remainder|out|of|is|are|but|not|base|if|half|quarter|quarters|third|thirds|through|than|less|"
     "more|trillion|infinity|percent|inf|nan|with|per cent"
 )
+IN_TEXT = re.compile(rf"\\text\s*\{{\s*({'|'.join(MULTIPLIERS)})\b")
 WORD = rf"(?!(?:{NOT_UNITS}|{'|'.join(MULTIPLIERS)})\b)[A-Za-z]{{2,}}+\.?"
 UNIT = re.compile(  # possessive throughout: a hostile text must not make it backtrack
     rf"(?:\s*+(?:\\text\s*+\{{(?:\s*+(?:{WORD}|[A-Za-z](?![A-Za-z])|[./,'()^23²³-]))*+\s*+\}}"
     rf"|{WORD}|(?:(?<=\s)[mgLh]|(?<=[a-z]/)[hs])(?![A-Za-z])"
-    rf"|[/-](?=\s*+[A-Za-z\\])|\^\s*+\{{?[23]\}}?|[²³]"
+    rf"|[/-](?=\s*+[A-Za-z\\])|(?<=[A-Za-z}}])\s*+\^\s*+\{{?[23]\}}?|[²³]"
     r"|\\\$|[$€£¥]))*+\s*+"
 )
 REPEATING = re.compile(
@@ -48,6 +49,8 @@ LABEL = re.compile(  # a name, or a calculation with numbers only; an equation i
     r"(?:\\text\{[^{}]*+\}|[A-Za-z][A-Za-z ']*+|\\[a-z]{2,7}+)(?:_\{?\w\}?)?(?:\([a-z0-9]\))?"
     r"|(?:[\d\s+\-*/().$]|\\times|\\cdot|\\div)++"
 )
+NAME = re.compile(r"\s*[A-Za-z]\s*")
+ABOUT = re.compile(r"\A(?:[A-Za-z]\s*)?(?:\\approx(?![A-Za-z])|≈|(?:about|approximately)\b)\s*")
 FLOAT_DIGITS = 12  # a decimal with at least as many significant digits was printed by a float
 
 
@@ -96,9 +99,16 @@ def from_chinese(text: str) -> Number | None:
 
 
 def unlabelled(text: str) -> str:
-    r"""Without what stands before a last `=`, when that names or computes the number: `x = 5`."""
-    label, equals, value = text.rpartition("=")
-    if not equals or label[-1:] in ("<", ">", "!", "\\") or "," in value:
+    r"""Without what stands before a last `=`, when that names or computes the number: `x = 5`.
+
+    Also without the name in `5 = x` and the sign in `x \approx 5`.
+    """
+    label, equals, value = ABOUT.sub("", text).rpartition("=")
+    if not equals:
+        return value
+    if NAME.fullmatch(value) and "=" not in label:
+        return label.strip()
+    if label[-1:] in ("<", ">", "!", "\\") or "," in value:
         return text
     return (
         value.strip() if all(LABEL.fullmatch(part.strip()) for part in label.split("=")) else text
@@ -135,9 +145,7 @@ def unwrapped(text: str) -> str:
 
 def multiplier(tail: str) -> int | None:
     """1 for a unit, 10**6 for `million dollars`; None when the tail is more than a unit."""
-    if not tail:
-        return 1
-    word, _, rest = tail.partition(" ")
+    word, _, rest = IN_TEXT.sub(r"\1 \\text{", tail).strip().partition(" ")
     factor = MULTIPLIERS.get(word, 1)
     return factor if UNIT.fullmatch(rest if factor > 1 else tail) else None
 

@@ -22,7 +22,7 @@ JOIN = re.compile(
     r"\\text\s*\{\s*,?\s*(?:and|or|和|或)\s*\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z])|和|或"
 )
 MEMBER = re.compile(
-    r"^\s*(?:[A-Za-z]|\\text\{\w\})(?:\([a-z]\))?\s*"
+    r"^\s*(?:(?:[A-Za-z]|\\text\{\w\})(?:\([a-z]\))?|\([A-Za-z](?:\s*,\s*[A-Za-z])+\))\s*"
     r"(?:\\in(?![A-Za-z])|=(?=\s*(?:\(|\[|\\\{|\\begin)))\s*"
 )
 ENDPOINT = r"(?P<{}>[^<>=]+?)"
@@ -126,10 +126,11 @@ def listing(text: str) -> Form | None:
     wrapped = WRAPPED.fullmatch(text)
     if wrapped:
         return listing(wrapped[1])
-    inner = text[2:-2] if enclosed(text, r"\{", r"\}") else text
+    is_set = enclosed(text, r"\{", r"\}")
+    inner = text[2:-2] if is_set else text[1:-1] if enclosed(text, "{", "}") else text
     parts = [p for piece in split_top(JOIN.sub(",", inner), {",", ";"}) for p in plus_minus(piece)]
     given = [p for p in parts if p]
-    return Form("list", "", tuple(given)) if len(given) > 1 or inner != text else None
+    return Form("list", "", tuple(given)) if len(given) > 1 or is_set else None
 
 
 def plus_minus(text: str) -> list[str]:
