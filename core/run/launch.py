@@ -10,42 +10,71 @@ from pathlib import Path
 from shutil import which
 
 from core.run.checkpoints import last_checkpoint
+from core.run.launcher import ENDED
 from core.run.pool import FailedUnit, Unit, run_units
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
+from core.run.stages import say
 from core.run.worker import FAILED, OUTPUTS
 from eval.errors import BadValue
 
 CONFIGS = Path(__file__).parent / "accelerate_configs"
 LAUNCHER = (sys.executable, "-m", "core.run.launcher")
+CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")
+
+
+class Crash(FailedUnit):
+    """A process did not fail but was ended by a fault in native code."""
 
 
 def launch(resolved: Resolved, seed: int, data: Path, folder: Path) -> Mapping[str, object]:
     """`train_model` on the processes that the settings ask for; what the first one gave.
 
+    After a crash (as of a communication library) they start once more, from the last checkpoint.
+
     Raises:
         FailedUnit: a process failed; the message is that of the error.
     """
+    try:
+        train_on_processes(resolved, seed, data, folder)
+    except Crash as crash:
+        say(f"{crash}; starting again from the last checkpoint")
+        train_on_processes(resolved, seed, data, folder)
+    outputs = json.loads((folder / OUTPUTS).read_text(encoding="utf-8"))
+    (folder / OUTPUTS).unlink()
+    return outputs
+
+
+def train_on_processes(resolved: Resolved, seed: int, data: Path, folder: Path) -> None:
+    """Train until the processes end well, with the outputs in a file of the folder.
+
+    Raises:
+        Crash: a signal that nobody sends ended one.
+        FailedUnit: one failed.
+    """
     settings = resolved.run
     last_checkpoint(folder / "trainer")  # drops half-written ones before the processes look
-    for name in (FAILED, OUTPUTS):
+    for name in (FAILED, OUTPUTS, ENDED):
         (folder / name).unlink(missing_ok=True)
     what = (resolved.paper.slug, resolved.scale, resolved.arm, str(seed), str(data), str(folder))
     configuration = str(CONFIGS / f"{settings.launch}.yaml")
     arguments = (
+        str(folder),
         *("--config_file", configuration, "--num_processes", str(settings.processes)),
         *machines(),
         *("--module", "core.run.worker", *what, *resolved.arguments),
     )
+    unit = Unit(f"{settings.launch} x{settings.processes}", arguments, program())
     try:
-        run_units([Unit(f"{settings.launch} x{settings.processes}", arguments, program())], 1)
+        run_units([unit], 1)
     except FailedUnit as error:
         if (folder / FAILED).is_file():
             raise FailedUnit((folder / FAILED).read_text(encoding="utf-8"), 2) from error
+        if (folder / ENDED).is_file():
+            ended = (folder / ENDED).read_text(encoding="utf-8")
+            kind = Crash if ended.startswith(CRASHES) else FailedUnit
+            raise kind(f"{unit.name}: {ended}", 1) from error
         raise
-    outputs = json.loads((folder / OUTPUTS).read_text(encoding="utf-8"))
-    (folder / OUTPUTS).unlink()
-    return outputs
 
 
 def check_installed(settings: RunSettings) -> None:

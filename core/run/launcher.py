@@ -1,14 +1,22 @@
-"""`accelerate launch`, less its tracebacks: a process that fails has said why itself."""
+"""`accelerate launch`, less its tracebacks: a process that fails has said why itself.
+
+One that a signal ends cannot, so that is said here, in a file of the run's folder.
+"""
 
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
+from signal import Signals
 from typing import Any
 
 from core.run.pool import die_with_parent
+from core.run.store import write_atomic
+
+ENDED = "ended.txt"
 
 
-def main() -> None:
+def main(folder: str, *options: str) -> None:
     """Start the processes and end with 1 if one of them failed."""
     die_with_parent()
     os.environ.setdefault("LOGLEVEL", "CRITICAL")  # torch's launcher, which repeats the failure
@@ -17,13 +25,19 @@ def main() -> None:
 
     accelerate: Any = import_module("accelerate.commands.launch")  # Any: it ships no types
     rank = os.environ.get("SLURM_NODEID")
-    chosen = ["--machine_rank", rank] if rank and "--num_machines" in sys.argv else []
-    arguments = accelerate.launch_command_parser().parse_args([*chosen, *sys.argv[1:]])
+    chosen = ["--machine_rank", rank] if rank and "--num_machines" in options else []
+    arguments = accelerate.launch_command_parser().parse_args([*chosen, *options])
     try:
         accelerate.launch_command(arguments)
-    except (ChildFailedError, SignalException):
+    except ChildFailedError as error:
+        for process, failure in error.failures.items():
+            # SIGTERM is what the others get when one has ended
+            if failure.exitcode < 0 and (name := Signals(-failure.exitcode).name) != "SIGTERM":
+                write_atomic(Path(folder) / ENDED, f"{name} ended process {process}")
+        sys.exit(1)
+    except SignalException:
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -5,21 +5,22 @@ import os
 import sys
 from pathlib import Path
 
-import torch
-
-from core.registry import find_paper
 from core.run.pool import die_with_parent
-from core.run.resolve import resolve
-from core.run.store import write_atomic
-from core.run.train import train_model
-from eval.errors import ReproError
 
 OUTPUTS, FAILED = "outputs.json", "failed.txt"
 
 
 def main(slug: str, scale: str, arm: str, seed: str, data: str, folder: str, *rest: str) -> None:
     """Train; a user's error is left in the folder, for one line of whoever launched this."""
-    die_with_parent()
+    die_with_parent()  # before the seconds that these take
+    import torch
+
+    from core.registry import find_paper
+    from core.run.resolve import resolve
+    from core.run.store import write_atomic
+    from core.run.train import train_model
+    from eval.errors import ReproError
+
     place = Path(folder)
     try:
         resolved = resolve(find_paper(slug), arm=arm, scale=scale, arguments=rest)

@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import sys
+from contextlib import suppress
 
 import numpy as np
 import psutil
@@ -54,6 +56,16 @@ def launched(settings):
     return ("run", PAPER, *settings, *REWARDED, "--launch", "fsdp2", *TWO)
 
 
+def workers(process):
+    """The processes that train, of a command that has started them."""
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with suppress(psutil.Error):  # it ends while it is looked at
+            if "-u -m core.run.worker" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
+
+
 def run_record(root):
     """The one record of a run in this folder."""
     records = [json.loads(path.read_text()) for path in root.glob(f"results/{PAPER}/*.json")]
@@ -90,14 +102,22 @@ def test_two_machines_write_the_record_of_one(repro, root, settings, two_machine
 
 @pytest.mark.long
 def test_a_killed_launch_continues_to_the_same_record(repro, start, root, settings, two_machines):
-    """No process outlives the command; a record's name is the digest of weights and samples too."""
+    """After a crash of one process the command goes on by itself, and after its own end again.
+
+    No process outlives the command; a record's name is the digest of weights and samples too.
+    """
     process = start(*launched(settings))
+    wait_for(checkpoint(root, 1), process)
+    worker = wait_for(lambda: workers(process), process)[0]
+    worker.send_signal(signal.SIGABRT)
+    wait_for(lambda: len(workers(process)) == 2 and worker not in workers(process), process)
     wait_for(checkpoint(root, 2), process)
-    workers = psutil.Process(process.pid).children(recursive=True)
-    assert len(workers) >= 2
+    started = psutil.Process(process.pid).children(recursive=True)
+    assert len(started) >= 2
     process.kill()
-    _, left = psutil.wait_procs(workers, timeout=60)
+    _, left = psutil.wait_procs(started, timeout=60)
     assert left == []
+    assert "SIGABRT ended process " in process.communicate()[1]
     again = repro(*launched(settings))
     assert again.exit_code == 0, again.output
     assert "continues from checkpoint-" in again.stderr
@@ -106,6 +126,20 @@ def test_a_killed_launch_continues_to_the_same_record(repro, start, root, settin
         for place in (root, two_machines)
     )
     assert found == straight != set()
+
+
+@pytest.mark.parametrize(("name", "starts"), [("SIGSEGV", 2), ("SIGKILL", 1)])
+def test_a_crash_is_tried_once_more(name, starts, repro, root, settings, monkeypatch):
+    """What somebody ended, or the system for want of memory, is not."""
+    ends = f"open(sys.argv[1] + '/ended.txt', 'w').write('{name} ended process 1')"
+    counts = f"open('{root}/starts', 'a').write('.')"
+    script = f"import sys; {counts}; {ends}; sys.exit(1)"
+    monkeypatch.setattr("core.run.launch.LAUNCHER", (sys.executable, "-c", script))
+    done = repro(*launched(settings))
+    assert done.exit_code == 1
+    assert done.stderr.endswith(f"fsdp2 x2: {name} ended process 1\n")
+    assert ("starting again" in done.stderr) == (starts == 2)
+    assert (root / "starts").read_text() == "." * starts
 
 
 def test_an_error_of_the_processes_is_told_once(repro, settings):
