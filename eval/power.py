@@ -59,7 +59,7 @@ def plan(
     if min(samples, seeds) < 1 or not 0 < rate < 100 or seed_spread < 0:
         raise BadValue(
             f"samples={samples}, seeds={seeds}, rate={rate}, seed_spread={seed_spread}: expected "
-            "at least 1 sample and seed, a rate between 0 and 100 and a spread of at least 0"
+            "at least 1 sample and seed, a rate above 0 and below 100 and a spread of at least 0"
         )
     n = min(benchmark.n, limit or benchmark.n)
     unit = rate * (100 - rate) / n

@@ -54,10 +54,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> int | None:
     """Score a model on benchmarks."""
-    from core.run.reported import read_reported
-    from core.run.scoring import score_model
     from eval.errors import BadValue
-    from eval.scoring import Decoding
 
     if (benchmarks is None) == (lm_eval is None):
         raise BadValue("what to score: expected one of --benchmarks NAMES and --lm-eval TASKS")
@@ -76,6 +73,8 @@ def evaluate(
             limit=limit,
             as_json=as_json,
         )
+    if (seeds, rate, seed_spread) != (1, 50.0, 0.0):
+        raise BadValue("--seeds, --rate and --seed-spread plan an evaluation: add --power")
     if model is None:
         raise BadValue("no MODEL: expected a shipped model, a folder or a hub id")
     if lm_eval is not None:
@@ -86,6 +85,11 @@ def evaluate(
                 "--server: lm-eval asks servers itself, `lm_eval --model local-completions`"
             )
         return show_tasks(model, names, data, limit, seed, as_json=as_json)
+
+    from core.run.reported import read_reported
+    from core.run.scoring import score_model
+    from eval.scoring import Decoding
+
     printed = read_reported(reported, names)
     chosen = (0.0 if samples == 1 else 0.7) if temperature is None else temperature
     scores = score_model(

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from accelerate import PartialState
+from accelerate.utils.other import get_free_port
 
 from core.errors import EngineError
 from core.rollout.engine import Sampled, Tokens
@@ -38,7 +39,7 @@ class VllmLocal:
             "LOCAL_RANK": processes.local_process_index,
             "WORLD_SIZE": processes.num_processes,
             "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": 29500,
+            "MASTER_PORT": get_free_port(),
         }.items():
             os.environ.setdefault(name, str(value))  # what the external launcher reads
         self.llm: Any = vllm.LLM(

@@ -28,7 +28,8 @@ SRUN = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
 SLURM_NODEID=0 "$@" & first=$!
 SLURM_NODEID=1 "$@" & second=$!
-wait $first && wait $second
+wait $first; code=$?
+wait $second && exit $code
 """
 
 

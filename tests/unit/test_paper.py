@@ -9,7 +9,7 @@ from core.measures import START, ExactVariance, Gain, GainAtK, Late, MissingMeas
 from core.paper import cite, marked, printed
 from papers.deepseekmath_grpo import PAPER
 
-HEAVY = ("torch", "transformers", "pandas", "matplotlib", "scipy", "rich", "sympy")
+HEAVY = ("pydantic", "torch", "transformers", "pandas", "matplotlib", "scipy", "rich", "sympy")
 
 
 def test_cite_gives_every_setting_its_passage():

@@ -123,7 +123,8 @@ def test_a_run_with_the_engine_in_the_process_is_that_of_the_native_engine(
     sleeps, make_grpo, served, monkeypatch, tmp_path
 ):
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # what the engine sets is gone after the test
+        monkeypatch.delenv(name)
     near = make_grpo(output_dir=str(tmp_path / "near"))
     near.train()
     module = ModuleType("vllm")

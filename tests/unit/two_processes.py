@@ -210,7 +210,8 @@ def started(name, folder, out):
 
 def launched(name):
     """What `accelerate launch` puts into the environment of its processes."""
-    given = ["--config_file", str(CONFIGS / f"{name}.yaml"), "--num_processes", "2", "-"]
+    given = ["--config_file", str(CONFIGS / f"{name}.yaml"), "--num_processes", "2"]
+    given += ["--main_process_port", "0", "-"]  # any free one
     arguments, defaults, _ = _validate_launch_command(launch_command_parser().parse_args(given))
     if not arguments.use_deepspeed:
         return prepare_multi_gpu_env(arguments)
