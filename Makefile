@@ -20,7 +20,7 @@ unit parity e2e: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -m "not stats" tests/$@
 
 long: $(VENV)/.test
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m long
 
 stats: $(VENV)/.test
 	$(BIN)/python -m pytest -m stats

@@ -1,5 +1,7 @@
 """Arms and seeds as jobs of a queue give the records that one process gives."""
 
+import pytest
+
 PAPER = "deepseekmath-grpo"
 
 
@@ -8,6 +10,7 @@ def contents(root):
     return {path.name for path in root.glob(f"results/{PAPER}/*.json")}
 
 
+@pytest.mark.long
 def test_jobs_write_the_records_of_one_process(repro, root, settings, tmp_path, monkeypatch):
     few = ("max_steps=1", "eval_limit=2", "heldout_problems=0", "--seeds", "2")
     queued = repro("run", PAPER, *settings, *few, "--on", "local", "--job", "timeout_min=10")

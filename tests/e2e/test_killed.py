@@ -23,8 +23,9 @@ SMALL = (
     "learning_rate=0.003",
     "save_steps=1",
 )
+FIRST = "one update a rollout"
 CASES = {
-    "one update a rollout": ("max_steps=10", "per_device_train_batch_size=8", "heldout_every=2"),
+    FIRST: ("max_steps=10", "per_device_train_batch_size=8", "heldout_every=2"),
     "several updates a rollout, a moving reference": (
         "max_steps=16",
         "per_device_train_batch_size=4",
@@ -56,7 +57,7 @@ ONCE = ("end of training", "record")  # phases that a run goes through once
 LATER = ("end of training", "eval", "samples", "record")
 WRITE = "large file"
 PLANS = {
-    "one update a rollout": (WRITE, *TRAINING, "old checkpoint removed", WRITE, *LATER),
+    FIRST: (WRITE, *TRAINING, "old checkpoint removed", WRITE, *LATER),
     "several updates a rollout, a moving reference": (
         *TRAINING,
         "reference moves",
@@ -112,7 +113,10 @@ def result(root):
     return {**content, **records, "log": log}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [case if case == FIRST else pytest.param(case, marks=pytest.mark.long) for case in CASES],
+)
 def test_killed_run_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path):
     asked = (*RUN, f"model={tiny_model}", *SMALL, *CASES[case])
     env = {
