@@ -179,6 +179,7 @@ def test_chinese_notation(answer: str, output: str):
         ("3", r"\boxed{3或4}"),
         ("5", r"\boxed{5万}"),
         ("1.2", r"\boxed{1.2万}"),
+        ("-1.2", r"\boxed{-1.2万}"),
         ("2", r"\boxed{2个半}"),
         ("8010", r"\boxed{十八千克}"),
         ("5", r"\boxed{5千元}"),
