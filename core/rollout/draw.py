@@ -38,8 +38,8 @@ def penalised(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
 
 def most_likely(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Token and log-probability (R,) of the highest logits (R, V)."""
-    best = logits.max(-1)
-    return best.indices, best.values - logits.logsumexp(-1)
+    tokens = logits.argmax(-1, keepdim=True)
+    return tokens.squeeze(-1), logits.log_softmax(-1).gather(-1, tokens).squeeze(-1)
 
 
 def draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:

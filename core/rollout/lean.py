@@ -11,7 +11,7 @@ from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM, Qw
 
 from core.rollout.adapters import is_linear, linear_weight
 from core.rollout.alone import RowAttention
-from core.rollout.shared import SharedAttention
+from core.rollout.shared import ROOM, SharedAttention
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # layer, queries, keys, values
 Places = tuple[Tensor, Tensor]  # rows and columns (N,)
@@ -22,8 +22,9 @@ def is_lean(model: PreTrainedModel) -> bool:
     """Whether the functions below compute what the model's own modules would.
 
     True for a Llama, Qwen2 or Qwen3 outside of autocast, with transformers' usual attention over
-    all tokens and its usual activation, and with layers that nobody has wrapped, hooked or sharded,
-    but for LoRA adapters of linear ones.
+    all tokens, its usual activation and angles of positions that do not depend on the longest row,
+    and with layers that nobody has wrapped, hooked or sharded, but for LoRA adapters of linear
+    ones.
     """
     config = model.config
     return (
@@ -32,6 +33,7 @@ def is_lean(model: PreTrainedModel) -> bool:
         and config._attn_implementation == "sdpa"
         and config.hidden_act == "silu"
         and not getattr(config, "use_sliding_window", False)
+        and config.rope_parameters["rope_type"] not in ("dynamic", "longrope")
         and not torch.is_autocast_enabled(model.device.type)
         and not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
         and is_linear(model.lm_head)
@@ -73,6 +75,7 @@ class LeanDecoder:
         self.eps = float(config.rms_norm_eps)
         self.scale = torch.ones(self.queries + self.keys, 1).to(self.head)
         self.scale[: self.queries] = self.size**-0.5
+        self.angles = self.angles_to(0)
         self.blocks = [fused(block, self.size) for block in self.body.layers]
         kind = SharedAttention if shared else RowAttention
         self.attention = kind(len(self.blocks), self.keys, self.size, like=self.head)
@@ -120,7 +123,7 @@ class LeanDecoder:
     ) -> Tensor:
         """Hidden states (..., H) of tokens (...), or of those at the places `only` (N, H)."""
         x = self.body.embed_tokens(ids)
-        turn = self.turns(x, positions)
+        turn = self.turns(positions)
         heads = self.queries + self.keys
         for layer, block in enumerate(self.blocks):
             y = linear(rms_norm(x, x.shape[-1:], eps=self.eps), block.qkv, block.bias)
@@ -143,15 +146,21 @@ class LeanDecoder:
         """Logits (..., V) of the last hidden states."""
         return linear(rms_norm(x, x.shape[-1:], self.body.norm.weight, self.eps), self.head)
 
-    def turns(self, x: Tensor, positions: Tensor) -> Tensor:
+    def turns(self, positions: Tensor) -> Tensor:
         """Rotations (..., heads, D / 2) of queries and keys as complex numbers.
 
         The queries' are scaled as attention asks, the keys' are not.
         """
-        flat = positions.reshape(1, -1)
-        cos, sin = (part[0, :, : self.size // 2] for part in self.body.rotary_emb(x, flat))
-        turn = torch.complex(cos, sin).view(*positions.shape, 1, -1)
-        return turn * self.scale
+        longest = int(positions.max()) + 1
+        if longest > len(self.angles):
+            self.angles = self.angles_to(longest + ROOM)
+        return self.angles[positions].unsqueeze(-2) * self.scale
+
+    def angles_to(self, length: int) -> Tensor:
+        """Rotations (length, D / 2) of the positions up to this one."""
+        positions = torch.arange(length, device=self.head.device).unsqueeze(0)
+        cos, sin = self.body.rotary_emb(self.head, positions)
+        return torch.complex(cos, sin)[0, :, : self.size // 2].contiguous()
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ def test_what_modules_would_do_otherwise_is_left_to_them(build_llama):
     assert not is_lean(build_llama(hidden_act="gelu"))
     assert not is_lean(build_llama(attn_implementation="eager"))
     assert not is_lean(build_llama(mlp_bias=True))
+    dynamic = {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 2.0}
+    assert not is_lean(build_llama(rope_parameters=dynamic))
     hooked, wrapped = build_llama(), build_llama()
     hooked.model.layers[1].mlp.register_forward_hook(lambda *_: None)
     assert not is_lean(hooked)

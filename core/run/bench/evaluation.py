@@ -17,8 +17,9 @@ from eval.benchmarks import find_benchmark
 from eval.errors import BadValue
 from eval.scoring import Decoding
 
-SUITE, PROBLEMS, ROWS = "pocket-gsm8k", 500, 32
-SAMPLES, SAMPLED = 8, 125  # of each of the first problems
+SUITE = "pocket-gsm8k"
+# problems, samples of each and batch size; lm-eval's own is 1
+WORK = ((500, 1, 32), (125, 8, 32), (100, 1, 1))
 ROUNDS = 5  # of both sides in turn
 TEMPERATURE = 0.7  # of the samples
 RANDOM = Size(hidden=64, inner=256, layers=2, heads=4)  # 200 thousand parameters
@@ -26,7 +27,7 @@ MAX_TOKENS = 96
 
 
 def bench_evaluation() -> list[Measure]:
-    """500 problems greedily and 125 of them 8 times each, by the pocket policy and a random Llama.
+    """`WORK` by the pocket policy and by a random Llama; what has one sample is greedy.
 
     On all the threads that torch has: ours decodes in as many processes.
 
@@ -39,16 +40,16 @@ def bench_evaluation() -> list[Measure]:
         raise BadValue("the peer is missing: pip install 'repro[lm-eval]'") from error
     found: list[Measure] = []
     benchmark = find_benchmark(SUITE)
-    prompts = [benchmark.prompt(problem) for problem in benchmark.load(limit=PROBLEMS)]
+    prompts = [benchmark.prompt(problem) for problem in benchmark.load(limit=WORK[0][0])]
     with models() as folders:
         for name, folder in folders.items():
-            policy = load_policy(folder)
-            mine = PolicySampler(policy, load_tokenizer(folder), NativeEngine(policy, ROWS))
-            other: Any = HFLM  # Any: lm-eval wraps its constructor
-            peer = other(pretrained=folder, batch_size=ROWS, device="cpu", dtype="float32")
-            for samples in (1, SAMPLES):
-                some = prompts if samples == 1 else prompts[:SAMPLED]
-                found.append(compare(name, mine, peer, some, samples))
+            policy, tokenizer = load_policy(folder), load_tokenizer(folder)
+            for problems, samples, rows in WORK:
+                mine = PolicySampler(policy, tokenizer, NativeEngine(policy, rows))
+                other: Any = HFLM  # Any: lm-eval wraps its constructor
+                peer = other(pretrained=folder, batch_size=rows, device="cpu", dtype="float32")
+                named = f"{name}, batch {rows}"
+                found.append(compare(named, mine, peer, prompts[:problems], samples))
     return found
 
 
