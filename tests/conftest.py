@@ -1,5 +1,6 @@
 """Tiny real models and tokenizers, built in milliseconds, and a machine without a hub."""
 
+import gc
 import os
 from string import ascii_lowercase, digits
 
@@ -14,6 +15,13 @@ from tokenizers.decoders import Fuse
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+
+def pytest_collection_finish():
+    """Leave what is imported out of garbage collections: each training ends with a full one."""
+    gc.collect()
+    gc.freeze()
+
 
 settings.register_profile("repro", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("repro")

@@ -5,11 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from accelerate.utils import extract_model_from_parallel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from core.rollout.adapters import inner
 from core.trainers.batches import TOKEN_KEYS, Batch, columns_used, cut_columns
 from core.trainers.head import HeadLogps
 from core.trainers.packing import pack, packs
@@ -26,8 +24,9 @@ def token_logps(
     model's attention allows is packed. Otherwise, on a CPU, completions of like length go through
     the model together, which skips padding and changes nothing else.
     """
-    policy = inner(extract_model_from_parallel(model, keep_torch_compile=False))
-    if isinstance(policy, PreTrainedModel) and packs(policy, batch):
+    # what distributes, compiles or adapts a model holds it as a module
+    policy = next((m for m in model.modules() if isinstance(m, PreTrainedModel)), None)
+    if policy is not None and packs(policy, batch):
         return packed_logps(model, policy, batch, temperature, with_entropy=with_entropy)
     on_cpu = batch["completion_ids"].device.type == "cpu"
     order = batch["completion_mask"].sum(-1).argsort(stable=True)
