@@ -2,7 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# pip writes bytecode on one core, compileall on all; some packages ship templates it cannot read
+define install
+$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable $(1)
+$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+endef
 
 # One small model is slower on two threads than on one: parallel work is two processes.
 export OMP_NUM_THREADS := 1
@@ -61,13 +65,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml | $(BIN)/python
-	$(PIP) --editable .
+	$(call install,.)
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[test]'
+	$(call install,'.[test]')
 	touch $@ $(VENV)/.run
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[dev]'
+	$(call install,'.[dev]')
 	touch $@ $(VENV)/.test $(VENV)/.run
