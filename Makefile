@@ -11,6 +11,8 @@ endef
 # One small model is slower on two threads than on one: parallel work is two processes.
 export OMP_NUM_THREADS := 1
 export TOKENIZERS_PARALLELISM := false
+# What the tests of a file share is made once; the long files come first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket report check clean
 
@@ -18,13 +20,13 @@ demo: $(VENV)/.run
 	$(BIN)/repro run deepseekmath-grpo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m "not stats and not long"
+	$(PYTEST) -m "not stats and not long"
 
 unit parity e2e: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m "not stats" tests/$@
+	$(PYTEST) -m "not stats" tests/$@
 
 long: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m long
+	$(PYTEST) -m long
 
 stats: $(VENV)/.test
 	$(BIN)/python -m pytest -m stats

@@ -128,18 +128,18 @@ class LeanDecoder:
         for layer, block in enumerate(self.blocks):
             y = linear(rms_norm(x, x.shape[-1:], eps=self.eps), block.qkv, block.bias)
             y = y.unflatten(-1, (heads + self.keys, self.size))
-            qk, v = y[..., :heads, :], y[..., heads:, :]
+            qk, v = y.split((heads, self.keys), dim=-2)
             if block.scales is not None:
                 qk = rms_norm(qk, qk.shape[-1:], eps=self.eps) * block.scales
-            pairs = torch.view_as_complex(qk.unflatten(-1, (-1, 2)).contiguous())
+            pairs = torch.view_as_complex(qk.unflatten(-1, (-1, 2)))
             qk = torch.view_as_real(pairs * turn).flatten(-2)
-            found = attend(layer, qk[..., : self.queries, :], qk[..., self.queries :, :], v)
+            found = attend(layer, *qk.split((self.queries, self.keys), dim=-2), v)
             if only is not None and layer == len(self.blocks) - 1:
                 x = x[only]
             x = x + linear(found.flatten(-2), block.out)
             y = linear(rms_norm(x, x.shape[-1:], eps=self.eps), block.gate_up)
             gate, up = y.chunk(2, dim=-1)
-            x = x + linear(silu(gate) * up, block.down)
+            x = x + linear(silu(gate).mul_(up), block.down)
         return x
 
     def logits(self, x: Tensor) -> Tensor:

@@ -175,7 +175,7 @@ def test_the_reference_is_sent_once_where_it_samples(serve, make_grpo):
 @pytest.mark.parametrize("adapts", [["q_proj", "up_proj"], ["embed_tokens"]])
 def test_adapters_are_sent_with_the_weights_they_adapt(adapts, build_llama):
     peft = pytest.importorskip("peft")
-    model, plain, start = (build_llama(tie_word_embeddings=False) for _ in range(3))
+    model, plain, start = (build_llama(tie_word_embeddings=False).double() for _ in range(3))
     with catch_warnings():
         simplefilter("ignore")  # peft looks at an attribute that transformers has renamed
         adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules=adapts))
