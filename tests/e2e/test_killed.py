@@ -113,10 +113,8 @@ def result(root):
     return {**content, **records, "log": log}
 
 
-@pytest.mark.parametrize(
-    "case",
-    [case if case == FIRST else pytest.param(case, marks=pytest.mark.long) for case in CASES],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("case", CASES)
 def test_killed_run_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path):
     asked = (*RUN, f"model={tiny_model}", *SMALL, *CASES[case])
     env = {

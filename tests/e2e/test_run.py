@@ -143,6 +143,7 @@ def test_an_overridden_run_enters_no_table(done, repro):
     assert "no run of deepseekmath-grpo at cpu scale" in table.stderr
 
 
+@pytest.mark.long
 def test_two_arms_and_two_seeds_in_processes(repro, settings):
     result = repro(
         "run", PAPER, "--arm", "iterative", "--seeds", 2, "--jobs", 2, "--json", *settings
