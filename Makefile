@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# pip writes bytecode on one core, compileall on all; some packages ship templates it cannot read
+# pip writes bytecode on one core, compileall on all; torch has a file for a later Python that fails
 define install
 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable $(1)
 $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
