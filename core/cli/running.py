@@ -8,6 +8,7 @@ import typer
 
 from core.cli.output import AsJson, At, Settings, Slug, print_columns, print_json
 from core.registry import find_paper
+from core.run.places import from_here
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
             }
         )
     else:
-        print(f"{shown.text}\nreport: {shown.path}")
+        print(f"{shown.text}\nreport: {from_here(shown.path)}")
     return 1 if outcome.refuted else 0
 
 

@@ -21,6 +21,12 @@ def reports() -> Path:
     return root() / "reports"
 
 
+def from_here(path: Path) -> Path:
+    """The path as one would type it where we are."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def record_files(slug: str | None = None) -> list[Path]:
     """All record files, of one paper or of all."""
     found = sorted(results().glob(f"{slug or '*'}/*.json"))
