@@ -1,5 +1,7 @@
 """What `repro bench` makes of its measures: exponents, what is met, the chart and the page."""
 
+import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import pytest
@@ -7,13 +9,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.run.bench import table
 from core.run.bench.chart import chart
 from core.run.bench.growth import AXES, Shape, endless, exponent, prompts, slope
-from core.run.bench.measure import Measure, in_turn, several_in_turn
+from core.run.bench.measure import Measure, in_turn, peak_memory, several_in_turn
 from core.run.check import check_speed
 from core.run.places import results
-from core.run.records import new_record, write_record
+from core.run.records import new_record, read_records, write_record
 from core.run.render import render_all
+from eval.errors import BadValue
 
 PAIR = Measure(name="GRPO step, beta 0", unit="CPU s", ours=2.0, theirs=8.0, peer="TRL", at_least=3)
 ALONE = Measure(name="repro list", unit="s", ours=0.27, at_most=0.4)
@@ -52,6 +56,25 @@ def test_each_side_of_a_curve_has_its_own_exponent():
     found = exponent(CURVE, at_least=1.0)
     assert (found.ours, found.theirs) == (pytest.approx(1.0), pytest.approx(1.5))
     assert found.met
+
+
+def test_peak_memory_is_not_that_of_the_process_before():
+    ballast = torch.ones(2**27)
+    assert peak_memory() > ballast.nbytes / 1e9
+    code = "from core.run.bench.measure import peak_memory; print(peak_memory())"
+    child = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert 0.001 < float(child.stdout) < ballast.nbytes / 1e9
+
+
+def test_what_was_measured_is_recorded_though_the_next_fails(root, monkeypatch):  # noqa: ARG001
+    def broken():
+        raise BadValue("broken")
+
+    monkeypatch.setattr(table, "BENCHES", {"commands": lambda: [ALONE], "step": broken})
+    with pytest.raises(BadValue):
+        table.bench(["commands", "step"])
+    (record,) = read_records("bench")
+    assert record["measures"] == [row("commands", ALONE)]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ from datasets import Dataset
 from transformers import LlamaConfig, LlamaForCausalLM, PrinterCallback
 
 from core.configs.grpo import GRPOConfig
-from core.run.bench.measure import Measure, several_in_turn
+from core.run.bench.measure import Measure, peak_memory, several_in_turn
 from core.run.bench.step import QUIET, Timer, peer, spread
 from core.run.bench.words import word_prompts, word_tokenizer
 from core.trainers.grpo import GRPOTrainer
@@ -63,9 +62,10 @@ def main(side: str) -> None:
         trainer = build(*kind, folder)
         trainer.add_callback(timer)
         trainer.remove_callback(PrinterCallback)
-        before = peak()
+        before = peak_memory()
         trainer.train()
-    print(json.dumps({"seconds": timer.seconds[-1], "peak": peak(), "added": peak() - before}))
+    peak = peak_memory()
+    print(json.dumps({"seconds": timer.seconds[-1], "peak": peak, "added": peak - before}))
 
 
 def build(trainer_class: Any, config_class: Any, folder: str) -> Any:  # Any: ours or TRL's
@@ -103,11 +103,6 @@ def build(trainer_class: Any, config_class: Any, folder: str) -> Any:  # Any: ou
         ),
         processing_class=word_tokenizer(VOCABULARY),
     )
-
-
-def peak() -> float:
-    """The most memory this process has held, in GB; Linux gives kilobytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """What a benchmark returns, and how often it looks."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any  # of a measure's fields, which differ in type
@@ -61,6 +63,16 @@ def cpu_seconds(work: Callable[[], object]) -> list[float]:
 def median_seconds(work: Callable[[], object], times: int) -> float:
     """Median wall time of several calls."""
     return median(seconds(work) for _ in range(times))
+
+
+def peak_memory() -> float:
+    """The most memory that this process has held, in GB, as Linux counts it.
+
+    Unlike `ru_maxrss` it does not begin with what the process that started this one held.
+    """
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (kilobytes,) = re.findall(r"VmHWM:\s*(\d+) kB", status)
+    return int(kilobytes) * 1024 / 1e9
 
 
 def in_turn(

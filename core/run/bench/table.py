@@ -39,7 +39,7 @@ PEERS = ("trl", "lm-eval")
 
 
 def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fields
-    """Measure what is named, or all that can run here: a record of it, with a chart beside it.
+    """Measure what is named, or all that can run here; each is recorded when it is done.
 
     Raises:
         UnknownName: there is no such benchmark.
@@ -48,15 +48,19 @@ def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fie
     for name in names:
         if name not in BENCHES:
             raise UnknownName("benchmark", name, BENCHES)
+    return [row for name in names or runnable() for row in recorded(name)]
+
+
+def recorded(name: str) -> list[dict[str, Any]]:
+    """What a benchmark finds, kept as a record with a chart beside it."""
     rows = [
         {"bench": name, **asdict(found), "ratio": found.ratio, "met": found.met}
-        for name in names or runnable()
         for found in measured(name)
     ]
     cards = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     content = {
         "paper": "bench",
-        "scale": "gpu" if any(row["bench"] == "gpu" for row in rows) else "cpu",
+        "scale": "gpu" if name == "gpu" else "cpu",
         "machine": ", ".join([machine(), *cards]),
         "measures": rows,
     }
