@@ -3,6 +3,7 @@
 # (matplotlib leaves most of its types open)
 
 from collections.abc import Mapping, Sequence
+from math import ceil, floor, log2
 from typing import Any, TypeAlias
 
 from matplotlib import rc_context
@@ -115,6 +116,8 @@ def draw_curve(axes: Axes, axis: str, points: Sequence[Row], exponent: Row | Non
         axes.plot(at, seconds, dash, color=colour, markersize=3.5, linewidth=1.5, label=name)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
+    seconds = [point[side] for point in points for side in ("ours", "theirs")]
+    axes.set_ylim(2.0 ** floor(log2(min(seconds))), 2.0 ** ceil(log2(max(seconds))))  # for ticks
     for scale in (axes.xaxis, axes.yaxis):
         scale.set_major_formatter(StrMethodFormatter("{x:g}"))
         scale.set_minor_locator(NullLocator())
