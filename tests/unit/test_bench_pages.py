@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.run.bench import table
 from core.run.bench.chart import chart
+from core.run.bench.commands import WATCH, output
 from core.run.bench.growth import AXES, Shape, endless, exponent, prompts, slope
 from core.run.bench.measure import Measure, in_turn, peak_memory, several_in_turn
 from core.run.check import check_speed
@@ -64,6 +65,9 @@ def test_peak_memory_is_not_that_of_the_process_before():
     code = "from core.run.bench.measure import peak_memory; print(peak_memory())"
     child = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert 0.001 < float(child.stdout) < ballast.nbytes / 1e9
+    hold = [sys.executable, "-c", "held = b'1' * 2**27"]
+    watched = int(output([sys.executable, "-c", WATCH, *hold])) * 1024
+    assert 2**27 < watched < ballast.nbytes
 
 
 def test_what_was_measured_is_recorded_though_the_next_fails(root, monkeypatch):  # noqa: ARG001
