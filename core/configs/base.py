@@ -2,14 +2,18 @@
 
 import os
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from transformers import TrainingArguments
+from transformers.integrations import integration_utils
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from core.configs.processes import asks_for_shards, join_on_cpu
 from eval.errors import BadValue
+
+PACKAGES = {"azure_ml": "azureml", "comet_ml": "comet", "flyte": "flytekit"}  # else of one name
 
 
 def option(default: Any, doc: str) -> Any:  # Any: the declared type of a field is its annotation
@@ -21,6 +25,9 @@ def option(default: Any, doc: str) -> Any:  # Any: the declared type of a field 
 class BaseConfig(TrainingArguments):
     """`TrainingArguments` with TRL's defaults; unsupported fields are refused, never ignored.
 
+    A field that is set later acts as if it had been given at once, from `settle` on. `ALIASES` are
+    other ways to say one of the `CHOICES`.
+
     Raises:
         BadValue: a field of `UNSUPPORTED` is not at its default, a value is not among its
             `CHOICES`, or it is below its bound in `AT_LEAST`.
@@ -29,6 +36,7 @@ class BaseConfig(TrainingArguments):
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {}
+    ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {}
     AT_LEAST: ClassVar[Mapping[str, float]] = {}
 
     logging_steps: float = option(10, "Optimizer steps between two logs; below 1, a share of all.")
@@ -41,6 +49,38 @@ class BaseConfig(TrainingArguments):
     trust_remote_code: bool = option(False, "Allow models and tokenizers that ship Python code.")
 
     def __post_init__(self):
+        self._given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        self.resolve()
+        self._resolved = {name: copy(getattr(self, name)) for name in self._given}
+        self._set_since: set[str] = set()
+
+    def __setattr__(self, name: str, value: Any):  # Any: of any field
+        super().__setattr__(name, value)
+        self.__dict__.get("_set_since", set()).add(name)
+
+    def settle(self) -> None:
+        """Check all fields again and derive what follows from them, if one was set since.
+
+        The trainer calls this when it takes its settings.
+        """
+        changed = {
+            name: getattr(self, name)
+            for name, resolved in self._resolved.items()
+            if name in self._set_since or getattr(self, name) != resolved
+        }
+        if changed:
+            fresh = copy(self)  # if it is refused, this one stays as it is
+            for kept in ("_set_since", "_setup_devices"):  # the second is transformers' device
+                fresh.__dict__.pop(kept, None)
+            fresh.__dict__.update(self._given | changed)
+            BaseConfig.__post_init__(fresh)  # a subclass's own has had its effect
+            self.__dict__.update(fresh.__dict__)
+        self.check_reporting()
+
+    def resolve(self) -> None:
+        """Fill the fields that follow from others, then check all of them."""
+        for key in self.ALIASES:
+            setattr(self, key, self.without_alias(key, getattr(self, key)))
         unset = self.bf16 is None
         self.bf16 = not self.fp16 if unset else self.bf16  # pyright: ignore[reportIncompatibleVariableOverride]
         # transformers 5.23 warns about the name that TRL's users set; both names stay equal.
@@ -55,9 +95,17 @@ class BaseConfig(TrainingArguments):
         super().__post_init__()
         self.check_fields()
 
+    @classmethod
+    def without_alias(cls, name: str, value: Any) -> Any:  # Any: a value of any field
+        """One of the field's `CHOICES` for another way to say it; any other value as it is."""
+        said = value.lower() if isinstance(value, str) else value
+        aliases = cls.ALIASES.get(name, {})
+        return next((choice for alias, choice in aliases.items() if alias == said), value)
+
     def check_fields(self) -> None:
         """Stop at the first field that is unsupported, unknown in value or out of range."""
-        defaults = {f.name: f.default for f in fields(self)}
+        declaring = next(cls for cls in type(self).__mro__ if "UNSUPPORTED" in vars(cls))
+        defaults = {f.name: f.default for f in fields(declaring)}  # a subclass may have others
         name = type(self).__name__
         for key, why in self.UNSUPPORTED.items():
             if getattr(self, key) != defaults[key]:
@@ -76,6 +124,21 @@ class BaseConfig(TrainingArguments):
         for key in set(self.report_to or ()) - INTEGRATION_TO_CALLBACK.keys():
             known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
             raise BadValue(f"{name}.report_to={key!r}: expected one of none, all, {known}")
+        if self.max_steps == 0:
+            raise BadValue(
+                f"{name}.max_steps=0 would train one step: expected at least 1, or -1 to train for "
+                "num_train_epochs"
+            )
+
+    def check_reporting(self) -> None:
+        """Refuse to report to a service whose package is not installed on this machine."""
+        for key in self.report_to or ():
+            package = PACKAGES.get(key, key)
+            if not getattr(integration_utils, f"is_{package}_available")():
+                raise BadValue(
+                    f"{type(self).__name__}.report_to={key!r}: the package {package} is not "
+                    "installed: install it, or leave it out of report_to"
+                )
 
 
 def padding_multiple(value: int | str | None, device_type: str) -> int | None:

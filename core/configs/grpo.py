@@ -78,6 +78,9 @@ class GRPOConfig(BaseConfig):
             "sequence_mask",
         ),
     }
+    ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {
+        "scale_rewards": {True: "group", False: "none", "true": "group", "false": "none"},
+    }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         "num_generations": 2,
         "num_generations_eval": 1,
@@ -157,9 +160,7 @@ class GRPOConfig(BaseConfig):
     multi_objective_aggregation: str = option(
         "sum_then_normalize", "Whether rewards are summed before or after they are normalised."
     )
-    scale_rewards: str | bool = option(
-        "group", "Divide by the std of the 'group', the 'batch' or 'none'."
-    )
+    scale_rewards: str = option("group", "Divide by the std of the 'group', the 'batch' or 'none'.")
     loss_type: str = option("dapo", "Surrogate and normaliser: grpo, bnpo, dr_grpo or dapo.")
     mask_truncated_completions: bool = option(False, "Leave cut completions out of the loss.")
     sync_ref_model: bool = option(False, "Move the reference towards the policy.")
@@ -209,10 +210,9 @@ class GRPOConfig(BaseConfig):
         "transformers' `generate`; 'hf-cb', its continuous batching; 'vllm'.",
     )
 
-    def __post_init__(self):
-        if isinstance(self.scale_rewards, bool):
-            self.scale_rewards = "group" if self.scale_rewards else "none"
-        super().__post_init__()
+    def resolve(self) -> None:
+        """As of every trainer; then the rollout's size, and what has to fit together."""
+        super().resolve()
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
         self.resolve_rollout_size()
         self.check_groups()

@@ -62,8 +62,9 @@ class SFTConfig(BaseConfig):
     activation_offloading: bool = option(False, "Move activations to host memory.")
     pad_token: str | None = option(None, "Deprecated in TRL: set it on the tokenizer.")
 
-    def __post_init__(self):
-        super().__post_init__()
+    def resolve(self) -> None:
+        """As of every trainer; then what lengths are padded to."""
+        super().resolve()
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
 
     @property

@@ -102,12 +102,13 @@ def resolve(
     values: dict[str, Sourced] = {}
     for settings, source in _layers(paper, chosen, scale):
         for name, value in settings.items():
-            fits = checked(name, value, find_type(name, config, RunSettings))
+            said = config.without_alias(name, value)
+            fits = checked(name, said, find_type(name, config, RunSettings))
             values[name] = Sourced(fits, source)
     for name, value in parse_overrides(arguments, config, RunSettings).items():
         if name in NO_SETTINGS:
             raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
-        values[name] = Sourced(value, COMMAND_LINE)
+        values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
     _check_choices(resolved, config)
     divided(resolved.config, resolved.run.processes)

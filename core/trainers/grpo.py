@@ -40,13 +40,13 @@ from core.trainers.setup import (
     RewardSource,
     check_datasets,
     check_launch,
-    default_output,
     end_tokens,
     loss_config,
     policy_model,
     policy_tokenizer,
     refuse,
     reward_functions,
+    taken,
     without_dropout,
 )
 from core.trainers.sharding import spread, whole
@@ -82,7 +82,7 @@ class GRPOTrainer(RolloutTrainer):
             tools=tools,
             environment_factory=environment_factory,
         )
-        args = args or GRPOConfig(default_output(model, "GRPO"))
+        args = taken(args, GRPOConfig, model, "GRPO")
         check_datasets(train_dataset, eval_dataset)
         set_seed(args.seed)
         policy = adapted(policy_model(model, args), peft_config, args)

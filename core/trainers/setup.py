@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from datasets import Dataset
@@ -28,6 +28,7 @@ from eval.errors import BadValue
 
 SHARED = ("trainer_state", "log_extra", "log_metric")  # keywords of every reward function
 RewardSource = str | nn.Module | Callable[..., Any]
+Settings = TypeVar("Settings", bound=BaseConfig)
 
 
 def refuse(trainer: str, **arguments: object) -> None:
@@ -39,6 +40,22 @@ def refuse(trainer: str, **arguments: object) -> None:
     for name, value in arguments.items():
         if value:
             raise BadValue(f"{trainer}({name}=...) is not supported: leave it out")
+
+
+def taken(
+    args: Any, config: type[Settings], model: str | PreTrainedModel, method: str
+) -> Settings:  # Any: whatever was given
+    """The settings of a trainer, as they are by now; without any, those of its method.
+
+    Raises:
+        BadValue: they are of another class, or a field that was set since is refused.
+    """
+    settings = config(default_output(model, method)) if args is None else args
+    if not isinstance(settings, config):
+        given = f"{type(args).__module__}.{type(args).__name__}"
+        raise BadValue(f"args is a {given}: expected a {config.__name__} of core")
+    settings.settle()
+    return settings
 
 
 def default_output(model: str | PreTrainedModel, method: str) -> str:

@@ -8,7 +8,12 @@ import torch
 from accelerate.utils import set_seed
 from datasets import Dataset
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TrainerCallback,
+    TrainingArguments,
+)
 from transformers.trainer_utils import PredictionOutput
 
 from core.configs.sft import SFTConfig
@@ -20,10 +25,10 @@ from core.trainers.logps import token_entropy
 from core.trainers.resume import ResumableTrainer
 from core.trainers.setup import (
     check_processes,
-    default_output,
     policy_model,
     policy_tokenizer,
     refuse,
+    taken,
 )
 from eval.errors import BadValue
 
@@ -36,7 +41,7 @@ class SFTTrainer(ResumableTrainer):
     def __init__(
         self,
         model: str | PreTrainedModel,
-        args: SFTConfig | None = None,
+        args: SFTConfig | TrainingArguments | None = None,
         data_collator: Callable[..., dict[str, Tensor]] | None = None,
         train_dataset: Dataset | None = None,
         eval_dataset: Dataset | dict[str, Dataset] | None = None,
@@ -54,7 +59,9 @@ class SFTTrainer(ResumableTrainer):
         refuse("SFTTrainer", quantization_config=quantization_config)
         if train_dataset is None:
             raise BadValue("SFTTrainer needs a train_dataset")
-        args = args or SFTConfig(default_output(model, "SFT"))
+        if type(args) is TrainingArguments:
+            args = SFTConfig(**{**args.to_dict(), "hub_token": args.hub_token})  # hidden by to_dict
+        args = taken(args, SFTConfig, model, "SFT")
         set_seed(args.seed)  # of the adapters
         policy = adapted(policy_model(model, args), peft_config, args)
         tokenizer = policy_tokenizer(processing_class, policy, args)

@@ -91,3 +91,12 @@ def test_a_plan_knows_the_cost_and_the_stages():
     )
     assert [stage.name for stage, _ in plan.stages][:3] == ["data", "start", "train"]
     assert {state for _, state in plan.stages} <= {"done", "to do"}
+
+
+@pytest.mark.parametrize(
+    ("said", "scale"),
+    [("none", "none"), ("false", "none"), ("False", "none"), ("true", "group"), ("batch", "batch")],
+)
+def test_the_scale_of_rewards_is_said_as_the_config_takes_it(said, scale):
+    found = resolve(PAPER, arguments=(f"scale_rewards={said}",))
+    assert found.values["scale_rewards"].value == found.preview().scale_rewards == scale
