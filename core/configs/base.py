@@ -77,6 +77,16 @@ class BaseConfig(TrainingArguments):
             self.__dict__.update(fresh.__dict__)
         self.check_reporting()
 
+    def refuse_late(self) -> None:
+        """Refuse a field of ours that was set after a trainer took these settings."""
+        theirs = {f.name for f in fields(TrainingArguments)}
+        for key in sorted(self._set_since & self._resolved.keys() - theirs):
+            if getattr(self, key) != self._resolved[key]:
+                raise BadValue(
+                    f"{type(self).__name__}.{key} was set to {getattr(self, key)!r} after the "
+                    "trainer took its settings: set it before the trainer is built"
+                )
+
     def resolve(self) -> None:
         """Fill the fields that follow from others, then check all of them."""
         for key in self.ALIASES:

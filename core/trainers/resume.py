@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors.torch import load_model, save_model
@@ -15,7 +15,9 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.trainer_utils import TrainOutput
 
+from core.configs.base import BaseConfig
 from core.trainers.reference import mix_into
 from core.trainers.sharding import whole
 from eval.errors import DamagedFile
@@ -36,6 +38,11 @@ class ResumableTrainer(Trainer):
     def __init__(self, *, callbacks: list[TrainerCallback], **rest: Any):
         self._kept: Mapping[str, Any] = {}
         super().__init__(callbacks=[LossCallback(self), *callbacks], **rest)
+
+    def train(self, *args: Any, **keywords: Any) -> TrainOutput:
+        """As transformers does, with the settings that the trainer was built with."""
+        cast(BaseConfig, self.args).refuse_late()
+        return super().train(*args, **keywords)
 
     def own_state(self) -> dict[str, Any]:
         """What this process needs to go on: tensors and plain Python values."""

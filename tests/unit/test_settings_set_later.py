@@ -172,3 +172,14 @@ def test_sft_takes_training_arguments_and_grpo_says_what_it_takes(
     assert taken == (3.0, 500, "mine")
     with pytest.raises(BadValue, match=r"args is a .*TrainingArguments: expected a GRPOConfig"):
         GRPOTrainer(build_llama(), digits, args, prompts(), processing_class=tiny_tokenizer)
+
+
+def test_settings_that_a_trainer_has_taken_are_not_changed_without_a_word(make_grpo):
+    trainer = make_grpo()
+    trainer.args.max_steps, trainer.args.epsilon = 1, trainer.args.epsilon
+    trainer.train()  # steps are transformers' own, and the other is what it was
+    trainer.args.epsilon = 0.3
+    with pytest.raises(
+        BadValue, match=r"GRPOConfig\.epsilon was set to 0\.3 after the trainer took"
+    ):
+        trainer.train()
