@@ -21,3 +21,7 @@ class MissingColumn(ReproError, LookupError):
 
 class EngineError(ReproError):
     """A rollout engine that is away, fails, or does not do what it was asked."""
+
+
+class HubError(ReproError):
+    """The Hugging Face hub cannot be reached, or refuses what it is sent."""

@@ -31,8 +31,10 @@ from core.trainers.generation import (
     pad_token_id,
     sample,
 )
+from core.trainers.hooks import GRPO_METHODS
 from core.trainers.logps import frozen_logps, token_logps
 from core.trainers.metrics import loss_sums
+from core.trainers.publish import DEEPSEEKMATH
 from core.trainers.reference import SyncReferenceCallback, frozen_copy
 from core.trainers.rollouts import RolloutTrainer, Rows
 from core.trainers.scoring import Samples, call_rewards
@@ -58,6 +60,11 @@ class GRPOTrainer(RolloutTrainer):
 
     A paper's trainer differs by overriding one of `generate`, `score`, `advantages` and `loss`.
     """
+
+    UNCALLED = GRPO_METHODS
+    _name = "GRPO"
+    _tag_names = ("grpo",)
+    _paper = DEEPSEEKMATH
 
     def __init__(
         self,

@@ -3,13 +3,12 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from safetensors.torch import load_model, save_model
 from torch import nn
 from transformers import (
-    Trainer,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -18,6 +17,8 @@ from transformers import (
 from transformers.trainer_utils import TrainOutput
 
 from core.configs.base import BaseConfig
+from core.trainers.hooks import refuse_uncalled
+from core.trainers.publish import PublishedTrainer
 from core.trainers.reference import mix_into
 from core.trainers.sharding import whole
 from eval.errors import DamagedFile
@@ -26,14 +27,19 @@ STATE = "rollout_state.pt"
 REFERENCE = "reference.safetensors"
 
 
-class ResumableTrainer(Trainer):
+class ResumableTrainer(PublishedTrainer):
     """A trainer that logs after a resume what it would have logged without one.
 
     Its checkpoints hold the numbers recorded since the last log and the sums behind `loss` and
     `train_loss`; a subclass adds what its next step depends on.
     """
 
+    UNCALLED: ClassVar[Mapping[str, str]] = {}  # see `refuse_uncalled`
     _metrics: dict[str, defaultdict[str, list[float]]]
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        refuse_uncalled(cls, cls.UNCALLED)
 
     def __init__(self, *, callbacks: list[TrainerCallback], **rest: Any):
         self._kept: Mapping[str, Any] = {}

@@ -21,6 +21,7 @@ from core.data.sft import IGNORED, PadRight, tokenize_rows
 from core.explain.phases import PhaseCallback, Phases
 from core.losses.supervised import SUPERVISED
 from core.trainers.adapters import adapted
+from core.trainers.hooks import SFT_METHODS
 from core.trainers.logps import token_entropy
 from core.trainers.resume import ResumableTrainer
 from core.trainers.setup import (
@@ -35,6 +36,10 @@ from eval.errors import BadValue
 
 class SFTTrainer(ResumableTrainer):
     """Maximises the likelihood of the labelled tokens, with the face of TRL's `SFTTrainer`."""
+
+    UNCALLED = SFT_METHODS
+    _name = "SFT"
+    _tag_names = ("sft",)
 
     args: SFTConfig
 

@@ -1,0 +1,47 @@
+"""Methods of TRL's trainers that are none here, each with what to override instead."""
+
+from collections.abc import Mapping
+
+from eval.errors import BadValue
+
+GENERATE = "override generate(prompts)"
+LOSS = "override loss(model, inputs)"
+ROLLOUT = "override rollout(rows), or generate and score, which it calls"
+SCORE = "override score(rows, generated)"
+PREPARED = "override prepared(dataset, args)"
+NO_TOOLS = "no tools are called"
+NOTHING_SENT = "nothing is sent, so leave it out"
+
+GRPO_METHODS: Mapping[str, str] = {
+    "_calculate_rewards": SCORE,
+    "_compute_loss": LOSS,
+    "_generate": GENERATE,
+    "_generate_and_score_completions": ROLLOUT,
+    "_generate_single_turn": GENERATE,
+    "_get_per_token_logps_and_entropies": LOSS,
+    "_get_tool_suffix_ids": NO_TOOLS,
+    "_log_completion_extra": SCORE,
+    "_log_metric": SCORE,
+    "_send_telemetry": NOTHING_SENT,
+    "_tokenize_prompts": GENERATE,
+    "_tool_call_loop": NO_TOOLS,
+    "get_gamma_weights": LOSS,
+    "get_high_entropy_mask": LOSS,
+    "get_off_policy_mask": LOSS,
+}
+SFT_METHODS: Mapping[str, str] = {
+    "_prepare_dataset": PREPARED,
+    "_reject_skip_prepare_without_labels": PREPARED,
+    "_send_telemetry": NOTHING_SENT,
+}
+
+
+def refuse_uncalled(trainer: type, methods: Mapping[str, str]) -> None:
+    """Refuse a class that brings a method of TRL's which nothing here would call.
+
+    Raises:
+        BadValue: it has one of `methods`, which say what to do instead.
+    """
+    for name, instead in methods.items():
+        if hasattr(trainer, name):
+            raise BadValue(f"{trainer.__name__}.{name} would never be called here: {instead}")

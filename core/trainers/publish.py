@@ -1,0 +1,142 @@
+"""The model card in a trainer's output folder, and the way of both to the Hugging Face hub."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from huggingface_hub import ModelCard, ModelCardData
+from huggingface_hub.errors import (
+    HTTPError,  # pyright: ignore[reportPrivateImportUsage] - of a library whose name has changed
+)
+from transformers import PreTrainedModel, Trainer
+from transformers.utils import logging
+
+from core.errors import HubError
+
+TEMPLATE = Path(__file__).parent / "templates" / "model_card.md"
+ON_CARD = ("model_name", "dataset_name", "tags")
+LIBRARIES = ("transformers", "torch", "datasets", "tokenizers")
+DEEPSEEKMATH = {
+    "title": "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    "id": "2402.03300",
+    "citation": """@misc{shao2024deepseekmath,
+  title = {{DeepSeekMath}: Pushing the Limits of Mathematical Reasoning in Open Language Models},
+  author = {Zhihong Shao and Peiyi Wang and Qihao Zhu and Runxin Xu and Junxiao Song and
+            Mingchuan Zhang and Y. K. Li and Y. Wu and Daya Guo},
+  year = {2024},
+  eprint = {2402.03300},
+  archivePrefix = {arXiv},
+}""",
+}
+
+logger = logging.get_logger(__name__)
+
+
+class PublishedTrainer(Trainer):
+    """Describes its model in `README.md` of the output folder, and sends both where asked.
+
+    A subclass names its method under TRL's names: `_name`, `_tag_names`, and `_paper` with `title`,
+    `id` (arXiv's) and `citation` (BibTeX).
+    """
+
+    _name: ClassVar[str] = ""
+    _tag_names: ClassVar[Sequence[str]] = ()
+    _paper: ClassVar[Mapping[str, str]] = {}
+
+    def create_model_card(  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
+        self,
+        model_name: str | None = None,
+        dataset_name: str | None = None,
+        tags: str | Sequence[str] | None = None,
+    ) -> None:
+        """Write the card: base model, data, method, its paper and how to cite it."""
+        if not self.is_world_process_zero():
+            return
+        config: Any = cast(PreTrainedModel, self.model).config  # Any: of any architecture
+        base, dataset = hub_name(config.name_or_path), hub_name(dataset_name)
+        given = [tags] if isinstance(tags, str) else tags or ()
+        card = ModelCard.from_template(
+            ModelCardData(
+                base_model=base,
+                datasets=dataset,
+                library_name="transformers",
+                model_name=model_name or self.card_name(),
+                tags=list(dict.fromkeys(["generated_from_trainer", *given, *self._tag_names])),
+            ),
+            template_path=str(TEMPLATE),
+            base_model=base,
+            dataset=dataset,
+            method=self._name,
+            model_name=model_name or self.card_name(),
+            paper=self._paper,
+            versions={library: version(library) for library in LIBRARIES},
+        )
+        card.save(self.output / "README.md")
+
+    @property
+    def output(self) -> Path:
+        """The folder of checkpoints, of the model and of its card."""
+        return Path(str(self.args.output_dir))
+
+    def card_name(self) -> str:
+        """The last part of the name on the hub, or the folder's."""
+        return (self.args.hub_model_id or str(self.output)).rstrip("/").split("/")[-1]
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:  # Any: as transformers types them
+        self.create_model_card()
+        super()._save_checkpoint(model, trial)
+
+    def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
+        """As transformers does, before training if `push_to_hub` is set.
+
+        Raises:
+            HubError: the hub cannot be reached or refuses.
+        """
+        with reaching_hub():
+            super().init_hf_repo(token, private)
+
+    def push_to_hub(self, *args: Any, **keywords: Any) -> Any:  # Any: transformers' own
+        """As transformers does; `dataset_name` and `tags` go on the card.
+
+        Raises:
+            HubError: the hub cannot be reached or refuses; the model and its card are saved.
+        """
+        try:
+            with reaching_hub():
+                return super().push_to_hub(*args, **keywords)
+        except HubError as error:
+            self.save_model(_internal_call=True)
+            self.create_model_card(**{k: v for k, v in keywords.items() if k in ON_CARD})
+            later = f"`hf upload NAME {self.output}` sends it later"
+            raise HubError(f"{error.args[0]}; the model is in {self.output}: {later}") from error
+
+    def _finish_current_push(self) -> None:
+        """As transformers does, and say which uploads of checkpoints have failed."""
+        super()._finish_current_push()
+        jobs = getattr(getattr(self, "push_in_progress", None), "jobs", ())
+        for error in filter(None, (job.exception() for job in jobs if not job.cancelled())):
+            logger.warning(f"a checkpoint was not uploaded: {one_line(error)}")
+
+
+@contextmanager
+def reaching_hub() -> Iterator[None]:
+    """Turn what may go wrong on the way to the hub into one line."""
+    try:
+        yield
+    except (OSError, HTTPError, ValueError) as error:
+        raise HubError(
+            f"nothing was uploaded ({one_line(error)}): look at the connection, the name, and "
+            "`hf auth whoami`"
+        ) from error
+
+
+def one_line(error: BaseException) -> str:
+    """The kind of an error and what it says, on one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def hub_name(name: str | None) -> str | None:
+    """A model's or dataset's name on the hub, None for a folder or file of this machine."""
+    return name if name and not Path(name).exists() else None

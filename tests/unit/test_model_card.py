@@ -1,0 +1,179 @@
+"""The card beside a trained model, and its way to the hub: TRL's scripts end with both."""
+
+import json
+import os
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from datasets import Dataset
+from huggingface_hub import ModelCard
+
+from core import SFTConfig, SFTTrainer
+from core.errors import HubError
+
+
+@pytest.fixture
+def make_sft(build_llama, tiny_tokenizer, tmp_path):
+    def build(**changes):
+        args = SFTConfig(
+            str(tmp_path / "out"),
+            use_cpu=True,
+            bf16=False,
+            max_steps=1,
+            disable_tqdm=True,
+            **changes,
+        )
+        rows = Dataset.from_dict({"text": ["1+1=2"]})
+        return SFTTrainer(build_llama(), args, train_dataset=rows, processing_class=tiny_tokenizer)
+
+    return build
+
+
+def card(trainer):
+    return ModelCard.load(Path(trainer.args.output_dir) / "README.md")
+
+
+def test_a_card_names_base_data_method_and_paper(make_grpo):
+    trainer = make_grpo()
+    trainer.model.config._name_or_path = "base/model"
+    trainer.create_model_card("mine", dataset_name="some/data", tags="extra")
+    found = card(trainer)
+    assert found.data.base_model == "base/model"
+    assert found.data.datasets in ("some/data", ["some/data"])
+    assert found.data.model_name == "mine"
+    assert set(found.data.tags) >= {"generated_from_trainer", "extra", "grpo"}
+    text = " ".join(found.text.split())
+    assert "# mine [base/model](https://huggingface.co/base/model), trained on [some/data]" in text
+    assert "with GRPO, a method of [DeepSeekMath: " in text
+    assert "https://arxiv.org/abs/2402.03300" in text
+    assert "```bibtex @misc{shao2024deepseekmath," in text
+
+
+def test_a_card_knows_no_folder_of_this_machine(make_sft, tmp_path):
+    trainer = make_sft(hub_model_id="me/named")
+    trainer.model.config._name_or_path = str(tmp_path)
+    trainer.create_model_card(dataset_name=str(tmp_path))
+    found = card(trainer)
+    assert found.data.base_model is found.data.datasets is None
+    assert found.text.split("\n\n")[:2] == ["\n# named", "A model, trained with SFT."]
+    assert str(tmp_path) not in found.content
+
+
+def test_a_subclass_names_its_own_method(make_grpo):
+    trainer = make_grpo()
+    paper = {"title": "Mine", "id": "2601.00001", "citation": "@misc{mine}"}
+    attributes = {"_name": "My GRPO", "_tag_names": ["my"], "_paper": paper}
+    trainer.__class__ = type("Mine", (type(trainer),), attributes)
+    trainer.create_model_card()
+    assert (
+        "with My GRPO, a method of [Mine](https://arxiv.org/abs/2601.00001)" in card(trainer).text
+    )
+    assert "my" in card(trainer).data.tags
+
+
+def test_every_checkpoint_has_its_card(make_grpo):
+    trainer = make_grpo(save_strategy="steps", save_steps=1, max_steps=1)
+    trainer.train()
+    assert card(trainer).data.model_name == "out"
+
+
+@pytest.mark.parametrize("kind", ["grpo", "sft"])
+def test_a_push_that_fails_is_one_line_and_loses_nothing(kind, make_grpo, make_sft):
+    trainer = make_grpo(max_steps=1) if kind == "grpo" else make_sft()
+    trainer.train()
+    with pytest.raises(HubError, match=r"OfflineModeIsEnabled.*; the model is in ") as error:
+        trainer.push_to_hub(dataset_name="some/data")
+    assert "\n" not in str(error.value)
+    assert (Path(trainer.args.output_dir) / "model.safetensors").exists()
+    assert card(trainer).data.datasets in ("some/data", ["some/data"])
+
+
+def test_a_hub_out_of_reach_is_noticed_before_training(make_grpo):
+    with pytest.raises(HubError, match=r"nothing was uploaded.*look at the connection"):
+        make_grpo(push_to_hub=True)
+
+
+PUSH = """
+import sys
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from core import SFTConfig, SFTTrainer
+
+model, out = sys.argv[1:]
+trainer = SFTTrainer(
+    model,
+    SFTConfig(out, use_cpu=True, bf16=False, max_steps=2, save_steps=1, push_to_hub=True,
+              hub_model_id="me/named", hub_token="hf_of_a_test", disable_tqdm=True),
+    train_dataset=Dataset.from_dict({"text": ["1+1=2"]}),
+)
+trainer.train()
+print(trainer.push_to_hub(dataset_name="some/data").commit_message)
+"""
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The few requests with which a folder of small files is uploaded."""
+
+    def do_POST(self):
+        size = int(self.headers.get("Content-Length", 0))
+        chunked = "chunked" in self.headers.get("Transfer-Encoding", "")
+        body = b"".join(self.chunks()) if chunked else self.rfile.read(size)
+        server, path = self.server, self.path.partition("?")[0]
+        if path.endswith("/commit/main"):
+            server.commits.append([json.loads(line) for line in body.splitlines()])
+            if "progress" in server.commits[-1][0]["value"]["summary"]:  # of a checkpoint
+                return self.answer({"error": "the disk of the hub is full"}, 507)
+        url = f"http://127.0.0.1:{server.server_address[1]}/me/named"
+        if path.endswith("/preupload/main"):
+            files = [file["path"] for file in json.loads(body)["files"]]
+            return self.answer(
+                {
+                    "files": [
+                        {"path": f, "uploadMode": "regular", "shouldIgnore": False} for f in files
+                    ]
+                }
+            )
+        return self.answer({"url": url, "commitUrl": f"{url}/commit/1", "commitOid": "1"})
+
+    def chunks(self):
+        while size := int(self.rfile.readline(), 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+
+    def answer(self, content, status=200):
+        data = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        """Stay quiet."""
+
+
+@pytest.mark.long
+def test_a_push_sends_model_and_card_and_says_what_failed(build_llama, tiny_tokenizer, tmp_path):
+    for part in (build_llama(), tiny_tokenizer):
+        part.save_pretrained(tmp_path / "model")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server.commits = []
+    Thread(target=server.serve_forever, daemon=True).start()
+    env = {key: value for key, value in os.environ.items() if key != "HF_HUB_OFFLINE"}
+    env |= {
+        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}",
+        "HF_HUB_DISABLE_XET": "1",
+    }
+    command = [sys.executable, "-c", PUSH, str(tmp_path / "model"), str(tmp_path / "out")]
+    done = subprocess.run(command, env=env, check=False, capture_output=True, text=True)
+    server.shutdown()
+    server.server_close()
+    assert done.stdout.splitlines()[-1] == "End of training", done.stderr
+    assert "a checkpoint was not uploaded: HfHubHTTPError: " in done.stderr
+    sent = {line["value"]["path"] for line in server.commits[-1] if line["key"] == "file"}
+    assert {"README.md", "model.safetensors", "tokenizer.json"} <= sent
