@@ -3,7 +3,8 @@
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from datasets import Dataset  # pyright: ignore[reportMissingTypeStubs] - it shi
 from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 
+from core.errors import RewardError
 from core.explain.batch_plan import batch_plan
 from core.explain.jsonl import JsonlCallback, read_log
 from core.models.load import load_policy, load_tokenizer
@@ -25,7 +27,8 @@ from core.run.settings import RunSettings
 from core.run.stages import say
 from core.run.store import canonical, digest_of, folder_files, write_atomic
 from core.run.verifiers import check_rewards
-from eval.errors import BadValue, DamagedFile
+from core.trainers.scoring import reward_note
+from eval.errors import BadValue, DamagedFile, ReproError
 
 DATASET: Any = Dataset  # Any: its methods are half typed
 LOG = "log.jsonl"
@@ -75,7 +78,8 @@ def _train(
         say(f"{name}: continues from {resume.name}")
     elif main and (tried := check_rewards(settings.rewards, train)):
         say(f"{name}: {tried}")
-    trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    with naming_rewards():
+        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     end_wandb(config.report_to)
     save_policy(trainer, settings, folder / MODEL)
     if not main:
@@ -93,6 +97,23 @@ def _train(
             else {}
         ),
     }
+
+
+@contextmanager
+def naming_rewards() -> Iterator[None]:
+    """In a run, what a reward raises is one line as every other error.
+
+    Raises:
+        RewardError: a reward function raised something.
+    """
+    try:
+        yield
+    except Exception as error:  # a reward may raise anything
+        note = reward_note(error)
+        if note is None or isinstance(error, ReproError):
+            raise
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise RewardError(f"{what}; {note}") from error
 
 
 def build_trainer(

@@ -11,6 +11,68 @@ from rich.table import Table
 
 from core.configs.grpo import GRPOConfig
 from core.rewards.completions import Completion, completion_text
+from eval.errors import BadValue
+
+
+class RewardLogs:
+    """What the reward functions log about a rollout: columns for its table, and metrics."""
+
+    def __init__(self):
+        self.columns: dict[str, list[Any]] = defaultdict(list)
+        self.metrics: dict[str, list[float]] = defaultdict(list)
+
+    def log_extra(self, column: str, values: Sequence[Any]) -> None:
+        """Take one value per completion for a column of the table.
+
+        Raises:
+            BadValue: a checkpoint could not keep a value.
+        """
+        self.columns[column].extend(plain(value, column) for value in values)
+
+    def log_metric(self, name: str, value: Any) -> None:
+        """Take a number of this rollout, of which the log shows the mean.
+
+        Raises:
+            BadValue: it is no number.
+        """
+        try:
+            self.metrics[name].append(float(value))
+        except (TypeError, ValueError) as error:
+            raise BadValue(f"log_metric({name!r}, {value!r}): expected a number") from error
+
+    def column(self, name: str, n: int) -> list[Any]:
+        """The values of a column for `n` completions: those given last, None if none are.
+
+        Raises:
+            BadValue: there is another number of them.
+        """
+        values = self.columns.get(name, [None] * n)
+        if len(values) % n:
+            raise BadValue(
+                f"log_extra({name!r}, ...) got {len(values)} values for {n} completions: expected "
+                "one for each"
+            )
+        return values[-n:]
+
+
+def plain(value: Any, column: str) -> Any:
+    """A value as texts, numbers, lists and mappings of them, which a checkpoint can keep.
+
+    Raises:
+        BadValue: it is something else.
+    """
+    if hasattr(value, "tolist"):  # of numpy or torch
+        value = value.tolist()
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [plain(part, column) for part in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: plain(part, column) for key, part in value.items()}
+    raise BadValue(
+        f"log_extra({column!r}, ...): a value of type {type(value).__name__} cannot be kept in a "
+        "checkpoint: give text or numbers, such as str(value)"
+    )
 
 
 class CompletionLog:
@@ -29,15 +91,19 @@ class CompletionLog:
         extra: dict[str, Sequence[Any]],
         advantages: Sequence[Any],
     ) -> None:
-        """Append the rows of a rollout; the oldest fall out."""
+        """Append the rows of a rollout, None where a column has nothing; the oldest fall out."""
         self.rewards = list(rewards)
         rows = {"prompt": prompts, "completion": completions, **rewards, **extra}
-        for name, values in {**rows, "advantage": advantages}.items():
-            self.columns[name].extend(values)
+        rows["advantage"] = advantages
+        before, n = len(self.columns["prompt"]), len(prompts)
+        for name in dict.fromkeys([*self.columns, *rows]):
+            column = self.columns[name]
+            column.extend([None] * (before - len(column)))
+            column.extend(rows.get(name, [None] * n))
 
     def state(self) -> dict[str, Any]:
         """The rows as plain values, for a checkpoint."""
-        columns = {name: [plain(v) for v in values] for name, values in self.columns.items()}
+        columns = {name: list(values) for name, values in self.columns.items()}
         return {"columns": columns, "rewards": self.rewards}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
@@ -70,11 +136,6 @@ class CompletionLog:
             numbers = (shown(row[name]) for name in (*self.rewards, "advantage"))
             table.add_row(*texts, *numbers)
         Console(stderr=True).print(table)
-
-
-def plain(value: Any) -> Any:
-    """Turn a number of numpy or torch into Python's."""
-    return value.item() if hasattr(value, "item") else value
 
 
 def shown(value: Any) -> str:

@@ -1,6 +1,5 @@
 """GRPO: samples groups of completions, scores them, learns from those above their group's mean."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -20,7 +19,7 @@ from core.rollout.seeds import seed_of
 from core.trainers.adapters import adapted, refuse_adapters
 from core.trainers.async_loop import AsyncLoop
 from core.trainers.batches import Batch, padded, token_batch
-from core.trainers.completion_log import CompletionLog, report_completions
+from core.trainers.completion_log import CompletionLog, RewardLogs, report_completions
 from core.trainers.correction import sampling_correction
 from core.trainers.estimators import ESTIMATORS, Grouping, Rewards
 from core.trainers.generation import (
@@ -117,8 +116,7 @@ class GRPOTrainer(RolloutTrainer):
         self.loss_config = loss_config(args)
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
-        self._extra: dict[str, list[Any]] = defaultdict(list)
-        self._named: dict[str, list[float]] = defaultdict(list)
+        self.reward_logs = RewardLogs()
         set_seed(args.seed, device_specific=True)
 
     def generate(self, prompts: list[Completion]) -> Generated:
@@ -149,10 +147,11 @@ class GRPOTrainer(RolloutTrainer):
     def score(self, rows: Rows, generated: Generated) -> Rewards:
         """Call the reward functions; the rewards of all processes."""
         samples = Samples.of(rows, generated.completions, generated.completion_ids)
+        self.reward_logs = RewardLogs()
         shared = {
             "trainer_state": self.state,
-            "log_extra": lambda column, values: self._extra[column].extend(values),
-            "log_metric": lambda name, value: self._named[name].append(value),
+            "log_extra": self.reward_logs.log_extra,
+            "log_metric": self.reward_logs.log_metric,
         }
         with self.phases("rewards"):
             values = call_rewards(self.rewards, samples, shared, self.loop)

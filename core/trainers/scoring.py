@@ -1,9 +1,10 @@
-"""Calls the reward functions and refuses what is no reward, naming function and sample."""
+"""Calls the reward functions once and refuses what is no reward, naming function and sample."""
 
 import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import iscoroutinefunction
 from numbers import Real
 from typing import Any
@@ -18,16 +19,23 @@ from core.trainers.async_loop import AsyncLoop
 Step = tuple[int, float]  # (offset just after the step in the text, its reward)
 Value = float | None | list[Step]
 SHORT = 60  # characters of a prompt in an error
+RAISED = "raised this on"
+
+
+def called(function: Any) -> Any:  # Any: whatever can be called
+    """What a partial, perhaps of a partial, calls in the end."""
+    while isinstance(function, partial):
+        function = function.func
+    return function
 
 
 @dataclass(frozen=True, kw_only=True)
 class RewardFunction:
-    """A reward function under its metric name; `tokenizer` is set where it is a reward model."""
+    """A reward function under its metric name."""
 
     name: str
     call: Callable[..., Any]
     weight: float = 1.0
-    tokenizer: Any = None  # Any: a transformers tokenizer
 
     @property
     def per_step(self) -> bool:
@@ -37,7 +45,7 @@ class RewardFunction:
     @property
     def is_async(self) -> bool:
         """Whether calling it gives a coroutine."""
-        call = self.call
+        call = called(self.call)
         return iscoroutinefunction(call) or iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004 - the method
 
 
@@ -64,14 +72,14 @@ class Samples:
     def __len__(self) -> int:
         return len(self.columns["prompts"])
 
-    def only(self, i: int) -> "Samples":
-        """Return sample `i` alone."""
-        return Samples(columns={key: values[i : i + 1] for key, values in self.columns.items()})
-
     def named(self, i: int) -> str:
         """Name sample `i` by its number and the start of its prompt."""
+        return f"sample {i} ({self.prompt(i)})"
+
+    def prompt(self, i: int) -> str:
+        """The start of the prompt of sample `i`, on one line."""
         text = " ".join(completion_text(self.columns["prompts"][i]).split())
-        return f"sample {i} ({text[:SHORT] + '...' if len(text) > SHORT else text!s})"
+        return text[:SHORT] + "..." if len(text) > SHORT else text
 
 
 def call_rewards(
@@ -82,18 +90,20 @@ def call_rewards(
 ) -> list[list[Value]]:
     """The values of each function, in order; `shared` are the keywords without a value per sample.
 
-    Functions run one after the other, the asynchronous ones together after them.
+    Functions run one after the other, the asynchronous ones together after them. What one raises is
+    raised as it is, with a note that names the function.
 
     Raises:
-        RewardError: a function raises, or a value is missing, not finite or no number.
+        RewardError: a value is missing, not finite or no number.
     """
     waiting = [f for f in functions if f.is_async]
-    plain = {id(f): call_one(f, samples, shared, loop) for f in functions if not f.is_async}
+    plain = {id(f): call_one(f, samples, shared) for f in functions if not f.is_async}
     together = loop.run(gather_calls(waiting, samples, shared)) if waiting else []
+    for f, output in zip(waiting, together, strict=True):
+        if isinstance(output, BaseException):
+            output.add_note(raised_by(f, samples))
+            raise output
     outputs = plain | {id(f): output for f, output in zip(waiting, together, strict=True)}
-    for f in waiting:
-        if isinstance(outputs[id(f)], BaseException):
-            raise located(f, samples, shared, loop, outputs[id(f)])
     return [checked(f, samples, outputs[id(f)]) for f in functions]
 
 
@@ -105,35 +115,26 @@ async def gather_calls(
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
-def call_one(f: RewardFunction, samples: Samples, shared: dict[str, Any], loop: AsyncLoop) -> Any:
+def call_one(f: RewardFunction, samples: Samples, shared: dict[str, Any]) -> Any:
     """Call a function that is not asynchronous on all samples."""
     try:
         return f.call(**samples.columns, **shared)
     except Exception as error:  # a user's code may raise anything
-        raise located(f, samples, shared, loop, error) from error
+        error.add_note(raised_by(f, samples))
+        raise
 
 
-def located(
-    f: RewardFunction,
-    samples: Samples,
-    shared: dict[str, Any],
-    loop: AsyncLoop,
-    error: BaseException,
-) -> RewardError:
-    """Say which function raised what, on which sample: the first that fails alone."""
-    where = f"a batch of {len(samples)}, though on no sample of it alone"
-    for i in range(len(samples)):
-        try:
-            output = f.call(**samples.only(i).columns, **shared)
-            if f.is_async:
-                loop.run(output)
-        except Exception as again:  # the user's code once more
-            where, error = samples.named(i), again
-            break
-    return RewardError(
-        f"reward {f.name!r} raised {type(error).__name__}: {error}; on {where}. "
-        "Fix it and continue from the last checkpoint"
+def raised_by(f: RewardFunction, samples: Samples) -> str:
+    """Say which function raised an error, and what it was called on."""
+    return (
+        f"reward {f.name!r} {RAISED} {len(samples)} completions, the first to "
+        f"({samples.prompt(0)}): fix it and continue from the last checkpoint"
     )
+
+
+def reward_note(error: BaseException) -> str | None:
+    """What `call_rewards` noted on an error, if a reward function raised it."""
+    return next((note for note in getattr(error, "__notes__", ()) if RAISED in note), None)
 
 
 def checked(f: RewardFunction, samples: Samples, output: Any) -> list[Value]:
@@ -152,16 +153,19 @@ def checked(f: RewardFunction, samples: Samples, output: Any) -> list[Value]:
             f"expected one per completion, None where it does not apply{where}"
         )
     if f.per_step:
-        return [
-            [(int(end), number(f, samples, i, reward)) for end, reward in steps]
-            for i, steps in enumerate(values)
+        steps = [
+            [(int(end), number(f, samples, i, reward)) for end, reward in given]
+            for i, given in enumerate(values)
         ]
-    return [None if v is None else number(f, samples, i, v) for i, v in enumerate(values)]
+        return [[(end, r) for end, r in found if r is not None] for found in steps]
+    return [number(f, samples, i, value) for i, value in enumerate(values)]
 
 
-def number(f: RewardFunction, samples: Samples, i: int, value: Any) -> float:
-    """Read a finite number, a tensor's or an array's too."""
+def number(f: RewardFunction, samples: Samples, i: int, value: Any) -> float | None:
+    """Read a finite number, a tensor's or an array's too; NaN is None, as in TRL."""
     plain = value.item() if hasattr(value, "item") else value
+    if plain is None or (isinstance(plain, Real) and math.isnan(plain)):
+        return None
     if isinstance(plain, Real) and math.isfinite(plain):
         return float(plain)
     raise RewardError(

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -23,7 +22,7 @@ from core.configs.processes import asks_for_shards
 from core.errors import MissingColumn
 from core.losses.batch import PolicyConfig
 from core.models.load import load_policy
-from core.trainers.scoring import RewardFunction, RewardModel
+from core.trainers.scoring import RewardFunction, RewardModel, called
 from eval.errors import BadValue
 
 SHARED = ("trainer_state", "log_extra", "log_metric")  # keywords of every reward function
@@ -205,8 +204,8 @@ def reward_function(
             source, num_labels=1, **keywords
         )
     if not isinstance(source, nn.Module):
-        called = source.func if isinstance(source, partial) else source
-        name = getattr(called, "__name__", None) or type(called).__name__
+        function = called(source)
+        name = getattr(function, "__name__", None) or type(function).__name__
         return RewardFunction(name=name, call=source, weight=weight)
     config: Any = source.config
     name = config.name_or_path

@@ -74,11 +74,11 @@ def record_rollout(
     names = [f.name for f in trainer.rewards]
     trainer.record(reward_metrics(names, rewards.values, trainer.weights, spread))
     record_named(trainer)
+    logged = trainer.reward_logs
     extra: dict[str, Sequence[Any]] = {
-        column: gather_object(trainer._extra.get(column, [None] * len(rows)))
-        for column in sorted(set(gather_object(list(trainer._extra))))
+        column: gather_object(logged.column(column, len(rows)))
+        for column in sorted(set(gather_object(list(logged.columns))))
     }
-    trainer._extra.clear()
     if trainer.args.log_completions:
         trainer.completion_log.add(
             gather_object([row["prompt"] for row in rows]),
@@ -91,14 +91,14 @@ def record_rollout(
 
 def record_named(trainer: GRPOTrainer) -> None:
     """Record what rewards gave to `log_metric`: a mean per name and rollout, over all processes."""
-    for name in sorted(set(gather_object(list(trainer._named)))):
-        given = trainer._named.get(name, [])
+    metrics = trainer.reward_logs.metrics
+    for name in sorted(set(gather_object(list(metrics)))):
+        given = metrics.get(name, [])
         sums = torch.tensor(
             [sum(given), len(given)], dtype=torch.float64, device=trainer.args.device
         )
         total, count = trainer.gather(sums).view(-1, 2).sum(0).tolist()
         trainer.record({name: total / count})
-    trainer._named.clear()
 
 
 def record_lengths(trainer: GRPOTrainer, generated: Generated) -> None:

@@ -3,8 +3,6 @@ import pytest
 import torch
 from grpo_runs import digits, logs, prompts, weights
 
-from core.errors import RewardError
-
 RESUMED = {
     "between rollouts": {},
     "inside a rollout": {"steps_per_generation": 6},
@@ -36,8 +34,9 @@ def test_run_goes_on_after_a_reward_is_fixed(make_grpo):
 
     settings = {"max_steps": 4, "save_strategy": "steps", "save_steps": 1}
     broken = make_grpo(fragile, **settings)
-    with pytest.raises(RewardError, match="'fragile' raised ValueError: no such answer"):
+    with pytest.raises(ValueError, match="no such answer"):
         broken.train()
+    assert len(calls) == 3
     fixed = make_grpo(**settings)
     fixed.train(resume_from_checkpoint=True)
     straight = make_grpo(**settings)

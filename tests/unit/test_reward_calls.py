@@ -9,7 +9,7 @@ from grpo_runs import digits
 from core.errors import RewardError
 from core.trainers.async_loop import AsyncLoop
 from core.trainers.process import ending_token, step_tensors, token_steps
-from core.trainers.scoring import RewardFunction, Samples, call_rewards, outcome
+from core.trainers.scoring import RewardFunction, Samples, call_rewards, outcome, reward_note
 
 ROWS = [{"prompt": f"what is {i} + {i}?", "answer": str(2 * i), "level": i} for i in range(3)]
 TEXTS = ["0", "2", "5"]
@@ -75,8 +75,8 @@ def too_many(**_):
     return [1.0] * 4
 
 
-def nan(**_):
-    return [1.0, float("nan"), 0.0]
+def endless(**_):
+    return [1.0, float("inf"), 0.0]
 
 
 def words(**_):
@@ -87,37 +87,97 @@ def nothing(**_):
     return None
 
 
-def picky(answer, **_):
-    return [1 / int(a) for a in answer]
-
-
-async def slow_and_picky(answer, **_):
-    return [1 / int(a) for a in answer]
-
-
-def broken_on_batches(answer, **_):
-    if len(answer) > 1:
-        raise KeyError("batch")
-    return [0.0]
-
-
 @pytest.mark.parametrize(
     ("function", "message"),
     [
         (too_few, r"'too_few' returned 2 values for 3 completions.*sample 2 \(what is 2 \+ 2\?\)"),
         (too_many, r"'too_many' returned 4 values for 3 completions"),
-        (nan, r"'nan' returned nan for sample 1 \(what is 1 \+ 1\?\): expected a finite number"),
+        (endless, r"'endless' returned inf for sample 1 \(what is 1 \+ 1\?\): expected a finite n"),
         (words, r"'words' returned 'good' for sample 2"),
         (nothing, r"'nothing' returned NoneType: expected a list of 3 numbers"),
-        (picky, r"'picky' raised ZeroDivisionError: division by zero; on sample 0 \(what is 0"),
-        (slow_and_picky, r"'slow_and_picky' raised ZeroDivisionError.*on sample 0 \(what is 0"),
-        (broken_on_batches, r"raised KeyError: 'batch'; on a batch of 3, though on no sample"),
     ],
 )
 def test_what_is_no_reward_stops_with_function_and_sample(function, message):
     with pytest.raises(RewardError, match=message) as error:
         call(function)
     assert "\n" not in str(error.value)
+
+
+def test_nan_is_none_as_in_trl():
+    def undefined(**_):
+        return [float("nan"), np.float32("nan"), torch.tensor(2.0)]
+
+    def undefined_steps(**_):
+        return [[(1, float("nan")), (2, 1.0)], [], [(3, 0.0)]]
+
+    undefined_steps.per_step = True
+    assert call(undefined, undefined_steps) == [[None, None, 2.0], [[(2, 1.0)], [], [(3, 0.0)]]]
+
+
+class Unusual(Exception):
+    """Built from two values and with a third, as those of web clients are."""
+
+    def __init__(self, code, body):
+        super().__init__(f"{code}: {body}")
+        self.code = code
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (Unusual, (429, "slow down")),
+        (ValueError, ("no",)),
+        (OSError, (2, "x", "y")),
+        (KeyError, ("k",)),
+    ],
+)
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_a_reward_raises_is_raised_once_and_says_which_reward(kind, arguments, waits):
+    calls, error = [], kind(*arguments)
+
+    def fails(**_):
+        calls.append(1)
+        raise error
+
+    async def fails_later(**_):
+        calls.append(1)
+        raise error
+
+    with pytest.raises(kind) as raised:
+        call(fails_later if waits else fails)
+    assert raised.value is error
+    assert len(calls) == 1  # a reward may cost money, or write
+    name = "fails_later" if waits else "fails"
+    (note,) = error.__notes__
+    assert note.startswith(f"reward '{name}' raised this on 3 completions, the first to (what is 0")
+    assert reward_note(error) == note
+    assert reward_note(kind(*arguments)) is None
+
+
+def test_all_async_rewards_end_before_one_error_is_raised():
+    done = []
+
+    async def fails(**_):
+        raise LookupError("first")
+
+    async def finishes(**_):
+        await asyncio.sleep(0)
+        done.append(1)
+        return [0.0] * 3
+
+    with pytest.raises(LookupError, match="first"):
+        call(fails, finishes)
+    assert done == [1]
+
+
+def test_a_partial_of_an_async_object_is_awaited():
+    class Judge:
+        async def __call__(self, scale, **_):
+            return [scale] * 3
+
+    judge = partial(Judge(), scale=2.0)
+    judge.__name__ = "judge"
+    assert call(judge) == [[2.0] * 3]
 
 
 def test_long_prompts_are_shortened():
