@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -100,7 +100,7 @@ def _train(
 
 
 @contextmanager
-def naming_rewards() -> Iterator[None]:
+def naming_rewards() -> Generator[None]:
     """In a run, what a reward raises is one line as every other error.
 
     Raises:
