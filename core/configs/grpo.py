@@ -226,6 +226,16 @@ class GRPOConfig(BaseConfig):
         return self.generation_batch_size or 0  # set when the settings were built
 
     @property
+    def upper_epsilon(self) -> float:
+        """The upper clip width, which unset is the lower one."""
+        return self.epsilon if self.epsilon_high is None else self.epsilon_high
+
+    @property
+    def generations_eval(self) -> int:
+        """Completions of one prompt in evaluation, which unset are those in training."""
+        return self.num_generations_eval or self.num_generations
+
+    @property
     def rollout_parts(self) -> int:
         """Micro-batches that one rollout is cut into on each process."""
         return self.steps_per_generation or 1  # set when the settings were built
@@ -294,7 +304,7 @@ class GRPOConfig(BaseConfig):
 
     def check_evaluation(self) -> None:
         """Refuse an evaluation batch that does not hold whole groups."""
-        per_prompt = self.num_generations_eval or self.num_generations
+        per_prompt = self.generations_eval
         if self.per_device_eval_batch_size * self.world_size % per_prompt:
             raise BadValue(
                 f"per_device_eval_batch_size={self.per_device_eval_batch_size} on "

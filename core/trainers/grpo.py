@@ -18,6 +18,7 @@ from core.rollout.engines import make_engine, vllm_engine
 from core.rollout.seeds import seed_of
 from core.trainers.adapters import adapted, refuse_adapters
 from core.trainers.async_loop import AsyncLoop
+from core.trainers.attributes import GRPOAttributes
 from core.trainers.batches import Batch, padded, token_batch
 from core.trainers.completion_log import CompletionLog, RewardLogs, report_completions
 from core.trainers.correction import sampling_correction
@@ -54,7 +55,7 @@ from core.trainers.sharding import spread, whole
 from core.trainers.summary import gathered_rewards, record_rollout, scored_rollout
 
 
-class GRPOTrainer(RolloutTrainer):
+class GRPOTrainer(GRPOAttributes, RolloutTrainer):
     """Group relative policy optimisation, arXiv 2402.03300, with the face of TRL's `GRPOTrainer`.
 
     A paper's trainer differs by overriding one of `generate`, `score`, `advantages` and `loss`.
@@ -98,7 +99,7 @@ class GRPOTrainer(RolloutTrainer):
         self.tokenizer = tokenizer
         self.eos_token_ids = end_tokens(policy, tokenizer)
         self.rewards = reward_functions(reward_funcs, reward_processing_classes, args)
-        self.weights = torch.tensor([f.weight for f in self.rewards], device=args.device)
+        self.reward_weights = args.reward_weights or [1.0] * len(self.rewards)
         self.rollout_func = rollout_func
         super().__init__(
             model=policy,
@@ -117,6 +118,7 @@ class GRPOTrainer(RolloutTrainer):
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
         self.reward_logs = RewardLogs()
+        self.generation_config = self.expected_generation()
         set_seed(args.seed, device_specific=True)
 
     def generate(self, prompts: list[Completion]) -> Generated:
@@ -124,6 +126,7 @@ class GRPOTrainer(RolloutTrainer):
         with self.phases("rollout"):
             if self.rollout_func is not None:
                 return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
+            self.check_generation()
             offline = self.args.rollout_policy == "reference"
             with whole(self.reference() if offline else self.policy(), self.room) as model:
                 seeds, engine = self.seeds(prompts), self.engine(model)
@@ -173,7 +176,7 @@ class GRPOTrainer(RolloutTrainer):
     def grouping(self) -> Grouping:
         """How rewards become advantages in the present mode."""
         return Grouping(
-            weights=self.weights,
+            weights=self.reward_weights.to(self.args.device),
             group=self.group,
             scale=str(self.args.scale_rewards),
             aggregation=self.args.multi_objective_aggregation,

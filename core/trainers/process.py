@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from core.trainers.scoring import RewardFunction, Value
+from core.trainers.scoring import Value
 
 TokenStep = tuple[int, float]  # (index of the step's last token, its weighted reward)
 
@@ -29,21 +29,21 @@ def ending_token(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], offset:
 
 
 def token_steps(
-    functions: Sequence[RewardFunction],
+    weights: Sequence[float],
     values: Sequence[Value],
     ids: Sequence[int],
     tokenizer: PreTrainedTokenizerBase,
 ) -> list[TokenStep]:
     """All weighted step rewards of a completion; an outcome reward is a step at its last token."""
     steps: list[TokenStep] = []
-    for f, value in zip(functions, values, strict=True):
-        if f.weight == 0 or value is None or not ids:
+    for weight, value in zip(weights, values, strict=True):
+        if weight == 0 or value is None or not ids:
             continue
         if isinstance(value, list):
-            found = [(ending_token(tokenizer, ids, end), f.weight * r) for end, r in value]
+            found = [(ending_token(tokenizer, ids, end), weight * r) for end, r in value]
             steps.extend((max(0, index), reward) for index, reward in found)
         else:
-            steps.append((len(ids) - 1, f.weight * value))
+            steps.append((len(ids) - 1, weight * value))
     return steps
 
 

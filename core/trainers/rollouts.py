@@ -99,8 +99,7 @@ class RolloutTrainer(ResumableTrainer):
     def group(self) -> int:
         """Completions per prompt."""
         args = self.args
-        evaluated = args.num_generations_eval or args.num_generations
-        return args.num_generations if self.mode == "train" else evaluated
+        return args.num_generations if self.mode == "train" else args.generations_eval
 
     def policy(self) -> PreTrainedModel:
         """Return the model that is trained, without what distributes it; see `whole`."""
@@ -149,8 +148,7 @@ class RolloutTrainer(ResumableTrainer):
 
     def _get_eval_sampler(self, eval_dataset: Dataset) -> GroupSampler:  # pyright: ignore[reportIncompatibleMethodOverride]
         self.args.check_evaluation()
-        per_prompt = self.args.num_generations_eval or self.args.num_generations
-        return GroupSampler(eval_dataset, group=per_prompt, seed=self.args.seed)
+        return GroupSampler(eval_dataset, group=self.args.generations_eval, seed=self.args.seed)
 
     def get_batch_samples(
         self, epoch_iterator: Any, num_batches: int, device: torch.device

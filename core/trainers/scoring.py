@@ -35,7 +35,6 @@ class RewardFunction:
 
     name: str
     call: Callable[..., Any]
-    weight: float = 1.0
 
     @property
     def per_step(self) -> bool:

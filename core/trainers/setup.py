@@ -99,12 +99,12 @@ def check_processes(trainer: Trainer) -> None:
 
 
 def loss_config(args: GRPOConfig) -> PolicyConfig:
-    """The settings of the loss; an unset upper clip width is the lower one."""
+    """The settings of the loss."""
     return PolicyConfig(
         loss_type=args.loss_type,
         importance_sampling_level=args.importance_sampling_level,
         epsilon=args.epsilon,
-        epsilon_high=args.epsilon if args.epsilon_high is None else args.epsilon_high,
+        epsilon_high=args.upper_epsilon,
         delta=args.delta,
         beta=args.beta,
         use_bias_correction_kl=args.use_bias_correction_kl,
@@ -165,7 +165,7 @@ def reward_functions(
     tokenizers: Any,  # Any: a tokenizer, a list of them, or None
     args: GRPOConfig,
 ) -> list[RewardFunction]:
-    """Name and weigh the rewards; a name or module is a reward model with one label.
+    """Name the rewards; a name or module is a reward model with one label.
 
     Raises:
         BadValue: there is no reward, or another number of weights or tokenizers.
@@ -180,8 +180,8 @@ def reward_functions(
         if len(values) != len(listed):
             raise BadValue(f"{name} has {len(values)} entries for {len(listed)} reward functions")
     functions = [
-        reward_function(source, weight, tokenizer, args)
-        for source, weight, tokenizer in zip(listed, weights, matched, strict=True)
+        reward_function(source, tokenizer, args)
+        for source, tokenizer in zip(listed, matched, strict=True)
     ]
     if args.advantage_estimator == "process" and not any(f.per_step for f in functions):
         raise BadValue(
@@ -193,7 +193,6 @@ def reward_functions(
 
 def reward_function(
     source: Any,  # Any: a `RewardSource`
-    weight: float,
     tokenizer: PreTrainedTokenizerBase | None,
     args: GRPOConfig,
 ) -> RewardFunction:
@@ -206,7 +205,7 @@ def reward_function(
     if not isinstance(source, nn.Module):
         function = called(source)
         name = getattr(function, "__name__", None) or type(function).__name__
-        return RewardFunction(name=name, call=source, weight=weight)
+        return RewardFunction(name=name, call=source)
     config: Any = source.config
     name = config.name_or_path
     tokenizer = tokenizer or AutoTokenizer.from_pretrained(name)
@@ -215,7 +214,7 @@ def reward_function(
     config.get_text_config().pad_token_id = tokenizer.pad_token_id
     model = source.eval().to(args.device)
     call = RewardModel(model, tokenizer, args.template)
-    return RewardFunction(name=name.split("/")[-1], call=call, weight=weight)
+    return RewardFunction(name=name.split("/")[-1], call=call)
 
 
 def check_datasets(train: object, evaluation: object) -> None:

@@ -49,9 +49,8 @@ def gathered_rewards(
     if trainer.args.advantage_estimator != "process":
         return Rewards(values=gather(outcomes))
     by_completion = zip(zip(*values, strict=True), generated.completion_ids, strict=True)
-    steps = [
-        token_steps(trainer.rewards, given, ids, trainer.tokenizer) for given, ids in by_completion
-    ]
+    weights = trainer.reward_weights.tolist()
+    steps = [token_steps(weights, given, ids, trainer.tokenizer) for given, ids in by_completion]
     rewards, ends = (tensor.to(device) for tensor in step_tensors(steps))
     return Rewards(
         values=gather(outcomes),
@@ -72,7 +71,7 @@ def record_rollout(
     record_lengths(trainer, generated)
     spread = standardised(rewards, trainer.grouping)
     names = [f.name for f in trainer.rewards]
-    trainer.record(reward_metrics(names, rewards.values, trainer.weights, spread))
+    trainer.record(reward_metrics(names, rewards.values, trainer.grouping.weights, spread))
     record_named(trainer)
     logged = trainer.reward_logs
     extra: dict[str, Sequence[Any]] = {

@@ -62,10 +62,11 @@ def test_correction(mode, limits, saved_llama, tiny_tokenizer, tmp_path, monkeyp
         **{f"vllm_importance_sampling_{name}": value for name, value in LIMITS[limits].items()},
     )
     for trainer in peers:  # an engine itself is not needed for what follows from its report
-        trainer.args.use_vllm = trainer.use_vllm = True
+        trainer.args.use_vllm = True
         trainer._last_loaded_step = trainer.state.global_step
         trainer.rollout_func = reporting(canned(tiny_tokenizer))
         trainer.ref_model = double(trainer.ref_model)
+    peers[1].use_vllm = True
     ratios, losses = [], []
     for trainer in peers:
         batches = slices(trainer, repeated(trainer, 16))

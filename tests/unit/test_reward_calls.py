@@ -203,14 +203,10 @@ def test_steps_end_at_the_token_that_reaches_their_offset(tiny_tokenizer):
 
 def test_step_rewards_are_weighted_and_an_outcome_is_a_last_step(tiny_tokenizer):
     ids = [*tiny_tokenizer("1+1=2\n2*2=5").input_ids, tiny_tokenizer.eos_token_id]
-    functions = [
-        RewardFunction(name="steps", call=len, weight=2.0),
-        RewardFunction(name="right", call=len, weight=0.5),
-        RewardFunction(name="watched", call=len, weight=0.0),
-    ]
-    found = token_steps(functions, [[(6, 1.0), (11, 0.0)], 1.0, 9.0], ids, tiny_tokenizer)
+    weights = [2.0, 0.5, 0.0]
+    found = token_steps(weights, [[(6, 1.0), (11, 0.0)], 1.0, 9.0], ids, tiny_tokenizer)
     assert found == [(5, 2.0), (11, 0.0), (11, 0.5)]
-    assert token_steps(functions, [[], None, None], ids, tiny_tokenizer) == []
+    assert token_steps(weights, [[], None, None], ids, tiny_tokenizer) == []
 
 
 def test_step_tensors_pad_with_nan():

@@ -1,0 +1,137 @@
+"""The attributes of TRL's trainer that callbacks and rollout functions read."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, PreTrainedTokenizerBase, TrainingArguments
+
+from core.configs.grpo import GRPOConfig
+from core.trainers.scoring import RewardFunction, RewardModel
+from eval.errors import BadValue
+
+Class = TypeVar("Class", bound=type)
+
+
+class FromArguments:
+    """An attribute that follows from the arguments of the trainer; another value is refused."""
+
+    def __init__(self, read: Callable[[Any], Any], argument: str):  # Any: trainer and value
+        self.read, self.argument = read, argument
+
+    def __set_name__(self, owner: type, name: str):
+        self.name = name
+
+    def __get__(self, trainer: Any, owner: type) -> Any:  # Any: as above
+        return self if trainer is None else self.read(trainer)
+
+    def __set__(self, trainer: Any, value: Any):  # Any: as above
+        if not hasattr(trainer, "args") or self.read(trainer) != value:
+            raise BadValue(
+                f"{type(trainer).__name__}.{self.name} cannot be set to {value!r}: it follows from "
+                f"{self.argument}, which is read when the trainer is built"
+            )
+
+
+def with_settings(trainer: Class) -> Class:
+    """Give a class every field of `GRPOConfig` that plain `TrainingArguments` lack."""
+    for name in {f.name for f in fields(GRPOConfig)} - {f.name for f in fields(TrainingArguments)}:
+        if not hasattr(trainer, name):
+            made = setting(name, attrgetter(name))
+            made.__set_name__(trainer, name)
+            setattr(trainer, name, made)
+    return trainer
+
+
+def setting(field: str, read: Callable[[GRPOConfig], Any]) -> Any:  # Any: of any setting
+    """An attribute that follows from a field of the config."""
+    return FromArguments(lambda trainer: read(trainer.args), f"GRPOConfig.{field}")
+
+
+@with_settings
+class GRPOAttributes:
+    """The settings under their own names, and what TRL derives from them and from the rewards."""
+
+    args: Any  # Any: a trainer's
+    rewards: Sequence[RewardFunction]
+    tokenizer: PreTrainedTokenizerBase
+    eos_token_ids: Sequence[int]
+    generation_config: GenerationConfig
+
+    epsilon_low = setting("epsilon", lambda args: args.epsilon)
+    epsilon_high = setting("epsilon_high", lambda args: args.upper_epsilon)
+    num_generations_eval = setting("num_generations_eval", lambda args: args.generations_eval)
+    chat_template_kwargs = setting("chat_template_kwargs", lambda args: args.template)
+    reward_funcs = FromArguments(
+        lambda trainer: tuple(source(f) for f in trainer.rewards), "reward_funcs"
+    )
+    reward_func_names = FromArguments(
+        lambda trainer: [f.name for f in trainer.rewards], "reward_funcs"
+    )
+    reward_processing_classes = FromArguments(
+        lambda trainer: [getattr(f.call, "tokenizer", None) for f in trainer.rewards],
+        "reward_processing_classes",
+    )
+
+    generation_kwargs = FromArguments(
+        lambda trainer: sampling_keywords(trainer.args, trainer.tokenizer, trainer.eos_token_ids),
+        "GRPOConfig",
+    )
+
+    def check_generation(self) -> None:
+        """Refuse to sample otherwise than `generation_config` says.
+
+        Raises:
+            BadValue: it was changed.
+        """
+        if self.generation_config != self.expected_generation():
+            raise BadValue(
+                "generation_config was changed: set temperature, top_p, top_k, min_p, "
+                "repetition_penalty or max_completion_length of GRPOConfig instead"
+            )
+
+    def expected_generation(self) -> GenerationConfig:
+        """How the settings say that completions are sampled."""
+        return GenerationConfig(**self.generation_kwargs, disable_compile=True)
+
+    @property
+    def reward_weights(self) -> Tensor:
+        """The weight of each reward, from the next rollout on."""
+        return self._reward_weights
+
+    @reward_weights.setter
+    def reward_weights(self, weights: Any):  # Any: numbers, or a tensor of them
+        given = torch.as_tensor(weights, dtype=torch.float32)
+        if given.shape != (len(self.rewards),):
+            raise BadValue(
+                f"reward_weights of shape {list(given.shape)} for {len(self.rewards)} reward "
+                "functions: expected one number for each"
+            )
+        self._reward_weights = given
+
+
+def source(f: RewardFunction) -> Any:  # Any: a function or a model
+    """What the user gave as a reward."""
+    return f.call.model if isinstance(f.call, RewardModel) else f.call
+
+
+def sampling_keywords(
+    args: GRPOConfig, tokenizer: PreTrainedTokenizerBase, ends: Sequence[int]
+) -> dict[str, Any]:
+    """How completions are sampled, in the words of transformers' `generate`."""
+    return {
+        "max_new_tokens": args.max_completion_length,
+        "do_sample": True,
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": list(ends),
+        "temperature": args.temperature,
+        "top_p": args.top_p,
+        "top_k": args.top_k,
+        "min_p": args.min_p,
+        "repetition_penalty": args.repetition_penalty,
+        "cache_implementation": args.cache_implementation,
+    }
