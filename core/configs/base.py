@@ -3,22 +3,18 @@
 import os
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from transformers import TrainingArguments
 from transformers.integrations import integration_utils
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
+from core.configs.option import option
 from core.configs.processes import asks_for_shards, join_on_cpu
 from eval.errors import BadValue
 
 PACKAGES = {"azure_ml": "azureml", "comet_ml": "comet", "flyte": "flytekit"}  # else of one name
-
-
-def option(default: Any, doc: str) -> Any:  # Any: the declared type of a field is its annotation
-    """Declare a dataclass field with its one-sentence help."""
-    return field(default=default, metadata={"help": doc})
 
 
 @dataclass

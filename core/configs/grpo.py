@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from core.configs.base import BaseConfig, option, padding_multiple
+from core.configs.base import BaseConfig, padding_multiple
+from core.configs.option import option
 from eval.errors import BadValue
 
 NO_ENTROPY = "the loss has no entropy term"

@@ -9,6 +9,7 @@ import torch
 from datasets import Dataset
 from torch import Tensor
 
+from core.data.chatml import in_chatml
 from core.errors import MissingColumn
 from eval.errors import BadValue
 
@@ -42,6 +43,7 @@ def tokenize_rows(
             f"the dataset is a {type(dataset).__name__}: expected a datasets.Dataset (streaming "
             "ones are not supported)"
         )
+    dataset = in_chatml(dataset)
     columns = set(dataset.column_names)
     if "input_ids" in columns:
         encode = lambda row: encode_ids(row, completion_only is True)  # noqa: E731 - the row's reader

@@ -5,6 +5,7 @@ from typing import Any
 from warnings import catch_warnings, filterwarnings
 
 from core.configs.base import BaseConfig
+from core.configs.script import ModelConfig
 from eval.errors import BadValue
 
 
@@ -46,6 +47,31 @@ def adapted(model: Any, peft_config: Any, args: BaseConfig) -> Any:  # Any: peft
     if args.gradient_checkpointing and keywords.get("use_reentrant"):
         wrapped.enable_input_require_grads()  # no gradient would reach a reentrant checkpoint
     return wrapped
+
+
+def get_peft_config(model_args: ModelConfig) -> Any:  # Any: a peft.LoraConfig, or None
+    """The adapters that a script's command line asks for, in the words of peft.
+
+    Raises:
+        BadValue: peft is not installed.
+    """
+    if not model_args.use_peft:
+        return None
+    if find_spec("peft") is None:
+        raise BadValue("use_peft: peft is not installed: pip install 'repro[peft]'")
+    from peft import LoraConfig
+
+    return LoraConfig(
+        task_type=model_args.lora_task_type,  # pyright: ignore[reportArgumentType] - by its name
+        r=model_args.lora_r,
+        lora_alpha=model_args.lora_alpha,
+        lora_dropout=model_args.lora_dropout,
+        target_modules=model_args.lora_target_modules,
+        target_parameters=model_args.lora_target_parameters,
+        modules_to_save=model_args.lora_modules_to_save,
+        use_rslora=model_args.use_rslora,
+        use_dora=model_args.use_dora,
+    )
 
 
 def has_adapters(model: Any) -> bool:  # Any: a model, or what peft has wrapped around it

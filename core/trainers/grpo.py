@@ -40,12 +40,12 @@ from core.trainers.rollouts import RolloutTrainer, Rows
 from core.trainers.scoring import Samples, call_rewards
 from core.trainers.setup import (
     RewardSource,
-    check_datasets,
     check_launch,
     end_tokens,
     loss_config,
     policy_model,
     policy_tokenizer,
+    prompt_datasets,
     refuse,
     reward_functions,
     taken,
@@ -90,7 +90,7 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
             environment_factory=environment_factory,
         )
         args = taken(args, GRPOConfig, model, "GRPO")
-        check_datasets(train_dataset, eval_dataset)
+        train_dataset, eval_dataset = prompt_datasets(train_dataset, eval_dataset)
         set_seed(args.seed)
         policy = adapted(policy_model(model, args), peft_config, args)
         tokenizer = policy_tokenizer(processing_class, policy, args)

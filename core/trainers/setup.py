@@ -19,6 +19,7 @@ from transformers import (
 from core.configs.base import BaseConfig
 from core.configs.grpo import GRPOConfig
 from core.configs.processes import asks_for_shards
+from core.data.chatml import in_chatml
 from core.errors import MissingColumn
 from core.losses.batch import PolicyConfig
 from core.models.load import load_policy
@@ -217,18 +218,17 @@ def reward_function(
     return RewardFunction(name=name.split("/")[-1], call=call)
 
 
-def check_datasets(train: object, evaluation: object) -> None:
-    """Check the training set and each evaluation set."""
-    check_dataset(train, "train_dataset")
+def prompt_datasets(train: Any, evaluation: Any) -> tuple[Any, Any]:  # Any: one, several, or none
+    """The training set and each evaluation set, checked, with their conversations in ChatML."""
     if isinstance(evaluation, dict):
-        for name, dataset in evaluation.items():
-            check_dataset(dataset, f"eval_dataset[{name!r}]")
-    elif evaluation is not None:
-        check_dataset(evaluation, "eval_dataset")
+        several = {n: prompts(rows, f"eval_dataset[{n!r}]") for n, rows in evaluation.items()}
+        return prompts(train, "train_dataset"), several
+    single = None if evaluation is None else prompts(evaluation, "eval_dataset")
+    return prompts(train, "train_dataset"), single
 
 
-def check_dataset(dataset: object, name: str) -> None:
-    """Refuse what is no dataset of prompts.
+def prompts(dataset: object, name: str) -> Dataset:
+    """A dataset of prompts, with its conversations in ChatML.
 
     Raises:
         BadValue: it is no `Dataset`, is empty, holds images, or a column has the name of something
@@ -253,3 +253,4 @@ def check_dataset(dataset: object, name: str) -> None:
         )
     if not len(dataset):
         raise BadValue(f"{name} has no rows")
+    return in_chatml(dataset)
