@@ -10,6 +10,11 @@ def completion_text(completion: Completion) -> str:
     return completion if isinstance(completion, str) else completion[-1]["content"]
 
 
+def first_text(completion: Completion) -> str:
+    """Return a completion's text: itself, or what its first message says."""
+    return completion if isinstance(completion, str) else completion[0]["content"]
+
+
 def question_text(prompt: Completion) -> str:
     """Return a prompt's text: itself, or what the user's last message says."""
     if isinstance(prompt, str):

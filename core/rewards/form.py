@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.rewards.completions import Completion, completion_text
+from core.rewards.completions import Completion, completion_text, first_text
 
 
 @dataclass(frozen=True)
@@ -35,3 +35,17 @@ class Format:
             self.right if search(completion_text(completion)) else self.wrong
             for completion in completions
         ]
+
+
+def think_format_reward(
+    completions: Sequence[Completion],
+    **_: Any,  # other columns of the dataset
+) -> list[float | None]:
+    """1 for reasoning within one `<think>` at the start and a `</think>`, else 0; TRL's name."""
+    return [float(thinks_first(first_text(completion))) for completion in completions]
+
+
+def thinks_first(text: str) -> bool:
+    """Whether a text begins with its only `<think>`, which is closed."""
+    before, begin, rest = text.partition("<think>")
+    return bool(begin) and not before and "<think>" not in rest and "</think>" in rest

@@ -1,4 +1,4 @@
-"""Reward that discourages completions near the length limit."""
+"""Rewards that discourage completions near the length limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,5 +34,43 @@ class SoftOverlong:
         **_: Any,  # other columns of the dataset
     ) -> list[float | None]:
         """Look at each completion's number of tokens."""
-        free = self.max_length - self.cache
-        return [max(-1.0, min(0.0, (free - len(ids)) / self.cache)) for ids in completion_ids]
+        return [overlong(len(ids), self.max_length, self.cache) for ids in completion_ids]
+
+
+@dataclass(frozen=True)
+class OverlongPunishment:
+    """The same for any cache, under TRL's names; without one, 0 up to the limit and -1 beyond."""
+
+    max_completion_len: int
+    soft_punish_cache: int
+
+    def __post_init__(self):
+        if self.soft_punish_cache < 0:
+            raise BadValue(f"{self}: expected soft_punish_cache of at least 0")
+
+    @property
+    def __name__(self) -> str:
+        return "soft_overlong_punishment_reward"
+
+    def __call__(
+        self,
+        completion_ids: Sequence[Sequence[int]],
+        **_: Any,  # other columns of the dataset
+    ) -> list[float | None]:
+        """Look at each completion's number of tokens."""
+        limits = self.max_completion_len, self.soft_punish_cache
+        return [overlong(len(ids), *limits) for ids in completion_ids]
+
+
+def get_soft_overlong_punishment(
+    max_completion_len: int, soft_punish_cache: int
+) -> OverlongPunishment:
+    """`OverlongPunishment` under TRL's name."""
+    return OverlongPunishment(max_completion_len, soft_punish_cache)
+
+
+def overlong(tokens: int, limit: int, cache: int) -> float:
+    """0, falling over the last `cache` tokens before the limit to -1."""
+    if not cache:
+        return -1.0 if tokens > limit else 0.0
+    return max(-1.0, min(0.0, (limit - cache - tokens) / cache))

@@ -40,13 +40,19 @@ def serve() -> None:
 
     from eval.grading.paper_symbolic import compare_as_paper
     from eval.grading.symbolic import compare
+    from eval.grading.whole_text import compare_texts
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing that a library prints can become an answer
-    rules: dict[str, Any] = {"strict": compare, "paper": compare_as_paper}
+    rules: dict[str, Any] = {
+        "strict": compare,
+        "paper": compare_as_paper,
+        "texts": compare_texts,
+    }
     rules["strict"](r"\sqrt{4}", "2 + 0")  # everything is imported before the first deadline
     rules["paper"]([r"\sqrt{4}"], ["2 + 0"])
+    rules["texts"](r"$\sqrt{4}$", r"\boxed{2 + 0}")
     print("ready", file=answers, flush=True)
     while True:
         child = os.fork()
@@ -68,7 +74,7 @@ def answer_requests(rules: dict[str, Any], answers: Any) -> None:
         end_after(CPU_S)
         try:
             name, gold, given = json.loads(line)
-            outcome: Outcome = rules[name](gold, given)
+            outcome = rules[name](gold, given)
         except Exception:  # a text that the parsers choke on; the caller counts it as undecided
             outcome = "error"
         end_after(0)
@@ -99,7 +105,7 @@ class Worker:
         self.lock = threading.Lock()
         self.process: subprocess.Popen[bytes] | None = None
 
-    def compare(self, rules: str, gold: Answers, given: Answers) -> Outcome:
+    def compare(self, rules: str, gold: Answers, given: Answers) -> Any:
         """The child's verdict; `timeout` when it ran out of time, `error` when it ended."""
         with self.lock:
             try:
@@ -161,9 +167,14 @@ def compare_all(
     pairs: Sequence[tuple[Answers, Answers]], *, rules: Literal["strict", "paper"] = "strict"
 ) -> list[Outcome]:
     """The verdict of the rules on each (gold, given), in order; callable from any thread."""
+    return ask_all(pairs, rules)
+
+
+def ask_all(pairs: Sequence[tuple[Answers, Answers]], rules: str) -> list[Any]:
+    """What the rules say of each pair, in order, or `timeout` or `error`."""
     if len(pairs) < 8 or len(POOL) == 1:
         return [POOL[0].compare(rules, *pair) for pair in pairs]
-    outcomes: list[Outcome] = [False] * len(pairs)
+    outcomes: list[Any] = [False] * len(pairs)
 
     def share(start: int) -> None:
         for i in range(start, len(pairs), len(POOL)):

@@ -1,0 +1,173 @@
+"""TRL's reward functions: the same names, values and logged columns, on any input."""
+
+import inspect
+import pickle
+
+import pytest
+import trl.rewards as theirs
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import core.rewards as ours
+from eval.errors import BadValue
+
+NAMES = [
+    "accuracy_reward",
+    "get_cosine_scaled_reward",
+    "get_repetition_penalty_reward",
+    "get_soft_overlong_punishment",
+    "reasoning_accuracy_reward",
+    "think_format_reward",
+]
+FACTORIES = {
+    "get_cosine_scaled_reward": (7,),
+    "get_repetition_penalty_reward": (),
+    "get_soft_overlong_punishment": (9, 4),
+}
+FORMULAS = st.sampled_from(
+    [
+        "4",
+        "\\frac{1}{3}",
+        "0.5",
+        "x+1",
+        "\\frac12",
+        "2,000",
+        "(1, 2)",
+        "\\text{no}",
+        "50\\%",
+        "",
+        "1+",
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        "so ",
+        "The answer is ",
+        "\\boxed{",
+        "}",
+        "$",
+        "\n",
+        "<think>",
+        "</think>",
+        "final",
+        "\\frac",
+        "[",
+    ]
+)
+PIECES = st.lists(st.one_of(WORDS, FORMULAS), max_size=7).map("".join)
+TEXTS = st.one_of(
+    PIECES, FORMULAS.map("I think \\boxed{{{}}}.".format), FORMULAS.map("${}$".format)
+)
+IDS = st.lists(st.integers(0, 3), max_size=12)
+
+
+def said(texts):
+    return [[{"role": "assistant", "content": text}] for text in texts]
+
+
+def logged(function, *arguments, **keywords):
+    columns = {}
+    values = function(*arguments, **keywords, log_extra=columns.__setitem__, answer=["x"])
+    return values, columns
+
+
+def test_every_name_of_trl_is_here_with_its_arguments():
+    assert set(NAMES) == {name for names in theirs._import_structure.values() for name in names}
+    for name in NAMES:
+        mine, other = (inspect.signature(getattr(package, name)) for package in (ours, theirs))
+        common = [
+            (p.name, p.default) for p in other.parameters.values() if p.kind is not p.VAR_KEYWORD
+        ]
+        assert [
+            (p.name, p.default) for p in mine.parameters.values() if p.kind is not p.VAR_KEYWORD
+        ] == common
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4))
+@example([("\\boxed{\\frac{1}{3}}", "\\frac{1}{3}"), ("4", "$4$"), ("\\boxed{4}", "no answer")])
+def test_accuracy(pairs):
+    texts, solution = zip(*pairs, strict=True)
+    for name in ("accuracy_reward", "reasoning_accuracy_reward"):
+        mine, other = (
+            logged(getattr(package, name), said(texts), list(solution))
+            for package in (ours, theirs)
+        )
+        assert mine == other
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=2),
+    st.lists(st.sampled_from(["</think>", "final", "}"]), max_size=2),
+)
+def test_reasoning_ends_with_the_first_delimiter_that_there_is(pairs, ends):
+    texts, solution = zip(*pairs, strict=True)
+    mine, other = (
+        package.reasoning_accuracy_reward(said(texts), list(solution), reasoning_delimiters=ends)
+        for package in (ours, theirs)
+    )
+    assert mine == other
+
+
+@given(st.lists(PIECES))
+def test_think_format(texts):
+    texts = [*texts, *(f"<think>{text}" for text in texts), *(f"<think>{t}</think>" for t in texts)]
+    assert ours.think_format_reward(said(texts)) == theirs.think_format_reward(said(texts))
+
+
+@given(st.lists(IDS), st.integers(1, 4), st.floats(-2, 0))
+def test_repetition(ids, size, penalty):
+    mine, other = (p.get_repetition_penalty_reward(size, penalty)(ids) for p in (ours, theirs))
+    assert mine == other
+
+
+@given(st.lists(IDS), st.integers(0, 12), st.integers(0, 12))
+def test_overlong(ids, limit, cache):
+    mine, other = (p.get_soft_overlong_punishment(limit, cache)(ids) for p in (ours, theirs))
+    assert mine == other
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.tuples(TEXTS, IDS), min_size=1, max_size=3),
+    st.integers(1, 10),
+    st.lists(st.floats(-1, 1), min_size=4, max_size=4),
+)
+def test_cosine(samples, limit, values):
+    texts, ids = zip(*samples, strict=True)
+    mine, other = (
+        package.get_cosine_scaled_reward(limit, *values)(
+            completions=said(texts), solution=["$4$"] * len(ids), completion_ids=list(ids)
+        )
+        for package in (ours, theirs)
+    )
+    assert mine == pytest.approx(other, abs=1e-12)
+
+
+def test_rewards_of_factories_have_trls_metric_name_and_pickle():
+    for name, arguments in FACTORIES.items():
+        mine, other = (getattr(package, name)(*arguments) for package in (ours, theirs))
+        assert mine.__name__ == other.__name__
+        assert pickle.loads(pickle.dumps(mine)) == mine
+    for name in set(NAMES) - FACTORIES.keys():
+        assert getattr(ours, name).__name__ == name
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("get_cosine_scaled_reward", (0,)),
+        ("get_repetition_penalty_reward", (0,)),
+        ("get_repetition_penalty_reward", (3, 0.5)),
+        ("get_soft_overlong_punishment", (10, -1)),
+    ],
+)
+def test_what_no_completion_could_be_rewarded_with_is_refused_at_once(name, arguments):
+    with pytest.raises(BadValue, match="expected"):
+        getattr(ours, name)(*arguments)
+
+
+def test_text_completions_are_read_too():
+    assert ours.accuracy_reward(["\\boxed{4}", "\\boxed{5}"], ["$4$"] * 2) == [1.0, 0.0]
+    assert ours.think_format_reward(["<think>x</think>y"]) == [1.0]
