@@ -4,7 +4,8 @@ import os
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from types import NoneType
+from typing import Any, ClassVar, get_args
 
 from transformers import TrainingArguments
 from transformers.integrations import integration_utils
@@ -12,6 +13,7 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from core.configs.option import option
 from core.configs.processes import asks_for_shards, join_on_cpu
+from core.overrides import field_types
 from eval.errors import BadValue
 
 PACKAGES = {"azure_ml": "azureml", "comet_ml": "comet", "flyte": "flytekit"}  # else of one name
@@ -125,7 +127,8 @@ class BaseConfig(TrainingArguments):
                 raise BadValue(f"{name}.{key}={getattr(self, key)!r}: expected one of {known}")
         for key, bound in self.AT_LEAST.items():
             value = getattr(self, key)
-            if value is not None and not value >= bound:
+            unset = value is None and NoneType in get_args(field_types(type(self))[key])
+            if not unset and (value is None or not value >= bound):
                 raise BadValue(f"{name}.{key}={value!r}: expected at least {bound}")
         for key in set(self.report_to or ()) - INTEGRATION_TO_CALLBACK.keys():
             known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))

@@ -51,6 +51,8 @@ def test_unsupported_fields_are_refused_in_one_sentence(name):
         ({"report_to": "wandbb"}, "report_to='wandbb': expected one of none, all, "),
         ({"epsilon": -0.1}, "epsilon=-0.1: expected at least 0"),
         ({"beta": float("nan")}, "beta=nan: expected at least 0"),
+        ({"max_completion_length": None}, "max_completion_length=None: expected at least 1"),
+        ({"num_generations": None}, "num_generations=None: expected at least 2"),
         ({"max_completion_length": 0}, "max_completion_length=0: expected at least 1"),
         ({"temperature": 0.0}, "temperature=0.0: expected above 0"),
         ({"top_p": 2.0}, "top_p=2.0: expected above 0 and at most 1"),
