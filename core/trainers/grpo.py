@@ -93,7 +93,7 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         train_dataset, eval_dataset = prompt_datasets(train_dataset, eval_dataset)
         set_seed(args.seed)
         policy = adapted(policy_model(model, args), peft_config, args)
-        tokenizer = policy_tokenizer(processing_class, policy, args)
+        tokenizer = policy_tokenizer(processing_class, policy, args, named=isinstance(model, str))
         if args.disable_dropout:
             without_dropout(policy)
         self.tokenizer = tokenizer

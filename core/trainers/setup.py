@@ -15,6 +15,7 @@ from transformers import (
     PreTrainedTokenizerBase,
     Trainer,
 )
+from transformers.utils import logging
 
 from core.configs.base import BaseConfig
 from core.configs.grpo import GRPOConfig
@@ -27,6 +28,8 @@ from core.trainers.scoring import RewardFunction, RewardModel, called
 from eval.errors import BadValue
 
 SHARED = ("trainer_state", "log_extra", "log_metric")  # keywords of every reward function
+logger = logging.get_logger(__name__)
+
 RewardSource = str | nn.Module | Callable[..., Any]
 Settings = TypeVar("Settings", bound=BaseConfig)
 
@@ -115,22 +118,44 @@ def loss_config(args: GRPOConfig) -> PolicyConfig:
 def policy_model(model: str | PreTrainedModel, args: BaseConfig) -> PreTrainedModel:
     """The model itself, or the one of that name in 32 bits unless `model_init_kwargs` say else."""
     if not isinstance(model, str):
+        if args.model_init_kwargs:
+            logger.warning(
+                "model_init_kwargs are for a model given by name: this one stays as it is"
+            )
         return model
-    keywords = dict(args.model_init_kwargs or {})  # type: ignore[arg-type] - parsed from its string
+    keywords = load_keywords(args)
     if not keywords and not args.trust_remote_code:
         return load_policy(model)
     keywords = {"dtype": torch.float32, "trust_remote_code": args.trust_remote_code, **keywords}
     return AutoModelForCausalLM.from_pretrained(model, **keywords)
 
 
+def load_keywords(args: BaseConfig) -> dict[str, Any]:
+    """Keywords of `from_pretrained` for models given by name."""
+    given: Any = args.model_init_kwargs  # Any: a mapping, which was parsed from its string
+    return dict(given or {})
+
+
+def own_tokenizer(
+    name: str, args: BaseConfig, *, named: bool, **more: Any
+) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model; of its revision too, where the model was given by name."""
+    revision = load_keywords(args).get("revision") if named else None
+    code = args.trust_remote_code
+    return AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=code, **more)
+
+
 def policy_tokenizer(
-    tokenizer: PreTrainedTokenizerBase | None, model: PreTrainedModel, args: BaseConfig
+    tokenizer: PreTrainedTokenizerBase | None,
+    model: PreTrainedModel,
+    args: BaseConfig,
+    *,
+    named: bool = False,
 ) -> PreTrainedTokenizerBase:
     """The tokenizer itself, or the model's; padding is the end of sequence where there is none."""
     if tokenizer is None:
-        tokenizer = AutoTokenizer.from_pretrained(
-            model.config.name_or_path, trust_remote_code=args.trust_remote_code, padding_side="left"
-        )
+        name = str(model.config.name_or_path)
+        tokenizer = own_tokenizer(name, args, named=named, padding_side="left")
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise BadValue(
             f"processing_class={type(tokenizer).__name__}: expected a tokenizer; models of images "
@@ -198,8 +223,9 @@ def reward_function(
     args: GRPOConfig,
 ) -> RewardFunction:
     """Name one reward: after its function, or after its model."""
+    named = isinstance(source, str)
     if isinstance(source, str):
-        keywords = {"trust_remote_code": args.trust_remote_code, **(args.model_init_kwargs or {})}  # type: ignore[dict-item] - parsed from its string
+        keywords = {"trust_remote_code": args.trust_remote_code, **load_keywords(args)}
         source = AutoModelForSequenceClassification.from_pretrained(
             source, num_labels=1, **keywords
         )
@@ -209,7 +235,7 @@ def reward_function(
         return RewardFunction(name=name, call=source)
     config: Any = source.config
     name = config.name_or_path
-    tokenizer = tokenizer or AutoTokenizer.from_pretrained(name)
+    tokenizer = tokenizer or own_tokenizer(name, args, named=named)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     config.get_text_config().pad_token_id = tokenizer.pad_token_id

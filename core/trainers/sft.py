@@ -69,7 +69,7 @@ class SFTTrainer(ResumableTrainer):
         args = taken(args, SFTConfig, model, "SFT")
         set_seed(args.seed)  # of the adapters
         policy = adapted(policy_model(model, args), peft_config, args)
-        tokenizer = policy_tokenizer(processing_class, policy, args)
+        tokenizer = policy_tokenizer(processing_class, policy, args, named=isinstance(model, str))
         self.phases = Phases()
         self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
         self._tokens_seen = 0.0

@@ -1,9 +1,14 @@
 """Each setting alone trains: all weights move, and the last row of the log has loss and rewards."""
 
+import logging
+from copy import deepcopy
+
 import pytest
 import torch
 from datasets import Dataset
-from grpo_runs import digits, prompts, text_of
+from grpo_runs import digits, prompts, text_of, weights
+
+from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 TEXTS = Dataset.from_dict({"prompt": [f"{i}+{i}=" for i in range(8)], "level": list(range(8))})
 SETTINGS = [
@@ -72,3 +77,50 @@ def test_all_truncated_completions_teach_nothing(make_grpo, tiny_tokenizer):
     trainer.train()
     for name, weight in trainer.model.named_parameters():
         assert torch.equal(weight, before[name]), name
+
+
+@pytest.fixture
+def on_hub(build_llama, tiny_tokenizer, tmp_path, monkeypatch):
+    """A model of two revisions in the cache of the hub, each with its own chat template."""
+    folder = tmp_path / "hub" / "models--me--named"
+    for seed, branch in enumerate(("main", "other")):
+        commit = str(seed) * 40
+        (folder / "refs").mkdir(parents=True, exist_ok=True)
+        (folder / "refs" / branch).write_text(commit)
+        tokenizer = deepcopy(tiny_tokenizer)
+        tokenizer.chat_template = branch + tiny_tokenizer.chat_template
+        for part in (build_llama(seed), tokenizer):
+            part.save_pretrained(folder / "snapshots" / commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder.parent))
+    return "me/named"
+
+
+@pytest.mark.parametrize("kind", ["grpo", "sft"])
+def test_a_revision_is_that_of_model_and_tokenizer(kind, on_hub, build_llama, tmp_path):
+    init = {"output_dir": str(tmp_path / "out"), "use_cpu": True, "bf16": False}
+    init["model_init_kwargs"] = {"revision": "other"}
+    if kind == "grpo":
+        trainer = GRPOTrainer(on_hub, digits, GRPOConfig(**init), TEXTS)
+    else:
+        rows = TEXTS.rename_column("prompt", "text")
+        trainer = SFTTrainer(on_hub, SFTConfig(**init), train_dataset=rows)
+    assert torch.equal(weights(trainer.model), weights(build_llama(1)))
+    assert trainer.processing_class.chat_template.startswith("other")
+
+
+def test_a_reward_model_has_the_revision_too(on_hub, build_llama, tiny_tokenizer, tmp_path):
+    init = {"output_dir": str(tmp_path / "out"), "use_cpu": True, "bf16": False}
+    init["model_init_kwargs"] = {"revision": "other"}
+    trainer = GRPOTrainer(
+        build_llama(), on_hub, GRPOConfig(**init), TEXTS, processing_class=tiny_tokenizer
+    )
+    (tokenizer,) = trainer.reward_processing_classes
+    assert tokenizer.chat_template.startswith("other")
+
+
+def test_keywords_for_a_model_that_is_there_are_not_ignored_silently(
+    make_grpo, caplog, monkeypatch
+):
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    make_grpo(model_init_kwargs={"revision": "other"})
+    assert "model_init_kwargs are for a model given by name" in caplog.text
