@@ -127,7 +127,7 @@ class BaseConfig(TrainingArguments):
                 raise BadValue(f"{name}.{key}={getattr(self, key)!r}: expected one of {known}")
         for key, bound in self.AT_LEAST.items():
             value = getattr(self, key)
-            unset = value is None and NoneType in get_args(field_types(type(self))[key])
+            unset = value is None and NoneType in get_args(field_types(declaring)[key])
             if not unset and (value is None or not value >= bound):
                 raise BadValue(f"{name}.{key}={value!r}: expected at least {bound}")
         for key in set(self.report_to or ()) - INTEGRATION_TO_CALLBACK.keys():

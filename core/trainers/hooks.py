@@ -36,12 +36,13 @@ SFT_METHODS: Mapping[str, str] = {
 }
 
 
-def refuse_uncalled(trainer: type, methods: Mapping[str, str]) -> None:
-    """Refuse a class that brings a method of TRL's which nothing here would call.
+def refuse_uncalled(trainer: object, methods: Mapping[str, str]) -> None:
+    """Refuse a trainer, or a class of trainers, with a method that nothing here would call.
 
     Raises:
         BadValue: it has one of `methods`, which say what to do instead.
     """
+    kind = trainer if isinstance(trainer, type) else type(trainer)
     for name, instead in methods.items():
         if hasattr(trainer, name):
-            raise BadValue(f"{trainer.__name__}.{name} would never be called here: {instead}")
+            raise BadValue(f"{kind.__name__}.{name} would never be called here: {instead}")

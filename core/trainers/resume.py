@@ -47,6 +47,7 @@ class ResumableTrainer(PublishedTrainer):
 
     def train(self, *args: Any, **keywords: Any) -> TrainOutput:
         """As transformers does, with the settings that the trainer was built with."""
+        refuse_uncalled(self, self.UNCALLED)  # put on the class or on this object since
         cast(BaseConfig, self.args).refuse_late()
         return super().train(*args, **keywords)
 

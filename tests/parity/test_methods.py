@@ -34,11 +34,38 @@ def test_what_would_never_be_called_is_refused_when_the_class_is_made(trainer, m
         assert "\n" not in str(e.value)
 
 
+@pytest.fixture
+def build(build_llama, tiny_tokenizer, tmp_path):
+    """Make a trainer of a class that goes through one step, saves and evaluates."""
+
+    def make(cls):
+        grpo = issubclass(cls, core.GRPOTrainer)
+        config = core.GRPOConfig if grpo else core.SFTConfig
+        args = config(
+            str(tmp_path),
+            use_cpu=True,
+            bf16=False,
+            max_steps=1,
+            save_steps=1,
+            remove_unused_columns=True,
+            disable_tqdm=True,
+            **({"max_completion_length": 2} if grpo else {}),
+        )
+        return cls(
+            build_llama(),
+            args=args,
+            train_dataset=prompts() if grpo else TEXTS,
+            eval_dataset=prompts() if grpo else TEXTS,
+            processing_class=tiny_tokenizer,
+            **({"reward_funcs": digits} if grpo else {}),
+        )
+
+    return make
+
+
 @pytest.mark.parametrize("name", TABLES)
-def test_every_method_of_trl_that_is_not_refused_is_called(
-    name, build_llama, tiny_tokenizer, tmp_path
-):
-    ours, called = getattr(core, name), set()
+def test_every_method_of_trl_that_is_not_refused_is_called(name, build):
+    called = set()
     assert methods(name) >= TABLES[name].keys()
 
     def watched(method):
@@ -49,28 +76,19 @@ def test_every_method_of_trl_that_is_not_refused_is_called(
         return call
 
     expected = methods(name) - TABLES[name].keys()
-    Mine = type("Mine", (ours,), {method: watched(method) for method in expected})
-    grpo = name == "GRPOTrainer"
-    config = core.GRPOConfig if grpo else core.SFTConfig
-    args = config(
-        str(tmp_path),
-        use_cpu=True,
-        bf16=False,
-        max_steps=1,
-        save_steps=1,
-        remove_unused_columns=True,
-        disable_tqdm=True,
-        **({"max_completion_length": 2} if grpo else {}),
-    )
-    trainer = Mine(
-        build_llama(),
-        args=args,
-        train_dataset=prompts() if grpo else TEXTS,
-        eval_dataset=prompts() if grpo else TEXTS,
-        processing_class=tiny_tokenizer,
-        **({"reward_funcs": digits} if grpo else {}),
-    )
+    Mine = type("Mine", (getattr(core, name),), {method: watched(method) for method in expected})
+    trainer = build(Mine)
     trainer.train()
     trainer.evaluate()
     trainer.train(resume_from_checkpoint=True)
     assert called == expected
+
+
+def test_a_method_put_on_a_trainer_later_is_refused_when_it_trains(build, monkeypatch):
+    trainer = build(core.GRPOTrainer)
+    trainer._calculate_rewards = lambda *_: None
+    with pytest.raises(BadValue, match=r"GRPOTrainer\._calculate_rewards would never be called"):
+        trainer.train()
+    monkeypatch.setattr(core.GRPOTrainer, "_compute_loss", lambda *_: None, raising=False)
+    with pytest.raises(BadValue, match=r"GRPOTrainer\._compute_loss would never be called"):
+        build(core.GRPOTrainer).train()

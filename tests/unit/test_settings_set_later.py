@@ -1,5 +1,7 @@
 """A field set after its config is built is as one given at once, or refused in the same words."""
 
+import pickle
+from copy import deepcopy
 from dataclasses import dataclass, fields
 
 import pytest
@@ -88,6 +90,15 @@ def test_untouched_settings_stay_and_a_size_that_was_derived_can_be_asked_for():
     assert values(args) == values(GRPOConfig(**PLAIN))
     asked = later(GRPOConfig, {}, {"generation_batch_size": 8, "per_device_train_batch_size": 4})
     assert (asked.generation_batch_size, asked.steps_per_generation) == (8, 2)
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda args: pickle.loads(pickle.dumps(args))])
+def test_a_copy_knows_what_was_set(copied):
+    args = GRPOConfig(**PLAIN)
+    args.gradient_accumulation_steps = 4
+    other = copied(args)
+    other.settle()
+    assert (other.steps_per_generation, args.steps_per_generation) == (4, 1)
 
 
 def test_a_list_changed_in_place_is_seen():
