@@ -73,16 +73,16 @@ class PublishedTrainer(Trainer):
             paper=self._paper,
             versions={library: version(library) for library in LIBRARIES},
         )
-        card.save(self.output / "README.md")
+        card.save(self.output_folder / "README.md")
 
     @property
-    def output(self) -> Path:
+    def output_folder(self) -> Path:
         """The folder of checkpoints, of the model and of its card."""
         return Path(str(self.args.output_dir))
 
     def card_name(self) -> str:
         """The last part of the name on the hub, or the folder's."""
-        return (self.args.hub_model_id or str(self.output)).rstrip("/").split("/")[-1]
+        return (self.args.hub_model_id or str(self.output_folder)).rstrip("/").split("/")[-1]
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:  # Any: as transformers types them
         self.create_model_card()
@@ -109,8 +109,10 @@ class PublishedTrainer(Trainer):
         except HubError as error:
             self.save_model(_internal_call=True)
             self.create_model_card(**{k: v for k, v in keywords.items() if k in ON_CARD})
-            later = f"`hf upload NAME {self.output}` sends it later"
-            raise HubError(f"{error.args[0]}; the model is in {self.output}: {later}") from error
+            later = f"`hf upload NAME {self.output_folder}` sends it later"
+            raise HubError(
+                f"{error.args[0]}; the model is in {self.output_folder}: {later}"
+            ) from error
 
     def _finish_current_push(self) -> None:
         """As transformers does, and say which uploads of checkpoints have failed."""
