@@ -21,7 +21,7 @@ from core.configs.script import DatasetConfig
 from eval.errors import BadValue, MissingFile
 
 CLASSES = ["GRPOConfig", "SFTConfig", "ModelConfig", "ScriptArguments", "DatasetMixtureConfig"]
-OURS_ONLY = {"advantage_estimator", "rollout_policy", "rollout_engine"}
+OURS_ONLY = {f.name for f in fields(core.GRPOConfig)} - {f.name for f in fields(trl.GRPOConfig)}
 WORDS = [
     [],
     ["1"],
