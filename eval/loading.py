@@ -198,7 +198,7 @@ def gsm8k_row(row: Mapping[str, Any], key: str) -> Problem:
 
 def math_row(row: Mapping[str, Any], key: str) -> Problem:
     """MATH: the answer is the content of the solution's last box; the level is `Level 5`."""
-    from eval.grading.extraction import last_box  # the same reading as of a model's box
+    from eval.grading.boxes import last_box  # the same reading as of a model's box
 
     box = last_box(row["solution"])
     level = str(row["level"]).removeprefix("Level").strip()
@@ -226,7 +226,7 @@ def math500_row(row: Mapping[str, Any], key: str) -> Problem:  # noqa: ARG001 - 
 
 def contest_row(row: Mapping[str, Any], key: str) -> Problem:
     """math-ai/aime24, aime25, amc23: `problem` or `question`; `answer`, or a boxed `solution`."""
-    from eval.grading.extraction import last_box
+    from eval.grading.boxes import last_box
 
     box = None if "answer" in row else last_box(row["solution"])
     answer = str((box.text if box else row.get("answer")) or "").strip()

@@ -1,10 +1,10 @@
 """The only judge of an answer: text in, verdict out. Model text is never evaluated."""
 
-from eval.grading.extraction import Extraction, extract
+from eval.grading.extraction import extract
 from eval.grading.judge import GRADER_VERSION, grade, grade_many
 from eval.grading.numerals import answer_key
 from eval.grading.paper_rules import grade_as_paper
-from eval.grading.verdict import Verdict
+from eval.grading.verdict import Extraction, Verdict
 
 __all__ = [
     "GRADER_VERSION",

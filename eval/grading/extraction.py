@@ -8,14 +8,12 @@ an answer is cut off first.
 """
 
 import re
-from dataclasses import dataclass
 
+from eval.grading.boxes import BOX, boxes_for
 from eval.grading.chinese import SPELLED
-from eval.grading.cleaning import clean
-from eval.grading.structure import form_of
+from eval.grading.verdict import Extraction
 from eval.problem import Answers
 
-BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 NEXT_EXAMPLE = re.compile(
     r"\n\s*(?:Q:|Question:|Problem:|User:|Human:|问题[:：]|<\|)|[.。]\s*I hope it is correct"
 )
@@ -43,25 +41,10 @@ LAST_FORMULA = re.compile(  # of a sentence; a displayed step holds its full sto
     re.DOTALL,
 )
 EQUALS = re.compile(r"(?<![<>!\\])=|\\approx(?![A-Za-z])|≈")
-BETWEEN_BOXES = re.compile(
-    r"\s*\$*\s*(?:[,;、]|(?:,\s*)?(?:and|or)(?![A-Za-z])|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|和|或)"
-    r"\s*\$*\s*(?:[A-Za-z]\s*=\s*)?"
-)
-BOXES = 20  # the boxes at a text's end that can be parts of one answer
-GAP = 40  # characters between two of them
 ONE = Answers(("",))
 SENTENCE = re.compile(r"[.!?]\s|[。！？]")
 LONGEST = 500  # characters of a formula or a list that are read
 LOOP = 40  # characters of the end that are looked for again before it
-
-
-@dataclass(frozen=True)
-class Extraction:
-    """The answer's text, or None, and the rule that found it; `parts` when it is several boxes."""
-
-    text: str | None
-    rule: str
-    parts: tuple[str, ...] = ()
 
 
 def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extraction:
@@ -103,64 +86,6 @@ def before_next(text: str, language: str) -> str:
 def phrases(language: str) -> list[re.Pattern[str]]:
     """The phrases looked for: a Chinese text may also use the English one."""
     return [PHRASES["zh"], PHRASES["en"]] if language == "zh" else [PHRASES["en"]]
-
-
-def last_box(text: str) -> Extraction | None:
-    """The content of the last box; no text when it was never closed or is empty."""
-    marks = list(BOX.finditer(text))
-    return Extraction(box_at(text, marks[-1].end())[0], "boxed") if marks else None
-
-
-def boxes_for(text: str, answers: Answers) -> Extraction | None:
-    """The box that counts, with those that belong to the same answer."""
-    if answers.counts == "first":
-        mark = BOX.search(text)
-        return mark and Extraction(box_at(text, mark.end())[0], "boxed")
-    return final_boxes(text, len(answers.texts) if answers.counts == "all" else 1)
-
-
-def final_boxes(text: str, asked: int) -> Extraction | None:
-    """The last box, with those before it: the last `asked`, unless it lists as many answers."""
-    last = last_box(text)
-    if last is None or last.text is None:
-        return last
-    *marks, following = list(BOX.finditer(text))[-BOXES:]
-    wanted = asked if asked > 1 and members(last.text[:LONGEST]) < asked else 1
-    parts = [last.text]
-    for mark in reversed(marks):
-        content, end = box_at(text, mark.end())
-        near = 0 < end < following.start() <= end + GAP
-        joined = near and BETWEEN_BOXES.fullmatch(text, end + 1, following.start())
-        if content is None or not (joined or len(parts) < wanted):
-            break
-        parts = [content, *(part for part in parts if part != content)]
-        following = mark
-    return last if len(parts) == 1 else Extraction("; ".join(parts), "boxed", tuple(parts))
-
-
-def members(text: str) -> int:
-    """How many answers a box lists."""
-    form = form_of(clean(text))
-    return len(form.parts) if form.kind == "list" else 1
-
-
-def box_at(text: str, start: int) -> tuple[str | None, int]:
-    """The content of the box whose brace is at `start`, if any, and the index where it ends."""
-    if not text.startswith("{", start):
-        bare = re.match(r"[^\s$\\]+", text[start : start + 500])
-        return (bare.group().rstrip(".,;") or None if bare else None), -1
-    end = closing(text, start)
-    return (text[start + 1 : end].strip() or None if end > 0 else None), end
-
-
-def closing(text: str, start: int) -> int:
-    r"""The index of the brace that closes the one at `start`; -1 when none does (`\{` is text)."""
-    depth = 0
-    for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(match.group(), 0)
-        if depth == 0:
-            return match.start()
-    return -1
 
 
 def after_phrase(text: str, language: str) -> str | None:

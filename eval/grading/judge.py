@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from eval.grading.cleaning import clean
-from eval.grading.extraction import Extraction, extract
+from eval.grading.extraction import extract
 from eval.grading.numerals import read_number, same_number
-from eval.grading.verdict import Verdict
+from eval.grading.verdict import Extraction, Verdict
 from eval.grading.worker import Outcome, compare_all
 from eval.problem import Answers
 

@@ -1,6 +1,15 @@
-"""What the grader says about one output."""
+"""What the grader reads and says about one output."""
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """The answer's text, or None, and the rule that found it; `parts` when it is several boxes."""
+
+    text: str | None
+    rule: str
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
