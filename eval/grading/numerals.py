@@ -5,12 +5,15 @@ base) is not read here and gives None. No text is evaluated; the arithmetic is `
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from eval.grading.chinese import chinese_number, only_number
 from eval.grading.cleaning import clean
+from eval.grading.units import multiplier
+from eval.grading.words import in_digits
 
 DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?!\d)|\d+)"
 DECIMAL = rf"(?:{DIGITS}(?:\.\d*)?|\.\d+)"
@@ -27,29 +30,16 @@ NUMBER = re.compile(
     r"(?:\s*(?P<percent>\\?%|\\?text\{\s*\\?%\s*\}|percent(?:age)?\b))?(?P<tail>.*)",
     re.DOTALL,
 )
-MULTIPLIERS = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
-NOT_UNITS = (
-    "pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|mod|or|and|to|times|over|by|plus|minus|divided|"
-    "remainder|out|of|is|are|but|not|base|if|half|quarter|quarters|third|thirds|through|than|less|"
-    "more|trillion|infinity|percent|inf|nan|with|per cent"
-)
-IN_TEXT = re.compile(rf"\\text\s*\{{\s*({'|'.join(MULTIPLIERS)})\b")
-WORD = rf"(?!(?:{NOT_UNITS}|{'|'.join(MULTIPLIERS)})\b)[A-Za-z]{{2,}}+\.?"
-UNIT = re.compile(  # possessive throughout: a hostile text must not make it backtrack
-    rf"(?:\s*+(?:\\text\s*+\{{(?:\s*+(?:{WORD}|[A-Za-z](?![A-Za-z])|[./,'()^23²³-]))*+\s*+\}}"
-    rf"|{WORD}|(?:(?<=\s)[mgLh]|(?<=[a-z]/)[hs])(?![A-Za-z])"
-    rf"|[/-](?=\s*+[A-Za-z\\])|(?<=[A-Za-z}}])\s*+\^\s*+\{{?[23]\}}?|[²³]"
-    r"|\\\$|[$€£¥]))*+\s*+"
-)
 REPEATING = re.compile(
     r"(?P<sign>-?)(?P<whole>\d*)\.(?P<once>\d*)"
     r"(?:\\(?:overline|bar|dot)\s*\{(?P<over>\d+)\}|\((?P<bracketed>\d+)\))"
 )
 LABEL = re.compile(  # a name, or a calculation with numbers only; an equation is no label
-    r"(?:\\text\{[^{}]*+\}|[A-Za-z][A-Za-z ']*+|\\[a-z]{2,7}+)(?:_\{?\w\}?)?(?:\([a-z0-9]\))?"
+    r"(?:\\text\{[^{}]*+\}|[A-Za-z][A-Za-z ']*+|\\[a-z]{2,7}+)(?:_\{?\w+\}?)?(?:\([^()=]{1,20}\))?"
     r"|(?:[\d\s+\-*/().$]|\\times|\\cdot|\\div)++"
 )
 NAME = re.compile(r"\s*[A-Za-z]\s*")
+LISTED = re.compile(r",(?!\d{3}(?!\d))")
 ABOUT = re.compile(r"\A(?:[A-Za-z]\s*)?(?:\\approx(?![A-Za-z])|≈|(?:about|approximately)\b)\s*")
 FLOAT_DIGITS = 12  # a decimal with at least as many significant digits was printed by a float
 
@@ -98,8 +88,13 @@ def from_chinese(text: str) -> Number | None:
     return match_number(alone) if alone else None
 
 
-def unlabelled(text: str) -> str:
-    r"""Without what stands before a last `=`, when that names or computes the number: `x = 5`.
+def named(text: str) -> bool:
+    """Are all sides of it names of a value or calculations with numbers?"""
+    return all(LABEL.fullmatch(side.strip()) for side in text.split("="))
+
+
+def unlabelled(text: str, is_label: Callable[[str], bool] = named) -> str:
+    r"""Without what stands before a last `=`, when that is a label of the value: `x = 5`.
 
     Also without the name in `5 = x` and the sign in `x \approx 5`.
     """
@@ -108,16 +103,14 @@ def unlabelled(text: str) -> str:
         return value
     if NAME.fullmatch(value) and "=" not in label:
         return label.strip()
-    if label[-1:] in ("<", ">", "!", "\\") or "," in value:
+    if label[-1:] in ("<", ">", "!", "\\") or LISTED.search(value):
         return text
-    return (
-        value.strip() if all(LABEL.fullmatch(part.strip()) for part in label.split("=")) else text
-    )
+    return value.strip() if is_label(label) else text
 
 
 def match_number(text: str) -> Number | None:
     """The number at the start of `text`, if nothing but a unit follows it."""
-    match = NUMBER.fullmatch(unwrapped(text))
+    match = NUMBER.fullmatch(in_digits(unwrapped(text)))
     if match is None:
         return None
     factor = multiplier(match["tail"])
@@ -141,13 +134,6 @@ def unwrapped(text: str) -> str:
     r"""`\text{5 cm}`, `{5}` and `(5)` are 5."""
     match = re.fullmatch(r"(?:\\text)?\s*\{([^{}]*)\}|\(\s*(-?[\d.]+)\s*\)", text)
     return (match.group(1) or match.group(2) or "").strip() if match else text
-
-
-def multiplier(tail: str) -> int | None:
-    """1 for a unit, 10**6 for `million dollars`; None when the tail is more than a unit."""
-    word, _, rest = IN_TEXT.sub(r"\1 \\text{", tail).strip().partition(" ")
-    factor = MULTIPLIERS.get(word, 1)
-    return factor if UNIT.fullmatch(rest if factor > 1 else tail) else None
 
 
 def value_of(match: re.Match[str]) -> Fraction | None:

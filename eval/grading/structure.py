@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eval.grading.cleaning import clean
+from eval.grading.numerals import read_number
+from eval.grading.units import changes_value
 
 Leaf = Callable[[str, str], bool]
 UNORDERED = {"list", "union"}
@@ -25,6 +27,7 @@ MEMBER = re.compile(
     r"^\s*(?:(?:[A-Za-z]|\\text\{\w\})(?:\([a-z]\))?|\([A-Za-z](?:\s*,\s*[A-Za-z])+\))\s*"
     r"(?:\\in(?![A-Za-z])|=(?=\s*(?:\(|\[|\\\{|\\begin)))\s*"
 )
+COORDINATE = re.compile(r"\s*([A-Za-z])\s*=\s*(.+)", re.DOTALL)
 ENDPOINT = r"(?P<{}>[^<>=]+?)"
 SIGN = r"(?P<{}><|>|\\le(?![A-Za-z])|\\ge(?![A-Za-z]))\s*"
 NAME = r"\s*(?:[a-z]|\\[a-z]+)\s*"
@@ -65,6 +68,10 @@ def same_answer(gold: str, given: str, leaf: Leaf) -> bool:
 
 def same_form(gold: Form, given: Form, leaf: Leaf) -> bool:
     """Same kind, same brackets, and parts that pair up."""
+    if gold.kind == "tuple" and given.kind == "list":
+        return same_point(gold, given, leaf)
+    if {gold.kind, given.kind} == {"value", "ratio"}:
+        return same_ratio(gold, given)
     if gold.kind == "base" and given.kind == "value":  # the question names the base
         return gold.mark.partition("_")[0] == given.parts[0].replace(" ", "")
     if gold.kind == "word" and given.kind != "word":
@@ -82,6 +89,24 @@ def same_form(gold: Form, given: Form, leaf: Leaf) -> bool:
     if gold.kind not in UNORDERED:
         return all(same(a, b) for a, b in zip(gold.parts, given.parts, strict=True))
     return paired(list(gold.parts), list(given.parts), same)
+
+
+def same_point(gold: Form, given: Form, leaf: Leaf) -> bool:
+    """Is `y = 2, x = 1` the point (1, 2)? The coordinates come in the order of their names."""
+    named = sorted(m.groups() for m in map(COORDINATE.fullmatch, given.parts) if m)
+    if len({name for name, _ in named}) < len(given.parts):
+        return False
+    return same_form(gold, Form("tuple", "()", tuple(value for _, value in named)), leaf)
+
+
+def same_ratio(gold: Form, given: Form) -> bool:
+    """Is 3:4 the fraction 3/4, or the reverse? 3:1 is not 3, and 6:30 is not 1/5."""
+    ratio, value = (gold, given) if gold.kind == "ratio" else (given, gold)
+    number = read_number(value.parts[0])
+    if number is None or number.value.denominator == 1:
+        return False
+    lowest = str(number.value.numerator), str(number.value.denominator)
+    return ratio.parts == lowest
 
 
 def paired(gold: list[str], given: list[str], same: Leaf) -> bool:
@@ -102,7 +127,9 @@ def form_of(text: str) -> Form:
         found = reader(bare)
         if found is not None:
             return found
-    return Form("value", "", (UNIT.sub("", text).strip() or text,))
+    unit = UNIT.search(text)
+    value = text[: unit.start()] if unit and not changes_value(unit.group()) else text
+    return Form("value", "", (value.strip() or text,))
 
 
 def matrix(text: str) -> Form | None:
@@ -189,7 +216,9 @@ def bracketed(text: str) -> Form | None:
         return None
     if closing_index(text) != len(text) - 1:
         return None
-    parts = split_top(text[1:-1], {",", ";"})
+    inner = text[1:-1]
+    pair = inner.count(",") == 1 and ";" not in inner  # [-36,104] has no thousands
+    parts = [p.strip() for p in inner.split(",")] if pair else split_top(inner, {",", ";"})
     return Form("tuple", text[0] + text[-1], tuple(parts)) if len(parts) > 1 else None
 
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any  # math-verify has no types
 
-from eval.grading.numerals import read_number, same_number
+from eval.grading.numerals import LABEL, read_number, same_number, unlabelled
 from eval.grading.structure import same_answer
 
 DECIMAL = re.compile(r"(?<![\w.])(\d*)\.(\d+)(?![\d.])")
 PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{25,}")  # no formula has such a word
+COMMAND = re.compile(r"\\text\s*\{[^{}]*\}|\\[A-Za-z]+")
+VARIABLE = re.compile(r"[A-Za-z]")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
@@ -20,15 +22,28 @@ def compare(gold: str, given: str) -> bool:
 
 
 def same_value(gold: str, given: str) -> bool:
-    """Same text, same number, or equal to math-verify."""
+    """Same text, same number, or equal to math-verify, which would drop half of `2x = 5`."""
     if gold.replace(" ", "") == given.replace(" ", ""):
         return True
-    a, b = read_number(gold), read_number(given)
+    value = given if "=" in gold else unlabelled(given, asked_for)
+    a, b = read_number(gold), read_number(value)
     if a is not None and b is not None:
         return same_number(a, b)
-    if PROSE.search(given):
+    if PROSE.search(value) or any(mark in value and mark not in gold for mark in ("=", r"\text")):
         return False
-    return verified(exact(gold), exact(given))
+    return verified(exact(gold), exact(value))
+
+
+def asked_for(text: str) -> bool:
+    r"""Can the first side of it be what a question asks for, and not an equation to be solved?
+
+    A name can, a sum of variables and what depends on a point's or an angle's letter; but `2x`,
+    `|x|` and `x^2` have another value than x.
+    """
+    first = text.split("=")[0].strip()
+    variables = set(VARIABLE.findall(COMMAND.sub("", first)))
+    one = variables.pop() if len(variables) == 1 else ""
+    return bool(LABEL.fullmatch(first)) or not (one.islower() or re.search(r"\d\s*[A-Z]", first))
 
 
 def exact(text: str) -> str:
