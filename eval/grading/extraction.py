@@ -1,68 +1,53 @@
 r"""Finds the final answer in a model's output.
 
-In this order: the last `\boxed{}` (or `\fbox{}`), an unclosed last box being no answer; the text
-after the last "the answer is" / "答案是" / "####"; the output of the last program, when there is
-one; the right side of the equation that ends the text; the last number. The last two are guesses
-that also pay for noise, so the verdict names the rule. Text that runs on into a next example after
-an answer is cut off first.
+In this order: the last `\boxed{}` (or `\fbox{}`), an unclosed last box being no answer; what is
+stated after the last answer phrase, see `phrases` and `statement`; the output of the last program,
+when there is one; the right side of the equation that ends the text; the last number. The last two
+are guesses that also pay for noise, so the verdict names the rule. Text that runs on into a next
+example after an answer is cut off first.
 """
 
 import re
 
 from eval.grading.boxes import BOX, boxes_for
 from eval.grading.chinese import SPELLED
+from eval.grading.notation import in_english
+from eval.grading.phrases import CORRECTION, DENIAL, TAKEN_BACK, last_phrase
+from eval.grading.quantities import FORMULA, LAST_NUMBER
+from eval.grading.statement import EQUALS, SENTENCE_END, first_answer, sentence, stated
 from eval.grading.verdict import Extraction
 from eval.problem import Answers
 
 NEXT_EXAMPLE = re.compile(
     r"\n\s*(?:Q:|Question:|Problem:|User:|Human:|问题[:：]|<\|)|[.。]\s*I hope it is correct"
 )
-PHRASES = {
-    "en": re.compile(
-        r"(?:^\s*A:|answer\s+is(?![A-Za-z])|answer\s*:(?!\s*the\s)|answer\s+to\s[^.\n]{1,80}?\sis\s|####)"
-        r"\s*[:：]?\s*",
-        re.IGNORECASE | re.MULTILINE,
-    ),
-    "zh": re.compile(r"答案\s*(?:就?是|为|等于|[:：])\s*[:：]?\s*"),
-}
 FENCE = re.compile(r"```([A-Za-z]*)[^\n`]*\n(.*?)(?:\n?```|\Z)", re.DOTALL)
 PROGRAM, OUTPUT = {"python", "py"}, "output"
-NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.,/])[-−]?\s?(?:[$￥¥€£]\s?)?"
-    r"(?:\d{1,3}(?:[,，]\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?[%％])?"
-    r"|(?<![A-Za-z0-9_.])\.\d+"
-)
-SENTENCE_END = re.compile(r"(?<!\\)[.!?](?:\s|$)|[。！？\n]")
-MATH = re.compile(
-    r"\s*(?:\*\*)?\s*(?:\$\$?((?:\\.|[^$\\])+)\$\$?|\\\((.+?)\\\)|\\\[(.+?)\\\])", re.DOTALL
-)
 LAST_FORMULA = re.compile(  # of a sentence; a displayed step holds its full stop itself
     r"(?<!\$)(?:\$((?:\\.|[^$\\])*[^$\\.,;\s])\$|\\\(((?:(?!\\[()]).)*[^\\.,;\s])\s*\\\))\s*[.。]?\s*\Z",
     re.DOTALL,
 )
-EQUALS = re.compile(r"(?<![<>!\\])=|\\approx(?![A-Za-z])|≈")
 ONE = Answers(("",))
 SENTENCE = re.compile(r"[.!?]\s|[。！？]")
-LONGEST = 500  # characters of a formula or a list that are read
+LONGEST = 500  # characters of a formula that are read
+STATED = 2000  # characters of a statement, and before it, that are read
 LOOP = 40  # characters of the end that are looked for again before it
 
 
 def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extraction:
-    """The final answer of `output`, as the model wrote it.
+    """The final answer of `output`, as the model wrote it but for the notation of its numbers.
 
     Boxes that only `and`, `or` or a comma separates are one answer. Of `answers` it uses which
     boxes count and, when all answers are asked, how many there are.
     """
-    plain = "\n" not in output and "I hope" not in output
-    text = output if plain else before_next(output, language)
+    english = in_english(output, language)
+    plain = "\n" not in english and "I hope" not in english
+    text = english if plain else before_next(english, language)
     prose = without_programs(text) if "```" in text else text
     boxed = boxes_for(prose, answers)
     if boxed is not None:
         return boxed
-    phrase = after_phrase(prose, language)
-    if phrase:
-        return Extraction(phrase, "phrase")
-    return from_output(text) or last_guess(prose)
+    return after_phrase(prose, language) or from_output(text) or last_guess(prose)
 
 
 def without_programs(text: str) -> str:
@@ -75,31 +60,38 @@ def without_programs(text: str) -> str:
 
 
 def before_next(text: str, language: str) -> str:
-    """The text up to where a next example starts, if an answer was given before that."""
+    """The text up to where a next example starts, if an answer was given before that.
+
+    An example that only begins ends any text.
+    """
     for mark in NEXT_EXAMPLE.finditer(text):
         head = text[: mark.start() + 1]
-        if BOX.search(head) or any(p.search(head) for p in phrases(language)):
+        if not text[mark.end() :].strip() or BOX.search(head) or last_phrase(head, language):
             return head
     return text
 
 
-def phrases(language: str) -> list[re.Pattern[str]]:
-    """The phrases looked for: a Chinese text may also use the English one."""
-    return [PHRASES["zh"], PHRASES["en"]] if language == "zh" else [PHRASES["en"]]
-
-
-def after_phrase(text: str, language: str) -> str | None:
-    """What follows the last phrase: its first formula, or the rest of its sentence."""
-    for pattern in phrases(language):
-        found = list(pattern.finditer(text))
-        if not found:
-            continue
-        rest = text[found[-1].end() :]
-        formula = MATH.match(rest)
-        if formula:
-            return next(group for group in formula.groups() if group).strip()
-        return SENTENCE_END.split(rest.lstrip(), maxsplit=1)[0].strip(" *") or None
-    return None
+def after_phrase(text: str, language: str) -> Extraction | None:
+    """What is stated after the last phrase: in its sentence, or in all that follows a colon."""
+    found = last_phrase(text, language)
+    if found is None:
+        return None
+    phrase = found.group().rstrip(" *\n")
+    rest = text[found.end() :][:STATED].replace("**", "")
+    correction = CORRECTION.search(rest)
+    if correction:
+        corrected = stated(rest[correction.end() :])
+        if corrected is not None or TAKEN_BACK.search(rest, correction.end()):
+            return Extraction(corrected or None, "phrase")
+    denied = DENIAL.search(phrase) is not None
+    first = None if denied else first_answer(rest)
+    whole = rest if phrase.endswith((":", "：")) else sentence(rest)
+    said = f"not {whole}" if denied else whole
+    answer = first or stated(said, text[: found.start()][-STATED:])
+    if answer is None:  # no number at all
+        answer = sentence(rest)
+        return Extraction(answer, "phrase") if answer else None
+    return Extraction(answer or None, "phrase")
 
 
 def from_output(text: str) -> Extraction | None:
@@ -124,9 +116,17 @@ def last_guess(text: str) -> Extraction:
 
 
 def last_number(text: str) -> Extraction:
-    """The last number, sign, fraction bar and percent sign included."""
-    found = NUMBER.findall(text) or [m.group() for m in SPELLED.finditer(text)]
-    return Extraction(found[-1].strip(), "last number") if found else Extraction(None, "none")
+    """What the last sentence with a number states, if it is prose alone, else its last number."""
+    found = [m["number"].strip() for m in LAST_NUMBER.finditer(text) if m["number"]]
+    found = found or [m.group().strip() for m in SPELLED.finditer(text)]
+    end = text.rfind(found[-1]) if found else len(text.rstrip(" .!\n"))
+    starts = [m.end() for m in SENTENCE_END.finditer(text, 0, end)]
+    start = starts[-1] if starts else 0
+    last = text[start:][:STATED]
+    plain = "\\" not in last and not FORMULA.search(last)
+    said = stated(last, text[:start][-STATED:]) if plain else None
+    answer = said or (found[-1] if found else None)
+    return Extraction(answer, "last number" if answer else "none")
 
 
 def loops(text: str) -> bool:

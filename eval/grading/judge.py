@@ -9,7 +9,7 @@ from eval.grading.verdict import Extraction, Verdict
 from eval.grading.worker import Outcome, compare_all
 from eval.problem import Answers
 
-GRADER_VERSION = "2"  # in every record and key of an evaluation; another one when a verdict moves
+GRADER_VERSION = "3"  # in every record and key of an evaluation; another one when a verdict moves
 MAX_ANSWER = 500  # characters of an answer that are still compared
 REASONS: dict[Outcome, str] = {
     True: "equal",

@@ -1,0 +1,43 @@
+r"""What announces an answer and what takes one back, by language.
+
+A text in any language may also use the English words.
+"""
+
+import re
+
+ANSWERS = {
+    "bn": r"উত্তর\s*(?:হলো|হল|[:：])",
+    "de": r"Antwort\s*(?:ist|lautet|beträgt|[:：])",
+    "en": (
+        r"(?:^\s*A:|####|answers?\**\s*[:：]"
+        r"|answers?\s*(?:\([^()\n]{1,40}\)\s*|to\s[^.\n]{1,80}?\s)?"
+        r"(?:(?:is|are)(?:n['’]t)?|(?:can|will|would|should|must)(?:\s?not|['’]t)?\sbe)"
+        r"(?![A-Za-z]|\s(?:correct|right|wrong|reasonable)\b))"
+    ),
+    "es": r"respuesta\s*(?:final\s*)?(?:(?:no\s+)?es(?:\s+de)?|[:：])",
+    "fr": r"réponse\s*(?:finale\s*)?(?:est(?:\s+de)?|n['’]est\s+pas|[:：])",
+    "ja": r"答え\s*(?:は|[:：])",
+    "ru": r"ответ\s*[:：—–-]",
+    "sw": r"jibu\s*(?:ni|[:：])",
+    "te": r"సమాధానం\s*[:：]?",
+    "th": r"คำตอบ\s*(?:คือ|[:：])",
+    "zh": r"(?:答案\s*(?:不?就?是|为|等于|[:：])|^\s*答[:：])",
+}
+PHRASES = {
+    language: re.compile(rf"{pattern}\s*[:：]?[\s*]*", re.IGNORECASE | re.MULTILINE)
+    for language, pattern in ANSWERS.items()
+}
+CORRECTION = re.compile(  # at the beginning of a sentence
+    r"(?:\A|[.!?。！？\n—–]|\*\*)\s*(?:(?:oh,?\s|no,?\s)?wait\b|actually,|correction:|scratch that"
+    r"|sorry,|no,|不对|等等|更正)",
+    re.IGNORECASE,
+)
+DENIAL = re.compile(r"n['’]t\b|not\b|n['’]est\s+pas|\bno\s+es\b|不")  # of a phrase
+TAKEN_BACK = re.compile(r"\b(?:wrong|incorrect|not right|mistake)\b|错", re.IGNORECASE)
+
+
+def last_phrase(text: str, language: str) -> re.Match[str] | None:
+    """The last phrase of the language, or of English, that announces an answer."""
+    patterns = [PHRASES[name] for name in {language, "en"} & PHRASES.keys()]
+    found = [match for pattern in patterns for match in pattern.finditer(text)]
+    return max(found, key=lambda match: match.end(), default=None)
