@@ -23,14 +23,17 @@ from eval.loading import (
 from eval.pocket.suites import SIZES, pocket_problems
 from eval.problem import Problem
 from eval.prompts import REQUESTS
+from eval.sampling import stratified
 
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
     """One test set. `n` is its full size; a score over fewer problems is marked as limited.
 
-    `margin` is how many points from a printed score still count as reproduced: it stands here so
-    that it is chosen before any run. A set `by_id` need not lie in the data folder.
+    `strata` are what a part of it is drawn over; a set whose problems come `in_turn`, kind by kind
+    and level by level, has a fair part in its first ones. `margin` is how many points from a
+    printed score still count as reproduced: it stands here so that it is chosen before any run. A
+    set `by_id` need not lie in the data folder.
     """
 
     name: str
@@ -43,11 +46,13 @@ class Benchmark:
     margin: float = 2.0
     part_of: str | None = None  # the set whose problems it chooses from
     by_id: bool = False
+    strata: tuple[str, ...] = ()  # attributes of a problem
+    in_turn: bool = False
 
     def load(
         self, data: Path | None = None, limit: int | None = None, split: str = "test"
     ) -> list[Problem]:
-        """The problems of a split, in their order; the first `limit` of them if it is given.
+        """The problems of a split, in their order; if it is given, a fair part of `limit` of them.
 
         From `data`, else from the folder in REPRO_DATA, else from the hub.
 
@@ -62,7 +67,19 @@ class Benchmark:
                 f"{source}: {len(problems)} problems, expected {self.n}: "
                 "the file is incomplete or of another version; get it again"
             )
-        return problems[:limit]
+        if limit is None or self.in_turn:
+            return problems[:limit]
+        return stratified(problems, limit, self.strata)
+
+    def drawn(self, limit: int | None) -> str | None:
+        """How `load` draws a part of so many problems, in words; None for the whole set."""
+        if limit is None or limit >= self.n:
+            return None
+        if self.in_turn:
+            return "the first ones, which are of all kinds in turn"
+        return " ".join(
+            ["a fixed sample", *(["over", " and ".join(self.strata)] if self.strata else [])]
+        )
 
     def _all(self, data: Path | None, split: str) -> tuple[list[Problem], str]:
         """Every problem of a split and where it came from."""
@@ -148,6 +165,7 @@ def pocket(name: str, title: str, language: str, style: str) -> Benchmark:
         max_tokens=200,
         style=style,
         hub=None,
+        in_turn=True,
     )
 
 
@@ -168,10 +186,20 @@ CMATH = Hub("weitianwen/cmath", None, cmath_row)
 ROWS = (
     Benchmark(name="gsm8k", title="GSM8K", n=1319, hub=GSM8K),
     Benchmark(name="gsm8k-platinum", title="GSM8K-Platinum", n=1209, hub=PLATINUM, by_id=True),
-    Benchmark(name="math", title="MATH", n=5000, hub=MATH, style="latex"),
-    Benchmark(name="math500", title="MATH-500", n=500, hub=MATH500, style="latex", part_of="math"),
+    Benchmark(
+        name="math", title="MATH", n=5000, hub=MATH, style="latex", strata=("subject", "level")
+    ),
+    Benchmark(
+        name="math500",
+        title="MATH-500",
+        n=500,
+        hub=MATH500,
+        style="latex",
+        part_of="math",
+        strata=("subject", "level"),
+    ),
     *(mgsm(language) for language in MGSM_ROWS),
-    Benchmark(name="cmath", title="CMATH", n=1098, hub=CMATH, language="zh"),
+    Benchmark(name="cmath", title="CMATH", n=1098, hub=CMATH, language="zh", strata=("level",)),
     contest("aime24", "AIME 2024", 30),
     contest("aime25", "AIME 2025", 30),
     contest("amc23", "AMC 2023", 40),

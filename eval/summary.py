@@ -29,7 +29,8 @@ METRIC = re.compile(r"top1|(?P<name>avg|maj|maj-first|pass)@(?P<k>[1-9]\d*)")
 class Score:
     """One number in percent, its 95 % interval, and what is needed to judge it.
 
-    `limited` when the problems are not the whole test set: a table marks such a score. `truncated`
+    `limited` when the problems are not the whole test set of `total`: a table marks such a score.
+    `drawn` says how such a part was chosen, if it was chosen here. `truncated`
     (None: not known), `unanswered` and `undecided` are shares of all samples in percent; undecided
     ones, where the grader reached no verdict, count as wrong, and `timeouts` says how many of them
     passed its deadline. With tools, `programs` were run, and `executor_errors` of them gave an
@@ -60,6 +61,8 @@ class Score:
     seed: int = 0
     programs: int = 0
     executor_errors: int = 0
+    total: int | None = None
+    drawn: str | None = None
 
 
 def score(
@@ -107,6 +110,7 @@ def score(
             seed=seed,
             programs=ran,
             executor_errors=failed,
+            total=benchmark.n,
         )
         for metric in metrics
         for found, gated in [[estimate(ballots, metric, seed, x) for x in (LEVEL, GATE_LEVEL)]]

@@ -27,7 +27,10 @@ def evaluate(
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="The longest answer; default: the benchmark's own.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first problems.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only so many: a fixed sample (of lm-eval, the first)."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     reported: Reported = None,
     power: Annotated[
@@ -86,11 +89,14 @@ def evaluate(
             )
         return show_tasks(model, names, data, limit, seed, as_json=as_json)
 
-    from core.run.reported import read_reported
+    from core.run.reported import read_reported, refuse_parts
     from core.run.scoring import score_model
+    from eval.benchmarks import find_benchmark
     from eval.scoring import Decoding
 
     printed = read_reported(reported, names)
+    sizes = {name: find_benchmark(name).n for name in printed}
+    refuse_parts(printed, {name: min(n, limit or n) for name, n in sizes.items()})
     chosen = (0.0 if samples == 1 else 0.7) if temperature is None else temperature
     scores = score_model(
         model,

@@ -39,7 +39,7 @@ def score(
     """Grade finished outputs, without any model, strictly and by the paper's rules beside it."""
     from core.cli.graders import show_graders
     from core.run.outputs import page_of, score_file
-    from core.run.reported import as_rows, read_reported
+    from core.run.reported import as_rows, read_reported, refuse_parts
     from core.run.store import write_atomic
     from eval.benchmarks import find_benchmark
     from eval.errors import BadValue
@@ -62,6 +62,7 @@ def score(
     if not as_json:
         show_scores(scores, printed, as_json=False)
     show_graders(rows, judged, explain=explain, as_json=as_json)
+    refuse_parts(printed, {benchmark: scores[0].n})
 
 
 def show_scores(scores: "list[Score]", printed: "Printed", *, as_json: bool) -> None:
@@ -72,6 +73,9 @@ def show_scores(scores: "list[Score]", printed: "Printed", *, as_json: bool) -> 
     if as_json:
         return print_json(found)
     print_columns(SCORE_HEAD, map(score_row, found))
+    for name, drawn in dict.fromkeys((row["benchmark"], row["drawn"]) for row in found):
+        if drawn:
+            print(f"{name}: {drawn}")
     for row in found:
         if "against" in row:
             print(against(row))
@@ -93,7 +97,7 @@ def score_row(row: dict[str, Any]) -> tuple[object, ...]:
         f"{row['value']:.1f}",
         f"{row['low']:.1f} to {row['high']:.1f}",
         row["n"],
-        "a part" if row["limited"] else "all",
+        row["total"],
         "?" if row["truncated"] is None else f"{row['truncated']:.1f} %",
         f"{row['unanswered']:.1f} %",
         f"{row['undecided']:.1f} %",

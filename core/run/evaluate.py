@@ -67,8 +67,9 @@ def evaluate(resolved: Resolved, stage: Stage, model: str, *, force: bool = Fals
 
 def top1(samples: list[Sample], question: Question) -> list[dict[str, Any]]:
     """The greedy score of a suite with its interval."""
-    rows = score(samples, find_benchmark(question.suite), metrics=("top1",))
-    return [asdict(row) for row in rows]
+    benchmark = find_benchmark(question.suite)
+    rows = score(samples, benchmark, metrics=("top1",))
+    return [asdict(row) | {"drawn": benchmark.drawn(question.limit)} for row in rows]
 
 
 def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
@@ -77,7 +78,8 @@ def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
     ks = [*(2**i for i in range(most.bit_length()) if 2**i < most), most]
     found = curve(samples, ks)
     asked = {"samples": most, "temperature": question.decoding.temperature}
-    return {**found, "n": len({sample.id for sample in samples}), **asked}
+    drawn = find_benchmark(question.suite).drawn(question.limit)
+    return {**found, "n": len({sample.id for sample in samples}), "drawn": drawn, **asked}
 
 
 def _answers(

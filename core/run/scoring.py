@@ -59,10 +59,11 @@ def score_model(
                     out, model, load, benchmark, server=server, tools=with_tools, **asked
                 )
             named = metrics(decoding.samples)
-            scores += score(samples, benchmark, named, mode=mode)
+            found_here = score(samples, benchmark, named, mode=mode)
             if mode == "tir":
                 problems = benchmark.load(data, limit)
-                scores += program_scores(samples, problems, benchmark, named)
+                found_here += program_scores(samples, problems, benchmark, named)
+            scores += [replace(one, drawn=benchmark.drawn(limit)) for one in found_here]
     return scores
 
 

@@ -36,7 +36,8 @@ NEUTRAL = frozenset(
 class RunSettings:
     """What surrounds the trainer; every field can be set by a profile or by name=value.
 
-    `twins` maps a benchmark of the paper to the suite that stands for it. `at_k_*` are the samples
+    `twins` maps a benchmark of the paper to the suite that stands for it. `eval_limit` problems of
+    each suite, a fixed sample, are scored, or all. `at_k_*` are the samples
     for Maj@K and Pass@K, drawn where a claim needs them, on the first `at_k_benchmarks`
     suites. `heldout_every` counts optimizer steps. `threads` fixes the number of CPU
     threads, and with it the last bit of every sum. `launch` trains on that many `processes`.

@@ -197,6 +197,33 @@ def test_a_score_is_compared_with_a_printed_one(repro, tmp_path, printed, verdic
     assert "1.0 %" in text
 
 
+def test_right_answers_alone_reproduce_nothing(repro, tmp_path, tiny_model):
+    file = write(tmp_path / "o.jsonl", answers(500)[:300])
+    options = ("--benchmark", "pocket-math", "--reported", "pocket-math=99.9")
+    for form in ((), ("--json",)):
+        result = repro("score", file, *options, *form)
+        assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+        assert "all 500 problems, here are 300 of them" in result.stderr
+        assert "reproduced" not in result.output
+    [row] = json.loads(result.stdout)
+    assert (row["n"], row["total"], row["limited"], row["score"]) == (300, 500, True, 100)
+    assert "against" not in row
+    part = ("--benchmarks", "pocket-math", "--limit", 300, "--reported", "pocket-math=99.9")
+    refused = repro("eval", tiny_model, *part)
+    assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "here are 300 of them" in refused.stderr
+
+
+def test_a_limit_says_how_it_was_drawn(repro, tiny_model):
+    command = ("eval", tiny_model, "--benchmarks", "pocket-math", "--limit", 3, "--max-tokens", 3)
+    [row] = json.loads(repro(*command, "--json").stdout)
+    assert (row["n"], row["total"]) == (3, 500)
+    assert row["drawn"] == "the first ones, which are of all kinds in turn"
+    shown = repro(*command).stdout
+    assert f"pocket-math: {row['drawn']}" in shown
+    assert " 500 " in shown
+
+
 def test_a_byte_order_mark_is_no_part_of_the_outputs(repro, tmp_path):
     marked = write(tmp_path / "o.jsonl", answers(500))
     marked.write_bytes(b"\xef\xbb\xbf" + marked.read_bytes())
