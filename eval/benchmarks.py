@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval.errors import BadValue, DamagedFile, UnknownName
-from eval.fewshot import FEW_SHOT, SHOTS
+from eval.fewshot import FEW_SHOT, PAL, PROGRAMS, SHOTS, Shots
 from eval.loading import (
     MGSM_ROWS,
     Hub,
@@ -111,10 +111,14 @@ class Benchmark:
     def prompt(self, problem: Problem, mode: str = "cot") -> str:
         """The question, a newline and the request in Chinese or English, or examples before it."""
         asked = asked_in(problem.language)
-        if mode == FEW_SHOT:
-            return SHOTS[self.style, asked].prompt(problem)
+        if shots := self.shots(mode, asked):
+            return shots.prompt(problem)
         self.check_mode(mode)
         return f"{problem.question}\n{REQUESTS[mode, asked]}"
+
+    def shots(self, mode: str, asked: str) -> Shots | None:
+        """The examples of a mode that has some."""
+        return {FEW_SHOT: SHOTS.get((self.style, asked)), PAL: PROGRAMS[self.style]}.get(mode)
 
     def check_mode(self, mode: str) -> None:
         """Refuse a mode of answering that there is not.
@@ -122,13 +126,14 @@ class Benchmark:
         Raises:
             UnknownName: with the modes that there are.
         """
-        known = {FEW_SHOT, *(name for name, _ in REQUESTS)}
+        known = {FEW_SHOT, PAL, *(name for name, _ in REQUESTS)}
         if mode not in known:
             raise UnknownName("mode", mode, known)
 
     def stop(self, mode: str) -> tuple[str, ...]:
         """The texts before which an answer ends: where the next example would begin."""
-        return (SHOTS[self.style, asked_in(self.language)].stop,) if mode == FEW_SHOT else ()
+        shots = self.shots(mode, asked_in(self.language))
+        return (shots.stop,) if shots else ()
 
 
 def asked_in(language: str) -> str:

@@ -1,7 +1,8 @@
 """Worked examples before the question, for base models, as in DeepSeekMath's evaluation.
 
 The frames and stops are the paper's; the examples, in `templates/`, are our own: 8 English word
-problems, 4 with LaTeX, 6 Chinese. A model is stopped where it begins the next question.
+problems, 4 with LaTeX, 6 Chinese; as programs, 8 and 4. A model is stopped where it begins the
+next question.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from importlib.resources import files
 
 from eval.problem import Problem
 
-FEW_SHOT = "few-shot"  # the mode
+FEW_SHOT, PAL = "few-shot", "pal"  # the modes: plain text that the model continues
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,18 @@ SHOTS = {
     ("number", "en"): Shots(name="stories_en", frame="Q: {}\nA:", stop="\nQ:"),
     ("latex", "en"): Shots(name="latex_en", frame="Problem:\n{}\n\nSolution:", stop="\nProblem:"),
     ("number", "zh"): Shots(name="stories_zh", frame="问题：{}\n答案：", stop="\n问题："),
+}
+# Answers that are programs, by style; the paper has none for Chinese.
+PROGRAMS = {
+    "number": Shots(name="programs_en", frame="Q: {}\n\n# solution in Python:", stop="\nQ:"),
+    "latex": Shots(
+        name="programs_latex_en",
+        frame=(
+            "Problem:\n{}\n\nYou are an expert programmer. Solve the above mathematical problem by "
+            "writing a Python program. Express your answer as a numeric type or a SymPy object."
+        ),
+        stop="\nProblem:",
+    ),
 }
 
 

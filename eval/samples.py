@@ -14,6 +14,7 @@ from pathlib import Path
 from eval.errors import BadValue, DamagedFile, MissingFile
 from eval.grading import grade_many
 from eval.problem import Problem
+from eval.transcripts import graded_part
 
 ADVICE = "restore it from version control, or run the same command with --force to make it again"
 
@@ -133,7 +134,9 @@ def to_sample(line: bytes, where: str) -> Sample:
     return Sample(**row)
 
 
-def regrade(samples: Sequence[Sample], problems: Iterable[Problem]) -> list[Sample]:
+def regrade(
+    samples: Sequence[Sample], problems: Iterable[Problem], mode: str = "cot"
+) -> list[Sample]:
     """The samples with fresh verdicts from the stored outputs; needs no model.
 
     Raises:
@@ -147,7 +150,7 @@ def regrade(samples: Sequence[Sample], problems: Iterable[Problem]) -> list[Samp
             "expected the benchmark's own problem ids"
         )
     verdicts = grade_many(
-        [s.output for s in samples],
+        [graded_part(s.output, mode) for s in samples],
         [known[s.id].reference for s in samples],
         [known[s.id].language for s in samples],
     )

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from eval.benchmarks import Benchmark
 from eval.errors import BadValue
-from eval.fewshot import FEW_SHOT
+from eval.fewshot import FEW_SHOT, PAL
 from eval.samples import Sample, regrade
 from eval.summary import Score, curve, score
 
@@ -90,7 +90,7 @@ def run_benchmark(
         BadValue: the sampler returned another number of prompts or samples than asked for.
     """
     problems = benchmark.load(data, limit)
-    asked = replace(decoding, stop=benchmark.stop(mode), chat=mode != FEW_SHOT)
+    asked = replace(decoding, stop=benchmark.stop(mode), chat=mode not in (FEW_SHOT, PAL))
     completions = sampler([benchmark.prompt(p, mode) for p in problems], asked)
     counts = [len(c) for c in completions]
     if counts != [decoding.samples] * len(problems):
@@ -114,4 +114,4 @@ def run_benchmark(
         for problem, row in zip(problems, completions, strict=True)
         for k, completion in enumerate(row)
     ]
-    return regrade(ungraded, problems)
+    return regrade(ungraded, problems, mode)

@@ -6,11 +6,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from eval.benchmarks import Benchmark
-from eval.fewshot import FEW_SHOT
+from eval.fewshot import FEW_SHOT, PAL
 from eval.grading import Verdict, grade_as_paper
+from eval.grading.paper_extraction import Part
 from eval.problem import Problem
 from eval.samples import Sample
 from eval.summary import Score, score
+
+PARTS: dict[str, Part] = {FEW_SHOT: "few-shot", PAL: "program"}
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,12 @@ def judge_both(
 ) -> list[Judged]:
     """The paper's verdicts beside the strict ones that the samples carry.
 
-    The paper reads an answer to a few-shot prompt by rules of its own.
+    The paper reads an answer to a few-shot prompt by rules of its own, and of a program its value.
     """
     known = {problem.id: problem for problem in problems}
     asked = [known[sample.id] for sample in samples]
     outputs = [sample.output for sample in samples]
-    part = "few-shot" if mode == FEW_SHOT else "answer"
+    part = PARTS.get(mode, "answer")
     verdicts = grade_as_paper(outputs, asked, listed=benchmark.style == "latex", part=part)
     return [
         Judged(sample, verdict, problem.answer)

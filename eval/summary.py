@@ -17,6 +17,7 @@ from eval.estimates import (
     proportion,
     variance_parts,
 )
+from eval.fewshot import PAL
 from eval.grading import GRADER_VERSION
 from eval.samples import Sample
 from eval.transcripts import programs_run
@@ -86,7 +87,7 @@ def score(
     ballots = Ballots(rows)
     cut = [s.truncated for s in samples if s.truncated is not None]
     between, within = spread(rows)
-    ran, failed = programs_of(samples) if mode == "tir" else (0, 0)
+    ran, failed = programs_of(samples) if mode in ("tir", PAL) else (0, 0)
     return [
         Score(
             benchmark=benchmark.name,

@@ -2,6 +2,8 @@
 
 import re
 
+from eval.fewshot import PAL
+
 STOP = "```output"  # where the model hands over to the program
 ERROR = "Runtime errors: "
 PROGRAM = re.compile(r"```python[^\n`]*\n(.*?)```", re.DOTALL)
@@ -46,3 +48,11 @@ def last_output(transcript: str) -> str | None:
     """What the last program printed; None without one."""
     blocks = OUTPUT.findall(transcript)
     return blocks[-1] if blocks else None
+
+
+def graded_part(output: str, mode: str) -> str:
+    """What of an output is graded: all of it, or of a program what it gave and not its error."""
+    if mode != PAL:
+        return output
+    value = last_output(output)
+    return "" if value is None or is_error(value) else with_output("", value)

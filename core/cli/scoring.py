@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 Data = Annotated[
     Path | None, typer.Option(help="Folder of benchmarks; default: REPRO_DATA, else the hub.")
 ]
-Mode = Annotated[str, typer.Option(help="cot, tir (programs run) or few-shot (base models).")]
+Mode = Annotated[
+    str, typer.Option(help="cot, tir (programs run), or for base models few-shot, pal (programs).")
+]
 Reported = Annotated[
     str | None,
     typer.Option(metavar="NAME=PERCENT,...", help="Printed scores to compare with: gsm8k=88.2"),
@@ -102,7 +104,7 @@ def score_row(row: dict[str, Any]) -> tuple[object, ...]:
         f"{row['unanswered']:.1f} %",
         f"{row['undecided']:.1f} %",
         row["timeouts"],
-        f"{row['executor_errors']} of {row['programs']}" if row["mode"] == "tir" else "-",
+        f"{row['executor_errors']} of {row['programs']}" if row["mode"] in ("tir", "pal") else "-",
         row["method"],
     )
 

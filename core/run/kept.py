@@ -16,7 +16,7 @@ from core.run.store import canonical, canonical_text, digest_of, file_digest, no
 from eval.asked import AskedSample, read_graded, with_questions
 from eval.benchmarks import Benchmark
 from eval.errors import BadValue, DamagedFile
-from eval.fewshot import FEW_SHOT
+from eval.fewshot import FEW_SHOT, PAL
 from eval.grading import GRADER_VERSION
 from eval.samples import write_samples
 from eval.scoring import Decoding, Sampler, run_benchmark
@@ -71,7 +71,7 @@ def kept_samples(
             samples = run_benchmark(
                 solver, benchmark, data=data, limit=limit, mode=mode, decoding=decoding
             )
-        chat = mode != FEW_SHOT
+        chat = mode not in (FEW_SHOT, PAL)
         sizes = [len(sampler.encode(prompt, chat=chat)) for prompt in prompts]
         asked_samples = with_questions(samples, problems, prompts, sizes)
         both = judge_both(samples, problems, benchmark, mode)

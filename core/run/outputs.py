@@ -6,10 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any  # of a row's values, which differ in type
 
+from core.rollout.stops import before_stop
+from core.run.stages import say
 from eval.asked import read_lines, with_questions
 from eval.benchmarks import Benchmark
 from eval.errors import DamagedFile
+from eval.fewshot import PAL
+from eval.pal import executed
 from eval.samples import TYPES, Sample, regrade
+from eval.sandbox import Sandbox
 from eval.side_by_side import Judged
 from eval.summary import Score, metrics, score
 from eval.tables.page import render_page
@@ -20,7 +25,8 @@ def score_file(
 ) -> tuple[list[Sample], list[Score]]:
     """Graded outputs of a JSONL file and their scores.
 
-    A row has `id` and `output`, and may have `sample` (0 up) and `truncated`.
+    A row has `id` and `output`, and may have `sample` (0 up) and `truncated`. In mode `pal` its
+    program is run in a sandbox first.
 
     Raises:
         MissingFile, DamagedFile: with the file, the line and what was expected.
@@ -29,12 +35,21 @@ def score_file(
     outputs = list(read_outputs(path))
     if not outputs:
         raise DamagedFile(f"{path} holds no outputs: expected lines with id and output")
+    texts = [row["output"] for row in outputs]
+    if mode == PAL:
+        with Sandbox() as sandbox:
+            say(f"programs run in the sandbox {sandbox.backend}")
+            stop = benchmark.stop(mode)
+            cut = [before_stop(text, stop) for text in texts]
+            texts = executed(
+                [t if c is None else c for t, c in zip(texts, cut, strict=True)], sandbox
+            )
     ungraded = [
         Sample(
             benchmark=benchmark.name,
             id=row["id"],
             sample=row["sample"],
-            output=row["output"],
+            output=text,
             tokens=0,
             truncated=row["truncated"],
             extracted=None,
@@ -42,9 +57,9 @@ def score_file(
             rule="none",
             reason="not graded",
         )
-        for row in outputs
+        for row, text in zip(outputs, texts, strict=True)
     ]
-    samples = regrade(ungraded, benchmark.load(data))
+    samples = regrade(ungraded, benchmark.load(data), mode)
     most = 1 + max(row["sample"] for row in outputs)
     return samples, score(samples, benchmark, metrics(most), mode=mode)
 

@@ -11,6 +11,8 @@ from core.rollout.journal import JournaledExecutor
 from core.run.kept import Tools, kept_samples, no_tools
 from core.run.stages import say
 from eval.benchmarks import find_benchmark
+from eval.fewshot import PAL
+from eval.pal import ProgramSampler
 from eval.samples import Sample
 from eval.sandbox import Sandbox
 from eval.scoring import Decoding, run_benchmark
@@ -76,12 +78,13 @@ def tools(mode: str) -> Generator[Tools]:
     Raises:
         SandboxUnavailable: no backend works here.
     """
-    if mode != "tir":
+    kinds = {"tir": ToolSampler, PAL: ProgramSampler}
+    if mode not in kinds:
         yield no_tools
         return
     with Sandbox() as sandbox:
         say(f"programs run in the sandbox {sandbox.backend}")
-        yield lambda sampler, journal: ToolSampler(
+        yield lambda sampler, journal: kinds[mode](
             sampler, sandbox if journal is None else JournaledExecutor(sandbox, journal)
         )
 

@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 
 from eval.benchmarks import BENCHMARKS, find_benchmark
+from eval.sandbox import backends
 
 LONGEST = {"pocket-math": 7, "pocket-cmath": 3}
 PROBLEMS = find_benchmark("pocket-math").load()
+WORKING = [name for name, found in backends().items() if found == "works" and name != "plain"]
+needs_sandbox = pytest.mark.skipif(not WORKING, reason="NO SANDBOX WORKS HERE: pal is untested")
 
 
 def write(path, rows):
@@ -222,6 +225,35 @@ def test_a_limit_says_how_it_was_drawn(repro, tiny_model):
     shown = repro(*command).stdout
     assert f"pocket-math: {row['drawn']}" in shown
     assert " 500 " in shown
+
+
+@needs_sandbox
+def test_programs_alone_are_run_and_their_values_graded(repro, tmp_path, tiny_model):
+    problems = find_benchmark("pocket-gsm8k").load()
+    forms = ("ans = {}", "```python\nprint({})\n```", "\ndef solution():\n    return {}\n\nQ: next")
+    rows = [
+        {"id": p.id, "output": forms[i % 3].format(p.answer)} for i, p in enumerate(problems[:30])
+    ]
+    rows[7]["output"] = f"ans = {problems[7].answer} / 0"
+    file, kept = write(tmp_path / "o.jsonl", rows), tmp_path / "verdicts.jsonl"
+    command = ("score", file, "--benchmark", "pocket-gsm8k", "--mode", "pal", "--json")
+    result = repro(*command, "--per-sample", kept, "--html", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    assert "programs run in the sandbox" in result.stderr
+    [row] = json.loads(result.stdout)
+    assert (row["mode"], row["score"]) == ("pal", pytest.approx(100 * 29 / 30))
+    assert (row["programs"], row["executor_errors"], row["unanswered"] > 0) == (30, 1, True)
+    assert row["paper"]["score"] == row["score"]
+    verdicts = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [v["id"] for v in verdicts if not v["correct"]] == [problems[7].id]
+    assert "# solution in Python:" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    out = ("--mode", "pal", "--limit", 3, "--max-tokens", 4, "--out", tmp_path / "kept", "--json")
+    evaluated = repro("eval", tiny_model, "--benchmarks", "pocket-gsm8k", *out)
+    assert evaluated.exit_code == 0, evaluated.output
+    [row] = json.loads(evaluated.stdout)
+    assert (row["mode"], row["n"], row["programs"]) == ("pal", 3, 3)
+    again = repro("eval", tiny_model, "--benchmarks", "pocket-gsm8k", *out)
+    assert again.stdout == evaluated.stdout
 
 
 def test_a_byte_order_mark_is_no_part_of_the_outputs(repro, tmp_path):

@@ -17,6 +17,7 @@ import pytest
 from grader_clock import clock
 from math_verify import parse, verify
 
+from core.run.outputs import score_file
 from eval.benchmarks import find_benchmark
 from eval.grading import Verdict, grade, grade_many
 from eval.grading.numerals import read_number
@@ -96,6 +97,23 @@ def test_published_outputs(name: str):
         rejected += not verdict.correct and truth is True
     print(f"{name}: {accepted} accepted though wrong, {rejected} rejected though right")
     assert (accepted, rejected) == FILES[name][0]
+
+
+@needs_data
+@pytest.mark.long
+def test_published_programs_are_within_a_point_of_their_score():
+    """Program of Thoughts: 71.6 with a calculator for some; one problem of 1319 is missing."""
+    name = "gsm8k_pot-codex-fewshot"
+    path = Path(DATA or "") / "model_outputs" / f"{name}.jsonl.gz"
+    gsm8k = find_benchmark("gsm8k")
+    samples, (found,) = score_file(path, gsm8k, data=Path(DATA or ""), mode="pal")
+    assert (found.n, found.total) == (1318, 1319)
+    assert abs(found.value - 71.6) < 1
+    gold = references("gsm8k")
+    published = [row["published_prediction"] or "" for row in rows_of(name)]
+    theirs = grade_many(published, [gold[s.id] for s in samples])
+    pairs = zip(samples, theirs, strict=True)
+    assert sum(s.correct is not v.correct for s, v in pairs) <= 2  # one needs more than 10 s
 
 
 def test_no_file_has_more_errors_than_the_others_but_for_rounded_decimals():
