@@ -9,7 +9,15 @@ import re
 from itertools import takewhile
 
 from eval.grading.numerals import answer_key, read_number
-from eval.grading.quantities import NO, first_number, quantities, without_delimiters
+from eval.grading.quantities import (
+    FORMULA,
+    NO,
+    content,
+    first_number,
+    quantities,
+    without_delimiters,
+)
+from eval.grading.units import changes_value
 from eval.grading.words import MINUS, in_digits
 
 TITLES = "".join(
@@ -22,7 +30,7 @@ TITLES = "".join(
 SENTENCE_END = re.compile(rf"{TITLES}(?<!\\)[.!?](?:\s|$)|[。！？।\n]")
 REASON = re.compile(r",?\s+(?:because|since|as|which|where|when|so|given)\s|;\s(?=[A-Za-z]{2})")
 EQUALS = re.compile(r"(?<![<>!\\])=|\\approx(?![A-Za-z])|≈")
-ASIDE = re.compile(r"\s\([^()]*[A-Za-z]{3}[^()]*\)")
+ASIDE = re.compile(r"\s\([^()\\$]*[A-Za-z]{3}[^()\\$]*\)")
 CONTRAST = re.compile(
     rf"{NO}.*?(?:\b(?:but|rather|instead|it is|it['’]s|sondern|mais|а)\b|而是)", re.IGNORECASE
 )
@@ -53,7 +61,11 @@ def is_answer(text: str) -> bool:
 
 
 def first_answer(text: str) -> str | None:
-    """The first sentence, or the last of the equations that begin a text, if it is an answer."""
+    """The formula, the equations or the sentence that a text begins with, if it is an answer."""
+    formula = FORMULA.match(text.lstrip())
+    unit = sentence(text.lstrip()[formula.end() :]) if formula else ""
+    if formula and not quantities(unit) and not changes_value(unit):
+        return content(formula)
     lines = without_delimiters(text).lstrip().split("\n")
     equations = list(takewhile(EQUALS.search, lines))
     head = REASON.split(sentence(equations[-1] if equations else lines[0]), maxsplit=1)[0]
