@@ -1,10 +1,10 @@
 r"""Finds the final answer in a model's output.
 
 In this order: the last `\boxed{}` (or `\fbox{}`), an unclosed last box being no answer; what is
-stated after the last answer phrase, see `phrases` and `statement`; the output of the last program,
-when there is one; the right side of the equation that ends the text; the last number. The last two
-are guesses that also pay for noise, so the verdict names the rule. Text that runs on into a next
-example after an answer is cut off first.
+stated after the last answer phrase (the phrases are in `phrases`, how a statement is read in
+`statement`); what the last program printed; the right side of the equation that ends the text; what
+the last sentence with a number states, else its last number. The last two are guesses that also pay
+for noise, so the verdict names the rule. Text that runs on into a next example is cut off first.
 """
 
 import re

@@ -85,9 +85,13 @@ def without_delimiters(text: str) -> str:
 
 def quantities(text: str) -> list[Quantity]:
     """The numbers and formulas of a text, in order; no ordinals, labels and parts of words."""
-    formulas = [Quantity(content(m), m.start(), m.end()) for m in FORMULA.finditer(text)]
     words = FORMULA.sub(lambda m: "_" * len(m.group()), text)
-    numbers = [number(words, m) for m in QUANTITY.finditer(words) if not is_label(words, m)]
+    formulas = [quantity(words, m.span(), content(m)) for m in FORMULA.finditer(text)]
+    numbers = [
+        quantity(words, m.span(), unlabelled(m))
+        for m in QUANTITY.finditer(words)
+        if not is_label(words, m)
+    ]
     found = sorted([*formulas, *numbers], key=lambda one: one.start)
     together = {
         one
@@ -107,13 +111,12 @@ def is_label(text: str, found: re.Match[str]) -> bool:
     return sign == "-" or ORDINAL.fullmatch(found.group()) is not None
 
 
-def number(text: str, found: re.Match[str]) -> Quantity:
-    """A number with what the words before and after it make of it."""
-    before, after = text[max(0, found.start() - 60) : found.start()], text[found.end() :][:20]
+def quantity(text: str, span: tuple[int, int], read: str) -> Quantity:
+    """What stands in a span of the text, with what the words around it make of it."""
+    before, after = text[max(0, span[0] - 60) : span[0]], text[span[1] :][:20]
     signs = (LIMITED, DENIED, AFTER_OPERATOR)
     plain = not (IN_FORMULA.match(after) or any(sign.search(before) for sign in signs))
-    given = GIVEN.search(before) is not None
-    return Quantity(unlabelled(found), found.start(), found.end(), plain, given)
+    return Quantity(read, *span, plain, GIVEN.search(before) is not None)
 
 
 def unlabelled(found: re.Match[str]) -> str:
