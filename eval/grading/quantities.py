@@ -31,7 +31,8 @@ IN_FORMULA = re.compile(
 )
 AFTER_OPERATOR = re.compile(r"[\^π√±<>≤≥+*×÷)]\s?\Z|(?<![A-Za-z])[a-z]\s?[-−]\s?\Z")
 LIMITED = re.compile(
-    r"\b(?:than|least|most|between|either|neither|nor|below|above|under|up to)\s(?:\w+\s){0,2}\Z",
+    r"\b(?:than|least|most|between|either|neither|nor|below|above|under|up to"
+    r"|(?:half|thirds?|quarters?|root|square) of|twice|double)\s(?:\w+\s){0,2}\Z",
     re.IGNORECASE,
 )
 NO = r"(?:\b(?:not|never|cannot|nicht|kein\w*|pas|не|no es)\b|n['’]t\b|不)"
