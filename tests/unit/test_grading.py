@@ -338,6 +338,10 @@ def test_many_are_graded_like_one():
         "5" * 480,
         "9" * 4000 + "%",
         "answer is " * 3000,
+        "The answer is " + "not " * 50_000 + "5",
+        "Answer: " + "5 and " * 20_000,
+        "so \\(" * 20_000 + " 5",
+        "1.000." * 30_000,
         "```\n" * 3000,
     ],
 )
