@@ -14,9 +14,10 @@ from eval.grading.chinese import SPELLED
 from eval.grading.notation import in_english
 from eval.grading.phrases import CORRECTION, DENIAL, TAKEN_BACK, last_phrase
 from eval.grading.quantities import FORMULA, LAST_NUMBER
-from eval.grading.statement import EQUALS, SENTENCE_END, first_answer, sentence, stated
+from eval.grading.statement import EQUALS, SENTENCE_END, first_answer, is_answer, sentence, stated
 from eval.grading.verdict import Extraction
 from eval.problem import Answers
+from eval.transcripts import is_error
 
 NEXT_EXAMPLE = re.compile(
     r"\n\s*(?:Q:|Question:|Problem:|User:|Human:|问题[:：]|<\|)|[.。]\s*I hope it is correct"
@@ -95,10 +96,14 @@ def after_phrase(text: str, language: str) -> Extraction | None:
 
 
 def from_output(text: str) -> Extraction | None:
-    """The last line that the last program printed, when the text has an output block."""
+    """What the last line states that the last program printed, when there is an output block."""
     blocks = [m[2] for m in FENCE.finditer(text) if m[1] == OUTPUT] if "```" in text else []
     lines = blocks[-1].strip().splitlines() if blocks else []
-    return Extraction(lines[-1].strip(), "output") if lines else None
+    if not lines:
+        return None
+    line = lines[-1].strip()
+    said = None if is_error(blocks[-1]) or is_answer(line) else stated(line)
+    return Extraction(said or line, "output")
 
 
 def last_guess(text: str) -> Extraction:

@@ -74,6 +74,11 @@ def test_a_program_that_fails_has_no_answer(output, error, sandbox):
     assert grade(graded_part(transcript, "pal"), "42").extracted is None
 
 
+def test_a_printed_sentence_states_its_number(sandbox):
+    [transcript] = executed(["x = 42\nprint(f'Ann has {x} eggs after 3 days.')"], sandbox)
+    assert grade(graded_part(transcript, "pal"), "42").correct is True
+
+
 def test_only_the_value_is_graded_and_errors_are_counted(sandbox):
     problems = POCKET.load(limit=4)
     wrong = "# The answer is {0}, \\boxed{{{0}}}\nprint({0})\nans = -98765"
