@@ -35,6 +35,7 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"∪", r"\\cup "),
         (r"∈", r"\\in "),
         (r"±", r"\\pm "),
+        (r"(?<=\d) x (?=[$\d])", r"\\times "),
         (r"π", r"\\pi "),
         (r"∞", r"\\infty "),
         (r"√", r"\\sqrt "),

@@ -13,7 +13,7 @@ from eval.grading.boxes import BOX, boxes_for
 from eval.grading.chinese import SPELLED
 from eval.grading.notation import in_english
 from eval.grading.phrases import CORRECTION, DENIAL, TAKEN_BACK, last_phrase
-from eval.grading.quantities import FORMULA, LAST_NUMBER
+from eval.grading.quantities import DENIED, FORMULA, LAST_NUMBER
 from eval.grading.statement import EQUALS, SENTENCE_END, first_answer, is_answer, sentence, stated
 from eval.grading.verdict import Extraction
 from eval.problem import Answers
@@ -84,7 +84,7 @@ def after_phrase(text: str, language: str) -> Extraction | None:
         corrected = stated(rest[correction.end() :])
         if corrected is not None or TAKEN_BACK.search(rest, correction.end()):
             return Extraction(corrected or None, "phrase")
-    denied = DENIAL.search(phrase) is not None
+    denied = bool(DENIAL.search(phrase) or DENIED.search(text[: found.start()][-40:]))
     first = None if denied else first_answer(rest)
     whole = rest if phrase.endswith((":", "：")) else sentence(rest)
     said = f"not {whole}" if denied else whole

@@ -41,12 +41,15 @@ SCALES = {
 }
 VULGAR = re.compile(r"(?P<whole>\d?)(?P<sign>[¼-¾⅐-⅞])")
 OTHER_DIGIT = re.compile(r"(?![0-9])\d")
-LATEX_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,(?=\d{3}(?!\d)))\s*(?=\d)")
+LATEX_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\\!)\s*(?=\d)")
+LATEX_SPACE = re.compile(r"(?<=\d)\\,(?=\d{3}(?!\d))")
 
 
 def in_english(text: str, language: str) -> str:
     """The text with ASCII digits, commas alone to group them, a decimal point, and `million`."""
-    plain = LATEX_COMMA.sub(",", text if text.isascii() else in_ascii(text))
+    plain = text if text.isascii() else in_ascii(text)
+    if "\\" in plain or "{,}" in plain:
+        plain = LATEX_SPACE.sub("", LATEX_COMMA.sub(",", plain))
     numbers, scales = NUMBERS.get(language), SCALES.get(language)
     points = numbers.sub(written, plain) if numbers else plain
     return scales.sub(lambda found: f" {found.lastgroup}", points) if scales else points

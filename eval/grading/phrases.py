@@ -10,7 +10,7 @@ ANSWERS = {
     "de": r"Antwort\s*(?:ist|lautet|beträgt|[:：])",
     "en": (
         r"(?:^\s*A:|####|answers?\**\s*[:：]"
-        r"|answers?\s*(?:\([^()\n]{1,40}\)\s*|to\s[^.\n]{1,80}?\s)?"
+        r"|(?:answers?|solutions?)\s*(?:\([^()\n]{1,40}\)\s*|to\s[^.\n]{1,80}?\s)?"
         r"(?:(?:is|are)(?:n['’]t)?|(?:can|will|would|should|must)(?:\s?not|['’]t)?\sbe)"
         r"(?![A-Za-z]|\s(?:correct|right|wrong|reasonable)\b))"
     ),

@@ -14,7 +14,7 @@ SCALE = r"(?:percent|hundred|thousand|million|billion|trillion|dozen)"
 NUMBER = (
     rf"(?:[-−](?={CURRENCY}?[\d.])|(?<=[$€£¥￥])-)?{CURRENCY}?-?"
     r"(?:\\frac\s?\{[\d.,]+\}\s?\{[\d.,]+\}|(?:\d{1,3}(?:[,，]\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)"
-    r"(?:\s\d+/\d+|\s?[/:]\s?\d+(?:\.\d+)?)?"
+    r"(?:\s\d+/\d+|(?:\s?[/:]\s?|\sto\s)\d+(?:\.\d+)?)?"
     rf"(?:\s?\\?[%％]|\s{SCALE}\b)?[A-Za-z²³]*"
 )
 OPERATOR = r"\s?(?:[+*×÷]|-(?=\s?\d)|−|\bx\b)\s?"

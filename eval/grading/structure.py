@@ -70,6 +70,8 @@ def same_form(gold: Form, given: Form, leaf: Leaf) -> bool:
     """Same kind, same brackets, and parts that pair up."""
     if gold.kind == "tuple" and given.kind == "list":
         return same_point(gold, given, leaf)
+    if gold.kind == "union" and given.kind == "list" and all(map(relation, given.parts)):
+        return same_form(gold, Form("union", "", given.parts), leaf)
     if {gold.kind, given.kind} == {"value", "ratio"}:
         return same_ratio(gold, given)
     if gold.kind == "base" and given.kind == "value":  # the question names the base
