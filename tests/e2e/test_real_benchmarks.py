@@ -33,7 +33,7 @@ def test_a_real_benchmark_runs_is_stored_and_graded_again(sampler, tmp_path, nam
     samples = run_benchmark(
         sampler, benchmark, limit=LIMIT, decoding=Decoding(max_tokens=64, temperature=0.0)
     )
-    assert [s.id for s in samples] == [p.id for p in problems[:LIMIT]]
+    assert [s.id for s in samples] == [p.id for p in benchmark.load(limit=LIMIT)]
     assert all(s.output and s.tokens <= 64 for s in samples)
     (top1,) = score(samples, benchmark)
     assert top1.limited
