@@ -1,8 +1,7 @@
 r"""Finds test questions in training data, whatever their case, spacing, marks and number format.
 
-A text is compared as its sequence of tokens: lower-case words, single characters of scripts
-without spaces, numbers by value (1,000 and 1{,}000 and 1000.0 are one) and operators; LaTeX
-braces, dollar signs, commands' backslashes and punctuation are dropped. Three kinds are told apart:
+A text is compared as its sequence of tokens (`eval.tokens`). Three kinds are told apart, and three
+more of questions in other words (`eval.near_duplicates`):
 
 - `same`: the question is a whole text of the row, or a whole line of it;
 - `part`: the question has at least LONG tokens and is a part of a text;
@@ -12,27 +11,22 @@ braces, dollar signs, commands' backslashes and punctuation are dropped. Three k
 import gzip
 import json
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 from typing import Any  # rows of foreign data have no static type
 
 from eval.errors import DamagedFile, MissingFile
+from eval.near_duplicates import REWORDED, Reworded
 from eval.problem import Problem
+from eval.tokens import Tokens, plain, tokens
 
-KINDS = ("same", "part", "near")  # the strictest first
+VERBATIM = ("same", "part", "near")
+KINDS = (*VERBATIM, *REWORDED)  # the strictest first
 LONG = 12  # tokens; a shorter question may by chance be part of another one
-DROPPED = re.compile(r"\\(?:left|right|displaystyle|[,;!: ])|(?<=\d)\{,\}(?=\d{3})")
-TOKEN = re.compile(
-    r"(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)?|\.\d+)"
-    r"|[a-z\u00df-\u024f]+|[^\W\d_]|[-+*/=<>^%|!]"
-)
 REST = re.compile(r"[\W_]")
-Tokens = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -43,25 +37,6 @@ class Match:
     row: int
     kind: str
     question: str
-
-
-def plain(text: str) -> str:
-    """One form of each character, in lower case."""
-    return unicodedata.normalize("NFKC", text).casefold().replace("−", "-")
-
-
-def tokens(text: str) -> Tokens:
-    """The text as compared."""
-    return tuple(
-        spelled(match["number"]) if match["number"] else match.group()
-        for match in TOKEN.finditer(DROPPED.sub("", plain(text)))
-    )
-
-
-def spelled(number: str) -> str:
-    """A number by its value: 1,000 and 1000.0 are 1000."""
-    digits = number.replace(",", "")
-    return f"{Decimal(digits).normalize():f}" if len(digits) < 100 else digits
 
 
 def letters(text: str) -> str:
@@ -80,7 +55,7 @@ def find_questions(rows: Iterable[Iterable[str]], problems: Sequence[Problem]) -
 
 
 class Index:
-    """Questions by their tokens, by their letters, and the long ones by their first tokens."""
+    """Questions by their tokens, their letters, their first tokens if long, and reworded."""
 
     def __init__(self, problems: Sequence[Problem]):
         self.whole: dict[Tokens, list[Problem]] = defaultdict(list)
@@ -93,6 +68,7 @@ class Index:
             if len(found) >= LONG:
                 self.starts[found[:LONG]].append((found, problem))
         self.firsts = {start[0] for start in self.starts}
+        self.reworded = Reworded(problems)
 
     def held_by(self, row: Iterable[str]) -> Iterator[tuple[Problem, str]]:
         """Each problem that a row's texts hold, once, and how; the strictest kind counts."""
@@ -101,11 +77,14 @@ class Index:
             lines = text.split("\n")
             spelled_lines = [tokens(line) for line in lines]
             everything = tuple(chain.from_iterable(spelled_lines))
-            for part in {everything, *spelled_lines} - {()}:
+            parts = {everything, *spelled_lines} - {()}
+            for part in parts:
                 kinds["same"].update({p.id: p for p in self.whole.get(part, ())})
             kinds["part"].update({p.id: p for p in self.inside(everything)})
             for part in {letters(text), *map(letters, lines)} - {""}:
                 kinds["near"].update({p.id: p for p in self.near.get(part, ())})
+            for problem, kind in self.reworded.found_in(everything, parts):
+                kinds[kind][problem.id] = problem
         seen: set[str] = set()
         for kind, found in kinds.items():
             yield from ((problem, kind) for key, problem in found.items() if key not in seen)

@@ -43,7 +43,10 @@ def evaluate(
     ] = 0.0,
     contamination: Annotated[
         Path | None,
-        typer.Option(metavar="TRAINFILE", help="Only look for test questions in it; 1 if any."),
+        typer.Option(
+            metavar="TRAINFILE",
+            help="Only look for test questions in it, reworded ones too; 1 if any.",
+        ),
     ] = None,
     data: Data = None,
     server: Annotated[

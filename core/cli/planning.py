@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 NOTE = """\
 paired, unpaired: the smallest true difference of two systems, in points, seen with 80 % power
 says reproduced: the chance of it when the true score is the printed one"""
+REWORDED_NOTE = """\
+same, part, near: word for word; similar: in other words; renumbered: so, and with other numbers;
+numbers: in a text with the question's rare numbers in its order, as a translation has them.
+Measured on GSM8K: at least 98 % found of questions with typos, other names, numbers or order, a
+sentence more or half of them, but 33 % of translations; 0.2 % of clean rows flagged. Questions of
+less than 12 words are looked for word for word alone."""
 
 
 def show_power(
@@ -97,10 +103,24 @@ def show_contamination(
         )
     else:
         print_columns(tuple(counts[0]), [tuple(row.values()) for row in counts])
-        for pair in (p for found in pairs.values() for p in found):
-            start = " ".join(pair.question.split())[:80]
-            print(f"{pair.kind}  {pair.id}  row {pair.row}  {start}")
+        print(REWORDED_NOTE)
+        for found in pairs.values():
+            print_questions(found)
     return int(any(pairs.values()))
+
+
+def print_questions(found: "Sequence[Match]") -> None:
+    """One line for each question: its strictest kind, the first such row, and how many more."""
+    from eval.contamination import KINDS
+
+    rows: dict[str, list[Match]] = {}
+    for pair in found:
+        rows.setdefault(pair.id, []).append(pair)
+    strictest = [min(held, key=lambda pair: KINDS.index(pair.kind)) for held in rows.values()]
+    for pair in sorted(strictest, key=lambda pair: KINDS.index(pair.kind)):
+        more = f" and {len(rows[pair.id]) - 1} more" if len(rows[pair.id]) > 1 else ""
+        start = " ".join(pair.question.split())[:80]
+        print(f"{pair.kind}  {pair.id}  row {pair.row}{more}  {start}")
 
 
 def distinct(pairs: "Iterable[Match]") -> int:

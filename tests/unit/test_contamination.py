@@ -9,9 +9,11 @@ import pandas
 import pytest
 
 from eval.benchmarks import find_benchmark
-from eval.contamination import find_questions, read_texts, tokens
+from eval.contamination import VERBATIM, find_questions, read_texts
 from eval.errors import DamagedFile, MissingFile
+from eval.near_duplicates import runs
 from eval.problem import Problem
+from eval.tokens import tokens, words
 
 DATA = os.environ.get("REPRO_DATA")
 needs_data = pytest.mark.skipif(
@@ -51,9 +53,12 @@ def test_case_spacing_marks_and_number_format_do_not_matter(written: str):
     [
         (f"User: {QUESTION} Assistant: 3125", {"q": "part"}),
         (QUESTION.replace("2.50", "250"), {"q": "near"}),  # a decimal point
-        (QUESTION.replace("1,250", "1,251"), {}),
-        (QUESTION.replace("apples", "pears"), {}),
-        (QUESTION[:-20], {}),
+        (QUESTION.replace("1,250", "1,251"), {"q": "similar"}),
+        (QUESTION.replace("1,250", "17").replace("2.50", "9"), {"q": "renumbered"}),
+        (QUESTION.replace("apples", "pears").replace("shop", "market"), {"q": "similar"}),
+        (QUESTION[: len(QUESTION) // 2], {"q": "similar"}),
+        (f"User: {QUESTION[:-20]} Assistant: 1,250 times 2.50 is 3125", {"q": "similar"}),
+        (QUESTION[:20], {}),
         (SHORT.lower(), {"s": "same"}),
         (r"Compute $\cos (-150^\circ)$.", {"s": "near"}),
         (r"Compute $\cos 15^\circ$.", {}),
@@ -74,6 +79,63 @@ def test_rows_are_counted_from_one_and_the_strictest_kind_is_given_once():
 def test_operators_are_part_of_a_question_and_chinese_needs_no_spaces():
     assert tokens("$x^2 + 1$") == tokens(r"\(X^{2}+1\)") != tokens("$x^2 - 1$")
     assert tokens("小明有１，０００个苹果。") == tokens("小明 有 1000 个苹果")
+
+
+def test_words_of_every_script_are_told_from_characters_without_spaces():
+    assert words(tokens("Сколько яблок у Маши?")) == 3
+    assert words(tokens("小明有１，０００个苹果。")) == 6
+    assert words(tokens("x + π = 2 apples")) == 1
+    assert runs(tokens("Сколько яблок у Маши")) == [
+        ("сколько", "яблок", "у"),
+        ("яблок", "у", "маши"),
+    ]
+    assert runs(tokens("小明有1000个苹")) == [
+        ("小", "明", "有", "#", "个"),
+        ("明", "有", "#", "个", "苹"),
+    ]
+
+
+CHINESE = "小明和小红去商店买苹果和梨，小明买了18个苹果，小红买了25个梨，他们一共买了多少个水果？"
+STORIES = [
+    Problem(id="zh", question=CHINESE, answer="43"),
+    Problem(
+        id="long",
+        question="A train of 14 wagons carries 3,750 crates of 48 bottles over 865 miles at 95 "
+        "miles an hour, and 2 bottles of every crate break on the way; how many arrive whole?",
+        answer="172500",
+    ),
+    *(
+        Problem(
+            id=f"other-{i}", question=f"There are {i} cats and {2 * i} dogs in town.", answer="1"
+        )
+        for i in range(3, 40)
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        (CHINESE.replace("小明", "大伟").replace("商店", "市场"), {"zh": "similar"}),
+        (CHINESE.replace("18", "31").replace("25", "64"), {"zh": "renumbered"}),
+        ("小明有１，０００个苹果。他们一共买了多少个水果？", {}),
+        (
+            "一列有14节车厢的火车以每小时95英里的速度运送3750箱。",  # the numbers in another order
+            {},
+        ),
+        (
+            "一列14节车厢的火车装3750箱，每箱48瓶，走865英里，每小时95英里，每箱碎2瓶，还剩几瓶？",
+            {"long": "numbers"},
+        ),
+    ],
+)
+def test_other_words_other_numbers_and_a_translation_are_told_apart(written, found):
+    assert {m.id: m.kind for m in find_questions([[written]], STORIES)} == found
+
+
+def test_a_set_of_short_questions_has_none_in_other_words():
+    short = [Problem(id="s", question=SHORT, answer="1")]
+    assert find_questions([["Compute the cosine of 150 degrees."]], short) == []
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.json", "t.parquet", "t.txt"])
@@ -118,10 +180,8 @@ def test_math_train_holds_the_known_test_questions():
     found = find_questions(
         read_texts(Path(DATA or "") / "math/train.jsonl"), find_benchmark("math").load()
     )
-    by_kind = {
-        kind: {m.id[5:-5] for m in found if m.kind == kind} for kind in ("same", "part", "near")
-    }
-    assert {m.id[5:-5] for m in found} == SHARED | MORE
+    by_kind = {kind: {m.id[5:-5] for m in found if m.kind == kind} for kind in VERBATIM}
+    assert set().union(*by_kind.values()) == SHARED | MORE
     assert [len(ids) for ids in by_kind.values()] == [5, 2, 7]
     assert by_kind["near"] < SHARED
     assert len(by_kind["same"] & SHARED) == 4
@@ -134,7 +194,8 @@ def test_math_train_holds_the_known_test_questions():
 )
 def test_real_sets_share_what_is_known(train: str, benchmark: str, n: int):
     texts = read_texts(Path(DATA or "") / f"{train}.jsonl")
-    assert len(find_questions(texts, find_benchmark(benchmark).load())) == n
+    found = find_questions(texts, find_benchmark(benchmark).load())
+    assert sum(match.kind in VERBATIM for match in found) == n
 
 
 @needs_data
