@@ -9,8 +9,13 @@ from importlib.resources import files
 from lm_eval.__main__ import cli_evaluate
 
 from core.lm_eval import model  # noqa: F401 - registers `repro`
+from eval.errors import ReproError
 
 if __name__ == "__main__":
     if not any(argument.startswith("--include_path") for argument in sys.argv):
         sys.argv += ["--include_path", str(files("eval.lm_tasks"))]
-    cli_evaluate()
+    try:
+        cli_evaluate()
+    except ReproError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -4,12 +4,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lm_eval.api.task import ConfigurableTask
+
 from eval.benchmarks import find_benchmark
+from eval.errors import BadValue
 from eval.grading import grade
 from eval.problem import Answers
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+
+class ChatTask(ConfigurableTask):
+    """A task whose prompts are user turns; without the chat template they would score next to 0."""
+
+    def __init__(self, config: Mapping[str, Any]):
+        super().__init__(config={name: v for name, v in config.items() if name != "class"})
+
+    def build_all_requests(self, *, apply_chat_template: bool = False, **settings: Any) -> None:
+        """See `Task.build_all_requests`.
+
+        Raises:
+            BadValue: the prompts are not to be written with a chat template.
+        """
+        if not apply_chat_template:
+            raise BadValue(
+                f"{self.config.task}: its prompts are turns of a chat: add --apply_chat_template, "
+                "with a model whose tokenizer has a chat template"
+            )
+        super().build_all_requests(apply_chat_template=apply_chat_template, **settings)
 
 
 def dataset(benchmark: str, data: str | None = None, **_: object) -> "dict[str, Dataset]":

@@ -1,6 +1,9 @@
 """Our benchmarks through lm-eval's runner and ours; `repro eval --lm-eval` and its record."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from core.lm_eval.scores import OURS, find_tasks
 from core.run.records import read_records
 from core.run.scoring import load_sampler
 from eval.benchmarks import BENCHMARKS, find_benchmark
+from eval.errors import BadValue
 from eval.scoring import Decoding, run_benchmark
 
 FILES = sorted(Path(OURS).glob("*.yaml"))
@@ -71,6 +75,39 @@ def test_both_runners_give_the_same_outputs_and_the_same_score():
         assert [row["resps"][0][0] for row in theirs] == [sample.output for sample in ours]
         right = sum(sample.correct is True for sample in ours)
         assert results["results"][task]["acc,none"] == pytest.approx(right / 40)
+
+
+REFUSAL = "repro_pocket_math: its prompts are turns of a chat: add --apply_chat_template"
+
+
+def test_a_prompt_without_the_chat_template_is_refused_not_scored_zero():
+    task = "repro_pocket_math"
+    with pytest.raises(BadValue, match=REFUSAL):
+        simple_evaluate(
+            model=ReproLM("pocket-instruct"), tasks=[task], task_manager=find_tasks([task]), limit=1
+        )
+
+
+def test_a_tokenizer_without_a_chat_template_is_refused(repro, tiny_model, tmp_path):
+    shutil.copytree(tiny_model, tmp_path / "plain")
+    (tmp_path / "plain" / "chat_template.jinja").unlink()
+    result = repro("eval", tmp_path / "plain", "--lm-eval", "repro_pocket_math", "--limit", 1)
+    assert result.exit_code == 2
+    assert REFUSAL in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.long
+def test_our_command_line_of_lm_eval_refuses_it_in_one_line():
+    options = ("--model", "repro", "--model_args", "pretrained=pocket-instruct", "--limit", "1")
+    done = subprocess.run(
+        [sys.executable, "-m", "core.lm_eval", "run", *options, "--tasks", "repro_pocket_math"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"BadValue: {REFUSAL}")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
 
 
 def test_tasks_are_scored_printed_and_kept_once(repro):
