@@ -1,14 +1,18 @@
 """`repro eval`: the eval stage alone, or what can be said before a model is there."""
 
+import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from core.cli.output import AsJson, print_columns, print_json
 from core.cli.planning import show_contamination, show_power
 from core.cli.scoring import Data, Mode, Reported, show_scores
+
+if TYPE_CHECKING:
+    from core.rollout.server_sampler import Service
 
 
 def evaluate(
@@ -53,6 +57,16 @@ def evaluate(
         str | None,
         typer.Option(metavar="URL", help="An OpenAI-compatible server (vLLM, ...) that has MODEL."),
     ] = None,
+    api: Annotated[
+        str | None,
+        typer.Option(help="With --server: completions (default), or chat, by its own template."),
+    ] = None,
+    api_key_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="With --server: where its key is; default: OPENAI_API_KEY, if set."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Keep samples and a page to browse them here; resumable after a kill."),
@@ -64,6 +78,8 @@ def evaluate(
 
     if (benchmarks is None) == (lm_eval is None):
         raise BadValue("what to score: expected one of --benchmarks NAMES and --lm-eval TASKS")
+    if server is None and (api, api_key_env) != (None, None):
+        raise BadValue("--api and --api-key-env say how a server is asked: add --server URL")
     names = to_names(benchmarks or lm_eval or "")
     if not names or len(set(names)) < len(names):
         raise BadValue(f"what to score: {names}: expected different names joined by commas")
@@ -109,7 +125,7 @@ def evaluate(
         max_tokens=max_tokens,
         data=data,
         limit=limit,
-        server=server,
+        service=to_service(server, api, api_key_env, mode),
         out=out,
     )
     return show_scores(scores, printed, as_json=as_json)
@@ -118,6 +134,32 @@ def evaluate(
 def to_names(text: str) -> list[str]:
     """The names that commas separate."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def to_service(
+    url: str | None, api: str | None, key_variable: str | None, mode: str
+) -> "Service | None":
+    """The server to ask, with the key from the environment; None where there is none.
+
+    Raises:
+        BadValue: no such interface or variable, or no key that a request can carry.
+    """
+    from core.rollout.server_sampler import Service
+    from eval.errors import BadValue
+
+    if url is None:
+        return None
+    if api not in (None, "completions", "chat"):
+        raise BadValue(f"--api {api}: expected completions or chat")
+    if api == "chat" and mode != "cot":
+        raise BadValue(f"--api chat asks with user turns alone: --mode {mode} needs completions")
+    variable = key_variable or "OPENAI_API_KEY"
+    key = os.environ.get(variable, "").strip()
+    if key_variable and not key:
+        raise BadValue(f"--api-key-env {key_variable}: no key in this environment variable")
+    if not key.isascii() or not key.isprintable():
+        raise BadValue(f"the key in {variable} has characters that no request can carry")
+    return Service(url=url, api=api or "completions", key=key or None)
 
 
 def show_tasks(

@@ -4,7 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,12 +46,22 @@ class Journal(AbstractContextManager["Journal"]):
 
     def once(self, asked: object, work: Callable[[], Any]) -> Any:
         """What `work` gives or gave, as JSON."""
-        name = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-        if name not in self.batches:
-            found = work()
-            self._append({"batch": name, "found": found})
-            self.batches[name] = found
-        return self.batches[name]
+        (found,) = self.each([asked], lambda missing: ((number, work()) for number in missing))
+        return found
+
+    def each(
+        self, asked: Sequence[object], work: Callable[[list[int]], Iterable[tuple[int, Any]]]
+    ) -> list[Any]:
+        """What `work` gives or gave for each, as JSON; what it gives enters as it comes.
+
+        It gets the numbers of those that are not there, and gives some number's result at a time.
+        """
+        names = [name_of(one) for one in asked]
+        missing = [number for number, name in enumerate(names) if name not in self.batches]
+        for number, found in work(missing):
+            self._append({"batch": names[number], "found": found})
+            self.batches[names[number]] = found
+        return [self.batches[name] for name in names]
 
     def _open(self, header: dict[str, object]) -> None:
         """Read what is there, or begin with the header."""
@@ -119,6 +129,11 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """What was another value: `seed=0, asked for 1`; empty when all agree."""
     rows = [(name, old.get(name), new.get(name)) for name in sorted({*old, *new})]
     return "; ".join(f"{name}={was!r}, asked for {now!r}" for name, was, now in rows if was != now)
+
+
+def name_of(asked: object) -> str:
+    """What a batch is found by: the digest of all that it depends on."""
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def checksum(text: bytes) -> bytes:

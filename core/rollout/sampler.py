@@ -19,18 +19,18 @@ from eval.scoring import Completion, Decoding
 CHUNK = 256  # completions that enter the journal together, and so are drawn together
 
 
+Prompt = TypeVar("Prompt", list[int], str)  # as the journal and what draws know it: ids or text
 Drawn = TypeVar("Drawn")  # a completion as it enters the journal
 
 
-class ChunkedSampler(ABC, Generic[Drawn]):
+class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
     """Samples completions of user turns.
 
     A draw depends on `Decoding.seed`, its prompt and its number among the prompt's samples alone.
     With a `journal` they are drawn in chunks: those in it are not drawn again, others enter it.
     """
 
-    def __init__(self, tokenizer: Any, journal: Journal | None = None, chunk: int = CHUNK):
-        self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
+    def __init__(self, journal: Journal | None = None, chunk: int = CHUNK):
         self.journal = journal
         self.chunk = chunk
 
@@ -59,6 +59,37 @@ class ChunkedSampler(ABC, Generic[Drawn]):
         other.journal = journal
         return other
 
+    @abstractmethod
+    def encode(self, prompt: str, start: str = "", *, chat: bool = True) -> Prompt:
+        """A user turn, or plain text, and the answer's start."""
+
+    @abstractmethod
+    def prompt_tokens(self, prompt: str, *, chat: bool) -> int:
+        """How many tokens a user turn, or plain text, has; 0 if unknown."""
+
+    def once(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
+        """What the journal holds of these prompts, or what is drawn now."""
+        if self.journal is None:
+            return self.draw(prompts, decoding, seeds)
+        asked = {"prompts": prompts, **asdict(decoding)}
+        return self.journal.once(asked, lambda: self.draw(prompts, decoding, seeds))
+
+    @abstractmethod
+    def draw(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
+        """One completion for each prompt, as JSON can hold it."""
+
+    @abstractmethod
+    def completion(self, drawn: Drawn, stop: Sequence[str]) -> Completion:
+        """The text of a completion up to its stop string, its length, and what ended it."""
+
+
+class TokenSampler(ChunkedSampler[list[int], Drawn]):
+    """A sampler whose prompts are written with the chat template of a tokenizer, as token ids."""
+
+    def __init__(self, tokenizer: Any, journal: Journal | None = None, chunk: int = CHUNK):
+        super().__init__(journal, chunk)
+        self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
+
     def encode(self, prompt: str, start: str = "", *, chat: bool = True) -> list[int]:
         """Token ids of a user turn, or of plain text, and of the answer's start."""
         text = prompt
@@ -69,23 +100,12 @@ class ChunkedSampler(ABC, Generic[Drawn]):
         # The template writes its own special tokens; plain text gets those of its tokenizer.
         return self.tokenizer(text + start, add_special_tokens=not chat)["input_ids"]
 
-    def once(self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
-        """What the journal holds of these prompts, or what is drawn now."""
-        if self.journal is None:
-            return self.draw(prompts, decoding, seeds)
-        asked = {"prompts": prompts, **asdict(decoding)}
-        return self.journal.once(asked, lambda: self.draw(prompts, decoding, seeds))
-
-    @abstractmethod
-    def draw(self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
-        """One completion for each prompt of token ids, as JSON can hold it."""
-
-    @abstractmethod
-    def completion(self, drawn: Drawn, stop: Sequence[str]) -> Completion:
-        """The text of a completion up to its stop string, its length, and what ended it."""
+    def prompt_tokens(self, prompt: str, *, chat: bool) -> int:
+        """See `ChunkedSampler.prompt_tokens`."""
+        return len(self.encode(prompt, chat=chat))
 
 
-class PolicySampler(ChunkedSampler[list[int]]):
+class PolicySampler(TokenSampler[list[int]]):
     """Samples from a policy in this process; what is drawn are token ids."""
 
     def __init__(

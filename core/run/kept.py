@@ -11,6 +11,7 @@ import torch
 
 from core.rollout.journal import Journal, difference
 from core.rollout.sampler import ChunkedSampler
+from core.rollout.server_sampler import Service
 from core.run.inputs import model_version
 from core.run.store import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
 from eval.asked import AskedSample, read_graded, with_questions
@@ -34,14 +35,14 @@ def no_tools(sampler: Sampler, journal: Journal | None) -> Sampler:  # noqa: ARG
 def kept_samples(
     folder: Path,
     model: str,
-    load: Callable[[], ChunkedSampler[Any]],
+    load: Callable[[], ChunkedSampler[Any, Any]],
     benchmark: Benchmark,
     *,
     data: Path | None,
     limit: int | None,
     mode: str,
     decoding: Decoding,
-    server: str | None = None,
+    service: Service | None = None,
     tools: Tools = no_tools,
 ) -> list[AskedSample]:
     """The samples of a model in a folder: as they lie there, or drawn now by what `load` gives.
@@ -61,7 +62,7 @@ def kept_samples(
         **asdict(decoding),
         "grader": GRADER_VERSION,
         **{name: version(name) for name in ("torch", "transformers")},
-        **({} if server is None else {"server": server}),
+        **({} if service is None else service.recorded),
     }
 
     def draw(path: Path) -> list[AskedSample]:
@@ -72,7 +73,7 @@ def kept_samples(
                 solver, benchmark, data=data, limit=limit, mode=mode, decoding=decoding
             )
         chat = mode not in (FEW_SHOT, PAL)
-        sizes = [len(sampler.encode(prompt, chat=chat)) for prompt in prompts]
+        sizes = [sampler.prompt_tokens(prompt, chat=chat) for prompt in prompts]
         asked_samples = with_questions(samples, problems, prompts, sizes)
         both = judge_both(samples, problems, benchmark, mode)
         pairs = zip(asked_samples, both, strict=True)

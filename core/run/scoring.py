@@ -21,6 +21,7 @@ from eval.tir import ToolSampler, program_scores
 
 if TYPE_CHECKING:
     from core.rollout.sampler import ChunkedSampler
+    from core.rollout.server_sampler import Service
 
 
 def score_model(
@@ -32,17 +33,17 @@ def score_model(
     data: Path | None,
     limit: int | None,
     max_tokens: int | None = None,
-    server: str | None = None,
+    service: "Service | None" = None,
     out: Path | None = None,
 ) -> list[Score]:
     """The scores of a model (a folder, a hub id or a shipped name) on benchmarks.
 
-    Without `max_tokens` an answer may be as long as its benchmark allows. The `server` at this
-    address has the model, else it is loaded here. With `out`, the samples are kept in that folder,
-    and a run that was killed goes on from there.
+    Without `max_tokens` an answer may be as long as its benchmark allows. The model is behind the
+    `service` if there is one, else it is loaded here. With `out`, the samples are kept in that
+    folder, and a run that was killed goes on from there.
     """
     found = [find_benchmark(name) for name in benchmarks]
-    load = cache(lambda: load_sampler(model, server))  # what is finished needs no model
+    load = cache(lambda: load_sampler(model, service))  # what is finished needs no model
     scores: list[Score] = []
     with tools(mode) as with_tools:
         for benchmark in found:
@@ -58,7 +59,7 @@ def score_model(
                 )
             else:
                 samples = kept_samples(
-                    out, model, load, benchmark, server=server, tools=with_tools, **asked
+                    out, model, load, benchmark, service=service, tools=with_tools, **asked
                 )
             named = metrics(decoding.samples)
             found_here = score(samples, benchmark, named, mode=mode)
@@ -89,17 +90,19 @@ def tools(mode: str) -> Generator[Tools]:
         )
 
 
-def load_sampler(model: str, server: str | None = None) -> "ChunkedSampler[Any]":
+def load_sampler(model: str, service: "Service | None" = None) -> "ChunkedSampler[Any, Any]":
     """A model as a sampler: on the GPU here if there is one, or behind a server."""
     import torch
 
-    from core.models.load import load_policy, load_tokenizer, locate
+    from core.models.load import SHIPPED, load_policy, load_tokenizer, locate
     from core.rollout.sampler import PolicySampler
-    from core.rollout.server_sampler import ServerSampler
+    from core.rollout.server_sampler import ChatSampler, CompletionsSampler
     from core.run.train import prepare_torch
 
-    if server is not None:
-        return ServerSampler(server, locate(model), load_tokenizer(model))
+    if service is not None and service.api == "chat":  # any name that the server knows
+        return ChatSampler(service.server(), locate(model) if model in SHIPPED else model)
+    if service is not None:
+        return CompletionsSampler(service.server(), locate(model), load_tokenizer(model))
     prepare_torch(None)
     policy: Any = load_policy(model).eval()  # Any: its methods are half typed
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -12,7 +12,7 @@ import pytest
 from core.errors import EngineError
 from core.models.load import load_tokenizer, locate
 from core.rollout.remote import Server
-from core.rollout.server_sampler import ServerSampler
+from core.rollout.server_sampler import CompletionsSampler
 from eval.asked import AskedSample, read_graded
 from eval.scoring import Decoding
 
@@ -46,18 +46,19 @@ def outputs(folder: Path) -> dict[str, tuple[str, int, bool]]:
 
 
 def test_greedy_answers_and_scores_are_those_of_the_model_itself(repro, url, tmp_path):
-    found = {}
-    for name, more in (("here", []), ("there", ["--server", f"{url}/v1"])):
+    found, there = {}, ("--server", f"{url}/v1")
+    for name, more in (("here", ()), ("there", there), ("chat", (*there, "--api", "chat"))):
         done = repro("eval", "pocket-instruct", *SUITE, "--out", tmp_path / name, "--json", *more)
         assert done.exit_code == 0, done.output
         found[name] = json.loads(done.stdout)
-    assert found["here"] == found["there"]
-    assert outputs(tmp_path / "here") == outputs(tmp_path / "there")
+    assert found["here"] == found["there"] == found["chat"]
+    assert outputs(tmp_path / "here") == outputs(tmp_path / "there") == outputs(tmp_path / "chat")
 
 
 @pytest.fixture
 def sampler(url):
-    return ServerSampler(url, locate("pocket-instruct"), load_tokenizer("pocket-instruct"))
+    tokenizer = load_tokenizer("pocket-instruct")
+    return CompletionsSampler(Server(url, timeout_s=300), locate("pocket-instruct"), tokenizer)
 
 
 def test_an_answer_ends_before_its_stop_string(sampler):
@@ -86,12 +87,12 @@ def test_samples_are_drawn_apart(sampler, tmp_path):
     assert all(answer.tokens == 8 for answer in answers if answer.truncated)
 
 
-def test_a_server_that_cannot_answer_is_one_line(repro, url, tmp_path):
+def test_a_server_that_cannot_answer_is_one_line(repro, sampler, tmp_path):
     gone = "http://127.0.0.1:9"
     done = repro("eval", "pocket-instruct", *SUITE, "--server", gone)
     assert done.exit_code == 2
     assert "broke off" in done.output
     (tmp_path / "empty").mkdir()
-    sampler = ServerSampler(url, str(tmp_path / "empty"), load_tokenizer("pocket-instruct"))
+    sampler.model = str(tmp_path / "empty")
     with pytest.raises(EngineError, match="refused /v1/completions"):
         sampler(["1 + 1"], Decoding(max_tokens=3))
