@@ -51,7 +51,7 @@ def python(module: str, *arguments: str) -> list[str]:
     return [PYTHON, *FLAGS, "-c", BOOT.format(ROOT, module), *arguments]
 
 
-def bubblewrap(settings: Settings, _base: str) -> list[str]:
+def bubblewrap(settings: Settings) -> list[str]:
     """`bwrap`: all namespaces; as root the server inside changes to a user of its own."""
     program = shutil.which("bwrap")
     if program is None:
@@ -78,17 +78,17 @@ def bubblewrap(settings: Settings, _base: str) -> list[str]:
     return [*command, "--", *python("server", json.dumps(asdict(settings)))]
 
 
-def namespaces(settings: Settings, base: str) -> list[str]:
+def namespaces(settings: Settings) -> list[str]:
     """Our own launcher: the same namespaces, without a helper program."""
-    return python("namespaces", base, json.dumps(asdict(settings)), json.dumps(links()))
+    return python("namespaces", json.dumps(asdict(settings)), json.dumps(links()))
 
 
-def plain(settings: Settings, _base: str) -> list[str]:
+def plain(settings: Settings) -> list[str]:
     """A subprocess with limits; files and signals are only guarded by landlock, if there is one."""
-    return python("server", json.dumps(asdict(settings)))
+    return python("keeper", json.dumps(asdict(settings)))
 
 
-BACKENDS: dict[str, Callable[[Settings, str], list[str]]] = {
+BACKENDS: dict[str, Callable[[Settings], list[str]]] = {
     "bubblewrap": bubblewrap,
     "namespaces": namespaces,
     "plain": plain,

@@ -14,9 +14,11 @@ from tempfile import TemporaryFile, mkdtemp
 from eval.errors import ReproError
 from eval.sandbox.inside.processes import end_tree
 from eval.sandbox.inside.program import Settings
+from eval.sandbox.memory import MemoryWatch
 
 START_S = 60.0  # imports on a busy machine
 GRACE_S = 0.7  # after a program's own limit, for a sandbox that does not answer
+TICK_S = 0.05  # between two looks at a program's memory
 PATIENCE_S = 3.0  # after the end of its input, until it is killed
 ANSWER_BYTES = 8  # an answer's size per byte of output: JSON escapes, output and error
 
@@ -43,15 +45,16 @@ class Execution:
 class Worker:
     """One sandbox, for one program at a time.
 
-    `command` makes the command line that starts it, from settings and an empty folder of the host,
-    which is the programs' own where the settings name none.
+    `command` makes the command line that starts it from settings; where these name no folder for
+    the programs, it is one of the host.
     """
 
-    def __init__(self, command: Callable[[Settings, str], list[str]], settings: Settings) -> None:
+    def __init__(self, command: Callable[[Settings], list[str]], settings: Settings) -> None:
         self.command = command
         self.settings = settings
         self.process: subprocess.Popen[bytes] | None = None
-        self.base = ""
+        self.watch: MemoryWatch | None = None
+        self.folder = ""
         self.closed = False
 
     def run(self, source: str) -> Execution:
@@ -60,10 +63,14 @@ class Worker:
         began = time.monotonic()
         most = ANSWER_BYTES * (self.settings.output_bytes + 2**16)
         wall_s = self.settings.timeout_s + GRACE_S
-        answer = exchange(process, json.dumps(source).encode() + b"\n", wall_s, most)
+        line = json.dumps(source).encode() + b"\n"
+        answer, too_large = exchange(process, line, wall_s, most, self.watch)
         try:
             found = json.loads(answer)
             last = found.pop("last")
+            if too_large and found["status"] == "killed":
+                limit = self.settings.memory_bytes
+                found["error"] = f"more than {limit} bytes of memory in all of its processes"
             done = Execution(**found, seconds=time.monotonic() - began)
         except (ValueError, TypeError, KeyError):
             self.stop()
@@ -84,11 +91,11 @@ class Worker:
         """
         if self.closed:
             raise SandboxUnavailable("it has been closed")
-        self.base = mkdtemp(prefix="repro-sandbox-")
-        settings = replace(self.settings, folder=self.settings.folder or self.base)
+        self.folder = "" if self.settings.folder else mkdtemp(prefix="repro-sandbox-")
+        settings = replace(self.settings, folder=self.settings.folder or self.folder)
         with TemporaryFile() as errors:
             process = subprocess.Popen(
-                self.command(settings, self.base),
+                self.command(settings),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -97,11 +104,12 @@ class Worker:
                 start_new_session=True,
             )
             self.process = process
-            if exchange(process, b"", START_S, 2**10) != b'"ready"\n':
+            if exchange(process, b"", START_S, 2**10)[0] != b'"ready"\n':
                 self.stop()
                 errors.seek(0)
                 said = errors.read(2**14).decode(errors="replace").strip().splitlines()
                 raise SandboxUnavailable(said[-1] if said else "it ended without a word")
+        self.watch = MemoryWatch(process.pid, settings.memory_bytes)
         return process
 
     def end(self, patience_s: float) -> None:
@@ -124,7 +132,8 @@ class Worker:
         if process is not None:
             assert process.stdout is not None
             process.stdout.close()
-        shutil.rmtree(self.base, ignore_errors=True)
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def close(self) -> None:
         """End the sandbox for good; what it runs is killed, and no other program is taken."""
@@ -144,19 +153,32 @@ def environment(folder: str) -> dict[str, str]:
     }
 
 
-def exchange(process: subprocess.Popen[bytes], request: bytes, wall_s: float, most: int) -> bytes:
-    """Send a line and read one, or what came of it until the process ended or time was up."""
+def exchange(
+    process: subprocess.Popen[bytes],
+    request: bytes,
+    wall_s: float,
+    most: int,
+    watch: MemoryWatch | None = None,
+) -> tuple[bytes, bool]:
+    """Send a line and read one, or what came of it until the process ended or time was up.
+
+    Also whether what `watch` sees has been ended meanwhile.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     deadline = time.monotonic() + wall_s
     with suppress(BrokenPipeError):
         process.stdin.write(request)
         process.stdin.flush()
-    answer, file = b"", process.stdout.fileno()
+    answer, file, exceeded = b"", process.stdout.fileno(), False
     while not answer.endswith(b"\n") and len(answer) < most:
-        ready, _, _ = select.select([file], [], [], max(0.0, deadline - time.monotonic()))
+        left = deadline - time.monotonic()
+        ready, _, _ = select.select([file], [], [], max(0.0, min(left, TICK_S)))
+        if not ready and left > 0:
+            exceeded |= watch is not None and watch.exceeded()
+            continue
         chunk = os.read(file, 2**16) if ready else b""
         if not chunk:
             break
         answer += chunk
-    return answer
+    return answer, exceeded

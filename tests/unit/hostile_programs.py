@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from eval.sandbox import Sandbox
@@ -146,6 +147,34 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "spin in a thread": ("timeout killed", "def f():\n while True: pass\nthreading.Thread(target=f).start()"),
     "setitimer": ("timeout", "signal.setitimer(signal.ITIMER_REAL, 1000)\nwhile True: pass"),
     "stopped": ("timeout", "os.kill(os.getpid(), signal.SIGSTOP)"),
+    "memory in sum": (
+        "killed",
+        "for n in range(12):\n if os.fork() == 0:\n  x = bytearray(150 * 2**20)\n"
+        "  x[::4096] = bytes(len(x[::4096]))\n  time.sleep(9)\n  print('HARM')\n  os._exit(0)\n"
+        "for n in range(12): os.wait()",
+    ),
+    "memory that is shared": (
+        "ok",
+        "x = bytearray(300 * 2**20)\nx[::4096] = bytes(len(x[::4096]))\n"
+        "for n in range(8):\n if os.fork() == 0: time.sleep(0.4); os._exit(x[n])\n"
+        "for n in range(8): os.wait()",
+    ),
+    "memory of no process": (
+        "ok",
+        "attempt(lambda: os.memfd_create('x'))\n"
+        "print('HARM' if ctypes.CDLL(None).syscall(447, 0) >= 0 else 'denied')",
+    ),
+    "attributes outside": (
+        "ok",
+        "attempt(lambda: os.chmod('{victim}/gold', 0))\nattempt(lambda: os.utime('{victim}', (1, 1)))\n"
+        "attempt(lambda: os.utime('{victim}/gold'))\n"
+        "attempt(lambda: os.chown('{victim}/gold', -1, os.getgid()))\n"
+        "c = ctypes.CDLL(None)\n"
+        "for name in (b'{victim}', b'{victim}/gold'):\n"
+        " for f, *a in ((c.chmod, 0), (c.utime, None), (c.removexattr, b'user.note')):\n"
+        "  print('HARM' if f(name, *a) >= 0 else 'denied')\n"
+        " print('HARM' if c.syscall(452, -100, name, 0, 0) >= 0 else 'denied')",
+    ),
     "devices": (
         "ok",
         "for f in ('nvidia0', 'nvidiactl', 'mem', 'kmsg', 'vda', 'sda', 'tty', 'kvm'):\n"
@@ -163,6 +192,7 @@ PLANTS = (
     "import os; os.makedirs('a/b'); os.symlink('/', 'a/b/c'); os.chmod('a', 0)",
     "import os\nfor _ in range(300): os.mkdir('d'); os.chdir('d')",
     "import os; os.setxattr('.', 'user.planted', b'1')",
+    "import os; os.utime('.', (1, 1))",
     "import ctypes; print(ctypes.CDLL(None).shmget(77, 64, 0o1777))",
     "import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (3, 3))",
     "import random; random.seed(0); import decimal; decimal.getcontext().prec = 1",
@@ -170,7 +200,8 @@ PLANTS = (
     "import os, time\nif not os.fork():\n time.sleep(0.2)\n open('planted', 'w')",
 )
 STATE = """
-import ctypes, decimal, os, resource, signal, sys, sympy
+import ctypes, decimal, os, resource, signal, sys, time, sympy
+print([abs(at - time.time()) < 9 for at in os.stat('.')[7:10]])
 print(sum([1, 2]), sympy.sqrt(4) + 1, sympy.__file__, sorted(os.environ.items()), sorted(sys.modules))
 print(os.listdir(), oct(os.umask(0)), oct(os.stat('.').st_mode), os.listxattr('.'), decimal.getcontext())
 print([resource.getrlimit(n) for n in range(10)], [signal.getsignal(n) for n in range(1, 32)])
@@ -201,6 +232,8 @@ def attack(backend: str, victim: str) -> dict[str, object]:
     tcp.listen()
     secret = os.open(f"{victim}/gold", os.O_RDWR | os.O_CREAT)
     os.set_inheritable(secret, True)
+    with suppress(OSError):  # not every file system has notes
+        os.setxattr(victim, "user.note", b"1")
     root = str(Path(__file__).resolve().parents[2])
     names = {"victim": victim, "host": os.getpid(), "root": root, "secret": SECRET}
     names |= {"tcp": tcp.getsockname()[1], "udp": udp.getsockname()[1]}
@@ -227,10 +260,12 @@ def attack(backend: str, victim: str) -> dict[str, object]:
             time.sleep(0.02)
         time.sleep(max(0.0, ended + 1.2 - time.monotonic()))  # the daemon would have written
     with Sandbox(backend, timeout_s=LONG_S, workers=1, allow_plain=True) as sandbox:
-        state = [sandbox.run([STATE])[0].output]
-        for plant in PLANTS:
-            sandbox.run([plant])
-            state.append(sandbox.run([STATE])[0].output)
+        states: dict[str, list[str]] = {}
+        for kind in ("sympy", "scipy"):  # both kinds of servers
+            states[kind] = [sandbox.run([f"{STATE}# {kind}"])[0].output]
+            for plant in PLANTS:
+                sandbox.run([f"{plant}\n# {kind}"])
+                states[kind].append(sandbox.run([f"{STATE}# {kind}"])[0].output)
     heard = []
     for name, receive in (("tcp", tcp.accept), ("udp", lambda: udp.recv(9))):
         try:
@@ -240,7 +275,7 @@ def attack(backend: str, victim: str) -> dict[str, object]:
     elsewhere = [f for f in ("/tmp", "/var/tmp", "/dev/shm", "/", root)
                  if os.path.exists(f"{f}/planted-{os.getpid()}")]  # fmt: skip
     return {
-        "done": dict(zip(HOSTILE, done, strict=True)), "quiet": quiet, "left": left, "state": state,
+        "done": dict(zip(HOSTILE, done, strict=True)), "quiet": quiet, "left": left, "states": states,
         "victim": sorted(os.listdir(victim)), "elsewhere": elsewhere, "heard": heard,
         "after": processes(str(mark)), "user": os.getuid(),
     }  # fmt: skip

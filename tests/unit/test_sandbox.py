@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -157,6 +160,38 @@ def test_what_a_program_prints_changes_no_score(printed):
     assert grade(unfinished, "5").rule != "boxed"
 
 
+HOST = """
+import sys
+from eval.sandbox import Sandbox
+with Sandbox(sys.argv[1], workers=1, timeout_s=60, allow_plain=True) as sandbox:
+    print("ready", flush=True)
+    sandbox.run(["import os, time; os.fork(); open('file', 'w'); time.sleep(60)"])
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_host_that_is_killed_leaves_no_folder_and_no_process(backend, tmp_path):
+    if backends()[backend] != "works":
+        pytest.skip(f"NOT TESTED: {backend} does not work here")
+    tmp_path.chmod(0o777)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOST, backend],
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == "ready\n"
+        while len(started := descendants(host.pid)) < 3:
+            assert host.poll() is None
+        host.kill()
+    end = time.monotonic() + 30
+    while (started & descendants(0) or os.listdir(tmp_path)) and time.monotonic() < end:
+        os.sched_yield()
+    assert not started & descendants(0)
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_sandbox_that_does_not_answer_is_ended_with_all_its_programs(backend):
     if backends()[backend] != "works":
@@ -169,7 +204,7 @@ def test_a_sandbox_that_does_not_answer_is_ended_with_all_its_programs(backend):
             result = pool.submit(sandbox.run, [bomb])
             while len(tree := descendants(process.pid)) < 10:
                 assert not result.done(), result.result()
-            server = process.pid if backend == "plain" else min(tree)
+            server = min(tree)
             os.kill(server, signal.SIGSTOP)  # it can neither see the deadline nor end anything
             tree |= descendants(process.pid)
             (done,) = result.result()

@@ -72,8 +72,9 @@ def test_hostile_programs_harm_nothing(backend: str, user: str):
     assert found["heard"] == []
     assert len(found["left"]) <= len(found["quiet"]), found["left"]
     assert found["after"] == []
-    fresh, *later = found["state"]
-    assert "planted" not in fresh
-    assert fresh.startswith("3 3 ")
-    for plant, state in zip(PLANTS, later, strict=True):
-        assert state == fresh, plant
+    assert found["done"]["memory in sum"]["error"].endswith("of memory in all of its processes")
+    for fresh, *later in found["states"].values():
+        assert "planted" not in fresh
+        assert fresh.startswith("[True, True, True]\n3 3 ")
+        for plant, state in zip(PLANTS, later, strict=True):
+            assert state == fresh, plant

@@ -6,12 +6,13 @@ import sys
 
 from eval.sandbox.inside import kernel
 
+BASE = "/proc"  # a folder that is everywhere and holds nothing that programs read
 DEVICES = ("/dev/null", "/dev/urandom")
 FOLDER_BYTES = 64 * 2**20
 
 
-def enter(base: str, folder: str, readable: list[str], links: dict[str, str]) -> None:
-    """Go on as process 1 of new namespaces whose root is built on the empty folder `base`.
+def enter(folder: str, readable: list[str], links: dict[str, str]) -> None:
+    """Go on as process 1 of new namespaces whose root is built over the folder `BASE`.
 
     A parent stays outside, ends with process 1 and takes it along when it is ended.
 
@@ -36,8 +37,8 @@ def enter(base: str, folder: str, readable: list[str], links: dict[str, str]) ->
         _, status = os.waitpid(pid, 0)
         os._exit(abs(os.waitstatus_to_exitcode(status)))
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
-    build_root(base, folder, readable, links)
-    change_root(base)
+    build_root(BASE, folder, readable, links)
+    change_root(BASE)
     os.chdir(folder)
 
 
@@ -73,15 +74,15 @@ def change_root(base: str) -> None:
 
 
 def main() -> None:
-    """`namespaces BASE SETTINGS LINKS`: enter, then serve."""
+    """`namespaces SETTINGS LINKS`: enter, then serve."""
     import json
 
     from eval.sandbox.inside.program import Settings
     from eval.sandbox.inside.server import serve
 
-    settings = Settings(**json.loads(sys.argv[2]))
+    settings = Settings(**json.loads(sys.argv[1]))
     try:
-        enter(sys.argv[1], settings.folder, settings.readable, json.loads(sys.argv[3]))
+        enter(settings.folder, settings.readable, json.loads(sys.argv[2]))
     except OSError as error:
         sys.exit(str(error))
     serve(settings)

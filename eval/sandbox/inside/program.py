@@ -29,6 +29,7 @@ class Settings:
     packages: list[str]
     filter: str  # seccomp instructions in base 64; empty for none
     uid: int | None
+    scipy: bool  # imported beforehand: it doubles what every program costs, and it takes a second
     timeout_s: float
     memory_bytes: int
     output_bytes: int
@@ -50,6 +51,7 @@ def run_program(source: str, settings: Settings, confined: Confinement, out: int
     os.setpgid(0, 0)
     os.chdir(settings.folder)
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
+    kernel.prctl(kernel.DUMPABLE, 1)  # its host can see how much memory it has of its own
     limit(settings, confined.threads)
     if confined.rules is not None:
         kernel.syscall(kernel.LANDLOCK_RESTRICT, confined.rules, 0)

@@ -30,6 +30,7 @@ WARM = (  # imported and used once, for all programs
     "import numpy",
     "import sympy; x = sympy.Symbol('x'); sympy.solve(x**2 - 2); sympy.simplify(x + sympy.sin(x))",
 )
+SCIPY = ("import scipy.integrate, scipy.optimize, scipy.stats",)  # these import most of the others
 FILES = 1024  # in the folder at once
 TICK_S = 0.05  # between two looks at the folder
 
@@ -54,7 +55,7 @@ def serve(settings: Settings) -> None:
         signal.signal(number, signal.SIG_DFL)  # as process 1 no program can end it
     sys.meta_path.append(Offered(settings.packages))
     sys.argv = [""]
-    for line in WARM:
+    for line in (*WARM, *(SCIPY if settings.scipy else ())):
         with suppress(ImportError):
             exec(line, {})
     confined = confine(settings)
@@ -100,6 +101,7 @@ def confine(settings: Settings) -> Confinement:
 
 def execute(source: str, settings: Settings, confined: Confinement, host: int) -> dict[str, object]:
     """What one program printed and how it ended."""
+    os.utime(settings.folder)  # its times tell nothing of earlier programs
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
     deadline = time.monotonic() + settings.timeout_s
     pid = os.fork()
