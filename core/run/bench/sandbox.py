@@ -1,27 +1,35 @@
-"""How many one-line programs a second the sandbox runs."""
+"""How many short programs a second the sandbox runs, without scipy and with it."""
 
 from core.run.bench.measure import Measure, seconds
 from eval.sandbox import Sandbox
 
-COUNT = 1000
+# programs, and the number of each; `{}` is its own
+WORK = {
+    "programs": ("print({} ** 2)", 1000),
+    "scipy programs": ("from scipy.special import comb; print(int(comb({}, 1)) ** 2)", 200),
+}
 
 
 def bench_sandbox() -> list[Measure]:
-    """One-line programs in the first sandbox that works, two at a time, its start left out.
+    """Programs of one line in the first sandbox that works, two at a time, its start left out.
 
     Raises:
         SandboxUnavailable: none works here.
     """
     with Sandbox() as sandbox:
-        sandbox.run(["pass"] * 4)  # both workers have started
-        took = seconds(lambda: check(sandbox))
-        name = f"programs in {sandbox.backend}"
-    return [Measure(name=name, unit="1/s", ours=COUNT / took)]
+        return [rate(sandbox, name, *work) for name, work in WORK.items()]
 
 
-def check(sandbox: Sandbox) -> None:
-    """Run them all; each must print its own result."""
-    done = sandbox.run([f"print({i} ** 2)" for i in range(COUNT)])
+def rate(sandbox: Sandbox, name: str, program: str, count: int) -> Measure:
+    """Programs a second of one kind."""
+    sandbox.run([program.format(1)] * 4)  # both workers have started
+    took = seconds(lambda: check(sandbox, program, count))
+    return Measure(name=f"{name} in {sandbox.backend}", unit="1/s", ours=count / took)
+
+
+def check(sandbox: Sandbox, program: str, count: int) -> None:
+    """Run them all; each must print the square of its own number."""
+    done = sandbox.run([program.format(i) for i in range(count)])
     wrong = [i for i, e in enumerate(done) if e.output != f"{i**2}\n"]
     if wrong:
         raise RuntimeError(f"program {wrong[0]} printed {done[wrong[0]]}")
