@@ -64,7 +64,7 @@ def load_adapters(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The model that adapters of peft were trained on, with them in its weights."""
     if find_spec("peft") is None:
         raise BadValue(
-            f"{folder} holds adapters, and peft is not installed: pip install 'repro[peft]'"
+            f"{folder} holds adapters, and peft is not installed: pip install 'repro-papers[peft]'"
         )
     from peft import PeftModel
 

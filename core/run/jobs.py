@@ -76,7 +76,7 @@ def executor_of(cluster: str, options: Mapping[str, Any], at_once: int) -> Any: 
     except ImportError as error:
         raise BadValue(
             f"--on {cluster}: submitit is not installed; install it with "
-            "`pip install 'repro[cluster]'`"
+            "`pip install 'repro-papers[cluster]'`"
         ) from error
     try:
         executor = AutoExecutor(folder=root() / "runs" / "jobs", cluster=cluster)

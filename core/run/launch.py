@@ -91,7 +91,7 @@ def check_installed(settings: RunSettings) -> None:
     if str(settings.launch).startswith("zero") and find_spec("deepspeed") is None:
         raise BadValue(
             f"launch={settings.launch}: DeepSpeed is not installed; "
-            "install it with `pip install 'repro[deepspeed]'`, or use launch=fsdp2"
+            "install it with `pip install 'repro-papers[deepspeed]'`, or use launch=fsdp2"
         )
 
 

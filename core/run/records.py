@@ -69,11 +69,11 @@ def new_record(kind: str, **content: object) -> Record:
 
 def versions(*more: str) -> dict[str, str]:
     """Versions of what a number depends on."""
-    names = ("accelerate", "datasets", "math-verify", "repro", "torch", "transformers", *more)
+    names = ("accelerate", "datasets", "math-verify", "torch", "transformers", *more)
     found = {"python": platform.python_version()}
-    for name in names:
+    for name, distribution in {**{name: name for name in names}, "repro": "repro-papers"}.items():
         try:
-            found[name] = version(name)
+            found[name] = version(distribution)
         except PackageNotFoundError:
             continue
     return found

@@ -156,7 +156,7 @@ def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional
     if not settings.use_peft:
         return None
     if find_spec("peft") is None:
-        raise BadValue("use_peft=true: peft is not installed: pip install 'repro[peft]'")
+        raise BadValue("use_peft=true: peft is not installed: pip install 'repro-papers[peft]'")
     from peft import LoraConfig
 
     return LoraConfig(

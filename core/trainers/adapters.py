@@ -19,7 +19,7 @@ def adapted(model: Any, peft_config: Any, args: BaseConfig) -> Any:  # Any: peft
     if peft_config is None:
         return model
     if find_spec("peft") is None:
-        raise BadValue("peft_config: peft is not installed: pip install 'repro[peft]'")
+        raise BadValue("peft_config: peft is not installed: pip install 'repro-papers[peft]'")
     from peft import PeftConfig, get_peft_model
 
     if not isinstance(peft_config, PeftConfig):

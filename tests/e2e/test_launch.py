@@ -170,7 +170,7 @@ def test_a_launch_without_deepspeed(repro, settings, monkeypatch):
     monkeypatch.setitem(sys.modules, "deepspeed", None)  # as if it were not installed
     done = repro("run", PAPER, *settings, "--launch", "zero3", *TWO)
     assert done.exit_code == 2
-    assert "pip install 'repro[deepspeed]'" in done.stderr
+    assert "pip install 'repro-papers[deepspeed]'" in done.stderr
 
 
 def test_the_plan_says_which_launches_fit(repro):

@@ -37,7 +37,7 @@ def bench_evaluation() -> list[Measure]:
     try:
         from lm_eval.models.huggingface import HFLM
     except ImportError as error:
-        raise BadValue("the peer is missing: pip install 'repro[lm-eval]'") from error
+        raise BadValue("the peer is missing: pip install 'repro-papers[lm-eval]'") from error
     found: list[Measure] = []
     benchmark = find_benchmark(SUITE)
     prompts = [benchmark.prompt(problem) for problem in benchmark.load(limit=WORK[0][0])]

@@ -76,7 +76,7 @@ def peer() -> Any:  # Any: TRL exports its classes lazily
     try:
         return import_module("trl")
     except ImportError as error:
-        raise BadValue("the peer is missing: pip install 'repro[test]'") from error
+        raise BadValue("the peer is missing: pip install 'repro-papers[test]'") from error
 
 
 def step_times(
