@@ -67,13 +67,13 @@ def entries() -> dict[str, Entry]:
     """All papers by slug, in order of their slugs.
 
     Raises:
-        BrokenPaper: two distributions provide the same slug.
+        BrokenPaper: two distributions provide the same slug by different modules.
     """
     found: dict[str, Entry] = {}
     for point in entry_points(group=GROUP):
         for entry in _expand(point):
             other = found.get(entry.slug, entry)
-            if other != entry:
+            if other.module != entry.module:
                 raise BrokenPaper(
                     f"{entry.slug} is provided twice: by {other.distribution} ({other.module}) and "
                     f"by {entry.distribution} ({entry.module}); uninstall one of them"

@@ -24,6 +24,7 @@ def check(
     slugs = tuple(find_entry(slug).slug for slug in papers or ())  # before what is slow to import
     from core.run.accepted import accept as accept_records
     from core.run.check import check_papers
+    from core.run.places import record_files
     from core.run.records import read_records, standard
 
     if accept:
@@ -34,7 +35,9 @@ def check(
         print_json(found)
     else:
         for slug, problems in found.items():
-            print(f"{slug}: {'ok' if not problems else f'{len(problems)} problems'}")
+            there = record_files("bench" if slug == "speed" else slug)
+            ok = "ok" if there else "ok, but there are no records to check"
+            print(f"{slug}: {f'{len(problems)} problems' if problems else ok}")
             for line in problems:
                 print(f"  {line}")
     return 1 if any(found.values()) else 0

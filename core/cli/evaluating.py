@@ -171,7 +171,9 @@ def show_tasks(
     except ModuleNotFoundError as error:
         from eval.errors import BadValue
 
-        raise BadValue(f"{error.name} is not installed: pip install 'repro-papers[lm-eval]'") from error
+        raise BadValue(
+            f"{error.name} is not installed: pip install 'repro-papers[lm-eval]'"
+        ) from error
     scores = score_tasks(model, tasks, data=data, limit=limit, seed=seed)
     if as_json:
         return print_json([asdict(one) for one in scores])

@@ -41,9 +41,13 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Render reports/ from the records in results/."""
+    from core.run.places import no_runs
     from core.run.render import render_all
+    from eval.errors import MissingFile
 
     paths = [str(path) for path in render_all(tuple(papers or ()))]
+    if not paths:
+        raise MissingFile(f"nothing to render: {no_runs(*(papers or [])[:1])}")
     if as_json:
         return print_json(paths)
     return print("\n".join(paths))

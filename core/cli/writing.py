@@ -1,6 +1,8 @@
 """`repro new`: the module of a paper to fill in."""
 
 import re
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -59,3 +61,12 @@ def new(
         MODULE.format(slug=slug, arxiv=arxiv, family=family, base=line), encoding="utf-8"
     )
     print(path)
+    ours = find_spec("papers")
+    if path.parent.resolve() not in map(
+        Path, ours.submodule_search_locations or () if ours else ()
+    ):
+        print(
+            f"`repro` does not list it yet: make it part of a distribution with {slug} = "
+            '"your_package.module" under [project.entry-points."repro.papers"]',
+            file=sys.stderr,
+        )

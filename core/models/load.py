@@ -20,6 +20,7 @@ ADAPTERS = "adapter_config.json"
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 UNREADABLE = (SafetensorError, OSError, ValueError, EOFError)
 SHIPPED = ("pocket-base", "pocket-instruct", "pocket-teacher")
+RESTORE = "in a checkout `make pocket` brings it back, else install repro-papers again"
 
 
 def locate(name: str) -> str:
@@ -32,7 +33,7 @@ def locate(name: str) -> str:
     if name in SHIPPED:
         folder = CHECKPOINTS / name
         if not (folder / "config.json").is_file():
-            raise MissingFile(f"{folder} holds no model: build it with `make pocket`")
+            raise MissingFile(f"{folder} holds no model: {RESTORE}")
         return str(folder)
     if Path(name).is_dir():
         return name
@@ -101,5 +102,5 @@ def unreadable(name: str, place: str, error: Exception) -> ReproError:
     reason = str(error).split("\n")[0]
     if not Path(place).is_dir():
         return MissingFile(f"{name}: cannot be had from the hub ({reason}); give a folder instead")
-    cure = "restore it with `git checkout` or `make pocket`" if name in SHIPPED else "get it again"
+    cure = RESTORE if name in SHIPPED else "get it again"
     return DamagedFile(f"{place}: unreadable ({reason}); {cure}")

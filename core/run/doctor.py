@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from core.models.load import RESTORE
 from core.run.inputs import model_folder
 from core.run.places import root
 from core.run.records import versions
@@ -26,7 +27,7 @@ def diagnosis() -> dict[str, str]:
         **versions(),
         "REPRO_DATA": f"{data} ({'there' if Path(data).is_dir() else 'missing'})" if data else "-",
         **{f"sandbox {name}": found for name, found in backends().items()},
-        "--at cpu": "yes" if pocket else "no: the pocket models are not built (make pocket)",
+        "--at cpu": "yes" if pocket else f"no pocket models: {RESTORE}",
         "--at gpu": "yes, with the hub or local models" if gpus else "no: no GPU",
         "--at paper": "a cluster is needed, see the paper's settings" if gpus else "no: no GPU",
     }

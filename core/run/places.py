@@ -21,6 +21,14 @@ def reports() -> Path:
     return root() / "reports"
 
 
+def no_runs(slug: str = "PAPER") -> str:
+    """That there are no runs to show, and how there come to be some."""
+    return (
+        f"no runs of standard settings in {results()}: `repro run {slug}` makes one; those of the "
+        "repository are in its checkout, not in what pip installs"
+    )
+
+
 def from_here(path: Path) -> Path:
     """The path as one would type it where we are."""
     here = Path.cwd()

@@ -3,6 +3,7 @@
 # (strictly, every call into transformers and datasets is partially unknown)
 
 import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -184,6 +185,10 @@ def build_rounds(rounds: Sequence[Recipe]) -> None:
 
 def main() -> None:
     """Build every model, policy and teacher side by side, then score what is shipped."""
+    if not (CHECKPOINTS.parents[2] / "pyproject.toml").is_file():
+        sys.exit(
+            f"{CHECKPOINTS} is installed: build the pocket models in a checkout, `make pocket`"
+        )
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         list(pool.map(build_rounds, (POLICY_ROUNDS, TEACHER_ROUNDS)))
         write_record_of(pool.map(scores, SHIPPED))

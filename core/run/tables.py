@@ -6,6 +6,7 @@ from pathlib import Path
 
 from core.paper import Paper
 from core.registry import find_paper
+from core.run.places import no_runs
 from core.run.records import Record, new_record, read_records, standard, write_record
 from eval.asked import read_graded
 from eval.errors import BadValue, MissingFile, UnknownName
@@ -35,7 +36,12 @@ def make_table(name: str, systems: Sequence[Path] = ()) -> Table:
         raise UnknownName("table", name, {*TABLES, "samples"})
     if systems:
         raise BadValue(f"{name} is made from records: expected no files after it")
-    return TABLES[name](standard(read_records(SLUG)))
+    records = standard(read_records(SLUG))
+    if not any(record["kind"] == "reported" for record in records):
+        records += [record for record in [reported_record(find_paper(SLUG))] if record]
+    if name == "deepseekmath-pocket" and not shown_arms(find_paper(SLUG), records):
+        raise BadValue(no_runs(SLUG))
+    return TABLES[name](records)
 
 
 def compare_files(paths: Sequence[Path]) -> Table:
@@ -72,9 +78,15 @@ def shown_arms(paper: Paper, records: list[Record]) -> list[str]:
 
 def publish_reported(paper: Paper) -> Record | None:
     """The record of the paper's printed numbers, written once; None if it prints none."""
+    record = reported_record(paper)
+    return None if record is None else write_record(record)
+
+
+def reported_record(paper: Paper) -> Record | None:
+    """The paper's printed numbers as a record that is not written; None if it prints none."""
     if not paper.reported:
         return None
     cells = [asdict(number) for number in paper.reported]
     content = {"paper": paper.slug, "scale": "paper", "title": paper.title, "cells": cells}
     # Printed numbers depend on no library.
-    return write_record(new_record("reported", **content) | {"versions": {}})
+    return new_record("reported", **content) | {"versions": {}}

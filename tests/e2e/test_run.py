@@ -142,7 +142,7 @@ def test_an_overridden_run_enters_no_table(done, repro):
     del done
     table = repro("table", "deepseekmath-pocket")
     assert table.exit_code == 2
-    assert "no run of deepseekmath-grpo at cpu scale" in table.stderr
+    assert "`repro run deepseekmath-grpo` makes one" in table.stderr
 
 
 @pytest.mark.long

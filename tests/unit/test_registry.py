@@ -70,6 +70,12 @@ def test_two_distributions_with_one_slug_are_refused(install):
         entries()
 
 
+def test_a_distribution_that_was_renamed_and_installed_again_provides_its_papers_once(install):
+    install("old-name", {"same": "module_same"}, {"module_same": MODULE.format(slug="same")})
+    install("new-name", {"same": "module_same"}, {})
+    assert find_paper("same").slug == "same"
+
+
 def paper(slug, base=None):
     return Paper(
         slug=slug,
