@@ -1,0 +1,58 @@
+"""README.md has the tables that the committed records give, CITATION.cff this version."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from core.registry import find_paper
+from core.run.claims import judge
+from core.run.records import read_records, standard
+from core.run.render import make_tables, verdict_line
+from eval.tables import render
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SLUG = "deepseekmath-grpo"
+
+
+@pytest.fixture
+def records(monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(ROOT))
+    return standard(read_records(SLUG))
+
+
+def test_what_one_seed_prints_is_what_its_record_gives(records):
+    paper = find_paper(SLUG)
+    (run,) = (
+        r for r in records if r["kind"] == "run" and r["seed"] == 0 and r["arm"] == paper.main_arm
+    )
+    tables = [render(table, "md") for table in make_tables(paper, [run], "cpu")]
+    lines = [verdict_line(verdict) for verdict in judge(paper, [run])]
+    printed = "\n".join([*tables, *lines, f"report: reports/{SLUG}/report.md"])
+    assert f"```\n{printed}\n```" in README
+
+
+def test_the_table_of_claims_is_that_of_the_record_of_all_seeds(records):
+    (claims,) = (record for record in records if record["kind"] == "claims")
+    head = r"\| claim \| effect in points .*\n\| --- .*\n((?:\|.*\n)+)"
+    (body,) = re.findall(head, README)
+    rows = [[cell.strip() for cell in line.split("|")[2:-1]] for line in body.splitlines()]
+    expected = [
+        [f"{v['effect']:+.1f}", f"{v['low']:.1f} to {v['high']:.1f}", v["verdict"]]
+        if v["seeds"]
+        else ["exact", "", v["verdict"]]
+        for v in claims["verdicts"]
+    ]
+    assert rows == expected
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert citation["version"] == project["version"]
+    assert citation["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= citation.keys()
+    assert project["name"] in citation["authors"][0]["name"]
