@@ -21,7 +21,6 @@ from eval.tokens import tokens
 
 DATA = Path(os.environ.get("REPRO_DATA") or "/nowhere")
 PAGE = Path(__file__).parents[2] / "reports" / "contamination.md"
-EVERY = 3  # one question in three is planted
 # Rows of GSM8K train that are flagged and tell, read by hand, the story of a test question again.
 TWINS = {21, 139, 1315, 1652, 1782, 2601, 3053, 3727, 5163, 6680, 7286}
 SETS = (("math/train", "math"), ("cmath/dev", "cmath"), ("gsm8k/train", "math"))
@@ -61,9 +60,12 @@ def shares(rows: list[str], asked) -> tuple[float, float]:
 
 
 @cache
-def recall() -> list[tuple[str, int, float, float, float]]:
-    """For each way of planting: how many, and percent found word for word, at all, in a chat."""
-    asked = problems("gsm8k")[::EVERY]
+def recall(every: int = 1) -> list[tuple[str, int, float, float, float]]:
+    """For each way of planting: how many, and percent found word for word, at all, in a chat.
+
+    `every`: 5 plants one question in five.
+    """
+    asked = problems("gsm8k")[::every]
     planter = Planter(column("gsm8k/test"), column("gsm8k/train"))
     rows = []
     for kind in PLANTED:
@@ -95,7 +97,7 @@ def page() -> Iterator[str]:
         "`REPRO_DATA`.\n"
     )
     yield (
-        "GSM8K test questions, one in three, planted as the only text of a row, or in a chat with "
+        "GSM8K test questions, planted as the only text of a row, or in a chat with "
         "their solution; found is the very question in its row. Questions that a change leaves as "
         "they are do not count.\n"
     )
@@ -124,9 +126,9 @@ def page() -> Iterator[str]:
 
 
 def test_planted_questions_are_found():
-    *reworded, translated = recall()
+    *reworded, translated = recall(every=5)
     for kind, n, words, bare, chat in reworded:
-        assert n >= 240, kind
+        assert n >= 140, kind
         assert words <= 5, kind
         assert min(bare, chat) >= 98, kind
     assert translated[2] == 0

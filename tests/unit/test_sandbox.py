@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -30,12 +31,14 @@ HARMFUL = st.lists(
 ).map("".join)
 
 
+works = cache(backends)
+
+
 @pytest.fixture(scope="module")
 def sandbox():
-    works = backends()
-    name = next((n for n, found in works.items() if found == "works" and n != "plain"), None)
+    name = next((n for n, found in works().items() if found == "works" and n != "plain"), None)
     if name is None:
-        pytest.skip(f"NOT TESTED: no sandbox works here: {works}")
+        pytest.skip(f"NOT TESTED: no sandbox works here: {works()}")
     with Sandbox(name, output_bytes=1000) as opened:
         assert opened.backend == name
         yield opened
@@ -110,7 +113,7 @@ def test_a_closed_sandbox_takes_no_program(sandbox):
 
 
 def test_every_backend_says_whether_it_works():
-    found = backends()
+    found = works()
     assert list(found) == ["bubblewrap", "namespaces", "plain"] == list(BACKENDS)
     assert all(found.values())
 
@@ -171,7 +174,7 @@ with Sandbox(sys.argv[1], workers=1, timeout_s=60, allow_plain=True) as sandbox:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_host_that_is_killed_leaves_no_folder_and_no_process(backend, tmp_path):
-    if backends()[backend] != "works":
+    if works()[backend] != "works":
         pytest.skip(f"NOT TESTED: {backend} does not work here")
     tmp_path.chmod(0o777)
     with subprocess.Popen(
@@ -194,7 +197,7 @@ def test_a_host_that_is_killed_leaves_no_folder_and_no_process(backend, tmp_path
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_sandbox_that_does_not_answer_is_ended_with_all_its_programs(backend):
-    if backends()[backend] != "works":
+    if works()[backend] != "works":
         pytest.skip(f"NOT TESTED: {backend} does not work here")
     bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass"
     with Sandbox(backend, timeout_s=5, workers=1, allow_plain=True) as sandbox:
