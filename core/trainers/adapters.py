@@ -58,7 +58,7 @@ def get_peft_config(model_args: ModelConfig) -> Any:  # Any: a peft.LoraConfig, 
     if not model_args.use_peft:
         return None
     if find_spec("peft") is None:
-        raise BadValue("use_peft: peft is not installed: pip install 'repro[peft]'")
+        raise BadValue("use_peft: peft is not installed: pip install 'repro-papers[peft]'")
     from peft import LoraConfig
 
     return LoraConfig(

@@ -49,6 +49,13 @@ def test_the_table_of_claims_is_that_of_the_record_of_all_seeds(records):
     assert rows == expected
 
 
+def test_nothing_says_to_install_the_project_of_another_that_is_called_repro():
+    files = [*ROOT.glob("*.md"), ROOT / "pyproject.toml", *(ROOT / "core").rglob("*.py")]
+    files += [*(ROOT / "eval").rglob("*.py"), *(ROOT / "papers").rglob("*.py")]
+    wrong = re.compile(r"(?<![-\w.])repro\[[a-z]|install repro(?!-papers)\b|version\(.repro.\)")
+    assert [path for path in files if wrong.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_the_citation_is_of_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
