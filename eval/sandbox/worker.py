@@ -14,7 +14,7 @@ from tempfile import TemporaryFile, mkdtemp
 from eval.errors import ReproError
 from eval.sandbox.inside.processes import end_tree
 from eval.sandbox.inside.program import Settings
-from eval.sandbox.memory import MemoryWatch
+from eval.sandbox.memory_watch import MemoryWatch
 
 START_S = 60.0  # imports on a busy machine
 GRACE_S = 0.7  # after a program's own limit, for a sandbox that does not answer
