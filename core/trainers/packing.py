@@ -16,20 +16,17 @@ PACKED = ("llama", "qwen2", "qwen3")  # rotary positions, and attention that can
 
 
 @dataclass(frozen=True)
-class Packed:
-    """The tokens (1, N) of a batch cut into segments, and where its completions are read.
+class Segments:
+    """The tokens (1, N) of a row cut into segments.
 
     A segment attends to itself causally and to the whole of its parent, if it has one: the
-    completions of a group to their prompt. `read` are the places whose hidden states predict the
-    completion tokens `targets` (M,), row after row.
+    completions of a group to their prompt.
     """
 
     ids: Tensor
     positions: Tensor
     lengths: list[int]
     parents: list[int | None]
-    read: Tensor
-    targets: Tensor
 
     @property
     def no_mask(self) -> Tensor:
@@ -41,6 +38,18 @@ class Packed:
         own, before = self.lengths[segment], self.lengths[parent]
         everything = torch.ones(own, before + own, dtype=torch.bool, device=self.ids.device)
         return everything.tril(before)
+
+
+@dataclass(frozen=True)
+class Packed(Segments):
+    """The segments of a batch, and where its completions are read.
+
+    `read` are the places whose hidden states predict the completion tokens `targets` (M,), row
+    after row.
+    """
+
+    read: Tensor
+    targets: Tensor
 
 
 @dataclass
@@ -106,14 +115,21 @@ def kept(ids: Tensor, mask: Tensor) -> list[list[int]]:
     ]
 
 
-def packs(model: PreTrainedModel, batch: Batch) -> bool:
-    """Whether a model computes the same from packed rows: its attention is full and handed in."""
+def takes_segments(model: PreTrainedModel) -> bool:
+    """Whether a model's attention is full and handed in, so that it can go segment by segment."""
     config: Any = model.config  # Any: the fields depend on the architecture
-    head: Any = model.get_output_embeddings()  # Any: of FSDP2's own class where it is sharded
     return (
         config.model_type in PACKED
         and config._attn_implementation == "sdpa"
         and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
+    )
+
+
+def packs(model: PreTrainedModel, batch: Batch) -> bool:
+    """Whether a model computes the same from packed rows."""
+    head: Any = model.get_output_embeddings()  # Any: of FSDP2's own class where it is sharded
+    return (
+        takes_segments(model)
         and getattr(head.forward, "__func__", None) is nn.Linear.forward
         and bool(batch["prompt_mask"].any(1).all())
         and bool(batch["completion_mask"].any())
@@ -127,7 +143,7 @@ def attention(
     value: Tensor,
     attention_mask: Tensor | None,
     *,
-    packed: Packed | None = None,
+    packed: Segments | None = None,
     **options: Any,  # Any: what the architecture hands on
 ) -> tuple[Tensor, Tensor | None]:
     """The attention of transformers, which this takes the place of, or that of packed rows."""
@@ -142,7 +158,7 @@ def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    packed: Packed,
+    packed: Segments,
     dropout: float = 0.0,
     scaling: float | None = None,
 ) -> Tensor:
