@@ -145,14 +145,14 @@ def own_tokenizer(
     return AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=code, **more)
 
 
-def policy_tokenizer(
+def given_tokenizer(
     tokenizer: PreTrainedTokenizerBase | None,
     model: PreTrainedModel,
     args: BaseConfig,
     *,
     named: bool = False,
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer itself, or the model's; padding is the end of sequence where there is none."""
+    """The tokenizer itself, or the model's."""
     if tokenizer is None:
         name = str(model.config.name_or_path)
         tokenizer = own_tokenizer(name, args, named=named, padding_side="left")
@@ -161,6 +161,18 @@ def policy_tokenizer(
             f"processing_class={type(tokenizer).__name__}: expected a tokenizer; models of images "
             "are not supported"
         )
+    return tokenizer
+
+
+def policy_tokenizer(
+    given: PreTrainedTokenizerBase | None,
+    model: PreTrainedModel,
+    args: BaseConfig,
+    *,
+    named: bool = False,
+) -> PreTrainedTokenizerBase:
+    """The tokenizer itself, or the model's; padding is the end of sequence where there is none."""
+    tokenizer = given_tokenizer(given, model, args, named=named)
     if tokenizer.eos_token_id is None:
         raise BadValue("the tokenizer has no eos_token: set it to the token that ends a completion")
     if tokenizer.pad_token is None:
