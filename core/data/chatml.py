@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from datasets import Dataset
-
 Row: TypeAlias = Mapping[str, Any]  # Any: text, messages, or another column's value
 
 NAMES = {"from": "role", "value": "content"}
@@ -47,11 +45,10 @@ def renamed(messages: Any) -> Any:
     ]
 
 
-def in_chatml(dataset: Dataset) -> Dataset:
+def in_chatml(dataset: Any) -> Any:  # Any: a Dataset or an IterableDataset
     """The dataset with its conversations in ChatML, if its first row has them otherwise."""
-    first = dataset[0] if len(dataset) else {}
+    first = next(iter(dataset), {})
     named = any(starts_with(first.get(key), set(NAMES)) for key in MESSAGES)
     if not named and "conversations" not in first:
         return dataset
-    old = [key for key in MESSAGES if key in dataset.column_names]
-    return dataset.map(maybe_convert_to_chatml, remove_columns=old)
+    return dataset.map(maybe_convert_to_chatml, remove_columns=[k for k in MESSAGES if k in first])
