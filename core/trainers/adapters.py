@@ -9,12 +9,18 @@ from core.configs.script import ModelConfig
 from eval.errors import BadValue
 
 
-def adapted(model: Any, peft_config: Any, args: BaseConfig) -> Any:  # Any: peft is optional
+def adapted(
+    model: Any,  # Any: peft is optional
+    peft_config: Any,
+    args: BaseConfig,
+    *,
+    virtual_tokens: bool = False,
+) -> Any:
     """The model with new adapters as `peft_config` says; without one, the model as it is.
 
     Raises:
-        BadValue: peft is not installed, this is no config of peft is one of virtual tokens or does
-            not fit the model, or the model has adapters.
+        BadValue: peft is not installed, this is no config of peft, is one of virtual tokens that
+            are not allowed or does not fit the model, or the model has adapters.
     """
     if peft_config is None:
         return model
@@ -27,7 +33,7 @@ def adapted(model: Any, peft_config: Any, args: BaseConfig) -> Any:  # Any: peft
             f"peft_config is a {type(peft_config).__name__}: expected a peft.PeftConfig, such as "
             "LoraConfig"
         )
-    if peft_config.is_prompt_learning:
+    if peft_config.is_prompt_learning and not virtual_tokens:
         raise BadValue(
             f"peft_config={type(peft_config).__name__}: virtual tokens are not supported, expected "
             "adapters of layers, such as LoraConfig"
@@ -77,6 +83,11 @@ def get_peft_config(model_args: ModelConfig) -> Any:  # Any: a peft.LoraConfig, 
 def has_adapters(model: Any) -> bool:  # Any: a model, or what peft has wrapped around it
     """Whether adapters of peft are in the model."""
     return hasattr(model, "get_base_model") or getattr(model, "_hf_peft_config_loaded", False)
+
+
+def has_virtual_tokens(model: Any) -> bool:  # Any: as above
+    """Whether peft puts trained vectors before the tokens of each row."""
+    return getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False)
 
 
 def refuse_adapters(model: Any, asked: str) -> None:  # Any: as above
