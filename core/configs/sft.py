@@ -20,21 +20,17 @@ class SFTConfig(BaseConfig):
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
         "router_aux_loss_coef": "no mixture-of-experts loss is implemented",
-        "chat_template_path": "set `chat_template` on the tokenizer that you pass",
-        "dataset_kwargs": "the dataset is always prepared by the trainer",
-        "eos_token": "set `eos_token` on the tokenizer that you pass",
-        "pad_token": "set `pad_token` on the tokenizer that you pass",
-        "packing": "sequences are padded, not packed",
-        "packing_strategy": "sequences are padded, not packed",
-        "eval_packing": "sequences are padded, not packed",
-        "padding_free": "it needs FlashAttention",
-        "assistant_only_loss": "use prompt and completion columns with `completion_only_loss`",
         "activation_offloading": "activations stay on the device",
         "label_smoothing_factor": "every label is the token that comes next",
     }
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "loss_type": ("nll", "dft"),
+        "packing_strategy": ("bfd", "bfd_split", "wrapped"),
         "truncation_mode": ("keep_start",),
+    }
+    ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {  # names that TRL has given up
+        "loss_type": {"chunked_nll": "nll"},
+        "packing_strategy": {"bfd-requeue": "bfd_split"},
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {"max_length": 1}
 
@@ -43,15 +39,20 @@ class SFTConfig(BaseConfig):
     chat_template_path: str | None = option(None, "Tokenizer or Jinja file with a chat template.")
 
     dataset_text_field: str = option("text", "Column that holds the text.")
-    dataset_kwargs: dict[str, Any] | str | None = option(None, "Keywords of data preparation.")
+    dataset_kwargs: dict[str, Any] | str | None = option(
+        None, "`{'skip_prepare_dataset': True}`: the rows are token ids already, leave them so."
+    )
     dataset_num_proc: int | None = option(None, "Processes that prepare the dataset.")
     eos_token: str | None = option(None, "Token that ends a sequence; unset, the tokenizer's.")
     max_length: int | None = option(1024, "Longest sequence in tokens; longer ones are cut.")
     truncation_mode: str = option("keep_start", "Which end of a long sequence is kept.")
     shuffle_dataset: bool = option(False, "Shuffle the dataset once before training.")
     packing: bool = option(False, "Put several sequences into one row of `max_length` tokens.")
-    packing_strategy: str = option("bfd", "How sequences are packed.")
-    padding_free: bool = option(False, "Flatten a batch into one sequence without padding.")
+    packing_strategy: str = option(
+        "bfd",
+        "'bfd' cuts long sequences, 'bfd_split' splits them, 'wrapped' cuts where a row is full.",
+    )
+    padding_free: bool = option(False, "Join the rows of a batch into one without padding.")
     pad_to_multiple_of: int | str | None = option("auto", "Pad lengths to a multiple of this.")
     eval_packing: bool | None = option(None, "Pack the evaluation set; unset, as `packing`.")
 
@@ -61,7 +62,7 @@ class SFTConfig(BaseConfig):
     assistant_only_loss: bool = option(False, "Train on the assistant's turns only.")
     loss_type: str = option("nll", "'nll', or 'dft' (arXiv 2508.05629).")
     activation_offloading: bool = option(False, "Move activations to host memory.")
-    pad_token: str | None = option(None, "Deprecated in TRL: set it on the tokenizer.")
+    pad_token: str | None = option(None, "Token that pads; unset, the tokenizer's.")
 
     def resolve(self) -> None:
         """As of every trainer; then what lengths are padded to."""
@@ -72,3 +73,8 @@ class SFTConfig(BaseConfig):
     def padding(self) -> int | None:
         """What token widths are padded to a multiple of."""
         return self.pad_to_multiple_of if isinstance(self.pad_to_multiple_of, int) else None
+
+    @property
+    def joins_rows(self) -> bool:
+        """Whether the rows of a batch become one, in which documents must not see each other."""
+        return self.padding_free or (self.packing and self.packing_strategy != "wrapped")

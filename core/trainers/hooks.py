@@ -8,7 +8,7 @@ GENERATE = "override generate(prompts)"
 LOSS = "override loss(model, inputs)"
 ROLLOUT = "override rollout(rows), or generate and score, which it calls"
 SCORE = "override score(rows, generated)"
-PREPARED = "override prepared(dataset, args)"
+PREPARED = "override prepared(dataset, packing)"
 NO_TOOLS = "no tools are called"
 NOTHING_SENT = "nothing is sent, so leave it out"
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import torch
 from accelerate.utils import set_seed
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
 from transformers import (
     PreTrainedModel,
@@ -17,20 +17,22 @@ from transformers import (
 from transformers.trainer_utils import PredictionOutput
 
 from core.configs.sft import SFTConfig
-from core.data.sft import IGNORED, PadRight, tokenize_rows
+from core.data.best_fit import LENGTHS
+from core.data.collate import DataCollatorForLanguageModeling
+from core.data.preparation import Data, Preparation
+from core.data.sft import IGNORED
 from core.explain.phases import PhaseCallback, Phases
 from core.losses.supervised import SUPERVISED
-from core.trainers.adapters import adapted
+from core.trainers.documents import outputs_of
 from core.trainers.hooks import SFT_METHODS
 from core.trainers.logps import token_entropy
 from core.trainers.resume import ResumableTrainer
 from core.trainers.setup import (
     check_processes,
-    policy_model,
-    policy_tokenizer,
     refuse,
     taken,
 )
+from core.trainers.vocabulary import policy_and_tokenizer
 from eval.errors import BadValue
 
 
@@ -48,8 +50,8 @@ class SFTTrainer(ResumableTrainer):
         model: str | PreTrainedModel,
         args: SFTConfig | TrainingArguments | None = None,
         data_collator: Callable[..., dict[str, Tensor]] | None = None,
-        train_dataset: Dataset | None = None,
-        eval_dataset: Dataset | dict[str, Dataset] | None = None,
+        train_dataset: Dataset | IterableDataset | None = None,
+        eval_dataset: Data | dict[str, Data] | None = None,
         processing_class: PreTrainedTokenizerBase | None = None,
         compute_loss_func: Callable[..., Tensor] | None = None,
         compute_metrics: Callable[..., dict[str, float]] | None = None,
@@ -59,7 +61,7 @@ class SFTTrainer(ResumableTrainer):
         preprocess_logits_for_metrics: Callable[..., Tensor] | None = None,
         quantization_config: Any = None,
         peft_config: Any = None,
-        formatting_func: Callable[[dict[str, Any]], str] | None = None,
+        formatting_func: Callable[[Any], str] | None = None,
     ):
         refuse("SFTTrainer", quantization_config=quantization_config)
         if train_dataset is None:
@@ -67,22 +69,29 @@ class SFTTrainer(ResumableTrainer):
         if type(args) is TrainingArguments:
             args = SFTConfig(**{**args.to_dict(), "hub_token": args.hub_token})  # hidden by to_dict
         args = taken(args, SFTConfig, model, "SFT")
+        check_functions(args, data_collator, compute_loss_func)
         set_seed(args.seed)  # of the adapters
-        policy = adapted(policy_model(model, args), peft_config, args)
-        tokenizer = policy_tokenizer(processing_class, policy, args, named=isinstance(model, str))
+        policy, tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
         self.phases = Phases()
         self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
         self._tokens_seen = 0.0
-
-        self.tokenizer, self.formatting_func = tokenizer, formatting_func
-        train = self.prepared(train_dataset, args)
+        self.preparation = Preparation(
+            args=args,
+            tokenizer=tokenizer,
+            formatting_func=formatting_func,
+            own_collator=data_collator is not None,
+        )
+        padding = cast(int, tokenizer.pad_token_id)
+        loading: Any = args.accelerator_config  # Any: parsed from a mapping or a file
+        if isinstance(train_dataset, IterableDataset) and loading.dispatch_batches is None:
+            loading.dispatch_batches = False  # one process would join batches of unlike widths
         super().__init__(
             model=policy,
             args=args,
             data_collator=data_collator
-            or PadRight(cast(int, tokenizer.pad_token_id), args.padding),
-            train_dataset=train.shuffle(seed=args.seed) if args.shuffle_dataset else train,
-            eval_dataset=self.all_prepared(eval_dataset, args),
+            or DataCollatorForLanguageModeling(padding, args.joins_rows, args.padding),
+            train_dataset=self.train_rows(train_dataset, args),
+            eval_dataset=self.evaluation_rows(eval_dataset, args),
             processing_class=tokenizer,
             compute_loss_func=compute_loss_func,
             compute_metrics=compute_metrics,
@@ -94,49 +103,40 @@ class SFTTrainer(ResumableTrainer):
         check_processes(self)
         self.model_accepts_loss_kwargs = True  # the loss divides by the tokens of the whole step
 
-    def prepared(self, dataset: Dataset, args: SFTConfig) -> Dataset:
-        """Token ids and labels of a dataset in any of the forms that the trainer takes.
+    def prepared(self, dataset: Data, *, packing: bool = False) -> Data:
+        """Rows of token ids of a dataset in any of the forms that the trainer takes."""
+        return self.preparation.rows(dataset, packing=packing)
 
-        Raises:
-            BadValue: a formatting function would hide which tokens are the completion's.
-        """
-        write, columns = self.formatting_func, getattr(dataset, "column_names", None) or ()
-        if write is not None and "input_ids" not in columns:
-            pairs = {"prompt", "completion"} <= set(columns)
-            if args.completion_only_loss or (pairs and args.completion_only_loss is None):
-                raise BadValue(
-                    "formatting_func makes one text of a row, which has no completion to train on "
-                    "alone: set completion_only_loss=False, or leave formatting_func out"
-                )
-            field = args.dataset_text_field
-            dataset = dataset.map(lambda row: {field: write(row)}, remove_columns=list(columns))
-        return tokenize_rows(
-            dataset,
-            self.tokenizer,
-            text_field=args.dataset_text_field,
-            completion_only=args.completion_only_loss,
-            max_length=args.max_length,
-            workers=args.dataset_num_proc,
-        )
+    def train_rows(self, dataset: Data, args: SFTConfig) -> Data:
+        """The rows that are trained on, in their order; documents are shuffled before packing."""
+        if args.shuffle_dataset and args.packing:
+            dataset = dataset.shuffle(seed=args.seed)
+        rows = self.prepared(dataset, packing=args.packing)
+        return rows.shuffle(seed=args.seed) if args.shuffle_dataset else rows
 
-    def all_prepared(self, datasets: Any, args: SFTConfig) -> Any:  # Any: one, several, a name
-        """Prepare each of several datasets; None and the name of one are left as they are."""
+    def evaluation_rows(self, datasets: Any, args: SFTConfig) -> Any:  # Any: one, several, a name
+        """The rows of each of several datasets; None and the name of one are left as they are."""
         if datasets is None or isinstance(datasets, str):
             return datasets
+        packing = args.packing if args.eval_packing is None else args.eval_packing
         if isinstance(datasets, dict):
-            return {name: self.prepared(dataset, args) for name, dataset in datasets.items()}
-        return self.prepared(datasets, args)
+            return {name: self.prepared(data, packing=packing) for name, data in datasets.items()}
+        return self.prepared(datasets, packing=packing)
 
     def evaluate(self, eval_dataset: Any = None, *args: Any, **keywords: Any) -> dict[str, float]:
         """As transformers does; a dataset given here is prepared like that of the trainer."""
         if isinstance(eval_dataset, dict):  # comes back here one by one
             return super().evaluate(eval_dataset, *args, **keywords)
-        return super().evaluate(self.all_prepared(eval_dataset, self.args), *args, **keywords)
+        return super().evaluate(self.evaluation_rows(eval_dataset, self.args), *args, **keywords)
 
     def predict(self, test_dataset: Any, *args: Any, **keywords: Any) -> PredictionOutput:
-        """As transformers does; the dataset is prepared like that of the trainer."""
-        prepared: Any = self.prepared(test_dataset, self.args)  # Any: torch's type differs
-        return super().predict(prepared, *args, **keywords)
+        """As transformers does; the dataset is prepared like that of the trainer, not packed."""
+        return super().predict(self.prepared(test_dataset), *args, **keywords)
+
+    def _set_signature_columns_if_needed(self) -> None:
+        if self._signature_columns is None:
+            super()._set_signature_columns_if_needed()
+            self._signature_columns = [*cast(list[str], self._signature_columns), LENGTHS]
 
     @property
     def mode(self) -> str:
@@ -150,16 +150,22 @@ class SFTTrainer(ResumableTrainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:  # Any: the loss, or the loss and the model's outputs
-        """Sum of the token losses over the labelled tokens of the optimizer step."""
+        """Sum of the token losses over the labelled tokens of the optimizer step.
+
+        Whatever else the data collator returned goes to the model.
+
+        Raises:
+            BadValue: it returned no labels.
+        """
+        if "labels" not in inputs:
+            raise BadValue(f"the data collator returned no 'labels': found {', '.join(inputs)}")
         labels = inputs["labels"][:, 1:]
         mask = labels != IGNORED
+        rest = {key: value for key, value in inputs.items() if key != "labels"}
         with self.phases("forward"):
-            outputs = model(
-                input_ids=inputs["input_ids"],
-                attention_mask=inputs["attention_mask"],
-                use_cache=False,
-            )
-            raw, targets = outputs.logits[:, :-1][mask], labels[mask]
+            outputs = outputs_of(model, rest)
+            own = outputs.logits[:, -inputs["labels"].size(1) : -1]  # not of virtual tokens
+            raw, targets = own[mask], labels[mask]
             logits = raw if raw.dtype == torch.float64 else raw.float()
             total = logits.logsumexp(-1)
             logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
@@ -171,18 +177,18 @@ class SFTTrainer(ResumableTrainer):
                 items = mask.sum() if num_items_in_batch is None else num_items_in_batch
                 losses = SUPERVISED[self.args.loss_type](logps)
                 loss = losses.sum() / torch.as_tensor(items).clamp(min=1)
-                if self.args.average_tokens_across_devices and num_items_in_batch is not None:
-                    loss = loss * self.accelerator.num_processes
-        self.record(logits, total, targets, inputs["attention_mask"])
+            if self.args.average_tokens_across_devices and num_items_in_batch is not None:
+                loss = loss * self.accelerator.num_processes
+        self.record(logits, total, targets, tokens_of(inputs))
         return (loss, outputs) if return_outputs else loss
 
     @torch.no_grad()
-    def record(self, logits: Tensor, total: Tensor, targets: Tensor, attention: Tensor) -> None:
+    def record(self, logits: Tensor, total: Tensor, targets: Tensor, read: Tensor) -> None:
         """Entropy and accuracy over the labelled tokens of all processes, and tokens seen."""
         entropy = token_entropy(logits, total).sum()
         right = (logits.argmax(-1) == targets).sum()
         n = torch.tensor(len(targets), device=right.device)
-        counts = torch.stack([entropy, right, n, attention.sum()]).float()
+        counts = torch.stack([entropy, right, n, read]).float()
         totals = cast(Tensor, self.accelerator.reduce(counts, reduction="sum"))
         entropy, right, n, tokens = totals.tolist()
         metrics = self._metrics[self.mode]
@@ -208,3 +214,25 @@ class SFTTrainer(ResumableTrainer):
         metrics.clear()
         logs.update(means)
         super().log(logs, start_time)
+
+
+def tokens_of(inputs: Mapping[str, Tensor]) -> Tensor:
+    """How many tokens a batch has: those that a mask of rows keeps, else all."""
+    mask = inputs.get("attention_mask")
+    labels = inputs["labels"]
+    return labels.new_tensor(labels.numel()) if mask is None or mask.dim() != 2 else mask.sum()
+
+
+def check_functions(args: SFTConfig, data_collator: object, compute_loss_func: object) -> None:
+    """Refuse settings that a function of the user's would make idle.
+
+    Raises:
+        BadValue: there is one.
+    """
+    if args.joins_rows and data_collator is not None:
+        raise BadValue(
+            "a data_collator decides itself how rows are joined: leave out packing and "
+            "padding_free, or the collator"
+        )
+    if args.loss_type == "dft" and compute_loss_func is not None:
+        raise BadValue("loss_type='dft' is set beside a compute_loss_func: leave one of them out")
