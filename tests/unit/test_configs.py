@@ -135,7 +135,9 @@ def test_padding_resolves_to_a_number_or_none():
 
 
 def test_sft_refuses_what_it_cannot_do():
-    with pytest.raises(BadValue, match=r"SFTConfig\.packing=True is not supported"):
-        SFTConfig(output_dir="unused", use_cpu=True, packing=True)
+    with pytest.raises(BadValue, match=r"SFTConfig\.activation_offloading=True is not supported"):
+        SFTConfig(output_dir="unused", use_cpu=True, activation_offloading=True)
+    with pytest.raises(BadValue, match="packing_strategy='best': expected one of 'bfd'"):
+        SFTConfig(output_dir="unused", use_cpu=True, packing_strategy="best")
     with pytest.raises(BadValue, match="loss_type='sum': expected one of 'nll'"):
         SFTConfig(output_dir="unused", use_cpu=True, loss_type="sum")

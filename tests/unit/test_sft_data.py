@@ -3,14 +3,17 @@
 from copy import deepcopy
 
 import pytest
-from datasets import Dataset
+from datasets import Dataset, DatasetDict, IterableDataset
 from tokenizers.processors import TemplateProcessing
 
-from core.data.sft import IGNORED, PadRight, tokenize_rows
-from eval.errors import BadValue
+from core.data.collate import DataCollatorForLanguageModeling
+from core.data.preparation import tokenize_rows
+from core.data.sft import IGNORED
+from eval.errors import BadValue, ReproError
 
 ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b} is it"} for a in range(4) for b in range(3)]
 TURNS = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
+SHARED = [{"conversations": [{"from": t["role"], "value": t["content"]} for t in TURNS]}] * 3
 
 
 def test_prompts_are_not_trained_on_unless_asked(tiny_tokenizer):
@@ -44,7 +47,7 @@ def test_long_rows_keep_their_start_and_go_where_nothing_trained_is_left(tiny_to
     width = len(tiny_tokenizer("0+0=")["input_ids"])
     (left,) = tokenize_rows(rows, tiny_tokenizer, max_length=width)
     assert left["input_ids"] == whole["input_ids"][1][:width]
-    with pytest.raises(BadValue, match="1 rows have no token to train on within max_length=2"):
+    with pytest.raises(BadValue, match="has a token to train on within max_length=2"):
         tokenize_rows(rows.select([0]), tiny_tokenizer, max_length=2)
 
 
@@ -107,16 +110,95 @@ def test_tools_and_template_keywords_of_a_row_reach_the_template(tiny_tokenizer)
     assert found["input_ids"] == tokenizer("abc")["input_ids"]
 
 
-def test_what_is_no_text_and_what_streams_is_refused(tiny_tokenizer):
+def test_what_is_no_text_no_pair_or_no_dataset_is_refused(tiny_tokenizer):
     with pytest.raises(BadValue, match="None in the dataset: expected a text, found NoneType"):
         tokenize_rows(Dataset.from_dict({"text": ["a", None]}), tiny_tokenizer)
-    with pytest.raises(BadValue, match="is a IterableDataset: expected"):
-        tokenize_rows(Dataset.from_list(ROWS).to_iterable_dataset(), tiny_tokenizer)
+    with pytest.raises(BadValue, match="expected two texts or two lists of messages"):
+        tokenize_rows(Dataset.from_dict({"prompt": [TURNS], "completion": ["a"]}), tiny_tokenizer)
+    for data in (DatasetDict({"train": Dataset.from_list(ROWS)}), ROWS):
+        with pytest.raises(BadValue, match=r"the dataset is a .*: expected a datasets.Dataset or"):
+            tokenize_rows(data, tiny_tokenizer)
+
+
+@pytest.mark.parametrize("packing", [None, "bfd", "wrapped"])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("rows", [ROWS, SHARED])
+def test_a_streamed_dataset_gives_the_rows_of_a_whole_one(rows, known, packing, tiny_tokenizer):
+    whole = Dataset.from_list(rows)
+    streamed = whole.to_iterable_dataset() if known else IterableDataset.from_generator(rows.copy)
+    settings = {"max_length": 9, "packing": packing}
+    expected = tokenize_rows(whole, tiny_tokenizer, **settings)
+    assert list(tokenize_rows(streamed, tiny_tokenizer, **settings)) == list(expected)
+
+
+@pytest.mark.parametrize("packing", [None, "bfd"])
+def test_rows_that_are_prepared_stay_as_they_are(packing, tiny_tokenizer):
+    rows = Dataset.from_list([{"prompt": TURNS[:1], "completion": TURNS[1:]}] * 3)
+    settings = {"max_length": 50, "assistant_only": True}
+    once = tokenize_rows(rows, tiny_tokenizer, packing=packing, **settings)
+    assert list(tokenize_rows(once, tiny_tokenizer, **settings)) == list(once)
+
+
+def test_other_columns_are_kept_for_a_data_collator_of_the_users(tiny_tokenizer):
+    rows = Dataset.from_list([{**row, "weight": i} for i, row in enumerate(ROWS)])
+    assert tokenize_rows(rows, tiny_tokenizer)["weight"] == list(range(len(ROWS)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "message"),
+    [
+        ({"text": ["a"], "images": [[1]]}, {}, "the dataset has images: .* not supported"),
+        ({"text": ["a"], "image": [1]}, {}, "the dataset has images: .* not supported"),
+        ({"text": ["a"]}, {"completion_only": True}, "no column 'completion': leave it out"),
+        ({"input_ids": [[5]]}, {"completion_only": True}, "no column 'completion': leave it out"),
+        ({"text": ["a"]}, {"assistant_only": True}, "has no conversations: leave it out"),
+        ({"input_ids": [[5]]}, {"assistant_only": True}, "has no conversations: leave it out"),
+        (
+            {"prompt": ["a"], "completion": ["b"]},
+            {"assistant_only": True},
+            "'a' is no conversation",
+        ),
+        (
+            {"input_ids": [[5, 6, 0]], "attention_mask": [[1, 1, 0]]},
+            {},
+            "'attention_mask' with zeros: give rows of token ids without padding",
+        ),
+        ({"text": ["a"]}, {"packing": "bfd"}, "packing needs max_length"),
+        ({"text": ["a"]}, {"packing": "best", "max_length": 4}, "no packing strategy 'best'"),
+    ],
+)
+def test_what_could_not_act_is_refused_in_one_line(rows, settings, message, tiny_tokenizer):
+    with pytest.raises(ReproError, match=message) as found:
+        tokenize_rows(Dataset.from_dict(rows), tiny_tokenizer, **settings)
+    assert "\n" not in str(found.value)
+
+
+def test_rows_made_on_the_fly_are_refused_unless_they_are_left_as_they_are(tiny_tokenizer):
+    """Preparing them would keep one draw of what is drawn anew each time."""
+    rows = Dataset.from_list(ROWS).with_transform(lambda batch: batch)
+    with pytest.raises(BadValue, match=r"by with_transform\(\): write them with map\(\) instead"):
+        tokenize_rows(rows, tiny_tokenizer)
 
 
 def test_padding_is_neither_read_nor_trained_on():
     rows = [{"input_ids": [5, 6, 7], "labels": [IGNORED, 6, 7]}, {"input_ids": [8], "labels": [8]}]
-    batch = PadRight(pad_token_id=0, multiple=4)(rows)
+    batch = DataCollatorForLanguageModeling(pad_token_id=0, pad_to_multiple_of=4)(rows)
     assert batch["input_ids"].tolist() == [[5, 6, 7, 0], [8, 0, 0, 0]]
     assert batch["labels"].tolist() == [[IGNORED, 6, 7, IGNORED], [8] + [IGNORED] * 3]
     assert batch["attention_mask"].tolist() == [[1, 1, 1, 0], [1, 0, 0, 0]]
+
+
+def test_documents_of_one_row_begin_anew_and_their_first_token_is_no_target():
+    rows = [
+        {"input_ids": [5, 6, 7, 8], "labels": [5, IGNORED, 7, 8], "seq_lengths": [3, 1]},
+        {"input_ids": [9, 4], "labels": [9, 4], "seq_lengths": [2]},
+    ]
+    for padding_free in (True, False):
+        batch = DataCollatorForLanguageModeling(0, padding_free)(rows)
+        assert batch["input_ids"].tolist() == [[5, 6, 7, 8, 9, 4]]
+        assert batch["position_ids"].tolist() == [[0, 1, 2, 0, 0, 1]]
+        assert batch["labels"].tolist() == [[IGNORED, IGNORED, 7, IGNORED, IGNORED, 4]]
+        assert "attention_mask" not in batch
+    rows[0]["seq_lengths"] = [3]
+    with pytest.raises(BadValue, match=r"seq_lengths of a row sum to 3: expected .* 4"):
+        DataCollatorForLanguageModeling(0)(rows)

@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+from accelerate import Accelerator
 from datasets import Dataset
+from torch.nn.functional import cross_entropy
 
 from core import SFTConfig, SFTTrainer
 from core.errors import MissingColumn
@@ -156,3 +158,27 @@ def test_a_formatting_function_is_never_passed_over(build_llama, tiny_tokenizer,
 def test_label_smoothing_is_refused(tmp_path):
     with pytest.raises(BadValue, match=r"label_smoothing_factor=0\.1 is not supported"):
         SFTConfig(**config(tmp_path, label_smoothing_factor=0.1))
+
+
+def test_a_loss_function_counts_for_all_processes_as_the_loss_does(
+    build_llama, tiny_tokenizer, tmp_path, monkeypatch
+):
+    """Their gradients are averaged, and the tokens are those of all."""
+    monkeypatch.setattr(Accelerator, "num_processes", property(lambda _: 2))
+
+    def likelihood(outputs, labels, num_items_in_batch):
+        logits, targets = outputs.logits[:, :-1].transpose(1, 2), labels[:, 1:]
+        return cross_entropy(logits, targets, reduction="sum") / num_items_in_batch
+
+    losses = []
+    for own in (None, likelihood):
+        trainer = SFTTrainer(
+            model=build_llama(seed=1),
+            args=SFTConfig(**config(tmp_path)),
+            train_dataset=Dataset.from_list(ROWS),
+            processing_class=tiny_tokenizer,
+            compute_loss_func=own,
+        )
+        batch = trainer.data_collator(list(trainer.train_dataset))
+        losses.append(trainer.compute_loss(trainer.model, batch, num_items_in_batch=50))
+    torch.testing.assert_close(*losses)
