@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from core.run.store import as_text
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 At = Annotated[str, typer.Option("--at", metavar="SCALE", help="Scale: cpu, gpu or paper.")]
 Slug = Annotated[str, typer.Argument(metavar="PAPER", help="Slug, see `repro list`.")]
@@ -17,7 +19,7 @@ Settings = Annotated[
 
 def print_json(value: object) -> None:
     """Indented JSON; values that JSON lacks are printed as Python shows them."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=repr))
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=as_text))
 
 
 def print_columns(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

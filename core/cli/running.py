@@ -9,6 +9,7 @@ import typer
 from core.cli.output import AsJson, At, Settings, Slug, print_columns, print_json
 from core.registry import find_paper
 from core.run.places import from_here
+from core.run.store import as_text
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def plan(
         return print_json(found.as_data() | ({"memory": rows} if rows else {}))
     print(f"{paper}, arm {resolved.arm}, at {at}, seed {seed}\n")
     values = sorted(resolved.values.items())
-    print_columns(("setting", "value", "from"), [(n, repr(v.value), v.source) for n, v in values])
+    print_columns(
+        ("setting", "value", "from"), [(n, as_text(v.value), v.source) for n, v in values]
+    )
     print(f"\n{found.batches}\n")
     print_columns(
         ("stage", "key", "state", "of"),

@@ -11,6 +11,7 @@ from core.paper import Claim, Paper, Reported
 from core.profiles import SCALES
 from core.registry import entries, find_entry
 from core.run.places import record_files
+from core.run.store import as_text
 from eval.errors import DamagedFile
 
 
@@ -39,7 +40,7 @@ def show(paper: Slug, as_json: AsJson = False) -> None:
         return print_json(as_data(found, entry.text()))
     print(f"{found.title}\narXiv {found.arxiv}, family {found.family}\n\n{entry.text()}\n")
     print(f"model    {found.model}\ndata     {found.data}")
-    print(f"rewards  {', '.join(map(repr, found.rewards))}")
+    print(f"rewards  {', '.join(map(as_text, found.rewards))}")
     print(f"scores   {', '.join(found.benchmarks)}\n\nsettings")
     print_columns(
         ("  name", "value", "passage"),
@@ -47,7 +48,7 @@ def show(paper: Slug, as_json: AsJson = False) -> None:
     )
     print("\narms")
     for arm, changes in found.arms.items():
-        changed = ", ".join(f"{name}={value!r}" for name, value in changes.items())
+        changed = ", ".join(f"{name}={as_text(value)}" for name, value in changes.items())
         print(f"  {arm}: {changed or 'as above'}")
     print("\nclaims")
     for claim in found.claims:
@@ -72,7 +73,7 @@ def diff(
     if as_json:
         return print_json([asdict(each) for each in found])
     rows = [
-        (d.field, repr(d.left.value), d.left.source, repr(d.right.value), d.right.source)
+        (d.field, as_text(d.left.value), d.left.source, as_text(d.right.value), d.right.source)
         for d in found
     ]
     return print_columns(("setting", paper, "from", other, "from"), rows)
@@ -132,7 +133,7 @@ def as_data(paper: Paper, text: str) -> dict[str, Any]:
         "text": text,
         "model": paper.model,
         "data": paper.data,
-        "rewards": [repr(reward) for reward in paper.rewards],
+        "rewards": [as_text(reward) for reward in paper.rewards],
         "benchmarks": paper.benchmarks,
         "settings": [asdict(setting) for setting in paper.settings],
         "arms": {arm: dict(changes) for arm, changes in paper.arms.items()},

@@ -24,11 +24,15 @@ def load_training_data(name: str, split: str = "train", data: Path | None = None
     Raises:
         UnknownName: for a name that is neither.
     """
+    parts = [rows(part, split, data) for part in parts_of(name)]
     if name == "pocket":
-        suites = [rows(suite, split, data) for suite in POCKET_TRAINING]
-        return Dataset.from_list(interleaved(suites))
-    parts = [Dataset.from_list(rows(part, split, data)) for part in name.split("+")]
-    return concatenate_datasets(parts)
+        return Dataset.from_list(interleaved(parts))
+    return concatenate_datasets([Dataset.from_list(part) for part in parts])
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """The benchmarks that a name of training data stands for."""
+    return POCKET_TRAINING if name == "pocket" else tuple(name.split("+"))
 
 
 def rows(name: str, split: str, data: Path | None) -> list[dict[str, object]]:

@@ -6,31 +6,41 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from core.data.load import parts_of
 from core.measures import GainAtK
 from core.paper import Paper
+from core.run.families import find_family
 from core.run.resolve import Resolved
+from core.run.reward_keys import reward_key
 from core.run.settings import NEUTRAL, RunSettings
 from core.run.stages import Stage
 from core.run.store import digest_of, file_digest, folder_files
-from eval.benchmarks import find_benchmark
+from eval.benchmarks import Benchmark, find_benchmark
 from eval.grading import GRADER_VERSION
+from eval.problem import Problem
 from eval.scoring import Decoding
 
-TRAINING = ("data", "model", "rewards", "heldout_every", "heldout_problems", "threads")
+TRAINING = ("data", "model", "heldout_every", "heldout_problems", "eval_max_tokens", "threads")
 
 
-def source_of(name: str) -> str:
-    """The version of a data set or suite: of the generator, of the local files, or the hub's name.
+def source_of(name: str) -> dict[str, str]:
+    """The version of a benchmark's problems, and the words in which they are asked.
 
-    `name` may join several with `+`.
+    It is that of their generator, of the local files, or the hub's name.
     """
-    if name.startswith("pocket"):
-        return f"generator {_generator()}"
+    benchmark = find_benchmark(name)
+    empty = Problem(id="", question="", answer="", language=benchmark.language)
+    return {"version": _version(benchmark), "asked": benchmark.prompt(empty)}
+
+
+def _version(benchmark: Benchmark) -> str:
     folder = os.environ.get("REPRO_DATA")
+    if benchmark.hub is None:
+        return f"generator {_generator()}"
     if not folder:
         return "hub"
-    files = [path for part in name.split("+") for path in sorted((Path(folder) / part).glob("*"))]
-    return digest_of({path.name: file_digest(path) for path in files})
+    place = Path(folder) / (benchmark.part_of or benchmark.name)
+    return digest_of({p.name: file_digest(p) for p in sorted(place.glob("*")) if p.is_file()})
 
 
 @cache
@@ -56,9 +66,17 @@ def model_version(name: str) -> str:
 
 
 def data_stage(resolved: Resolved) -> Stage:
-    """The rows that are trained on."""
-    name = resolved.run.data
-    return Stage(name="data", inputs={"data": name, "source": source_of(name)})
+    """The rows that are trained on, made for the family's trainer."""
+    name, family = resolved.run.data, resolved.paper.family
+    return Stage(
+        name="data",
+        inputs={
+            "data": name,
+            "sources": {part: source_of(part) for part in parts_of(name)},
+            "family": family,
+            "columns": find_family(family).columns,
+        },
+    )
 
 
 def start_stage(resolved: Resolved) -> Stage:
@@ -70,6 +88,7 @@ def start_stage(resolved: Resolved) -> Stage:
 def train_stage(resolved: Resolved, seed: int) -> Stage:
     """The training of one arm with one seed."""
     settings: dict[str, object] = {n: getattr(resolved.run, n) for n in TRAINING}
+    settings["rewards"] = [reward_key(reward) for reward in resolved.run.rewards]
     settings |= resolved.run.lora
     if resolved.run.launch is not None:  # another order of sums, as with another `threads`
         settings |= {n: getattr(resolved.run, n) for n in ("launch", "processes")}
@@ -83,6 +102,7 @@ def train_stage(resolved: Resolved, seed: int) -> Stage:
             "seed": seed,
             "data": data_stage(resolved).key,
             "start": start_stage(resolved).key,
+            "grader": GRADER_VERSION,  # of the accuracy reward and of held-out problems
         },
     )
 

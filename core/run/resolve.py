@@ -13,6 +13,7 @@ from core.paper import Paper
 from core.profiles import SCALES, profile
 from core.registry import lineage
 from core.run.families import find_family
+from core.run.reward_keys import reward_key
 from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
 
@@ -91,7 +92,8 @@ def resolve(
     Raises:
         UnknownName: no such scale, arm or field; the nearest names are given.
         BadOverride: a value has not its field's type.
-        BadValue: a value is out of range, or the processes do not divide the batch.
+        BadValue: a value is out of range, a reward has no key, or the processes do not divide the
+            batch.
     """
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
@@ -111,6 +113,8 @@ def resolve(
         values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
     _check_choices(resolved, config)
+    for reward in resolved.run.rewards:
+        reward_key(reward)
     divided(resolved.config, resolved.run.processes)
     return resolved
 

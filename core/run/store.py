@@ -4,15 +4,18 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass
+from inspect import isfunction
 from pathlib import Path
 from typing import cast
 
 from eval.errors import BadValue, ReproError
 
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # where a function lies in the memory of a process
 SHORT = 16  # hex digits of a digest in a file name: 64 bits
 
 
@@ -40,10 +43,17 @@ def canonical(value: object) -> object:
     if isinstance(value, Sequence):
         return [canonical(item) for item in cast(Sequence[object], value)]
     if is_dataclass(value) or callable(value):
-        return repr(value)
+        return as_text(value)
     if isinstance(value, Path):
         return str(value)
     raise BadValue(f"{value!r}: a {type(value).__name__} cannot be stored in a record")
+
+
+def as_text(value: object) -> str:
+    """A value in a line, the same in every process: a function by its module and name."""
+    if isfunction(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    return ADDRESS.sub("", repr(value))
 
 
 def canonical_text(value: object) -> str:

@@ -1,5 +1,6 @@
 """Another distribution's paper is installed by pip and runs like ours."""
 
+import json
 import os
 import subprocess
 import sys
@@ -23,6 +24,11 @@ from core.measures import START, score
 from core.paper import Claim, Paper, cite
 from core.rewards import Accuracy
 
+
+def brief(completions, **_):
+    return [float(len(completion[-1]["content"]) < 9) for completion in completions]
+
+
 PAPER = Paper(
     slug="low-kl",
     title="Low KL",
@@ -30,7 +36,7 @@ PAPER = Paper(
     family="grpo",
     base="deepseekmath-grpo",
     config=(cite("s1", beta=0.001),),
-    rewards=(Accuracy(),),
+    rewards=(Accuracy(), brief),
     model="owner/name",
     data="gsm8k",
     benchmarks=("gsm8k",),
@@ -63,4 +69,12 @@ def test_a_plug_in_is_installed_listed_planned_and_run(tmp_path, settings):
     assert result.returncode == 0, result.stderr
     assert "+ low-kl" in result.stdout
     assert "undecided  better" in result.stdout
-    assert len(list((root / "results" / "low-kl").glob("*.json"))) == 2
+    written = [json.loads(p.read_text()) for p in (root / "results" / "low-kl").glob("*.json")]
+    (run,) = [record for record in written if record["kind"] == "run"]
+    assert len(written) == 2
+    rewards = ["Accuracy(right=1.0, wrong=0.0)", "low_kl_paper.brief"]
+    assert run["config"]["rewards"]["value"] == rewards
+    planned = repro("plan", "low-kl", "--json", *settings)
+    # Its reward is a function, which lies at another place in the memory of every process.
+    states = {s["stage"]: s["state"] for s in json.loads(planned.stdout)["stages"]}
+    assert set(states.values()) == {"done"}

@@ -1,0 +1,79 @@
+"""What the rows of a run are made of is in the key of the stage that makes them."""
+
+from dataclasses import replace
+from shutil import copytree
+
+import pytest
+
+from core.run.families import FAMILIES
+from core.run.inputs import data_stage, greedy_questions, start_stage, train_stage
+from core.run.resolve import resolve
+from eval.prompts import REQUESTS
+from papers.deepseekmath_grpo import PAPER
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of benchmarks: two of the same file names, and one that chooses from another."""
+    for name in ("gsm8k", "math"):
+        for split in ("train", "test"):
+            path = tmp_path / "data" / name / f"{split}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f'{{"id": "{name}-{split}"}}\n')
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def rows_key(*arguments):
+    return data_stage(resolve(PAPER, arguments=arguments)).key
+
+
+def suite_key(suite):
+    settings = resolve(PAPER, arguments=("twins={}", f"benchmarks=('{suite}',)"))
+    (question,) = greedy_questions(settings.run)
+    return question.stage(settings.run, start_stage(settings)).key
+
+
+def test_rows_made_for_another_trainer_are_other_rows(monkeypatch):
+    before = rows_key()
+    grpo = FAMILIES["grpo"]
+    monkeypatch.setitem(FAMILIES, "grpo", replace(grpo, columns=(*grpo.columns, "label")))
+    other = rows_key()
+    monkeypatch.setitem(FAMILIES, "other", FAMILIES["grpo"])
+    third = data_stage(replace(resolve(PAPER), paper=replace(PAPER, family="other"))).key
+    assert len({before, other, third}) == 3
+
+
+@pytest.mark.parametrize("name", ["gsm8k", "math"])
+def test_each_part_of_joined_data_counts_though_their_files_have_one_name(folder, name):
+    before = rows_key("data=gsm8k+math")
+    (folder / name / "train.jsonl").write_text("other rows\n")
+    assert rows_key("data=gsm8k+math") != before
+
+
+def test_a_part_of_another_set_changes_with_that_set(folder):
+    before, other = suite_key("math500"), suite_key("gsm8k")
+    (folder / "math" / "test.jsonl").write_text("other problems\n")
+    assert suite_key("math500") != before
+    assert suite_key("gsm8k") == other
+
+
+def test_a_folder_beside_the_files_is_no_error(folder):
+    before = suite_key("gsm8k")
+    copytree(folder / "math", folder / "gsm8k" / "old")
+    assert suite_key("gsm8k") == before
+
+
+def test_a_question_asked_in_other_words_is_another_one(monkeypatch):
+    rows, suites = rows_key(), (suite_key("pocket-gsm8k"), suite_key("pocket-cmath"))
+    monkeypatch.setitem(REQUESTS, ("cot", "en"), "Answer.")
+    assert rows_key() != rows
+    assert suite_key("pocket-gsm8k") != suites[0]
+    assert suite_key("pocket-cmath") == suites[1]  # asked in Chinese
+
+
+def test_held_out_answers_of_another_length_are_another_curve():
+    keys = {
+        train_stage(resolve(PAPER, arguments=(f"eval_max_tokens={n}",)), 0).key for n in (12, 96)
+    }
+    assert len(keys) == 2
