@@ -4,6 +4,7 @@ On SLURM they are one job array. Submitit rather than Ray: the clusters that thi
 their jobs, units need no talk with each other, and there is no service to keep running.
 """
 
+import shlex
 import subprocess
 import sys
 from ast import literal_eval
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.run.places import root
-from core.run.pool import FailedUnit, Unit
+from core.run.pool import PYTHON, FailedUnit, Unit
 from core.run.stages import say
 from eval.errors import BadValue, UnknownName
 
@@ -79,7 +80,8 @@ def executor_of(cluster: str, options: Mapping[str, Any], at_once: int) -> Any: 
             "`pip install 'repro-papers[cluster]'`"
         ) from error
     try:
-        executor = AutoExecutor(folder=root() / "runs" / "jobs", cluster=cluster)
+        python = {f"{cluster}_python": shlex.join(PYTHON)}
+        executor = AutoExecutor(folder=root() / "runs" / "jobs", cluster=cluster, **python)
         own = {"nodes": 1, "tasks_per_node": 1, "name": "repro"}
         executor.update_parameters(**own, **options, slurm_array_parallelism=at_once)
     except (NameError, TypeError, RuntimeError) as error:

@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +10,7 @@ from shutil import which
 
 from core.run.checkpoints import last_checkpoint
 from core.run.launcher import ENDED
-from core.run.pool import FailedUnit, Unit, run_units
+from core.run.pool import PYTHON, FailedUnit, Unit, run_units
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
 from core.run.stages import say
@@ -19,7 +18,7 @@ from core.run.worker import FAILED, OUTPUTS
 from eval.errors import BadValue
 
 CONFIGS = Path(__file__).parent / "accelerate_configs"
-LAUNCHER = (sys.executable, "-m", "core.run.launcher")
+LAUNCHER = (*PYTHON, "-m", "core.run.launcher")
 CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")
 
 

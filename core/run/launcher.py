@@ -19,6 +19,7 @@ ENDED = "ended.txt"
 def main(folder: str, *options: str) -> None:
     """Start the processes and end with 1 if one of them failed."""
     die_with_parent()
+    os.environ["PYTHONSAFEPATH"] = "1"  # what `-P` is to this process, to those that it starts
     os.environ.setdefault("LOGLEVEL", "CRITICAL")  # torch's launcher, which repeats the failure
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -12,6 +12,10 @@ from time import sleep
 from core.run.stages import say
 from eval.errors import ReproError
 
+# Not the folder where we are, which Python searches first for a module that it runs: a `core` or an
+# `eval.py` that somebody has there would be ours.
+PYTHON = (sys.executable, "-P")
+
 
 class FailedUnit(ReproError, RuntimeError):
     """A run in a process of its own that did not end well; its exit code becomes ours."""
@@ -27,7 +31,7 @@ class Unit:
 
     name: str
     arguments: tuple[str, ...]
-    program: tuple[str, ...] = (sys.executable, "-m", "core.cli.main")
+    program: tuple[str, ...] = (*PYTHON, "-m", "core.cli.main")
 
 
 def run_units(units: Sequence[Unit], jobs: int) -> None:

@@ -122,7 +122,8 @@ class Worker:
     def start(self) -> subprocess.Popen[bytes]:
         """Start the child and wait until it has imported its parsers."""
         process = subprocess.Popen(
-            [sys.executable, "-c", BOOT, ROOT],
+            # -P: where we are there may be modules of the names of ours, or of Python's
+            [sys.executable, "-P", "-c", BOOT, ROOT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from core.run.bench.measure import Measure, median_seconds
+from core.run.pool import PYTHON
 
 LIGHT = {"--help": None, "list": 0.4}  # and the most seconds that each may take
 REPEATS = 5
@@ -48,7 +49,7 @@ def bench_run() -> list[Measure]:
 
 def repro(*arguments: str) -> list[str]:
     """A command of ours."""
-    return [sys.executable, "-m", "core.cli.main", *arguments]
+    return [*PYTHON, "-m", "core.cli.main", *arguments]
 
 
 def output(command: Sequence[str], **environment: str) -> bytes:

@@ -17,6 +17,7 @@ from core.configs.grpo import GRPOConfig
 from core.run.bench.measure import Measure, peak_memory, several_in_turn
 from core.run.bench.step import QUIET, Timer, peer, spread
 from core.run.bench.words import word_prompts, word_tokenizer
+from core.run.pool import PYTHON
 from core.trainers.grpo import GRPOTrainer
 
 PAIRS = 5  # processes of each side, in turn
@@ -47,7 +48,7 @@ def bench_large() -> list[Measure]:
 
 def in_process(side: str) -> dict[str, float]:
     """What `main` prints in a process of its own."""
-    command = [sys.executable, "-m", "core.run.bench.large", side]
+    command = [*PYTHON, "-m", "core.run.bench.large", side]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
     return json.loads(done.stdout.splitlines()[-1])
