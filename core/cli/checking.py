@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.output import AsJson, print_columns, print_json
+from core.cli.output import AsJson, print_columns, print_json, print_text
 
 
 def check(
@@ -37,9 +37,9 @@ def check(
         for slug, problems in found.items():
             there = record_files("bench" if slug == "speed" else slug)
             ok = "ok" if there else "ok, but there are no records to check"
-            print(f"{slug}: {f'{len(problems)} problems' if problems else ok}")
+            print_text(f"{slug}: {f'{len(problems)} problems' if problems else ok}")
             for line in problems:
-                print(f"  {line}")
+                print_text(f"  {line}")
     return 1 if any(found.values()) else 0
 
 

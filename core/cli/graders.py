@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any  # Any: JSON of several types
 
-from core.cli.output import print_columns, print_json
+from core.cli.output import print_columns, print_json, print_text
 
 if TYPE_CHECKING:
     from eval.side_by_side import Judged
@@ -22,14 +22,14 @@ def show_graders(
         return print_json([row | {"differences": found} if explain else row for row in rows])
     for row in rows:
         low, high = row["paper"]["interval"]
-        print(
+        print_text(
             f"{row['metric']} by the paper's grader: "
             f"{row['paper']['score']:.1f} ({low:.1f} to {high:.1f})"
         )
     counted = ", ".join(
         f"{k.replace('_', ' ')} {'?' if n is None else n}" for k, n in rows[0]["counts"].items()
     )
-    print(f"{counted}; the graders differ on {rows[0]['differ']}")
+    print_text(f"{counted}; the graders differ on {rows[0]['differ']}")
     if found:
         head = ("id", "sample", "answer", "strict", "read", "why", "paper", "read", "why")
         print_columns(head, [difference(one) for one in found])

@@ -9,6 +9,7 @@ import typer
 
 from core.cli.checking import bench, check, doctor
 from core.cli.evaluating import evaluate
+from core.cli.output import data_alone
 from core.cli.running import one, plan, run
 from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
@@ -25,7 +26,8 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
     @wraps(command)
     def call(**arguments: Any) -> None:  # Any: whatever typer parsed
         try:
-            code = command(**arguments) or 0
+            with data_alone():
+                code = command(**arguments) or 0
         except ReproError as error:
             print(error, file=sys.stderr)
             code = error.exit_code

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.cli.output import print_columns, print_json
+from core.cli.output import print_columns, print_json, print_text
 
 if TYPE_CHECKING:
     from eval.contamination import Match
@@ -54,7 +54,7 @@ def show_power(
         "margin", "says reproduced",
     )  # fmt: skip
     print_columns(head, map(power_row, found))
-    return print(NOTE)
+    return print_text(NOTE)
 
 
 def power_row(one: "Plan") -> tuple[object, ...]:
@@ -103,7 +103,7 @@ def show_contamination(
         )
     else:
         print_columns(tuple(counts[0]), [tuple(row.values()) for row in counts])
-        print(REWORDED_NOTE)
+        print_text(REWORDED_NOTE)
         for found in pairs.values():
             print_questions(found)
     return int(any(pairs.values()))
@@ -120,7 +120,7 @@ def print_questions(found: "Sequence[Match]") -> None:
     for pair in sorted(strictest, key=lambda pair: KINDS.index(pair.kind)):
         more = f" and {len(rows[pair.id]) - 1} more" if len(rows[pair.id]) > 1 else ""
         start = " ".join(pair.question.split())[:80]
-        print(f"{pair.kind}  {pair.id}  row {pair.row}{more}  {start}")
+        print_text(f"{pair.kind}  {pair.id}  row {pair.row}{more}  {start}")
 
 
 def distinct(pairs: "Iterable[Match]") -> int:

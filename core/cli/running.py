@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.cli.output import AsJson, At, Settings, Slug, print_columns, print_json
+from core.cli.output import AsJson, At, Settings, Slug, print_columns, print_json, print_text
 from core.registry import find_paper
 from core.run.places import from_here
 from core.run.store import as_text
@@ -53,12 +53,12 @@ def plan(
     if as_json:
         rows = [asdict(m) | {"peak": m.peak, "fits": m.fits(cluster)} for m in memory if cluster]
         return print_json(found.as_data() | ({"memory": rows} if rows else {}))
-    print(f"{paper}, arm {resolved.arm}, at {at}, seed {seed}\n")
+    print_text(f"{paper}, arm {resolved.arm}, at {at}, seed {seed}\n")
     values = sorted(resolved.values.items())
     print_columns(
         ("setting", "value", "from"), [(n, as_text(v.value), v.source) for n, v in values]
     )
-    print(f"\n{found.batches}\n")
+    print_text(f"\n{found.batches}\n")
     print_columns(
         ("stage", "key", "state", "of"),
         [
@@ -66,7 +66,7 @@ def plan(
             for s, state in found.stages
         ],
     )
-    print()
+    print_text()
     print_columns(("cost", ""), [(k, v) for k, v in found.cost.items() if v is not None])
     return print_memory(cluster, memory) if cluster else None
 
@@ -87,9 +87,9 @@ def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
         )
         for one in memory
     ]
-    print()
+    print_text()
     print_columns((f"GB on each of {cluster.count}", *parts, "fits"), rows)
-    print(
+    print_text(
         f"fits: the larger of training and sampling is at most {USABLE:.0%} of the {cluster.gpu}'s "
         f"{GPUS[cluster.gpu]} GB; prompts of {PROMPT_TOKENS} tokens, all completions at full length"
     )
@@ -168,7 +168,7 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
             }
         )
     else:
-        print(f"{shown.text}\nreport: {from_here(shown.path)}")
+        print_text(f"{shown.text}\nreport: {from_here(shown.path)}")
     return 1 if outcome.refuted else 0
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any  # Any: JSON of several types
 
 import typer
 
-from core.cli.output import AsJson, print_columns, print_json
+from core.cli.output import AsJson, print_columns, print_json, print_text
 
 if TYPE_CHECKING:
     from core.run.reported import Printed
@@ -77,10 +77,10 @@ def show_scores(scores: "list[Score]", printed: "Printed", *, as_json: bool) -> 
     print_columns(SCORE_HEAD, map(score_row, found))
     for name, drawn in dict.fromkeys((row["benchmark"], row["drawn"]) for row in found):
         if drawn:
-            print(f"{name}: {drawn}")
+            print_text(f"{name}: {drawn}")
     for row in found:
         if "against" in row:
-            print(against(row))
+            print_text(against(row))
     return None
 
 

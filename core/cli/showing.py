@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.output import AsJson, At, Slug, print_columns, print_json
+from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_text
 from core.paper import Claim, Paper, Reported
 from core.profiles import SCALES
 from core.registry import entries, find_entry
@@ -38,22 +38,22 @@ def show(paper: Slug, as_json: AsJson = False) -> None:
     found = entry.load()
     if as_json:
         return print_json(as_data(found, entry.text()))
-    print(f"{found.title}\narXiv {found.arxiv}, family {found.family}\n\n{entry.text()}\n")
-    print(f"model    {found.model}\ndata     {found.data}")
-    print(f"rewards  {', '.join(map(as_text, found.rewards))}")
-    print(f"scores   {', '.join(found.benchmarks)}\n\nsettings")
+    print_text(f"{found.title}\narXiv {found.arxiv}, family {found.family}\n\n{entry.text()}\n")
+    print_text(f"model    {found.model}\ndata     {found.data}")
+    print_text(f"rewards  {', '.join(map(as_text, found.rewards))}")
+    print_text(f"scores   {', '.join(found.benchmarks)}\n\nsettings")
     print_columns(
         ("  name", "value", "passage"),
         [(f"  {s.name}", repr(s.value), s.passage) for s in found.settings],
     )
-    print("\narms")
+    print_text("\narms")
     for arm, changes in found.arms.items():
         changed = ", ".join(f"{name}={as_text(value)}" for name, value in changes.items())
-        print(f"  {arm}: {changed or 'as above'}")
-    print("\nclaims")
+        print_text(f"  {arm}: {changed or 'as above'}")
+    print_text("\nclaims")
     for claim in found.claims:
-        print(f"  {claim.slug}: {claim.statement}\n    {comparison(claim)}")
-    print(f"\nreported ({len(found.reported)} numbers, percent)")
+        print_text(f"  {claim.slug}: {claim.statement}\n    {comparison(claim)}")
+    print_text(f"\nreported ({len(found.reported)} numbers, percent)")
     print_columns(("  system", "size", "block", *found.benchmarks), reported_rows(found))
     return None
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from core.cli.output import AsJson, print_json
+from core.cli.output import AsJson, print_json, print_text
 
 
 def table(
@@ -30,7 +30,7 @@ def table(
     found = make_table(name, systems or ())
     if as_json:
         return print_json(asdict(found))
-    return print(render(found, fmt), end="")
+    return print_text(render(found, fmt), end="")
 
 
 def report(
@@ -50,4 +50,4 @@ def report(
         raise MissingFile(f"nothing to render: {no_runs(*(papers or [])[:1])}")
     if as_json:
         return print_json(paths)
-    return print("\n".join(paths))
+    return print_text("\n".join(paths))

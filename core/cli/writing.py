@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from core.cli.output import print_text
 from core.registry import entries
 from eval.errors import BadValue
 
@@ -60,7 +61,7 @@ def new(
     path.write_text(
         MODULE.format(slug=slug, arxiv=arxiv, family=family, base=line), encoding="utf-8"
     )
-    print(path)
+    print_text(path)
     ours = find_spec("papers")
     if path.parent.resolve() not in map(
         Path, ours.submodule_search_locations or () if ours else ()

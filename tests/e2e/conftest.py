@@ -1,5 +1,6 @@
 """A tiny policy on disk and the shortest run there is, in a folder of its own."""
 
+import json
 import os
 import signal
 import subprocess
@@ -56,6 +57,18 @@ def repro(root):
         return CliRunner().invoke(app, [str(a) for a in arguments])
 
     return call
+
+
+@pytest.fixture
+def noisy(monkeypatch):
+    """Every library that writes JSON, and so every command here, also prints."""
+    write = json.dumps
+
+    def dumps(*arguments, **rest):
+        print("[INFO] a library says where it is")
+        return write(*arguments, **rest)
+
+    monkeypatch.setattr(json, "dumps", dumps)
 
 
 @pytest.fixture

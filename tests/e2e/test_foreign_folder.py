@@ -26,7 +26,8 @@ def folder(root, monkeypatch):
     return root
 
 
-def test_commands_in_processes_of_their_own_are_ours(folder):
+@pytest.mark.usefixtures("folder")
+def test_commands_in_processes_of_their_own_are_ours():
     run_units([Unit("list", ("list",))], 1)
     assert b"deepseekmath-grpo" in output(command("list"))
 
@@ -44,7 +45,8 @@ def test_the_processes_of_a_launch_are_ours(folder):
     run_units([Unit("launch", arguments, LAUNCHER)], 1)
 
 
-def test_answers_are_compared_by_the_graders_own_packages(folder):
+@pytest.mark.usefixtures("folder")
+def test_answers_are_compared_by_the_graders_own_packages():
     worker = Worker()
     try:
         assert worker.compare("strict", r"\sqrt{4}", "2 + 0") is True

@@ -84,6 +84,14 @@ def test_the_same_command_skips_what_is_done_and_gives_the_same_record(
     assert again.stdout == done.stdout.replace(f"{first[0]}/", "")
 
 
+@pytest.mark.usefixtures("noisy", "done")
+def test_with_json_standard_output_is_json_alone(repro, settings):
+    result = repro("run", PAPER, "--jobs", 1, "--json", *settings)
+    found = json.loads(result.stdout)
+    assert {len(found["runs"]), len(found["verdicts"])} == {1, 8}
+    assert "a library says" in result.stderr
+
+
 def test_force_does_everything_again_and_comes_to_the_same_record(done, repro, settings):
     del done
     before = [p.name for p in record_files(PAPER)]

@@ -1,0 +1,95 @@
+"""With `--json`, standard output is JSON whatever libraries and their processes print there."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import core.cli
+from core.cli.main import app
+from core.run.bench import commands
+
+PAPER = "deepseekmath-grpo"
+ALONE = """
+import os, subprocess, sys
+from core.cli.output import data_alone, print_columns, print_json, print_text
+print("before")
+with data_alone():
+    print("a library")
+    os.write(1, b"a library in C\\n")
+    subprocess.run(["echo", "a process"], check=True)
+    print_text("text")
+    print_json({"a": 1})
+    print_columns(("head",), [("cell",)])
+print("after")
+"""
+
+
+@pytest.fixture
+def outputs(root):
+    """A file of answers to a benchmark."""
+    path = root / "outputs.jsonl"
+    path.write_text('{"id": "pocket-gsm8k-test-0", "output": "The answer is 1."}\n')
+    return path
+
+
+def arguments_of(model, outputs, settings):
+    """Every command that takes `--json` but `run`, with what makes it quick."""
+    suite = "pocket-gsm8k"
+    return {
+        "list": [()],
+        "show": [(PAPER,)],
+        "diff": [(PAPER, "trl")],
+        "plan": [(PAPER, "--gpus", "8xH100", *settings)],
+        "score": [(outputs, "--benchmark", suite), (outputs, "--benchmark", suite, "--explain")],
+        "report": [()],  # and with it the record of the printed numbers
+        "table": [("deepseekmath",)],
+        "check": [()],
+        "bench": [("commands",)],
+        "doctor": [("--verifier", suite)],
+        "eval": [
+            (model, "--benchmarks", suite, "--limit", "1", "--max-tokens", "2"),
+            ("--benchmarks", suite, "--power"),
+            ("--benchmarks", suite, "--contamination", outputs.with_name("train.jsonl")),
+        ],
+    }
+
+
+@pytest.mark.usefixtures("noisy")
+def test_every_command_with_json_prints_json_alone(
+    repro, tiny_model, outputs, settings, monkeypatch
+):
+    monkeypatch.setattr(commands, "REPEATS", 1)  # of what `bench` measures
+    outputs.with_name("train.jsonl").write_text('{"question": "What is 1 + 1?"}\n')
+    for name, calls in arguments_of(tiny_model, outputs, settings).items():
+        for arguments in calls:
+            found = repro(name, *arguments, "--json")
+            assert found.exit_code in (0, 1), (name, found.output)
+            assert json.loads(found.stdout) is not None, name
+            assert "a library says" in found.stderr
+
+
+def test_these_are_all_commands_that_take_json_and_their_help_says_so(repro):
+    verbs = typer.main.get_command(app).commands
+    known = arguments_of("", Path("outputs"), ())
+    takes = {n for n, c in verbs.items() if any("--json" in p.opts for p in c.params)}
+    assert takes == {*known, "run"}  # which test_run.py has, where there is one to repeat
+    for name in takes:
+        assert "--json" in repro(name, "--help").stdout
+
+
+def test_descriptor_1_is_kept_for_data_too():
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
+    assert done.stdout == 'before\ntext\n{\n  "a": 1\n}\nhead\ncell\nafter\n'
+    assert done.stderr.splitlines() == ["a library", "a library in C", "a process"]
+
+
+def test_commands_print_through_what_keeps_standard_output_for_data():
+    for path in Path(core.cli.__file__).parent.glob("*.py"):
+        calls = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
+        bare = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "print"]
+        assert all(any(k.arg == "file" for k in call.keywords) for call in bare), path.name
