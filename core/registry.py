@@ -5,7 +5,7 @@ is a paper named like its slug. Nothing is imported before it is asked for.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -26,26 +26,32 @@ class UnknownPaper(UnknownName):
 
 
 class BrokenPaper(ReproError, ImportError):
-    """A paper's module that cannot be imported or holds no paper."""
+    """A paper that is registered wrongly, cannot be imported, or is no paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Where a paper comes from: its slug, its module, the distribution that provides it."""
+    """Where a paper comes from: its slug, its module, the distribution that provides it.
+
+    `problem` says what is wrong with that, such that this paper alone is broken.
+    """
 
     slug: str
     module: str
     distribution: str
+    problem: str = ""
 
     def load(self) -> Paper:
         """Import the module and return its `PAPER`.
 
         Raises:
-            BrokenPaper: the import fails, or `PAPER` is missing or no `Paper`.
+            BrokenPaper: it has a problem, its import fails, or `PAPER` is missing or no `Paper`.
         """
+        if self.problem:
+            raise BrokenPaper(self.problem)
         try:
             paper = getattr(import_module(self.module), "PAPER", None)
-        except Exception as error:  # a module of anybody's: whatever it raises is named, not hidden
+        except (Exception, SystemExit) as error:  # anybody's module: what it raises is named
             raise BrokenPaper(
                 f"{self.slug} ({self.module} of {self.distribution}): import failed with "
                 f"{type(error).__name__}: {error}"
@@ -64,21 +70,17 @@ class Entry:
 
 
 def entries() -> dict[str, Entry]:
-    """All papers by slug, in order of their slugs.
-
-    Raises:
-        BrokenPaper: two distributions provide the same slug by different modules.
-    """
+    """All papers by slug, in order of their slugs; a slug of two modules is broken."""
     found: dict[str, Entry] = {}
     for point in entry_points(group=GROUP):
         for entry in _expand(point):
             other = found.get(entry.slug, entry)
-            if other.module != entry.module:
-                raise BrokenPaper(
-                    f"{entry.slug} is provided twice: by {other.distribution} ({other.module}) and "
-                    f"by {entry.distribution} ({entry.module}); uninstall one of them"
-                )
-            found[entry.slug] = entry
+            twice = (
+                f"{entry.slug} is provided twice: by {other.distribution} ({other.module}) and by "
+                f"{entry.distribution} ({entry.module}); uninstall one of them"
+            )
+            same = other.module == entry.module
+            found[entry.slug] = other if same else replace(other, problem=twice)
     return dict(sorted(found.items()))
 
 
@@ -116,17 +118,19 @@ def lineage(paper: Paper, find: Callable[[str], Paper] = find_paper) -> list[Pap
 def _expand(point: EntryPoint) -> list[Entry]:
     """One entry for a module, one for each public module of a package."""
     distribution = point.dist.name if point.dist else "(unknown)"
+    alone = Entry(slug=point.name, module=point.value, distribution=distribution)
     try:
-        spec = find_spec(point.value)
-    except ModuleNotFoundError:
-        spec = None
+        spec, why = find_spec(point.value), "which is not there"
+    except (Exception, SystemExit) as error:  # of the packages above it, which are imported
+        spec, why = None, f"which cannot be found ({type(error).__name__}: {error})"
     if spec is None:
-        raise BrokenPaper(
-            f"{point.name}: {distribution} registers the module {point.value!r}, which is not "
-            "there; reinstall or uninstall it"
+        problem = (
+            f"{point.name}: {distribution} registers the module {point.value!r}, {why}; reinstall "
+            "or uninstall it"
         )
+        return [replace(alone, problem=problem)]
     if spec.submodule_search_locations is None:
-        return [Entry(slug=point.name, module=point.value, distribution=distribution)]
+        return [alone]
     names = [info.name for info in iter_modules(spec.submodule_search_locations)]
     return [
         Entry(

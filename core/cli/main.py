@@ -3,18 +3,20 @@
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from importlib.metadata import entry_points
+from typing import Annotated, Any
 
 import typer
 
 from core.cli.checking import bench, check, doctor
 from core.cli.evaluating import evaluate
-from core.cli.output import data_alone
+from core.cli.output import data_alone, tell
 from core.cli.running import one, plan, run
 from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
 from core.cli.tables import report, table
 from core.cli.writing import new
+from core.registry import GROUP
 from eval.errors import ReproError
 
 INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
@@ -29,8 +31,7 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
             with data_alone():
                 code = command(**arguments) or 0
         except ReproError as error:
-            print(error, file=sys.stderr)
-            code = error.exit_code
+            code = tell([error])
         except OSError as error:
             if error.filename is None:  # of no file: nothing that another path would mend
                 raise
@@ -54,6 +55,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def print_version(asked: bool) -> None:
+    """Print the version of the distribution that our papers come with, and end."""
+    if asked:
+        found = [p.dist.version for p in entry_points(group=GROUP, value="papers") if p.dist]
+        typer.echo(f"repro {found[0] if found else '(not installed)'}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """What may stand before a command."""
+
+
 for verb in (show, diff, plan, run, score, table, report, check, bench, new, doctor):
     app.command()(guarded(verb))
 app.command("list")(guarded(list_papers))

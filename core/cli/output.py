@@ -11,8 +11,9 @@ from typing import Annotated, TextIO
 import typer
 
 from core.run.store import as_text
+from eval.errors import ReproError
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, alone on standard output.")]
 At = Annotated[str, typer.Option("--at", metavar="SCALE", help="Scale: cpu, gpu or paper.")]
 Slug = Annotated[str, typer.Argument(metavar="PAPER", help="Slug, see `repro list`.")]
 Settings = Annotated[
@@ -78,3 +79,12 @@ def print_columns(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     for row in table:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print_text("  ".join(cells).rstrip())
+
+
+def tell(errors: Iterable[ReproError]) -> int:
+    """A line on standard error for each, and the exit code that they make: 0 if there are none."""
+    code = 0
+    for error in errors:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        code = max(code, error.exit_code)
+    return code

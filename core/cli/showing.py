@@ -6,30 +6,44 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_text
+from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_text, tell
 from core.paper import Claim, Paper, Reported
 from core.profiles import SCALES
 from core.registry import entries, find_entry
 from core.run.places import record_files
 from core.run.store import as_text
-from eval.errors import DamagedFile
+from eval.errors import DamagedFile, ReproError
+
+# A line of `repro list` for a paper that cannot be read.
+UNREAD = {"family": "(error)", "claims": "-", "numbers": "-", "runs": dict.fromkeys(SCALES, "-")}
 
 
 def list_papers(
     family: Annotated[str | None, typer.Option(help="Only papers of this family.")] = None,
     as_json: AsJson = False,
-) -> None:
-    """List the papers: family, claims, reported numbers, runs at each scale."""
-    rows = [summary(entry.load(), entry.distribution) for entry in entries().values()]
-    chosen = [row for row in rows if family in (None, row["family"])]
+) -> int:
+    """List the papers: family, claims, reported numbers, runs at each scale.
+
+    A paper that cannot be read is in the list too, and the exit code says so.
+    """
+    rows, errors = list[dict[str, Any]](), list[ReproError]()
+    for entry in entries().values():
+        try:
+            rows.append(summary(entry.load(), entry.distribution))
+        except ReproError as error:
+            rows.append({"paper": entry.slug, "from": entry.distribution, "error": str(error)})
+            errors.append(error)
+    chosen = [row for row in rows if "error" in row or family in (None, row["family"])]
     if as_json:
-        return print_json(chosen)
-    head = ("paper", "family", "claims", "numbers", *SCALES, "from")
-    columns = [
-        (r["paper"], r["family"], r["claims"], r["numbers"], *r["runs"].values(), r["from"])
-        for r in chosen
-    ]
-    return print_columns(head, columns)
+        print_json(chosen)
+    else:
+        head = ("paper", "family", "claims", "numbers", *SCALES, "from")
+        columns = [
+            (r["paper"], r["family"], r["claims"], r["numbers"], *r["runs"].values(), r["from"])
+            for r in (UNREAD | row for row in chosen)
+        ]
+        print_columns(head, columns)
+    return tell(errors)
 
 
 def show(paper: Slug, as_json: AsJson = False) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from core.cli.output import AsJson, print_json, print_text
+from core.cli.output import AsJson, print_json, print_text, tell
 
 
 def table(
@@ -39,15 +39,17 @@ def report(
         typer.Argument(metavar="PAPER", help="Default: all, and the page of speed."),
     ] = None,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Render reports/ from the records in results/."""
     from core.run.places import no_runs
     from core.run.render import render_all
     from eval.errors import MissingFile
 
-    paths = [str(path) for path in render_all(tuple(papers or ()))]
-    if not paths:
+    pages, errors = render_all(tuple(papers or ()))
+    if not pages and not errors:
         raise MissingFile(f"nothing to render: {no_runs(*(papers or [])[:1])}")
     if as_json:
-        return print_json(paths)
-    return print_text("\n".join(paths))
+        print_json([str(page) for page in pages])
+    else:
+        print_text("\n".join(map(str, pages)))
+    return tell(errors)

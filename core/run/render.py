@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.paper import Paper
+from core.profiles import SCALES
 from core.registry import entries, find_entry
 from core.run.bench.report import speed_files
 from core.run.places import reports, root
@@ -14,6 +15,7 @@ from core.run.records import Record, read_records, standard
 from core.run.store import write_atomic
 from core.run.tables import publish_reported, shown_arms
 from core.run.whole import Outcome
+from eval.errors import ReproError
 from eval.plots import held_out_accuracy, sampling_curves, to_bytes, training_curves
 from eval.tables import render
 from eval.tables.deepseekmath import SLUG, SUITES, benchmark_table, pocket_table
@@ -51,26 +53,36 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
     return Shown(text="\n".join([*shown, lines]), path=path)
 
 
-def render_all(slugs: tuple[str, ...] = ()) -> list[Path]:
-    """Render the report of every paper that has runs, at its smallest scale that has some.
+def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
+    """Render the report of every paper that has runs, and of speed without `slugs`.
 
-    Without `slugs`, of speed too, if it was measured.
+    The pages, and why others could not be made.
     """
     chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
-    pages: list[Path] = []
-    for entry in chosen:
-        paper = entry.load()
-        publish_reported(paper)
-        records = standard(read_records(paper.slug))
-        scales = [record["scale"] for record in records if record["kind"] == "run"]
-        if scales:
-            scale = min(scales, key=("cpu", "gpu", "paper").index)
-            pages.append(write_report(paper, records, scale, reports() / paper.slug))
-    if not slugs:
-        speed = speed_files(read_records("bench"))
-        written = [write_atomic(reports() / name, content) for name, content in speed.items()]
-        pages += [path for path in written if path.suffix == ".md"]
-    return pages
+    pages, errors = list[Path](), list[ReproError]()
+    makers = [lambda entry=entry: render_paper(entry.load()) for entry in chosen]
+    for make in makers if slugs else [*makers, render_speed]:
+        try:
+            pages += make()
+        except ReproError as error:
+            errors.append(error)
+    return pages, errors
+
+
+def render_paper(paper: Paper) -> list[Path]:
+    """The page of a paper at the smallest scale that has runs; none without."""
+    publish_reported(paper)
+    records = standard(read_records(paper.slug))
+    scales = {record["scale"] for record in records if record["kind"] == "run"}
+    smallest = sorted(scales, key=SCALES.index)[:1]
+    return [write_report(paper, records, scale, reports() / paper.slug) for scale in smallest]
+
+
+def render_speed() -> list[Path]:
+    """The page of speed, if it was measured."""
+    speed = speed_files(read_records("bench"))
+    written = [write_atomic(reports() / name, content) for name, content in speed.items()]
+    return [path for path in written if path.suffix == ".md"]
 
 
 def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Path) -> Path:

@@ -168,7 +168,7 @@ def root(tmp_path, monkeypatch):
 def test_the_page_shows_the_newest_measures_of_every_workload_and_what_is_met(root):
     store("2026-01-01", *ROWS)
     store("2026-01-02", row("step", replace(PAIR, ours=4.0)))
-    assert root / "reports" / "speed.md" in render_all()
+    assert render_all() == ([root / "reports" / "speed.md"], [])
     page = (root / "reports" / "speed.md").read_text()
     lines = {line.split("|")[2].strip(): line for line in page.splitlines() if "|" in line}
     assert "2.00" in lines["GRPO step, beta 0"]

@@ -1,7 +1,11 @@
 """Papers are found by entry point, whoever provides them; look-ups say what is wrong."""
 
-import pytest
+import json
 
+import pytest
+from typer.testing import CliRunner
+
+from core.cli.main import app
 from core.paper import Paper, cite
 from core.registry import BrokenPaper, UnknownPaper, entries, find_entry, find_paper, lineage
 
@@ -60,14 +64,69 @@ def test_a_module_without_a_paper_says_what_was_expected(install):
 def test_a_module_that_is_gone_is_named_with_its_distribution(install):
     install("gone", {"gone-paper": "gone_module"}, {})
     with pytest.raises(BrokenPaper, match="gone registers the module 'gone_module', which is not"):
-        entries()
+        find_paper("gone-paper")
 
 
 def test_two_distributions_with_one_slug_are_refused(install):
     install("one", {"same": "module_one"}, {"module_one": MODULE.format(slug="same")})
     install("two", {"same": "module_two"}, {"module_two": MODULE.format(slug="same")})
-    with pytest.raises(BrokenPaper, match="same is provided twice"):
-        entries()
+    with pytest.raises(BrokenPaper, match="same is provided twice: by "):
+        find_paper("same")
+
+
+def one_distribution(slug, modules, module=None):
+    """What `install` takes."""
+    return (f"of-{slug}", {slug: module or next(iter(modules))}, modules)
+
+
+BROKEN = {
+    "raises": one_distribution("raises", {"m_raises": "1 / 0"}),
+    "exits": one_distribution("exits", {"m_exits": "import sys; sys.exit('bye')"}),
+    "lines": one_distribution("lines", {"m_lines": "raise ValueError('two\\nlines')"}),
+    "syntax": one_distribution("syntax", {"m_syntax": "PAPER = ="}),
+    "no-paper": one_distribution("no-paper", {"m_no_paper": "PAPER = 3"}),
+    "gone": one_distribution("gone", {}, "m_gone"),
+    "gone-below": one_distribution("gone-below", {"m_above": ""}, "m_above.gone"),
+    "sick-above": one_distribution(
+        "sick-above", {"m_sick.__init__": "1 / 0", "m_sick.paper": ""}, "m_sick.paper"
+    ),
+    "ours-again": ("of-again", {"fine": "m_again"}, {"m_again": MODULE.format(slug="fine")}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_plug_in_is_named_and_all_else_works(install, name, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path / "root"))
+    install("other", {"fine": "m_fine", "next": "m_next"}, {
+        "m_fine": MODULE.format(slug="fine"), "m_next": MODULE.format(slug="next")
+    })  # fmt: skip
+    install(*BROKEN[name])
+    (slug,) = BROKEN[name][1]
+    listed = run("list")
+    assert listed.exit_code == 2
+    (line,) = listed.stderr.splitlines()
+    assert line.startswith("BrokenPaper: ")
+    assert slug in line
+    rows = {row.split()[0]: row.split()[1] for row in listed.stdout.splitlines()[1:]}
+    assert rows.pop(slug) == "(error)"
+    assert set(rows.values()) == {"grpo"}
+    assert {"deepseekmath-grpo", "next"} <= set(rows)
+    (row,) = [row for row in json.loads(run("list", "--json").stdout) if "error" in row]
+    assert row["paper"] == slug
+    for command in ("show", "diff", "plan", "run", "check", "report"):
+        broken = run(command, slug, *(["trl"] if command == "diff" else []))
+        assert broken.exit_code in (1, 2), command
+        assert line.removeprefix("BrokenPaper: ")[:60] in broken.output, command
+        assert len(broken.stderr.splitlines()) <= 1
+    assert run("show", "next").exit_code == 0
+    report = run("report")
+    assert (report.exit_code, report.stderr.splitlines()) == (2, [line])
+    assert run("new", "a-paper", "--arxiv", "2501.01234", "--folder", tmp_path).exit_code == 0
+
+
+def run(*arguments):
+    """The command line in this process."""
+    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def test_a_distribution_that_was_renamed_and_installed_again_provides_its_papers_once(install):
