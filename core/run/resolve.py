@@ -167,10 +167,16 @@ def _check_choices(resolved: Resolved, config: type[Any]) -> None:
             raise BadValue(f"{name}={value} ({source}): expected at least {bounds[name]:g}")
         if name in BELOW_ONE and isinstance(value, float) and value >= 1.0:
             raise BadValue(f"{name}={value} ({source}): expected below 1")
+        if name in NOT_ZERO and value == 0:
+            raise BadValue(f"{name}={value} ({source}): {NOT_ZERO[name]}")
 
 
 # Bounds that transformers does not check itself.
 BELOW_ONE = ("adam_beta1", "adam_beta2")
+NOT_ZERO: Mapping[str, str] = {
+    "max_steps": "transformers takes 0 for 1; expected at least 1, or -1 for all of the epochs",
+    "num_train_epochs": "nothing would be trained; expected above 0",
+}
 AT_LEAST: Mapping[str, float] = {
     "adam_beta1": 0.0,
     "adam_beta2": 0.0,
@@ -179,6 +185,7 @@ AT_LEAST: Mapping[str, float] = {
     "learning_rate": 0.0,
     "max_grad_norm": 0.0,
     "max_steps": -1,  # as many as the epochs have
+    "num_train_epochs": 0.0,
     "per_device_train_batch_size": 1,
     "save_steps": 1,
     "save_total_limit": 2,  # the oldest checkpoint goes before the newest is sealed
