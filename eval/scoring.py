@@ -25,15 +25,21 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """How completions are drawn; temperature 0 is greedy and allows one sample only."""
+    """How completions are drawn; temperature 0 is greedy and allows one sample only.
+
+    `top_k` keeps the most likely tokens before `top_p` does, None all of them. `system` is said
+    before the user's turn.
+    """
 
     samples: int = 1
     temperature: float = 0.0
     top_p: float = 1.0
+    top_k: int | None = None
     max_tokens: int = 1024
     seed: int = 0
     stop: tuple[str, ...] = ()  # a completion ends before the first of these texts
     chat: bool = True  # prompts are user turns, else plain text to be continued
+    system: str | None = None
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.max_tokens < 1:
@@ -42,6 +48,15 @@ class Decoding:
             raise BadValue(
                 f"temperature={self.temperature}, top_p={self.top_p}: expected >= 0 and (0, 1]"
             )
+        if self.top_k is not None and self.top_k < 1:
+            raise BadValue(f"top_k={self.top_k}: expected at least 1, or none to keep all tokens")
+        if self.temperature == 0 and (self.top_p, self.top_k) != (1.0, None):
+            raise BadValue(
+                f"top_p={self.top_p}, top_k={self.top_k}: at temperature 0 the most likely token "
+                "is taken whatever they are: set a temperature above 0, or leave them out"
+            )
+        if self.system is not None and not self.chat:
+            raise BadValue("plain text has no system prompt: leave it out, or ask as a chat")
         if self.temperature == 0 and self.samples > 1:
             raise BadValue(
                 f"samples={self.samples} at temperature 0 are one sample repeated: "

@@ -13,9 +13,23 @@ from core.cli.scoring import Data, Mode, Reported, show_scores
 
 if TYPE_CHECKING:
     from core.rollout.server_sampler import Service
+    from core.run.loading import Loading
+
+# What each way to evaluate takes; whatever else is given is refused.
+DRAWN = {"model", "mode", "samples", "temperature", "top_p", "system", "max_tokens", "seed"}
+SCORED = {"benchmarks", "data", "limit", "reported", "out", "as_json"}
+LOADED = {"dtype", "device", "batch_size"}
+TAKES = {
+    "contamination": {"contamination", "benchmarks", "data", "as_json"},
+    "power": {"power", "benchmarks", "samples", "seeds", "rate", "seed_spread", "limit", "as_json"},
+    "lm_eval": {"lm_eval", "model", "data", "limit", "seed", "as_json"} | LOADED,
+    "server": {"server", "api", "api_key_env"} | DRAWN | SCORED,
+    "benchmarks": {"top_k"} | DRAWN | SCORED | LOADED,
+}
 
 
 def evaluate(
+    ctx: typer.Context,
     model: Annotated[
         str | None, typer.Argument(help="A shipped model, a folder or a hub id.")
     ] = None,
@@ -27,6 +41,15 @@ def evaluate(
     samples: Annotated[int, typer.Option(min=1, help="Samples of each problem.")] = 1,
     temperature: Annotated[
         float | None, typer.Option(min=0.0, help="Default: 0 for one sample, else 0.7.")
+    ] = None,
+    top_p: Annotated[
+        float, typer.Option(help="Draw from the likeliest tokens with this share together.")
+    ] = 1.0,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="Draw from so many of the likeliest tokens.")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A system prompt before each question.")
     ] = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="The longest answer; default: the benchmark's own.")
@@ -67,6 +90,15 @@ def evaluate(
             metavar="NAME", help="With --server: where its key is; default: OPENAI_API_KEY, if set."
         ),
     ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="Of the weights: float32, bfloat16, float16; auto: as in its files.")
+    ] = "float32",
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda or cuda:N; default: the GPU if there is one.")
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Answers decoded at a time; changes none of them.")
+    ] = 128,
     out: Annotated[
         Path | None,
         typer.Option(help="Keep samples and a page to browse them here; resumable after a kill."),
@@ -78,8 +110,7 @@ def evaluate(
 
     if (benchmarks is None) == (lm_eval is None):
         raise BadValue("what to score: expected one of --benchmarks NAMES and --lm-eval TASKS")
-    if server is None and (api, api_key_env) != (None, None):
-        raise BadValue("--api and --api-key-env say how a server is asked: add --server URL")
+    check_options(ctx)
     names = to_names(benchmarks or lm_eval or "")
     if not names or len(set(names)) < len(names):
         raise BadValue(f"what to score: {names}: expected different names joined by commas")
@@ -95,40 +126,61 @@ def evaluate(
             limit=limit,
             as_json=as_json,
         )
-    if (seeds, rate, seed_spread) != (1, 50.0, 0.0):
-        raise BadValue("--seeds, --rate and --seed-spread plan an evaluation: add --power")
     if model is None:
         raise BadValue("no MODEL: expected a shipped model, a folder or a hub id")
-    if lm_eval is not None:
-        if (mode, samples, temperature, max_tokens) != ("cot", 1, None, None):
-            raise BadValue("lm-eval's tasks say how they are decoded: leave these options out")
-        if server is not None:
-            raise BadValue(
-                "--server: lm-eval asks servers itself, `lm_eval --model local-completions`"
-            )
-        return show_tasks(model, names, data, limit, seed, as_json=as_json)
 
+    from core.run.loading import Loading
     from core.run.reported import read_reported, refuse_parts
     from core.run.scoring import score_model
     from eval.benchmarks import find_benchmark
+    from eval.fewshot import FEW_SHOT, PAL
     from eval.scoring import Decoding
 
+    loading = Loading(dtype=dtype, device=device, batch_size=batch_size)
+    if lm_eval is not None:
+        return show_tasks(model, names, data, limit, seed, loading, as_json=as_json)
     printed = read_reported(reported, names)
     sizes = {name: find_benchmark(name).n for name in printed}
     refuse_parts(printed, {name: min(n, limit or n) for name, n in sizes.items()})
-    chosen = (0.0 if samples == 1 else 0.7) if temperature is None else temperature
     scores = score_model(
         model,
         names,
         mode=mode,
-        decoding=Decoding(samples=samples, temperature=chosen, seed=seed),
+        decoding=Decoding(
+            samples=samples,
+            temperature=(0.0 if samples == 1 else 0.7) if temperature is None else temperature,
+            top_p=top_p,
+            top_k=top_k,
+            seed=seed,
+            chat=mode not in (FEW_SHOT, PAL),
+            system=system,
+        ),
         max_tokens=max_tokens,
         data=data,
         limit=limit,
         service=to_service(server, api, api_key_env, mode),
         out=out,
+        loading=loading,
     )
     return show_scores(scores, printed, as_json=as_json)
+
+
+def check_options(ctx: typer.Context) -> None:
+    """Refuse options that the chosen way to evaluate would not look at.
+
+    Raises:
+        BadValue: the first of them, and those that would be looked at.
+    """
+    from eval.errors import BadValue
+
+    options = {p.name or "": p.opts[0] for p in ctx.command.params} | {"model": "MODEL"}
+    sources = {name: ctx.get_parameter_source(name) for name in options}
+    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    way = next(way for way in TAKES if way in given)
+    for name in given:
+        if name not in TAKES[way]:
+            takes = ", ".join(options[n] for n in options if n in TAKES[way] - {way})
+            raise BadValue(f"{options[name]} does not go with {options[way]}, which takes {takes}")
 
 
 def to_names(text: str) -> list[str]:
@@ -163,7 +215,14 @@ def to_service(
 
 
 def show_tasks(
-    model: str, tasks: list[str], data: Path | None, limit: int | None, seed: int, *, as_json: bool
+    model: str,
+    tasks: list[str],
+    data: Path | None,
+    limit: int | None,
+    seed: int,
+    loading: "Loading",
+    *,
+    as_json: bool,
 ) -> None:
     """Run tasks of lm-eval and print their numbers."""
     try:
@@ -174,7 +233,7 @@ def show_tasks(
         raise BadValue(
             f"{error.name} is not installed: pip install 'repro-papers[lm-eval]'"
         ) from error
-    scores = score_tasks(model, tasks, data=data, limit=limit, seed=seed)
+    scores = score_tasks(model, tasks, data=data, limit=limit, seed=seed, loading=loading)
     if as_json:
         return print_json([asdict(one) for one in scores])
     head = ("task", "metric", "filter", "value", "95 % interval", "documents", "of", "shots")

@@ -48,7 +48,7 @@ class ReproLM(TemplateLM):
         prepare_torch(None)
         cuda = torch.cuda.is_available()
         self._device = torch.device(device if device and cuda else "cuda" if cuda else "cpu")
-        policy: Any = load_policy(pretrained, getattr(torch, dtype)).eval()  # Any: half typed
+        policy: Any = load_policy(pretrained, dtype).eval()  # Any: half typed
         self.model: PreTrainedModel = policy.to(self._device)
         self.tokenizer: Any = load_tokenizer(pretrained)  # Any: its types are unions
         self.name = pretrained

@@ -14,6 +14,7 @@ from lm_eval.tasks import TaskManager
 
 from core.lm_eval.model import ReproLM
 from core.models.load import locate
+from core.run.loading import Loading
 from core.run.records import Record, new_record, write_record
 from core.run.store import digest_of, folder_files
 from eval.errors import BadValue, MissingFile, UnknownName
@@ -93,7 +94,13 @@ def find_tasks(names: Sequence[str], data: Path | None = None) -> Tasks:
 
 
 def score_tasks(
-    model: str, names: Sequence[str], *, data: Path | None, limit: int | None, seed: int
+    model: str,
+    names: Sequence[str],
+    *,
+    data: Path | None,
+    limit: int | None,
+    seed: int,
+    loading: Loading | None = None,
 ) -> list[TaskScore]:
     """Scores of a model on lm-eval's tasks, also stored as a record under `results/lm-eval/`.
 
@@ -103,7 +110,7 @@ def score_tasks(
         UnknownName, MissingFile, BadValue: a task that does not exist or cannot run here.
     """
     manager = find_tasks(names, data)
-    lm = ReproLM(model, seed=seed)
+    lm = ReproLM(model, seed=seed, **asdict(loading or Loading()))
     template = lm.tokenizer.chat_template
     run: Any = simple_evaluate  # Any: a decorator hides its type
     results = run(

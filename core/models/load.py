@@ -44,8 +44,10 @@ def locate(name: str) -> str:
     return name
 
 
-def load_policy(name: str, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+def load_policy(name: str, dtype: torch.dtype | str = torch.float32) -> PreTrainedModel:
     """A causal language model for training or evaluation; adapters are merged into their model.
+
+    `dtype` may be a name, and "auto" for that of its files.
 
     Raises:
         BadValue: it is adapters, and peft is not installed.
@@ -61,7 +63,7 @@ def load_policy(name: str, dtype: torch.dtype = torch.float32) -> PreTrainedMode
         raise unreadable(name, place, error) from error
 
 
-def load_adapters(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def load_adapters(folder: Path, dtype: torch.dtype | str) -> PreTrainedModel:
     """The model that adapters of peft were trained on, with them in its weights."""
     if find_spec("peft") is None:
         raise BadValue(

@@ -9,17 +9,18 @@ from typing import Any, Generic, Self, TypeVar
 from transformers import PreTrainedModel
 
 from core.rollout.adapters import inner
+from core.rollout.chat import Turns, chat_text
 from core.rollout.engine import Engine, Sampling, in_order
 from core.rollout.journal import Journal
-from core.rollout.native import NativeEngine
+from core.rollout.native import ROWS, NativeEngine
 from core.rollout.seeds import seed_of
-from core.rollout.stops import before_stop, stop_at
+from core.rollout.stops import before_stop, end_tokens, stop_at
 from eval.scoring import Completion, Decoding
 
 CHUNK = 256  # completions that enter the journal together, and so are drawn together
 
 
-Prompt = TypeVar("Prompt", list[int], str)  # as the journal and what draws know it: ids or text
+Prompt = TypeVar("Prompt", list[int], Turns)  # as the journal and what draws know it
 Drawn = TypeVar("Drawn")  # a completion as it enters the journal
 
 
@@ -40,7 +41,8 @@ class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
         """Completions [prompt][sample]; prompts of like length are drawn together."""
         begun = starts or [""] * len(prompts)
         pairs = zip(prompts, begun, strict=True)
-        ids = [self.encode(prompt, start, chat=decoding.chat) for prompt, start in pairs]
+        chat, system = decoding.chat, decoding.system
+        ids = [self.encode(prompt, start, chat=chat, system=system) for prompt, start in pairs]
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         jobs = [(index, sample) for index in order for sample in range(decoding.samples)]
         found: list[list[Completion]] = [[] for _ in prompts]
@@ -60,12 +62,14 @@ class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
         return other
 
     @abstractmethod
-    def encode(self, prompt: str, start: str = "", *, chat: bool = True) -> Prompt:
-        """A user turn, or plain text, and the answer's start."""
+    def encode(
+        self, prompt: str, start: str = "", *, chat: bool = True, system: str | None = None
+    ) -> Prompt:
+        """A user turn after a system's, or plain text, and the answer's start."""
 
     @abstractmethod
-    def prompt_tokens(self, prompt: str, *, chat: bool) -> int:
-        """How many tokens a user turn, or plain text, has; 0 if unknown."""
+    def prompt_tokens(self, prompt: str, *, chat: bool, system: str | None = None) -> int:
+        """How many tokens `encode` makes of a prompt; 0 if unknown."""
 
     def once(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
         """What the journal holds of these prompts, or what is drawn now."""
@@ -90,19 +94,17 @@ class TokenSampler(ChunkedSampler[list[int], Drawn]):
         super().__init__(journal, chunk)
         self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
 
-    def encode(self, prompt: str, start: str = "", *, chat: bool = True) -> list[int]:
-        """Token ids of a user turn, or of plain text, and of the answer's start."""
-        text = prompt
-        if chat:
-            text = self.tokenizer.apply_chat_template(
-                [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
-            )
+    def encode(
+        self, prompt: str, start: str = "", *, chat: bool = True, system: str | None = None
+    ) -> list[int]:
+        """Token ids of `ChunkedSampler.encode`."""
+        text = chat_text(self.tokenizer, prompt, system) if chat else prompt
         # The template writes its own special tokens; plain text gets those of its tokenizer.
         return self.tokenizer(text + start, add_special_tokens=not chat)["input_ids"]
 
-    def prompt_tokens(self, prompt: str, *, chat: bool) -> int:
+    def prompt_tokens(self, prompt: str, *, chat: bool, system: str | None = None) -> int:
         """See `ChunkedSampler.prompt_tokens`."""
-        return len(self.encode(prompt, chat=chat))
+        return len(self.encode(prompt, chat=chat, system=system))
 
 
 class PolicySampler(TokenSampler[list[int]]):
@@ -115,11 +117,12 @@ class PolicySampler(TokenSampler[list[int]]):
         engine: Engine | None = None,
         journal: Journal | None = None,
         chunk: int = CHUNK,
+        rows: int = ROWS,
     ):
         super().__init__(tokenizer, journal, chunk)
         self.model = model
-        self.engine = engine or NativeEngine(inner(model))
-        self.eos = frozenset({int(tokenizer.eos_token_id)})
+        self.engine = engine or NativeEngine(inner(model), rows)
+        self.ends = frozenset(end_tokens(inner(model), tokenizer))
 
     def draw(
         self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]
@@ -127,8 +130,9 @@ class PolicySampler(TokenSampler[list[int]]):
         """See `ChunkedSampler.draw`."""
         sampling = Sampling(
             max_tokens=decoding.max_tokens,
-            ends=self.eos,
+            ends=self.ends,
             temperature=decoding.temperature,
+            top_k=decoding.top_k or 0,
             top_p=decoding.top_p,
             stop=stop_at(self.tokenizer, decoding.stop),
         )
@@ -144,4 +148,4 @@ class PolicySampler(TokenSampler[list[int]]):
         head = before_stop(text, stop)
         if head is not None:
             return Completion(head, len(drawn), truncated=False, stopped=True)
-        return Completion(text, len(drawn), truncated=drawn[-1] not in self.eos)
+        return Completion(text, len(drawn), truncated=drawn[-1] not in self.ends)

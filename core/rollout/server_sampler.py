@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypedDict
 
 from core.errors import EngineError
+from core.rollout.chat import Turns, turns_of
 from core.rollout.remote import Server
 from core.rollout.sampler import ChunkedSampler, Prompt, TokenSampler
 from core.rollout.stops import before_stop
@@ -158,7 +159,7 @@ class CompletionsSampler(TokenSampler[Answer], ServerSampler[list[int]]):
         return str(choice["text"])
 
 
-class ChatSampler(ServerSampler[str]):
+class ChatSampler(ServerSampler[Turns]):
     """Samples over `/v1/chat/completions`: the server applies its own chat template."""
 
     path = "/v1/chat/completions"
@@ -168,7 +169,9 @@ class ChatSampler(ServerSampler[str]):
         self.server = server
         self.model = model
 
-    def encode(self, prompt: str, start: str = "", *, chat: bool = True) -> str:
+    def encode(
+        self, prompt: str, start: str = "", *, chat: bool = True, system: str | None = None
+    ) -> Turns:
         """See `ChunkedSampler.encode`.
 
         Raises:
@@ -176,15 +179,15 @@ class ChatSampler(ServerSampler[str]):
         """
         if start or not chat:
             raise BadValue("--api chat asks with user turns alone: expected --api completions")
-        return prompt
+        return turns_of(prompt, system)
 
-    def prompt_tokens(self, prompt: str, *, chat: bool) -> int:  # noqa: ARG002 - of the server
+    def prompt_tokens(self, *_: object, **__: object) -> int:
         """Unknown: see `ChunkedSampler.prompt_tokens`."""
         return 0
 
-    def question(self, prompt: str) -> dict[str, Any]:
+    def question(self, prompt: Turns) -> dict[str, Any]:
         """See `ServerSampler.question`."""
-        return {"messages": [{"role": "user", "content": prompt}]}
+        return {"messages": prompt}
 
     def written(self, choice: Mapping[str, Any]) -> str:
         """See `ServerSampler.written`; a model that came to no answer wrote none."""

@@ -1,9 +1,19 @@
-"""Stop strings over token ids."""
+"""What ends a completion: tokens, and strings over token ids."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 Stop = Callable[[list[int]], bool]
+
+
+def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Every token that ends a completion: the tokenizer's and those that the model declares."""
+    declared = getattr(model.generation_config, "eos_token_id", None)
+    listed = [declared] if isinstance(declared, int) else list(declared or [])
+    own: Any = tokenizer.eos_token_id  # Any: typed for every special token at once
+    return listed if own in listed else [own, *listed]
 
 
 def stop_at(tokenizer: Any, strings: Sequence[str]) -> Stop | None:  # Any: a tokenizer

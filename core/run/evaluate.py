@@ -5,13 +5,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from core.models.load import load_policy, load_tokenizer
 from core.rollout.journal import Journal
 from core.rollout.sampler import PolicySampler
 from core.run.inputs import Question, model_folder, questions
+from core.run.loading import loading_of
 from core.run.resolve import Resolved
-from core.run.settings import RunSettings
-from core.run.stages import Stage, run_stage, say
+from core.run.stages import Outputs, Stage, run_stage, say
 from core.run.train import prepare_torch
 from eval.benchmarks import find_benchmark
 from eval.samples import Sample, read_samples, write_samples
@@ -20,6 +19,7 @@ from eval.summary import curve, score
 
 SAMPLES = "samples.jsonl.gz"
 JOURNAL = "journal"
+PLAIN = "float32 on cpu"  # how numbers are computed that say nothing else
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,30 +34,29 @@ class Scored:
 class Policy:
     """A model that is loaded when its first sample is needed."""
 
-    def __init__(self, name: str, settings: RunSettings):
+    def __init__(self, name: str, resolved: Resolved):
         self.name = name
-        self.settings = settings
+        self.threads = resolved.run.threads
+        self.loading = loading_of(resolved)
         self._sampler: PolicySampler | None = None
 
     def sampler(self) -> PolicySampler:
         """The policy as a sampler of the eval floor."""
         if self._sampler is None:
-            prepare_torch(self.settings.threads)
+            prepare_torch(self.threads)
             folder = model_folder(self.name)
-            where = str(folder) if folder else self.name
-            self._sampler = PolicySampler(load_policy(where).eval(), load_tokenizer(where))
+            self._sampler = self.loading.sampler(str(folder) if folder else self.name)
         return self._sampler
 
 
 def evaluate(resolved: Resolved, stage: Stage, model: str, *, force: bool = False) -> Scored:
     """Score the policy that `stage` made; `model` is its folder or name, loaded only if needed."""
-    settings, scored = resolved.run, Scored()
-    policy = Policy(model, settings)
+    scored, policy = Scored(), Policy(model, resolved)
     for question in questions(resolved):
-        asked = question.stage(settings, stage)
-        digest, samples = _answers(policy, question, asked, force=force)
-        scored.files[digest] = asked.folder / SAMPLES
-        named = {"mirrors": question.mirrors, "digest": digest}
+        asked = question.stage(resolved, stage)
+        found, samples = _answers(policy, question, asked, force=force)
+        scored.files[found["digest"]] = asked.folder / SAMPLES
+        named = {"mirrors": question.mirrors, **found}
         if question.decoding.samples > 1:
             scored.at_k[question.suite] = {**at_k_curve(samples, question), **named}
         else:
@@ -84,11 +83,12 @@ def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
 
 def _answers(
     policy: Policy, question: Question, stage: Stage, *, force: bool
-) -> tuple[str, list[Sample]]:
-    """The samples of one suite and their digest: drawn now, or as they lie there."""
+) -> tuple[Outputs, list[Sample]]:
+    """The samples of one suite, drawn now or as they lie there, and what the stage says of them."""
 
     def work(folder: Path) -> Mapping[str, object]:
-        with Journal(folder / JOURNAL, {"stage": stage.key}) as journal:
+        how = str(policy.loading)
+        with Journal(folder / JOURNAL, {"stage": stage.key, "computed": how}) as journal:
             samples = run_benchmark(
                 policy.sampler().journaled(journal),
                 find_benchmark(question.suite),
@@ -99,7 +99,7 @@ def _answers(
         say(f"eval: {question.suite}, {right} right of {len(samples)} answers")
         digest = write_samples(folder / SAMPLES, samples)
         (folder / JOURNAL).unlink()
-        return {"digest": digest}
+        return {"digest": digest, **({} if how == PLAIN else {"computed": how})}
 
-    digest = str(run_stage(stage, work, force=force)["digest"])
-    return digest, list(read_samples(stage.folder / SAMPLES, digest))
+    found = run_stage(stage, work, force=force)
+    return found, list(read_samples(stage.folder / SAMPLES, found["digest"]))

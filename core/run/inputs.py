@@ -10,6 +10,7 @@ from core.data.load import parts_of
 from core.measures import GainAtK
 from core.paper import Paper
 from core.run.families import find_family
+from core.run.loading import loading_of
 from core.run.resolve import Resolved
 from core.run.reward_keys import reward_key
 from core.run.settings import NEUTRAL, RunSettings
@@ -116,7 +117,7 @@ class Question:
     limit: int | None
     decoding: Decoding
 
-    def stage(self, settings: RunSettings, policy: Stage) -> Stage:
+    def stage(self, resolved: Resolved, policy: Stage) -> Stage:
         """The graded samples of one policy."""
         return Stage(
             name="eval",
@@ -126,7 +127,8 @@ class Question:
                 "source": source_of(self.suite),
                 "decoding": asdict(self.decoding),
                 "limit": self.limit,
-                "threads": settings.threads,
+                "dtype": loading_of(resolved).dtype,
+                "threads": resolved.run.threads,
                 "grader": GRADER_VERSION,
             },
         )
@@ -178,13 +180,13 @@ def sampled_arms(paper: Paper) -> set[str]:
 def start_stages(resolved: Resolved) -> list[Stage]:
     """Loading and scoring the starting model."""
     start = start_stage(resolved)
-    return [start, *(q.stage(resolved.run, start) for q in questions(resolved))]
+    return [start, *(q.stage(resolved, start) for q in questions(resolved))]
 
 
 def arm_stages(resolved: Resolved, seed: int) -> list[Stage]:
     """Training and scoring one arm with one seed."""
     train = train_stage(resolved, seed)
-    scored = [q.stage(resolved.run, train) for q in questions(resolved)]
+    scored = [q.stage(resolved, train) for q in questions(resolved)]
     return [data_stage(resolved), train, *scored]
 
 

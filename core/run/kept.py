@@ -13,6 +13,7 @@ from core.rollout.journal import Journal, difference
 from core.rollout.sampler import ChunkedSampler
 from core.rollout.server_sampler import Service
 from core.run.inputs import model_version
+from core.run.loading import Loading
 from core.run.store import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
 from eval.asked import AskedSample, read_graded, with_questions
 from eval.benchmarks import Benchmark
@@ -43,6 +44,7 @@ def kept_samples(
     mode: str,
     decoding: Decoding,
     service: Service | None = None,
+    loading: Loading,
     tools: Tools = no_tools,
 ) -> list[AskedSample]:
     """The samples of a model in a folder: as they lie there, or drawn now by what `load` gives.
@@ -63,17 +65,19 @@ def kept_samples(
         "grader": GRADER_VERSION,
         **{name: version(name) for name in ("torch", "transformers")},
         **({} if service is None else service.recorded),
+        **({} if loading.dtype == "float32" else {"dtype": loading.dtype}),
     }
 
     def draw(path: Path) -> list[AskedSample]:
         sampler = load()
-        with Journal(path, {**asked, "threads": torch.get_num_threads()}) as journal:
+        here = {"threads": torch.get_num_threads(), "device": loading.place.type}
+        with Journal(path, asked | here) as journal:
             solver = tools(sampler.journaled(journal), journal)
             samples = run_benchmark(
                 solver, benchmark, data=data, limit=limit, mode=mode, decoding=decoding
             )
-        chat = mode not in (FEW_SHOT, PAL)
-        sizes = [sampler.prompt_tokens(prompt, chat=chat) for prompt in prompts]
+        chat, system = mode not in (FEW_SHOT, PAL), decoding.system
+        sizes = [sampler.prompt_tokens(prompt, chat=chat, system=system) for prompt in prompts]
         asked_samples = with_questions(samples, problems, prompts, sizes)
         both = judge_both(samples, problems, benchmark, mode)
         pairs = zip(asked_samples, both, strict=True)

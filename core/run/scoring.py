@@ -5,11 +5,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from core.models.load import SHIPPED, load_tokenizer, locate
 from core.rollout.journal import JournaledExecutor
+from core.rollout.sampler import ChunkedSampler
+from core.rollout.server_sampler import ChatSampler, CompletionsSampler, Service
 from core.run.kept import Tools, kept_samples, no_tools
+from core.run.loading import Loading
 from core.run.stages import say
+from core.run.train import prepare_torch
 from eval.benchmarks import find_benchmark
 from eval.fewshot import PAL
 from eval.pal import ProgramSampler
@@ -18,10 +23,6 @@ from eval.sandbox import Sandbox
 from eval.scoring import Decoding, run_benchmark
 from eval.summary import Score, metrics, score
 from eval.tir import ToolSampler, program_scores
-
-if TYPE_CHECKING:
-    from core.rollout.sampler import ChunkedSampler
-    from core.rollout.server_sampler import Service
 
 
 def score_model(
@@ -33,17 +34,19 @@ def score_model(
     data: Path | None,
     limit: int | None,
     max_tokens: int | None = None,
-    service: "Service | None" = None,
+    service: Service | None = None,
     out: Path | None = None,
+    loading: Loading | None = None,
 ) -> list[Score]:
     """The scores of a model (a folder, a hub id or a shipped name) on benchmarks.
 
     Without `max_tokens` an answer may be as long as its benchmark allows. The model is behind the
-    `service` if there is one, else it is loaded here. With `out`, the samples are kept in that
-    folder, and a run that was killed goes on from there.
+    `service` if there is one, else it is loaded here as `loading` says. With `out`, the samples are
+    kept in that folder, and a run that was killed goes on from there.
     """
+    here = loading or Loading()
     found = [find_benchmark(name) for name in benchmarks]
-    load = cache(lambda: load_sampler(model, service))  # what is finished needs no model
+    load = cache(lambda: load_sampler(model, service, here))  # what is finished needs no model
     scores: list[Score] = []
     with tools(mode) as with_tools:
         for benchmark in found:
@@ -58,9 +61,8 @@ def score_model(
                     with_tools(load(), None), benchmark, **asked
                 )
             else:
-                samples = kept_samples(
-                    out, model, load, benchmark, service=service, tools=with_tools, **asked
-                )
+                kept = {"service": service, "loading": here, "tools": with_tools}
+                samples = kept_samples(out, model, load, benchmark, **kept, **asked)
             named = metrics(decoding.samples)
             found_here = score(samples, benchmark, named, mode=mode)
             if mode == "tir":
@@ -90,20 +92,13 @@ def tools(mode: str) -> Generator[Tools]:
         )
 
 
-def load_sampler(model: str, service: "Service | None" = None) -> "ChunkedSampler[Any, Any]":
-    """A model as a sampler: on the GPU here if there is one, or behind a server."""
-    import torch
-
-    from core.models.load import SHIPPED, load_policy, load_tokenizer, locate
-    from core.rollout.sampler import PolicySampler
-    from core.rollout.server_sampler import ChatSampler, CompletionsSampler
-    from core.run.train import prepare_torch
-
+def load_sampler(
+    model: str, service: Service | None = None, loading: Loading | None = None
+) -> ChunkedSampler[Any, Any]:
+    """A model as a sampler: loaded here, or behind a server."""
     if service is not None and service.api == "chat":  # any name that the server knows
         return ChatSampler(service.server(), locate(model) if model in SHIPPED else model)
     if service is not None:
         return CompletionsSampler(service.server(), locate(model), load_tokenizer(model))
     prepare_torch(None)
-    policy: Any = load_policy(model).eval()  # Any: its methods are half typed
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return PolicySampler(policy.to(device), load_tokenizer(model))
+    return (loading or Loading()).sampler(model)

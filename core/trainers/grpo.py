@@ -16,6 +16,7 @@ from core.rewards.completions import Completion
 from core.rollout.engine import Engine
 from core.rollout.engines import make_engine, vllm_engine
 from core.rollout.seeds import seed_of
+from core.rollout.stops import end_tokens
 from core.trainers.adapters import adapted, refuse_adapters
 from core.trainers.async_loop import AsyncLoop
 from core.trainers.attributes import GRPOAttributes
@@ -41,7 +42,6 @@ from core.trainers.scoring import Samples, call_rewards
 from core.trainers.setup import (
     RewardSource,
     check_launch,
-    end_tokens,
     loss_config,
     policy_model,
     policy_tokenizer,

@@ -183,14 +183,6 @@ def policy_tokenizer(
     return tokenizer
 
 
-def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Every token that ends a completion: the tokenizer's and those that the model declares."""
-    declared = getattr(model.generation_config, "eos_token_id", None)
-    listed = [declared] if isinstance(declared, int) else list(declared or [])
-    own: Any = tokenizer.eos_token_id  # Any: typed for every special token at once
-    return listed if own in listed else [own, *listed]
-
-
 def without_dropout(model: nn.Module) -> None:
     """Set the probability of every dropout module to 0."""
     for module in model.modules():

@@ -1,5 +1,6 @@
 """The sampler of the eval stage on top of an engine."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,8 @@ import torch
 
 from core.rollout.journal import Journal
 from core.rollout.sampler import PolicySampler
+from core.rollout.stops import end_tokens
+from eval.errors import BadValue
 from eval.scoring import Decoding
 
 PROMPTS = ["1+1", "a long prompt", "2"]
@@ -43,3 +46,81 @@ def test_the_mode_and_the_global_random_state_stay(build_llama, tiny_tokenizer, 
     PolicySampler(model, tiny_tokenizer)(["1"], Decoding(temperature=1.0, max_tokens=3))
     assert model.training is training
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_an_answer_ends_at_every_token_that_ends_a_rollout(build_llama, tiny_tokenizer):
+    """Chat models declare two: with the tokenizer's alone each of their answers would be cut."""
+    model = build_llama(seed=4)
+    greedy = Decoding(max_tokens=9)
+    sampler = PolicySampler(model, tiny_tokenizer)
+    (whole,) = sampler.draw([[5, 6, 7]], greedy, [0])
+    assert len(whole) == 9
+    assert sampler.completion(whole).truncated
+    other = whole[0]
+    model.generation_config.eos_token_id = [tiny_tokenizer.eos_token_id, other]
+    assert end_tokens(model, tiny_tokenizer) == [tiny_tokenizer.eos_token_id, other]
+    sampler = PolicySampler(model, tiny_tokenizer)
+    (cut,) = sampler.draw([[5, 6, 7]], greedy, [0])
+    assert cut == [other]
+    assert not sampler.completion(cut).truncated
+
+
+def test_the_likeliest_token_alone_is_the_greedy_one(build_llama, tiny_tokenizer):
+    sampler = PolicySampler(build_llama(seed=4), tiny_tokenizer)
+    greedy = sampler(PROMPTS, Decoding(max_tokens=9))
+    for narrow in ({"top_k": 1}, {"top_p": 1e-6}):
+        assert sampler(PROMPTS, Decoding(max_tokens=9, temperature=1.5, **narrow)) == greedy
+    assert sampler(PROMPTS, Decoding(max_tokens=9, temperature=1.5)) != greedy
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"top_p": 0.5}, "top_p=0.5, top_k=None: at temperature 0"),
+        ({"top_k": 5}, "top_p=1.0, top_k=5: at temperature 0"),
+        ({"top_k": 0, "temperature": 1.0}, "top_k=0: expected at least 1"),
+        ({"system": "Be brief.", "chat": False}, "plain text has no system prompt"),
+    ],
+)
+def test_settings_that_would_change_nothing_are_refused(settings, message):
+    with pytest.raises(BadValue, match=message):
+        Decoding(**settings)
+
+
+def test_how_many_are_decoded_at_a_time_changes_no_answer(build_llama, tiny_tokenizer):
+    whole = PolicySampler(build_llama(seed=4), tiny_tokenizer)(PROMPTS, DECODING)
+    assert PolicySampler(build_llama(seed=4), tiny_tokenizer, rows=1)(PROMPTS, DECODING) == whole
+
+
+@pytest.fixture
+def templated(tiny_tokenizer, build_llama):
+    """A sampler whose tokenizer has this chat template."""
+
+    def make(template):
+        tokenizer = deepcopy(tiny_tokenizer)
+        tokenizer.chat_template = template
+        return PolicySampler(build_llama(seed=4), tokenizer)
+
+    return make
+
+
+USER_ALONE = "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}:"
+REFUSING = "{% for m in messages %}{{ raise_exception('no system') }}{% endfor %}"
+
+
+def test_a_system_prompt_comes_before_the_question_or_is_refused(templated, tiny_tokenizer):
+    sampler = templated(tiny_tokenizer.chat_template)
+    plain, told = sampler.encode("1+1"), sampler.encode("1+1", system="be brief ")
+    assert "be brief" in sampler.tokenizer.decode(told)
+    assert told[-len(plain) :] == plain
+    decoding = Decoding(max_tokens=9)
+    (one,) = sampler(["1+1"], replace(decoding, system="be brief"))
+    assert one != sampler(["1+1"], decoding)[0]
+    for template, message in (
+        (USER_ALONE, "leaves a system's turn out"),
+        (REFUSING, "refuses these turns: no system"),
+        (None, "has no chat template, as base models have none.*--mode few-shot"),
+    ):
+        with pytest.raises(BadValue, match=message):
+            templated(template)(["1+1"], replace(decoding, system="be brief"))
+    assert templated(None)(["1+1"], replace(decoding, chat=False))

@@ -31,7 +31,7 @@ def rows_key(*arguments):
 def suite_key(suite):
     settings = resolve(PAPER, arguments=("twins={}", f"benchmarks=('{suite}',)"))
     (question,) = greedy_questions(settings.run)
-    return question.stage(settings.run, start_stage(settings)).key
+    return question.stage(settings, start_stage(settings)).key
 
 
 def test_rows_made_for_another_trainer_are_other_rows(monkeypatch):

@@ -1,0 +1,37 @@
+"""A user's turn as messages, and as the text that a model reads."""
+
+from typing import Any, TypeAlias
+
+from jinja2 import TemplateError
+
+from eval.errors import BadValue
+
+Turns: TypeAlias = list[dict[str, str]]
+
+
+def turns_of(prompt: str, system: str | None = None) -> Turns:
+    """A user's turn, after a system's if there is one."""
+    before = [] if system is None else [{"role": "system", "content": system}]
+    return [*before, {"role": "user", "content": prompt}]
+
+
+def chat_text(tokenizer: Any, prompt: str, system: str | None = None) -> str:  # Any: half typed
+    """`turns_of` as text, up to where the answer begins.
+
+    Raises:
+        BadValue: the tokenizer has no chat template, or one that takes no such turns.
+    """
+    name = tokenizer.name_or_path
+    if tokenizer.chat_template is None:
+        raise BadValue(
+            f"{name} has no chat template, as base models have none, and prompts are a user's "
+            "turns: take a model that has one (`repro eval` has --mode few-shot for the others)"
+        )
+    turns: Any = turns_of(prompt, system)
+    try:
+        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    except TemplateError as error:
+        raise BadValue(f"the chat template of {name} refuses these turns: {error}") from error
+    if (system or "").strip() not in text:
+        raise BadValue(f"the chat template of {name} leaves a system's turn out: give none")
+    return text
