@@ -16,6 +16,12 @@ from typing import cast
 from eval.errors import BadValue, ReproError
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # where a function lies in the memory of a process
+NO_SPACE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+# The same from libraries in Rust (safetensors, tokenizers), and of a file that torch cannot finish.
+NOT_WRITTEN = re.compile(
+    rf"\(os error ({'|'.join(map(str, NO_SPACE))})\)"
+    r"|PytorchStreamWriter failed writing file|inline_container.*unexpected pos"
+)
 SHORT = 16  # hex digits of a digest in a file name: 64 bits
 
 
@@ -120,10 +126,18 @@ def no_space(what: object) -> Generator[None]:
     """Turn "no space left", "file too large" and "quota exceeded" into one clear error."""
     try:
         yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-            raise DiskFull(
-                f"no space to write {error.filename or what} ({error.strerror}): free some and "
-                "give the same command again; what was finished is kept"
-            ) from error
-        raise
+    except Exception as error:  # also what safetensors and torch make of it
+        if isinstance(error, DiskFull) or (reason := full(error)) is None:
+            raise
+        raise DiskFull(
+            f"no space to write {getattr(error, 'filename', None) or what} ({reason}): free some "
+            "and give the same command again; what was finished is kept"
+        ) from error
+
+
+def full(error: Exception) -> str | None:
+    """How an error says that there is no space; None if it says something else."""
+    if isinstance(error, OSError):
+        return error.strerror if error.errno in NO_SPACE else None
+    found = NOT_WRITTEN.search(str(error))
+    return found and os.strerror(int(found[1] or errno.ENOSPC))

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from core.run.pool import die_with_parent
@@ -17,16 +18,19 @@ def main(slug: str, scale: str, arm: str, seed: str, data: str, folder: str, *re
 
     from core.registry import find_paper
     from core.run.resolve import resolve
-    from core.run.store import write_atomic
+    from core.run.store import DiskFull, no_space, write_atomic
     from core.run.train import train_model
     from eval.errors import ReproError
 
     place = Path(folder)
     try:
         resolved = resolve(find_paper(slug), arm=arm, scale=scale, arguments=rest)
-        outputs = train_model(resolved, int(seed), Path(data), place)
+        with no_space(place):
+            outputs = train_model(resolved, int(seed), Path(data), place)
     except ReproError as error:
-        write_atomic(place / FAILED, Exception.__str__(error))
+        print(error, file=sys.stderr)
+        with suppress(DiskFull):  # then it was the last line
+            write_atomic(place / FAILED, Exception.__str__(error))
         sys.exit(error.exit_code)
     if outputs:
         write_atomic(place / OUTPUTS, json.dumps(outputs))

@@ -1,14 +1,19 @@
 """A run that is killed, interrupted or out of space continues to the very same record."""
 
+import resource
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 from typer.testing import CliRunner
 from waiting import checkpoint, wait_for
 
+from core.registry import find_paper
+from core.run.execute import run_data, run_start
 from core.run.places import record_files
+from core.run.resolve import resolve
 
 PAPER = "deepseekmath-grpo"
 FOUR = "max_steps=8"  # long enough to be hit in the middle
@@ -81,6 +86,37 @@ def test_checkpoints_half_written_are_dropped_and_damaged_ones_refused(
     again = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
     assert again.exit_code == 0
     assert f"{newest.name} was only half written when the run stopped, dropped" in again.stderr
+    assert sorted(names()) == straight
+
+
+@contextmanager
+def no_larger_file(size):
+    """Writes beyond so many bytes of a file fail, with the same kind of error as a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.usefixtures("root")
+def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_too(repro, settings, straight):
+    """In its weights, which safetensors writes, and in its optimizer, which torch writes."""
+    resolved = resolve(find_paper(PAPER), arguments=(*settings, FOUR))
+    run_data(resolved)
+    run_start(resolved)
+    for size in (60_000, 100_000):
+        with no_larger_file(size):
+            full = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+        assert full.exit_code == 1, full.output
+        last = full.stderr.strip().splitlines()[-1]
+        assert last.startswith("DiskFull: no space to write ")
+        assert "the same command again; what was finished is kept" in last
+    again = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+    assert again.exit_code == 0, again.output
     assert sorted(names()) == straight
 
 
