@@ -15,6 +15,7 @@ from lm_eval.tasks import TaskManager
 from core.lm_eval.model import ReproLM
 from core.models.load import locate
 from core.run.loading import Loading
+from core.run.places import check_writable, root
 from core.run.records import Record, new_record, write_record
 from core.run.store import digest_of, folder_files
 from eval.errors import BadValue, MissingFile, UnknownName
@@ -109,6 +110,7 @@ def score_tasks(
     Raises:
         UnknownName, MissingFile, BadValue: a task that does not exist or cannot run here.
     """
+    check_writable(root() / "results" / "lm-eval")
     manager = find_tasks(names, data)
     lm = ReproLM(model, seed=seed, **asdict(loading or Loading()))
     template = lm.tokenizer.chat_template

@@ -6,7 +6,8 @@ from time import monotonic
 from typing import Any
 
 from core.data.load import load_training_data
-from core.models.load import load_policy
+from core.models.load import load_policy, load_tokenizer
+from core.rollout.chat import chat_text
 from core.run.evaluate import Scored, evaluate
 from core.run.families import find_family
 from core.run.inputs import data_stage, model_folder, start_stage, train_stage
@@ -115,6 +116,7 @@ def _data(resolved: Resolved, folder: Path) -> Mapping[str, object]:
 
 def _start(resolved: Resolved) -> Mapping[str, object]:
     name = resolved.run.model
+    chat_text(load_tokenizer(name), "?")  # or it ends here, before any training
     model = load_policy(name)
     folder = model_folder(name)
     return {

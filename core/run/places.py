@@ -2,6 +2,9 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
+
+from eval.errors import BadValue
 
 ACCEPTED = "accepted.json"
 
@@ -27,6 +30,23 @@ def no_runs(slug: str = "PAPER") -> str:
         f"no runs of standard settings in {results()}: `repro run {slug}` makes one; those of the "
         "repository are in its checkout, not in what pip installs"
     )
+
+
+def check_writable(*folders: Path) -> None:
+    """Try to write in folders, or where they will be made, before work that ends there.
+
+    Raises:
+        BadValue: with the folder and the reason.
+    """
+    for folder in folders:
+        there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+        try:
+            TemporaryFile(dir=there).close()
+        except OSError as error:
+            raise BadValue(
+                f"{folder} cannot be written ({error.strerror}): make it a folder that can, or "
+                "give another place for runs/, results/ and reports/ in REPRO_ROOT"
+            ) from error
 
 
 def from_here(path: Path) -> Path:

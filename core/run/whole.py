@@ -12,8 +12,9 @@ from core.run.execute import run_arm, run_data, score_start
 from core.run.inputs import arm_stages, start_stages
 from core.run.jobs import run_jobs
 from core.run.launch import check_installed
+from core.run.places import check_writable, reports, results, root
 from core.run.pool import Unit, run_units
-from core.run.records import Record, new_record, write_record
+from core.run.records import Record, new_record, read_records, write_record
 from core.run.resolve import Resolved, resolve
 from core.run.settings import RunSettings
 from core.run.stages import DONE, Stage
@@ -71,6 +72,7 @@ def run_order(order: Order) -> Outcome:
     ]
     for resolved, _ in runs[:1]:
         check_inputs(resolved.run)
+    check_outputs(order.paper.slug)
     units = pending(order, runs)
     apart = order.cluster is not None or (order.jobs > 1 and len(units) > 1)
     if order.cluster is not None:
@@ -117,6 +119,17 @@ def check_inputs(settings: RunSettings) -> None:
             raise UnknownName("training data", part, ["pocket", *BENCHMARKS])
     locate(settings.model)
     check_installed(settings)
+
+
+def check_outputs(slug: str) -> None:
+    """Look before anything starts whether the records can be written, and those there be read.
+
+    Raises:
+        BadValue: a folder cannot be written.
+        DamagedFile: a record is not what was written.
+    """
+    check_writable(root() / "runs", results() / slug / "samples", reports() / slug)
+    read_records(slug)
 
 
 def pending(order: Order, runs: Sequence[tuple[Resolved, int]]) -> list[Unit]:

@@ -153,6 +153,43 @@ def test_an_overridden_run_enters_no_table(done, repro):
     assert "`repro run deepseekmath-grpo` makes one" in table.stderr
 
 
+@pytest.mark.parametrize("name", ["runs", "results", "reports"])
+@pytest.mark.parametrize("place", ["a file", "/proc"])
+def test_a_folder_that_cannot_be_written_is_noticed_first(repro, root, settings, name, place):
+    """A link into /proc is one that even root cannot write to."""
+    if place == "a file":
+        (root / name).touch()
+    else:
+        (root / name).symlink_to(place)
+    result = repro("run", PAPER, "--jobs", 1, *settings)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"BadValue: {root / name}")
+    assert "cannot be written" in line
+    assert not list(root.glob("*/train-*"))
+
+
+def test_a_damaged_record_is_noticed_first(repro, root, settings):
+    path = root / "results" / PAPER / "0123456789abcdef.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    result = repro("run", PAPER, "--jobs", 1, *settings)
+    assert (result.exit_code, str(path) in result.stderr) == (2, True)
+    assert not list(root.glob("runs/train-*"))
+
+
+def test_a_base_model_without_a_chat_template_is_one_line(repro, root, settings, tiny_model):
+    base = copytree(tiny_model, root / "base")
+    (base / "chat_template.jinja").unlink()
+    run = repro("run", PAPER, "--jobs", 1, *settings, f"model={base}")
+    scored = repro("eval", base, "--benchmarks", "pocket-gsm8k", "--limit", 1)
+    for result in (run, scored):
+        assert result.exit_code == 2
+        line = result.stderr.splitlines()[-1]
+        assert line.startswith(f"BadValue: {base} has no chat template, as base models have none")
+    assert not list(root.glob("runs/train-*"))
+
+
 @pytest.mark.long
 def test_two_arms_and_two_seeds_in_processes(repro, settings):
     result = repro(

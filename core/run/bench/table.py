@@ -17,7 +17,7 @@ from core.run.bench.rollout import bench_rollout
 from core.run.bench.sandbox import bench_sandbox
 from core.run.bench.step import bench_step
 from core.run.bench.training import bench_training
-from core.run.places import results
+from core.run.places import check_writable, results
 from core.run.records import machine, new_record, versions, write_record
 from core.run.stages import say
 from core.run.store import write_atomic
@@ -43,11 +43,12 @@ def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fie
 
     Raises:
         UnknownName: there is no such benchmark.
-        BadValue: what is named needs a GPU or a peer that is not here.
+        BadValue: what is named needs a GPU or a peer that is not here, or records cannot be kept.
     """
     for name in names:
         if name not in BENCHES:
             raise UnknownName("benchmark", name, BENCHES)
+    check_writable(results() / "bench")
     return [row for name in names or runnable() for row in recorded(name)]
 
 
