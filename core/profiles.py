@@ -32,7 +32,8 @@ _CPU: Mapping[str, object] = {
 _GPU: Mapping[str, object] = {
     "model": "Qwen/Qwen2.5-0.5B-Instruct",
     "logging_steps": 1,
-    "heldout_problems": 0,
+    "heldout_problems": 200,
+    "heldout_every": 20,
 }
 
 # Family and scale to settings. Sizes of a step are in the family's own row.

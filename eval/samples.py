@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from eval.errors import BadValue, DamagedFile, MissingFile
-from eval.grading import grade_many
+from eval.grading import Verdict, grade_many
 from eval.problem import Problem
 from eval.transcripts import graded_part
 
@@ -134,6 +134,12 @@ def to_sample(line: bytes, where: str) -> Sample:
     return Sample(**row)
 
 
+def judged(outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+    """The verdict on an output to each problem."""
+    references = [problem.reference for problem in problems]
+    return grade_many(outputs, references, [problem.language for problem in problems])
+
+
 def regrade(
     samples: Sequence[Sample], problems: Iterable[Problem], mode: str = "cot"
 ) -> list[Sample]:
@@ -149,11 +155,8 @@ def regrade(
             f"{len(strangers)} samples of unknown problems, the first is {strangers[0]!r}: "
             "expected the benchmark's own problem ids"
         )
-    verdicts = grade_many(
-        [graded_part(s.output, mode) for s in samples],
-        [known[s.id].reference for s in samples],
-        [known[s.id].language for s in samples],
-    )
+    outputs = [graded_part(sample.output, mode) for sample in samples]
+    verdicts = judged(outputs, [known[sample.id] for sample in samples])
     return [
         replace(s, extracted=v.extracted, correct=v.correct, rule=v.rule, reason=v.reason)
         for s, v in zip(samples, verdicts, strict=True)

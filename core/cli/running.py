@@ -41,6 +41,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what would run: settings that are no defaults, stages with keys, cost."""
+    from core.run.claims import cannot_test
     from core.run.memory import Cluster
     from core.run.plan import make_plan, plan_memory
     from core.run.resolve import resolve
@@ -68,6 +69,9 @@ def plan(
     )
     print_text()
     print_columns(("cost", ""), [(k, v) for k, v in found.cost.items() if v is not None])
+    if untestable := cannot_test(resolved.paper, resolved.run):
+        print_text()
+        print_columns(("claim without a verdict at these settings", "why"), untestable.items())
     return print_memory(cluster, memory) if cluster else None
 
 

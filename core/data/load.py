@@ -1,6 +1,7 @@
 """Training data by name: pocket problems, or the training split of a benchmark."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import cycle
 from pathlib import Path
 
@@ -18,6 +19,8 @@ COLUMNS = ("id", "prompt", "answer", "language")
 
 def load_training_data(name: str, split: str = "train", data: Path | None = None) -> Dataset:
     """Rows `id`, `prompt` (one user turn), `answer`, `language` and `question`.
+
+    `answers` says more of a question that has several.
 
     `name` is "pocket", a benchmark, or several joined with `+`.
 
@@ -41,7 +44,8 @@ def rows(name: str, split: str, data: Path | None) -> list[dict[str, object]]:
         benchmark = find_benchmark(name)
     except UnknownName as error:
         raise UnknownName("training data", name, ["pocket", "gsm8k", "math"]) from error
-    return [
+    problems = benchmark.load(data, split=split)
+    found: list[dict[str, object]] = [
         {
             "id": problem.id,
             "prompt": [{"role": "user", "content": benchmark.prompt(problem)}],
@@ -49,8 +53,12 @@ def rows(name: str, split: str, data: Path | None) -> list[dict[str, object]]:
             "answer": problem.answer,
             "language": problem.language,
         }
-        for problem in benchmark.load(data, split=split)
+        for problem in problems
     ]
+    if any(problem.answers for problem in problems):
+        for row, problem in zip(found, problems, strict=True):
+            row["answers"] = asdict(problem.answers) if problem.answers else None
+    return found
 
 
 def interleaved(parts: list[list[dict[str, object]]]) -> list[dict[str, object]]:

@@ -12,7 +12,7 @@ from core.run.accepted import drops
 from core.run.bench.report import speed_files
 from core.run.places import record_files, reports, results
 from core.run.records import Record, read_record, standard
-from core.run.render import report_files
+from core.run.render import ran_at, report_files, report_folder
 from core.run.resolve import resolve
 from eval.benchmarks import find_benchmark
 from eval.errors import DamagedFile, ReproError
@@ -171,12 +171,9 @@ def top1(samples: list[Sample], row: Mapping[str, Any]) -> dict[str, Any]:
 
 def report_problems(paper: Paper, records: list[Record]) -> Iterator[str]:
     """Files in reports/ that the records no longer give."""
-    folder = reports() / paper.slug
-    scales = {record["scale"] for record in records if record["kind"] == "run"}
-    if not scales:
-        return
-    scale = min(scales, key=SCALES.index)
-    yield from stale(folder, report_files(paper, records, scale))
+    for scale in ran_at(records):
+        files = report_files(paper, records, scale)
+        yield from stale(report_folder(paper.slug, scale), files)
 
 
 def stale(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[str]:

@@ -3,9 +3,19 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from core.measures import START, ExactVariance, MissingMeasure, Side
+from core.measures import (
+    START,
+    ExactVariance,
+    Gain,
+    GainAtK,
+    Late,
+    MissingMeasure,
+    Score,
+    Side,
+)
 from core.paper import Claim, Paper
 from core.run.records import Record
+from core.run.settings import HELD_OUT, RunSettings
 from eval.comparisons import seed_effect
 
 RELATIONS: Mapping[str, Callable[[float, float, float], bool]] = {
@@ -106,6 +116,28 @@ def untested(claim: Claim, reason: str) -> dict[str, Any]:
         "seeds": [],
         "runs": [],
     }
+
+
+def cannot_test(paper: Paper, settings: RunSettings) -> dict[str, str]:
+    """The claims that runs with these settings say nothing about, and why; known before any run."""
+    lacks = {
+        claim.slug: [lack for side in (claim.left, claim.right) for lack in lacking(side, settings)]
+        for claim in paper.claims
+    }
+    return {slug: "; ".join(dict.fromkeys(found)) for slug, found in lacks.items() if found}
+
+
+def lacking(side: Side, settings: RunSettings) -> list[str]:
+    """What a side of a claim reads and these settings do not measure."""
+    measure = side.measure
+    sampled = list(settings.suites)[: settings.at_k_benchmarks]
+    if isinstance(measure, Late | Gain) and measure.metric == HELD_OUT:
+        return [] if settings.heldout_problems else ["no held-out problems (heldout_problems=0)"]
+    if isinstance(measure, GainAtK):
+        return [f"no samples of {name}" for name in measure.benchmarks if name not in sampled]
+    if isinstance(measure, Score):
+        return [f"{n} is not scored" for n in measure.benchmarks if n not in settings.suites]
+    return []
 
 
 def described(claim: Claim, left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:

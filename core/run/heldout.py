@@ -7,11 +7,11 @@ import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from core.rollout.sampler import PolicySampler
+from core.run.settings import HELD_OUT
+from core.run.verifiers import problem_of
 from core.trainers.sharding import whole
-from eval.grading import grade_many
+from eval.samples import judged
 from eval.scoring import Decoding
-
-METRIC = "held_out/accuracy"
 
 
 class HeldOutCallback(TrainerCallback):
@@ -36,7 +36,7 @@ class HeldOutCallback(TrainerCallback):
     ) -> None:
         """Log the starting model's accuracy, unless the run is resumed."""
         if state.global_step == 0:
-            self.trainer.log({METRIC: self.accuracy()})
+            self.trainer.log({HELD_OUT: self.accuracy()})
 
     def on_step_end(
         self,
@@ -47,7 +47,7 @@ class HeldOutCallback(TrainerCallback):
     ) -> None:
         """Hand the accuracy to the trainer's metrics of this step."""
         if state.global_step % self.every == 0 or state.global_step == state.max_steps:
-            self.trainer._metrics["train"][METRIC].append(self.accuracy())
+            self.trainer._metrics["train"][HELD_OUT].append(self.accuracy())
 
     def accuracy(self) -> float:
         """Percent of the held-out problems that greedy decoding solves."""
@@ -62,9 +62,10 @@ class HeldOutCallback(TrainerCallback):
             sampler = PolicySampler(model, self.trainer.processing_class)
             asked = [row["prompt"][-1]["content"] for row in rows]
             answers = sampler(asked, self.decoding) if asked else []
-        verdicts = grade_many(
-            [completions[0].text for completions in answers],
-            [row["answer"] for row in rows],
-            [row.get("language") or "en" for row in rows],
-        )
-        return sum(verdict.correct is True for verdict in verdicts)
+        return count_right([completions[0].text for completions in answers], rows)
+
+
+def count_right(texts: Sequence[str], rows: Sequence[dict[str, Any]]) -> int:
+    """How many texts answer their rows, as an evaluation of the rows' benchmarks judges them."""
+    verdicts = judged(texts, [problem_of(row) for row in rows])
+    return sum(verdict.correct is True for verdict in verdicts)

@@ -10,6 +10,7 @@ from typing import Any
 
 from core.explain.batch_plan import batch_plan
 from core.models.shapes import find_shape
+from core.run.claims import cannot_test
 from core.run.inputs import arm_stages, model_folder, start_stages
 from core.run.memory import Cluster, Memory, Work, all_launches
 from core.run.resolve import Resolved, divided
@@ -46,6 +47,7 @@ class Plan:
                 for s, state in self.stages
             ],
             "batches": self.batches,
+            "untestable": cannot_test(self.resolved.paper, self.resolved.run),
             "cost": dict(self.cost),
         }
 

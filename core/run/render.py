@@ -18,7 +18,7 @@ from core.run.whole import Outcome
 from eval.errors import ReproError
 from eval.plots import held_out_accuracy, sampling_curves, to_bytes, training_curves
 from eval.tables import render
-from eval.tables.deepseekmath import SLUG, SUITES, benchmark_table, pocket_table
+from eval.tables.deepseekmath import SLUG, SUITES, benchmark_table, runs_table
 from eval.tables.report import ClaimResult, Field, Passage, Picture, Report, render_report
 from eval.tables.table import Table
 
@@ -44,7 +44,7 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
         folder = root() / "runs" / "reports" / outcome.claims["digest"]
         records = [*outcome.runs, outcome.claims]
     else:
-        folder = reports() / paper.slug
+        folder = report_folder(paper.slug, scale)
         records = standard(read_records(paper.slug))
     path = write_report(paper, records, scale, folder)
     tables = make_tables(paper, [*outcome.runs], scale)
@@ -54,7 +54,7 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
 
 
 def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
-    """Render the report of every paper that has runs, and of speed without `slugs`.
+    """Render the reports of every paper that has runs, and of speed without `slugs`.
 
     The pages, and why others could not be made.
     """
@@ -70,12 +70,24 @@ def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError
 
 
 def render_paper(paper: Paper) -> list[Path]:
-    """The page of a paper at the smallest scale that has runs; none without."""
+    """A page for every scale at which a paper has runs."""
     publish_reported(paper)
     records = standard(read_records(paper.slug))
+    return [
+        write_report(paper, records, scale, report_folder(paper.slug, scale))
+        for scale in ran_at(records)
+    ]
+
+
+def ran_at(records: Sequence[Record]) -> list[str]:
+    """The scales that have runs, the smallest first."""
     scales = {record["scale"] for record in records if record["kind"] == "run"}
-    smallest = sorted(scales, key=SCALES.index)[:1]
-    return [write_report(paper, records, scale, reports() / paper.slug) for scale in smallest]
+    return sorted(scales, key=SCALES.index)
+
+
+def report_folder(slug: str, scale: str) -> Path:
+    """Where the page of a scale lies; that of the smallest one is the paper's first."""
+    return reports() / slug / ("" if scale == SCALES[0] else scale)
 
 
 def render_speed() -> list[Path]:
@@ -110,14 +122,12 @@ def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[st
 
 
 def make_tables(paper: Paper, records: Sequence[Record], scale: str) -> tuple[Table, ...]:
-    """The paper's own table if there is one, and the pocket table of its runs."""
+    """The paper's own table if there is one, and the table of its runs."""
     tables: list[Table] = []
     if paper.slug == SLUG and any(record["kind"] == "reported" for record in records):
         tables.append(benchmark_table(records))
-    if scale == "cpu":
-        arms = shown_arms(paper, [r for r in records if r["scale"] == scale])
-        tables.append(pocket_table(records, paper=paper.slug, arms=arms))
-    return tuple(tables)
+    arms = shown_arms(paper, [r for r in records if r["scale"] == scale])
+    return (*tables, runs_table(records, scale, paper.slug, arms))
 
 
 def make_figures(paper: Paper, runs: Sequence[Record]) -> list[tuple[str, str, str, Any]]:

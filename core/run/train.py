@@ -230,17 +230,21 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
 def split_rows(
     rows: list[dict[str, Any]], heldout: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Training rows and `heldout` held-out rows: the data's own, else the last training rows."""
+    """Training rows and `heldout` held-out rows: of the data's own, else of the training rows.
+
+    Every k-th row is held out, so that all parts of the data are in a small number of them.
+    """
     plain = [(row["split"], {k: v for k, v in row.items() if k != "split"}) for row in rows]
     train = [row for split, row in plain if split == "train"]
     valid = [row for split, row in plain if split == "valid"]
-    if heldout and not valid:
-        if heldout >= len(train):
-            raise BadValue(f"heldout_problems={heldout}: the data has {len(train)} rows only")
-        return train[:-heldout], train[-heldout:]
-    # Every k-th row, so that all parts of the held-out data are in a small number of them.
-    every = max(1, len(valid) // heldout) if heldout else 1
-    return train, valid[::every][:heldout]
+    source = valid or train
+    chosen = range(len(source))[:: max(1, len(source) // max(1, heldout))][:heldout]
+    held = [source[place] for place in chosen]
+    if valid or not held:
+        return train, held
+    if heldout >= len(train):
+        raise BadValue(f"heldout_problems={heldout}: the data has {len(train)} rows only")
+    return [row for place, row in enumerate(train) if place not in chosen], held
 
 
 def curves(log: Path) -> Mapping[str, list[list[float]]]:

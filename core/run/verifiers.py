@@ -8,7 +8,7 @@ from core.rewards import Accuracy
 from core.rewards.completions import question_text
 from eval.benchmarks import find_benchmark
 from eval.errors import BadValue
-from eval.problem import Problem
+from eval.problem import Answers, Problem
 from eval.stress import Trial, Verifier, stress
 
 BEFORE_TRAINING = 5  # problems; a dozen answers to each
@@ -54,12 +54,14 @@ def verifier_of(reward: Accuracy) -> Verifier:
 
 
 def problem_of(row: Mapping[str, Any]) -> Problem:
-    """A training row as a problem."""
+    """A training row as the problem of its benchmark."""
+    several = row.get("answers")
     return Problem(
         id=str(row.get("id")),
         question=row.get("question") or question_text(row["prompt"]),
         answer=row["answer"],
         language=row.get("language") or "en",
+        answers=several and Answers(tuple(several["texts"]), several["counts"]),
     )
 
 

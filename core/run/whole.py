@@ -7,7 +7,7 @@ from typing import Any
 from core.measures import START
 from core.models.load import locate
 from core.paper import Paper
-from core.run.claims import judge
+from core.run.claims import cannot_test, judge
 from core.run.execute import run_arm, run_data, score_start
 from core.run.inputs import arm_stages, start_stages
 from core.run.jobs import run_jobs
@@ -17,7 +17,7 @@ from core.run.pool import Unit, run_units
 from core.run.records import Record, new_record, read_records, write_record
 from core.run.resolve import Resolved, resolve
 from core.run.settings import RunSettings
-from core.run.stages import DONE, Stage
+from core.run.stages import DONE, Stage, say
 from eval.benchmarks import BENCHMARKS, find_benchmark
 from eval.errors import UnknownName
 
@@ -73,6 +73,8 @@ def run_order(order: Order) -> Outcome:
     for resolved, _ in runs[:1]:
         check_inputs(resolved.run)
     check_outputs(order.paper.slug)
+    for slug, why in cannot_test(order.paper, runs[0][0].run).items():
+        say(f"claim {slug} will have no verdict: {why}")
     units = pending(order, runs)
     apart = order.cluster is not None or (order.jobs > 1 and len(units) > 1)
     if order.cluster is not None:

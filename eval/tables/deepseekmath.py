@@ -28,6 +28,7 @@ kind "run" - one per (paper, arm, scale, seed); fields read: `paper`, `arm`, `se
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from eval.benchmarks import find_benchmark
 from eval.errors import BadValue
 from eval.tables.seeds import LIMITED, mean_cell
 from eval.tables.table import Block, Cell, Row, Section, Table, with_best_bold
@@ -102,7 +103,14 @@ def benchmark_table(records: Iterable[Record], paper: str = SLUG) -> Table:
 def pocket_table(
     records: Iterable[Record], paper: str = SLUG, arms: Sequence[str] | None = None
 ) -> Table:
-    """Lay out the starting model and what each arm made of it, on the pocket suites; CoT, greedy.
+    """The table of a paper's runs at cpu scale."""
+    return runs_table(records, "cpu", paper, arms)
+
+
+def runs_table(
+    records: Iterable[Record], scale: str, paper: str = SLUG, arms: Sequence[str] | None = None
+) -> Table:
+    """Lay out the starting model and what each arm made of it, on what was scored; CoT, greedy.
 
     `arms` chooses and orders the arms; without it every arm that has a run is shown.
 
@@ -110,19 +118,24 @@ def pocket_table(
         BadValue: no run at this scale, or a run without a score of a suite that another has.
 
     """
-    runs = newest(records, paper, "cpu")
+    runs = newest(records, paper, scale)
     chosen = list(dict.fromkeys(run["arm"] for run in runs)) if arms is None else list(arms)
     by_arm = {arm: [run for run in runs if run["arm"] == arm] for arm in chosen}
     empty = [arm for arm, found in by_arm.items() if not found]
     if empty or not by_arm:
-        raise BadValue(f"no run of {paper} at cpu scale {f'for {empty}' if empty else ''}".strip())
+        wanted = f"no run of {paper} at {scale} scale"
+        raise BadValue(f"{wanted} for {empty}" if empty else wanted)
+    scored = dict.fromkeys(row["benchmark"] for run in runs for row in run["scores"])
+    suites = {name: SUITES.get(name) or find_benchmark(name).title for name in scored}
+    pocket = suites.keys() <= SUITES.keys()
     return Table(
-        name="deepseekmath-pocket",
-        caption="The pocket world: accuracy in % before and after RL (cpu scale, greedy, top1)",
-        scale="cpu",
+        name="deepseekmath-pocket" if (paper, scale) == (SLUG, "cpu") else f"{paper}-{scale}",
+        caption=f"{'The pocket world' if pocket else paper}: accuracy in % before and after RL "
+        f"({scale} scale, greedy, top1)",
+        scale=scale,
         heads=HEADS,
-        columns=tuple(SUITES.values()),
-        blocks=(Block(BLOCKS["cot"], sections(by_arm, SUITES, "cot")),),
+        columns=tuple(suites.values()),
+        blocks=(Block(BLOCKS["cot"], sections(by_arm, suites, "cot")),),
         marks=limited_mark([run for found in by_arm.values() for run in found]),
         notes=(SEEDS_NOTE,),
     )

@@ -38,7 +38,9 @@ def scored(slug, suite, mirrors, right):
     return {**asdict(row), "mirrors": mirrors, "digest": digest}
 
 
-def run_record(right, *, slug="deepseekmath-grpo", arm="grpo", seed=0, created="2026-01-01"):
+def run_record(
+    right, *, slug="deepseekmath-grpo", arm="grpo", seed=0, created="2026-01-01", scale="cpu"
+):
     """Store a run that solves the first `right` problems of either suite."""
     rows = {
         name: [scored(slug, suite, mirrors, n) for mirrors, suite in SUITES.items()]
@@ -46,7 +48,7 @@ def run_record(right, *, slug="deepseekmath-grpo", arm="grpo", seed=0, created="
     }
     content = {
         "paper": slug,
-        "scale": "cpu",
+        "scale": scale,
         "arm": arm,
         "main": arm == "grpo",
         "seed": seed,

@@ -5,11 +5,13 @@ import json
 import pytest
 from run_records import run_record
 
+from core.registry import find_paper
 from core.run.accepted import accept
 from core.run.check import check_papers
 from core.run.places import record_files, results
 from core.run.records import read_records, standard
-from core.run.render import render_all
+from core.run.render import render_all, render_outcome
+from core.run.whole import Outcome
 
 SLUG = "deepseekmath-grpo"
 
@@ -81,6 +83,32 @@ def test_an_edited_report_is_found_and_rendering_repairs_it():
     assert problems() == [f"report: {page} differs from its records: run `repro report`"]
     render_all((SLUG,))
     assert problems() == []
+
+
+@pytest.mark.usefixtures("accepted")
+def test_every_scale_has_a_page_with_a_table_of_its_runs():
+    small = results().parent / "reports" / SLUG / "report.md"
+    before = small.read_text()
+    run_record(30, scale="gpu")
+    pages, _ = render_all((SLUG,))
+    large = small.parent / "gpu" / "report.md"
+    assert pages == [small, large]
+    assert small.read_text() == before
+    assert "(gpu scale, greedy, top1)" in large.read_text()
+    assert "50.0" in (large.parent / f"{SLUG}-gpu.md").read_text()
+    assert problems() == []
+    large.unlink()
+    assert problems() == [f"report: {large} is missing: run `repro report`"]
+
+
+@pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])
+def test_a_run_ends_with_the_table_of_its_accuracies(scale):
+    runs = [run_record(30, scale=scale)]
+    claims = {"scale": scale, "overrides": {}, "verdicts": [], "digest": "0", "kind": "claims"}
+    shown = render_outcome(find_paper(SLUG), Outcome(runs=runs, claims=claims))
+    assert "| + grpo " in shown.text
+    assert "50.0" in shown.text
+    assert f"({scale} scale, greedy, top1)" in shown.path.read_text()
 
 
 @pytest.mark.usefixtures("accepted")

@@ -4,7 +4,10 @@ import pytest
 
 from core.measures import START, exact_variance, gain_at_k, score
 from core.paper import Claim
-from core.run.claims import judge_claim
+from core.run.claims import cannot_test, judge_claim
+from core.run.resolve import resolve
+from core.run.settings import HELD_OUT
+from papers.deepseekmath_grpo import PAPER
 
 GSM8K = score("gsm8k")
 
@@ -107,3 +110,40 @@ def test_an_exact_claim_needs_no_run_and_its_opposite_is_refuted():
     assert judge_claim(Claim("c", "s", k3, ">", k1), {})["verdict"] == "refuted"
     unsound = exact_variance("k1", sound=True)
     assert judge_claim(Claim("c", "s", unsound, "<", k1), {})["verdict"] == "refuted"
+
+
+def measured(arm, seed, settings):
+    """The record of a run that measured all that these settings ask for."""
+    names = list(settings.suites)
+    rows = [{"mirrors": name, "metric": "top1", "value": 50.0 + seed} for name in names]
+    votes = {side: {"maj": [1.0], "pass": [1.0 + seed]} for side in ("before", "after")}
+    sampled = names[: settings.at_k_benchmarks]
+    points = [[0, 1.0], [1, 2.0 + seed]] if settings.heldout_problems else []
+    return {
+        "digest": f"{arm}{seed}",
+        "start_scores": rows,
+        "scores": rows,
+        "curves": {HELD_OUT: points},
+        "sampling": {name: {"mirrors": name, **votes} for name in sampled},
+    }
+
+
+@pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("heldout_problems=0",),
+        ("heldout_problems=3", "at_k_benchmarks=1"),
+        ("benchmarks=('gsm8k', 'math')", "at_k_benchmarks=0"),
+        ("benchmarks=('cmath',)",),
+    ],
+)
+def test_claims_without_a_verdict_are_known_before_the_run(scale, arguments):
+    """They are those whose runs, at these settings, will lack what the claims read."""
+    settings = resolve(PAPER, scale=scale, arguments=arguments).run
+    runs = {arm: {seed: measured(arm, seed, settings) for seed in (0, 1)} for arm in PAPER.arms}
+    verdicts = [judge_claim(one, runs) for one in PAPER.claims]
+    lacking = {verdict["id"] for verdict in verdicts if verdict["effect"] is None}
+    assert set(cannot_test(PAPER, settings)) == lacking
+    assert (scale, arguments) != ("gpu", ()) or not lacking

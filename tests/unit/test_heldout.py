@@ -1,0 +1,79 @@
+"""Held-out problems come from all parts of the data and are judged as their benchmarks are."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.data.load import load_training_data
+from core.profiles import profile
+from core.run.heldout import count_right
+from core.run.resolve import resolve
+from core.run.settings import HELD_OUT
+from core.run.train import read_rows, split_rows, write_rows
+from eval.errors import BadValue
+from papers.deepseekmath_grpo import PAPER
+
+
+def rows_of(train, valid=0):
+    made = [{"split": "train", "id": n} for n in range(train)]
+    return made + [{"split": "valid", "id": -1 - n} for n in range(valid)]
+
+
+@given(st.integers(1, 60), st.integers(0, 40), st.integers(0, 50))
+def test_no_row_is_trained_on_and_held_out(train, valid, heldout):
+    if not valid and heldout >= train:
+        with pytest.raises(BadValue, match=f"heldout_problems={heldout}: the data has {train} row"):
+            split_rows(rows_of(train), heldout)
+        return
+    trained, held = split_rows(rows_of(train, valid), heldout)
+    assert len(held) == (min(heldout, valid) if valid else heldout)
+    used = [row["id"] for row in (*trained, *held)]
+    assert len(set(used)) == len(used)
+    assert len(trained) == (train if valid else train - heldout)
+
+
+def test_rows_held_out_of_joined_data_are_of_every_part():
+    rows = [{"split": "train", "part": part} for part in "abcd" for _ in range(50)]
+    _, held = split_rows(rows, 8)
+    assert [row["part"] for row in held] == list("aabbccdd")
+
+
+@pytest.fixture
+def boxes(tmp_path, monkeypatch):
+    """Training data of two sets, in one of which a question has two answers."""
+    lines = [{"id": str(n), "question": "?", "answer": "1", "language": "en"} for n in range(3)]
+    for name in ("gsm8k", "math"):
+        path = tmp_path / "data" / name / "train.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    both = {"id": "2", "mode": "all", "answers": ["-2", "1"], "last_box": "1"}
+    path.with_name("train_multibox.jsonl").write_text(f"{json.dumps(both)}\n")
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
+    return tmp_path
+
+
+def test_a_question_with_several_answers_asks_for_all_of_them(boxes):
+    data = load_training_data("gsm8k+math")
+    write_rows(data, None, ("prompt", "answer"), boxes)
+    rows = [row for row in read_rows(boxes) if row["answers"]]
+    assert len(rows) == 1
+    texts = {r"\boxed{1}": 0, r"\boxed{-2}": 0, r"\boxed{1} and \boxed{-2}": 1}
+    assert {text: count_right([text], rows) for text in texts} == texts
+    plain = [row for row in read_rows(boxes) if not row["answers"]]
+    assert count_right([r"\boxed{1}"] * 5, plain) == 5
+
+
+def test_rows_without_such_questions_have_no_such_column():
+    assert "answers" not in load_training_data("pocket", split="valid").column_names
+
+
+def test_on_a_gpu_there_are_held_out_problems_for_the_claims_that_read_them():
+    read = {m.metric for c in PAPER.claims for s in (c.left, c.right)
+            if hasattr(m := s.measure, "metric")}  # fmt: skip
+    assert HELD_OUT in read
+    settings = resolve(PAPER, scale="gpu").run
+    assert settings.heldout_problems == 200
+    steps = profile("grpo", "gpu")["max_steps"]
+    assert steps // settings.heldout_every >= 9  # three of them in the last third
