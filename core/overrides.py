@@ -117,7 +117,8 @@ def fits_exactly(value: object, hint: Any) -> bool:
         item = parts[0] if parts else object
         return isinstance(value, list | tuple) and all(fits(part, item) for part in value)
     if origin in (dict, AbstractMapping):
-        return isinstance(value, AbstractMapping)
+        items = value.items() if isinstance(value, AbstractMapping) else [(None, None)]
+        return all(fits(key, parts[0]) and fits(item, parts[1]) for key, item in items)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return isinstance(value, hint) or value in [member.value for member in hint]
     if hint in (int, float):
@@ -129,7 +130,7 @@ def describe(hint: Any) -> str:
     """An annotation as it is written: `int | None`, not `typing.Optional[int]`."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint in (type(None), Ellipsis):
-        return "None" if hint else "..."
+        return "..." if hint is Ellipsis else "None"
     if origin in (Union, types.UnionType):
         return " | ".join(describe(part) for part in parts)
     if origin is Literal:

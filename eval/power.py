@@ -1,6 +1,7 @@
 """What a planned evaluation can see, before it runs: interval widths and detectable differences."""
 
 from dataclasses import dataclass
+from math import inf
 
 from scipy.special import ndtr, ndtri
 
@@ -56,7 +57,7 @@ def plan(
     Raises:
         BadValue: a number of samples or seeds below 1, a rate outside 0 to 100, a negative spread.
     """
-    if min(samples, seeds) < 1 or not 0 < rate < 100 or seed_spread < 0:
+    if min(samples, seeds) < 1 or not 0 < rate < 100 or not 0 <= seed_spread < inf:
         raise BadValue(
             f"samples={samples}, seeds={seeds}, rate={rate}, seed_spread={seed_spread}: expected "
             "at least 1 sample and seed, a rate above 0 and below 100 and a spread of at least 0"

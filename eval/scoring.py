@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Protocol
 
@@ -44,7 +45,7 @@ class Decoding:
     def __post_init__(self) -> None:
         if self.samples < 1 or self.max_tokens < 1:
             raise BadValue(f"samples={self.samples}, max_tokens={self.max_tokens}: expected >= 1")
-        if self.temperature < 0 or not 0 < self.top_p <= 1:
+        if not 0 <= self.temperature < inf or not 0 < self.top_p <= 1:
             raise BadValue(
                 f"temperature={self.temperature}, top_p={self.top_p}: expected >= 0 and (0, 1]"
             )

@@ -58,7 +58,7 @@ def evaluate(
         int | None,
         typer.Option(min=1, help="Only so many: a fixed sample (of lm-eval, the first)."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
     reported: Reported = None,
     power: Annotated[
         bool, typer.Option("--power", help="Only say what such an evaluation can see; no model.")

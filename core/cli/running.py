@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from core.run.memory import Cluster, Memory
     from core.run.whole import Order, Outcome
 
+LARGEST_SEED = 2**32 - 1  # that numpy takes
 Arm = Annotated[str | None, typer.Option(help="One arm; default: the paper's own method.")]
-Seed = Annotated[int, typer.Option(min=0, help="The first seed.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The first seed.")]
 Force = Annotated[bool, typer.Option("--force", help="Do finished stages again.")]
 
 

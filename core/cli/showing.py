@@ -10,6 +10,7 @@ from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_t
 from core.paper import Claim, Paper, Reported
 from core.profiles import SCALES
 from core.registry import entries, find_entry
+from core.run.families import find_family
 from core.run.places import record_files
 from core.run.store import as_text
 from eval.errors import DamagedFile, ReproError
@@ -26,6 +27,8 @@ def list_papers(
 
     A paper that cannot be read is in the list too, and the exit code says so.
     """
+    if family is not None:
+        find_family(family)
     rows, errors = list[dict[str, Any]](), list[ReproError]()
     for entry in entries().values():
         try:

@@ -27,7 +27,7 @@ def locate(name: str) -> str:
     """What `from_pretrained` takes: the folder of a shipped model, else the name itself.
 
     Raises:
-        MissingFile: a shipped model is not built, or a path does not exist.
+        MissingFile: a shipped model is not built, or a path is no folder of a model.
         UnknownName: neither a shipped model, nor a path, nor a hub id `owner/name`.
     """
     if name in SHIPPED:
@@ -35,7 +35,9 @@ def locate(name: str) -> str:
         if not (folder / "config.json").is_file():
             raise MissingFile(f"{folder} holds no model: {RESTORE}")
         return str(folder)
-    if Path(name).is_dir():
+    if name and Path(name).is_dir():
+        if not any((Path(name) / file).is_file() for file in ("config.json", ADAPTERS)):
+            raise MissingFile(f"{name} holds no model: expected config.json or {ADAPTERS} in it")
         return name
     if name.startswith(("/", ".", "~")):
         raise MissingFile(f"no folder {name}: give a folder with config.json, or a hub id")

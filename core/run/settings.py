@@ -72,6 +72,8 @@ class RunSettings:
             value = getattr(self, name)
             if value is not None and value < bound:
                 raise BadValue(f"{name}={value}: expected at least {bound}")
+        if not self.model:
+            raise BadValue("model is empty: expected a shipped model, a folder or a hub id")
         idle = [n for n in LORA_FIELDS if getattr(self, n) != getattr(type(self), n)]
         if idle and not self.use_peft:
             raise BadValue(f"{idle[0]} is set and use_peft is not: set use_peft=true to train LoRA")

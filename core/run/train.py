@@ -237,6 +237,11 @@ def split_rows(
     plain = [(row["split"], {k: v for k, v in row.items() if k != "split"}) for row in rows]
     train = [row for split, row in plain if split == "train"]
     valid = [row for split, row in plain if split == "valid"]
+    if valid and heldout > len(valid):
+        raise BadValue(
+            f"heldout_problems={heldout}: the data has {len(valid)} rows to hold out; ask for as "
+            "many or fewer"
+        )
     source = valid or train
     chosen = range(len(source))[:: max(1, len(source) // max(1, heldout))][:heldout]
     held = [source[place] for place in chosen]

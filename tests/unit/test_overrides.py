@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.overrides import BadOverride, UnknownField, checked, describe, parse_overrides
+from core.overrides import BadOverride, UnknownField, checked, describe, fits, parse_overrides
 
 
 class Colour(Enum):
@@ -111,3 +111,12 @@ def test_types_are_described_as_they_are_written():
     assert describe(int | None) == "int | None"
     assert describe(list[float]) == "list[float]"
     assert describe(Colour | str) == "one of red, blue | str"
+    assert describe(tuple[str, ...]) == "tuple[str, ...]"
+
+
+def test_keys_and_values_of_a_mapping_have_their_types():
+    assert fits({"a": "b"}, Mapping[str, str])
+    assert fits({"a": [1]}, dict[str, Any])
+    assert not fits({1: "b"}, Mapping[str, str])
+    assert not fits({"a": 2}, dict[str, str])
+    assert not fits("a", Mapping[str, str])
