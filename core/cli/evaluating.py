@@ -169,7 +169,7 @@ def check_options(ctx: typer.Context) -> None:
     """Refuse options that the chosen way to evaluate would not look at.
 
     Raises:
-        BadValue: the first of them, and those that would be looked at.
+        BadValue: the first of them, and what it goes with.
     """
     from eval.errors import BadValue
 
@@ -179,8 +179,8 @@ def check_options(ctx: typer.Context) -> None:
     way = next(way for way in TAKES if way in given)
     for name in given:
         if name not in TAKES[way]:
-            takes = ", ".join(options[n] for n in options if n in TAKES[way] - {way})
-            raise BadValue(f"{options[name]} does not go with {options[way]}, which takes {takes}")
+            others = " or ".join(options[other] for other in TAKES if name in TAKES[other])
+            raise BadValue(f"{options[name]} goes with {others}, not with {options[way]}")
 
 
 def to_names(text: str) -> list[str]:

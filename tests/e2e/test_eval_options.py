@@ -60,11 +60,17 @@ def test_how_many_are_decoded_at_a_time_changes_nothing(repro, tiny_model, tmp_p
         (("--device", "cuda:99"), "device=cuda:99: "),
         (("--top-p", "0.5"), "at temperature 0 the most likely token is taken"),
         (("--mode", "few-shot", "--system", "x"), "plain text has no system prompt"),
-        (("--power",), "MODEL does not go with --power"),
-        (("--rate", "10"), "--rate does not go with --benchmarks"),
-        (("--server", "http://x", "--dtype", "auto"), "--dtype does not go with --server"),
-        (("--server", "http://x", "--top-k", "3"), "--top-k does not go with --server"),
-        (("--contamination", "x", "--samples", "3"), "does not go with --contamination"),
+        (("--power",), "MODEL goes with --lm-eval or --server or --benchmarks, not with --power"),
+        (("--rate", "10"), "--rate goes with --power, not with --benchmarks"),
+        (
+            ("--server", "http://x", "--dtype", "auto"),
+            "--dtype goes with --lm-eval or --benchmarks, not with --server",
+        ),
+        (
+            ("--server", "http://x", "--top-k", "3"),
+            "--top-k goes with --benchmarks, not with --server",
+        ),
+        (("--contamination", "x", "--samples", "3"), ", not with --contamination"),
     ],
 )
 def test_what_would_not_act_is_one_line(repro, tiny_model, arguments, message):
@@ -77,7 +83,10 @@ def test_what_would_not_act_is_one_line(repro, tiny_model, arguments, message):
 def test_lm_eval_takes_the_same_precision_and_no_way_to_draw(repro, tiny_model):
     tasks = ("eval", tiny_model, "--lm-eval", "repro_pocket_gsm8k")
     done = repro(*tasks, "--top-p", "0.5")
-    assert (done.exit_code, "--top-p does not go with --lm-eval" in done.stderr) == (2, True)
+    assert (done.exit_code, "--top-p goes with --server or --benchmarks, not" in done.stderr) == (
+        2,
+        True,
+    )
     done = repro(*tasks, "--dtype", "half")
     assert (done.exit_code, "no dtype 'half'" in done.stderr) == (2, True)
 

@@ -147,7 +147,7 @@ def test_what_cannot_be_run_is_one_line(repro, tiny_model):
         (("--lm-eval", "hendrycks_math500"), "MissingFile: lm-eval cannot load hendrycks_math500"),
         (("--lm-eval", "minerva_math_algebra"), "antlr4-python3-runtime==4.11"),
         (("--lm-eval", ","), "expected different names"),
-        (("--lm-eval", "repro_cmath", "--samples", 4), "--samples does not go with --lm-eval"),
+        (("--lm-eval", "repro_cmath", "--samples", 4), "not with --lm-eval"),
         ((), "expected one of --benchmarks NAMES and --lm-eval TASKS"),
         (("--lm-eval", "repro_cmath", "--benchmarks", "cmath"), "expected one of"),
     ):

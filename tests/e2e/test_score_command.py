@@ -287,7 +287,7 @@ def test_a_sample_that_is_there_twice_is_refused(repro, tmp_path):
         (("--benchmarks", "gsm8k,gsm8k"), "expected different names"),
         (("--benchmarks", "gsm8k", "--reported", "gsm8k=1,gsm8k=2"), "expected one for each"),
         (("--benchmarks", "gsm8k", "--server", "foo"), "expected an address such as http://"),
-        (("--benchmarks", "gsm8k", "--rate", "40"), "add --power"),
+        (("--benchmarks", "gsm8k", "--rate", "40"), "--rate goes with --power"),
     ],
 )
 def test_what_contradicts_itself_is_refused_before_a_model_is_loaded(
