@@ -19,6 +19,7 @@ from core.models.load import load_policy, load_tokenizer
 from core.rollout.engine import Sampling
 from core.rollout.native import ROWS, NativeEngine
 from core.rollout.seeds import seed_of
+from core.rollout.stops import end_tokens
 from core.run.train import prepare_torch
 from eval.errors import BadValue
 
@@ -134,6 +135,7 @@ class ReproLM(TemplateLM):
         for row in map(tuple, ids):
             seeds.append(seed_of(self.seed, repeats[row], row))
             repeats[row] += 1
+        ends.update(end_tokens(self.model, self.tokenizer))
         sampling = Sampling(ends=frozenset(ends), stop=stop, **options)
         for place, found in NativeEngine(self.model, self.rows).sample(ids, sampling, seeds):
             text = self.tokenizer.decode(found.tokens, skip_special_tokens=True)

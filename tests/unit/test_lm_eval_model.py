@@ -93,6 +93,18 @@ def test_a_stop_string_over_several_tokens_ends_the_text_and_the_decoding(ours):
     assert len(steps) == free[0].index(stop) + len(stop)
 
 
+def test_a_completion_ends_at_every_token_that_the_model_declares(ours, theirs, monkeypatch):
+    """As with a chat model that declares the end of a turn beside the tokenizer's end of text."""
+    free = generated(ours, TEXTS[:3])
+    end = ours.tokenizer.convert_tokens_to_ids(free[0][1])
+    for lm in (ours, theirs):
+        declared = lm.model.generation_config
+        monkeypatch.setattr(declared, "eos_token_id", [ours.tokenizer.eos_token_id, end])
+    cut = generated(ours, TEXTS[:3])
+    assert cut == generated(theirs, TEXTS[:3])
+    assert len(cut[0]) <= 2 < len(free[0])
+
+
 def test_special_tokens_end_a_completion_as_tokens_and_other_strings_by_their_text(tiny_tokenizer):
     user = tiny_tokenizer.convert_tokens_to_ids("<user>")
     ids, stop = endings(tiny_tokenizer, ["<user>", "ser", "a b", ""])
