@@ -97,7 +97,7 @@ def evaluate(
         str | None, typer.Option(help="cpu, cuda or cuda:N; default: the GPU if there is one.")
     ] = None,
     batch_size: Annotated[
-        int, typer.Option(min=1, help="Answers decoded at a time; changes none of them.")
+        int, typer.Option(min=1, help="Answers decoded at a time; fewer need less memory.")
     ] = 128,
     out: Annotated[
         Path | None,

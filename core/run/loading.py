@@ -19,9 +19,9 @@ DTYPES = ("auto", "bfloat16", "float16", "float32")
 class Loading:
     """The precision of the weights, the device, and how many completions are decoded at a time.
 
-    "auto" is the precision of the model's files; without a device it is the GPU if there is one. A
-    completion does not depend on what is decoded beside it, so `batch_size` is none of what an
-    answer depends on.
+    "auto" is the precision of the model's files; without a device it is the GPU if there is one.
+    What is decoded beside a completion changes it by no more than rounding, so `batch_size` is no
+    part of a question: after memory ran out, fewer at a time go on with the same one.
 
     Raises:
         UnknownName, BadValue: no such precision, no such device here, or fewer than 1 at a time.

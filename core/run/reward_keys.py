@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from inspect import getsource, isfunction
-from pathlib import Path
-from types import CodeType, FunctionType, NoneType
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 from core.run.store import SHORT, as_text, canonical, digest_of
@@ -16,10 +15,10 @@ from eval.errors import BadValue
 def reward_key(reward: object) -> object:
     """What a reward computes, as far as its own text and state say it.
 
-    A function counts with its module, name and source text, its defaults and the variables that it
-    closes over; a frozen dataclass with its class, the classes that it extends and its fields; a
-    `functools.partial` with what it fixes. What a reward calls elsewhere and the globals that it
-    reads are out of reach: after a change there, run with --force.
+    A function counts with its module, name and source text, its defaults, its attributes and the
+    variables that it closes over; a frozen dataclass with its class, the classes that it extends
+    and its fields; a `functools.partial` with what it fixes. What a reward calls elsewhere and the
+    globals that it reads are out of reach: after a change there, run with --force.
 
     Raises:
         BadValue: it is none of these, or holds something that is none of these and no plain value.
@@ -39,13 +38,6 @@ def state_of(value: object) -> object:
     Raises:
         OSError, TypeError, ValueError, RecursionError: there is no such form of it.
     """
-    if isinstance(value, str | int | float | Path | NoneType):
-        return canonical(value)
-    if isinstance(value, Mapping):
-        rows = cast(Mapping[object, object], value)
-        return {str(name): state_of(item) for name, item in rows.items()}
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [state_of(item) for item in cast(Sequence[object], value)]
     if isinstance(value, partial):
         fixed = cast("partial[object]", value)
         return {"partial": [state_of(part) for part in (fixed.func, fixed.args, fixed.keywords)]}
@@ -53,7 +45,14 @@ def state_of(value: object) -> object:
         return state_of_function(value)
     if is_dataclass(value) and not isinstance(value, type):
         return state_of_dataclass(value)
-    raise TypeError(f"{as_text(value)} is a {type(value).__name__}")
+    if callable(value):
+        raise TypeError(f"{as_text(value)} is a {type(value).__name__}")
+    if isinstance(value, Mapping):
+        rows = cast(Mapping[object, object], value)
+        return {str(name): state_of(item) for name, item in rows.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [state_of(item) for item in cast(Sequence[object], value)]
+    return canonical(value)
 
 
 def state_of_function(function: FunctionType) -> object:
@@ -67,6 +66,7 @@ def state_of_function(function: FunctionType) -> object:
         "source": source_digest(code),
         "defaults": state_of([function.__defaults__, function.__kwdefaults__]),
         "variables": state_of(dict(zip(code.co_freevars, cells, strict=True))),
+        "attributes": state_of(vars(function)),
     }
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from core.run.pool import die_with_parent
@@ -28,9 +27,10 @@ def main(slug: str, scale: str, arm: str, seed: str, data: str, folder: str, *re
         with no_space(place):
             outputs = train_model(resolved, int(seed), Path(data), place)
     except ReproError as error:
-        print(error, file=sys.stderr)
-        with suppress(DiskFull):  # then it was the last line
+        try:
             write_atomic(place / FAILED, Exception.__str__(error))
+        except DiskFull:
+            print(error, file=sys.stderr)  # whoever launched this has the last line
         sys.exit(error.exit_code)
     if outputs:
         write_atomic(place / OUTPUTS, json.dumps(outputs))

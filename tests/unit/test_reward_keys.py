@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module, invalidate_caches
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -141,6 +142,14 @@ def test_the_state_of_a_reward_is_part_of_its_key(values):
         assert reward_key(build(one)) == reward_key(build(one))
 
 
+def test_an_attribute_that_the_trainer_reads_is_part_of_the_key(module):
+    """`per_step` says that a reward gives a list of steps for each completion."""
+    reward = module().short
+    before = reward_key(reward)
+    reward.per_step = True
+    assert reward_key(reward) != before
+
+
 def within(value):
     """A reward that closes over a value."""
 
@@ -148,6 +157,15 @@ def within(value):
         return [value for _ in completions]
 
     return reward
+
+
+class Pair(NamedTuple):
+    """A sequence that can be called."""
+
+    one: float = 1.0
+
+    def __call__(self, **_):
+        return [self.one]
 
 
 class Plain:
@@ -184,6 +202,7 @@ REFUSED = {
     "object": Plain(),
     "method": Plain().method,
     "thawed": Changing(),
+    "named tuple": Pair(),
     "builtin": len,
     "cached": cache(within),
     "class": Plain,
