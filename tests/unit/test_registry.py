@@ -74,6 +74,13 @@ def test_two_distributions_with_one_slug_are_refused(install):
         find_paper("same")
 
 
+def test_one_module_that_two_distributions_register_is_one_paper(install):
+    """As when a distribution is installed under its old name and its new one."""
+    install("old-name", {"same": "module_same"}, {"module_same": MODULE.format(slug="same")})
+    install("new-name", {"same": "module_same"}, {})
+    assert find_paper("same").slug == "same"
+
+
 def one_distribution(slug, modules, module=None):
     """What `install` takes."""
     return (f"of-{slug}", {slug: module or next(iter(modules))}, modules)
