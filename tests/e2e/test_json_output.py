@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from run_records import run_record
 
 import core.cli
 from core.cli.main import app
@@ -46,7 +47,7 @@ def arguments_of(model, outputs, settings):
         "diff": [(PAPER, "trl")],
         "plan": [(PAPER, "--gpus", "8xH100", *settings)],
         "score": [(outputs, "--benchmark", suite), (outputs, "--benchmark", suite, "--explain")],
-        "report": [()],  # and with it the record of the printed numbers
+        "report": [()],
         "table": [("deepseekmath",)],
         "check": [()],
         "bench": [("commands",)],
@@ -64,6 +65,7 @@ def test_every_command_with_json_prints_json_alone(
     repro, tiny_model, outputs, settings, monkeypatch
 ):
     monkeypatch.setattr(commands, "REPEATS", 1)  # of what `bench` measures
+    run_record(3)  # for `report`
     outputs.with_name("train.jsonl").write_text('{"question": "What is 1 + 1?"}\n')
     for name, calls in arguments_of(tiny_model, outputs, settings).items():
         for arguments in calls:

@@ -57,7 +57,7 @@ def places(root):
         ((*SCORE, "--mode", "tri"), "no mode 'tri': did you mean tir"),
         ((*SCORE, "--per-sample", "@strange"), "would be overwritten"),
         (("table", "samples", "@folder"), "@folder: no graded samples"),
-        (("table", "deepseekmath"), "no reported numbers"),
+        (("table", "deepseekmath-pocket"), "no runs of standard settings"),
         (("bench", "rolout"), "no benchmark 'rolout': did you mean rollout"),
         (("doctor", "--verifier", "gsm9k"), "no benchmark 'gsm9k'"),
         (("new", "a-paper", "--arxiv", "2501.01234", "--folder", "@empty"), "@empty"),

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from faulty_server import faulty_server
@@ -38,6 +39,16 @@ def sampler(tiny_tokenizer):
 
 def texts(completions):
     return [one.text for row in completions for one in row]
+
+
+@pytest.mark.parametrize("system", [None, "Be brief."])
+def test_a_chat_is_asked_with_the_system_prompt_as_a_turn(system, sampler):
+    with faulty_server() as sound:
+        sampler(sound, "chat")(PROMPTS[:1], replace(DECODING, system=system))
+        ((*_, body),) = sound.asked
+    user = {"role": "user", "content": PROMPTS[0]}
+    told = [] if system is None else [{"role": "system", "content": system}]
+    assert body["messages"] == [*told, user]
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +169,8 @@ def test_the_key_goes_to_the_server_and_nowhere_else(variable, repro, tmp_path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--api", "chat"), "add --server URL"),
-        (("--api-key-env", "A_KEY"), "add --server URL"),
+        (("--api", "chat"), "--api goes with --server"),
+        (("--api-key-env", "A_KEY"), "--api-key-env goes with --server"),
         (("--server", "http://h", "--api", "responses"), "expected completions or chat"),
         (
             ("--server", "http://h", "--api", "chat", "--mode", "tir"),
