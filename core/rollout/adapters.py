@@ -34,8 +34,17 @@ def linear_weight(layer: Any) -> Tensor:  # Any: a linear layer, or any that pef
     if type(layer) is nn.Linear:
         return layer.weight
     weight = layer.base_layer.weight
-    names = [] if layer.disable_adapters else layer.active_adapters
-    for name in names:
-        if name in getattr(layer, "scaling", ()):  # adapters of LoRA, be it on an embedding
-            weight = weight + layer.get_delta_weight(name)
+    for name in adapters_on(layer):
+        weight = weight + layer.get_delta_weight(name)
     return weight
+
+
+def adapters_on(layer: Any) -> list[str]:  # Any: a layer that peft has wrapped
+    """The names of the adapters of LoRA that add something, be it to an embedding."""
+    names = [] if layer.disable_adapters else layer.active_adapters
+    return [name for name in names if name in getattr(layer, "scaling", ())]
+
+
+def is_adapted(model: nn.Module) -> bool:
+    """Whether adapters of any layer are on."""
+    return any(adapters_on(m) for m in model.modules() if hasattr(m, "disable_adapters"))

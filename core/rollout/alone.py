@@ -6,18 +6,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from core.rollout.shared import ROOM
+from core.rollout.shared import ROOM, softmax
 
 
 class RowAttention:
     """Keys and values of rows, layer by layer: the prompt's and what the row added to it.
 
     New rows take the places of finished ones. R rows, K heads of size D; tokens stand along the
-    last dimension, where a product with one query or one row of weights reads them in order.
+    last dimension, where a product with one query or one row of weights reads them in order. `kind`
+    is as in `softmax`.
     """
 
-    def __init__(self, layers: int, heads: int, size: int, like: Tensor):
-        self.heads, self.size = heads, size
+    def __init__(self, layers: int, heads: int, size: int, kind: torch.dtype, like: Tensor):
+        self.heads, self.size, self.type = heads, size, kind
         empty = like.new_zeros(0, heads, size, 0)
         self.layers = [(empty, empty) for _ in range(layers)]  # keys and values (R, K, D, T)
         self.used = torch.zeros(0, dtype=torch.long, device=like.device)  # (R,) tokens of each row
@@ -55,7 +56,7 @@ class RowAttention:
         queries = q.reshape(len(self.at), -1, self.size)  # (R x K, heads / K, D)
         scores = torch.bmm(queries, keys[..., : self.width])
         scores.view(len(q), self.heads, -1, self.width).masked_fill_(self.hidden, -torch.inf)
-        weights = scores.softmax(-1)
+        weights = softmax(scores, self.type)
         found = torch.bmm(values[..., : self.width], weights.transpose(1, 2))
         return found.transpose(1, 2).reshape_as(q)
 

@@ -1,15 +1,26 @@
 """Decoding by transformers' own forward pass and cache, for any decoder that has one."""
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer
+from transformers.cache_utils import DynamicLayer, LinearAttentionCacheLayerMixin
 
 from eval.errors import BadValue
+
+
+def has_key_value_cache(model: PreTrainedModel) -> bool:
+    """Whether all that a model keeps of the tokens before are their keys and values."""
+    layers = DynamicCache(config=model.config).layers
+    return (
+        "past_key_values" in signature(type(model).forward).parameters
+        and not model._is_stateful
+        and not any(isinstance(layer, LinearAttentionCacheLayerMixin) for layer in layers)
+    )
 
 
 class CachedDecoder:
@@ -26,7 +37,7 @@ class CachedDecoder:
     drops = True
 
     def __init__(self, model: PreTrainedModel):
-        if not getattr(model, "_supports_cache_class", True) or model.config.is_encoder_decoder:
+        if not has_key_value_cache(model) or model.config.is_encoder_decoder:
             raise BadValue(f"{type(model).__name__}: expected a decoder with a key-value cache")
         self.model = model
         self.cache = self.new_cache()

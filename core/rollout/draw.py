@@ -55,3 +55,8 @@ def draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     last = (p > 0).flip(-1).to(torch.uint8).argmax(-1, keepdim=True)
     tokens = tokens.minimum(p.size(-1) - 1 - last)
     return tokens.squeeze(-1), p.gather(-1, tokens).squeeze(-1).log()
+
+
+def stream(seed: int, length: int) -> Tensor:
+    """Uniform numbers (length,) in [0, 1); a longer stream begins with the shorter one."""
+    return torch.rand(length, generator=torch.Generator().manual_seed(seed))

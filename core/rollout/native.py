@@ -3,21 +3,25 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
+from transformers.utils import logging
 
-from core.rollout.cached import CachedDecoder
+from core.rollout.cached import CachedDecoder, has_key_value_cache
 from core.rollout.cores import each_on_a_core
-from core.rollout.draw import draw, most_likely, penalised, warpers
+from core.rollout.draw import draw, most_likely, penalised, stream, warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
-from core.rollout.lean import LeanDecoder, is_lean
-from core.rollout.static import StaticDecoder, is_static
+from core.rollout.generated import generated
+from core.rollout.lean import LeanDecoder, lean_lacks
+from core.rollout.static import StaticDecoder, static_lacks
 from core.rollout.stops import Stop
 from eval.errors import BadValue
 
+logger = logging.get_logger(__name__)
 ROWS = 128  # completions that are decoded at a time
 IDLE = 0.25  # share of finished rows from which on others take their places, or they are dropped
 
@@ -37,39 +41,68 @@ class NativeEngine:
     waiting ones take their places. Every completion has a stream of random numbers that depends on
     its seed alone, so it does not depend on what is decoded beside it.
 
-    `static` chooses the `StaticDecoder`. By default it decodes on a GPU wherever `is_static` holds;
-    otherwise the `LeanDecoder` does where `is_lean` holds, and else the `CachedDecoder`.
+    `static` chooses the `StaticDecoder`. By default it decodes on a GPU wherever a step can be
+    recorded; otherwise the `LeanDecoder` does where it computes the same as the model's modules,
+    else the `CachedDecoder`, and `generated` where a model keeps more than keys and values. Which
+    of the two slower ones decodes, and why, is said once.
 
     Raises:
         BadValue: `static` is asked for, and the model cannot be decoded so.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int = ROWS, *, static: bool | None = None):
-        if static and not is_static(model):
-            raise BadValue(f"static=True: a step of this {type(model).__name__} cannot be recorded")
+        if static and (lacks := static_lacks(model)):
+            name = type(model).__name__
+            raise BadValue(f"static=True: a step of this {name} cannot be recorded: needs {lacks}")
         self.model = model
         self.rows = rows
         self.static = model.device.type == "cuda" if static is None else static
+        self.cached = has_key_value_cache(model)
 
     def sample(
         self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
     ) -> Iterator[tuple[int, Sampled]]:
         """See `Engine.sample`; a CPU's threads decode apart from one another."""
+        if (reason := self.slow_because()) is not None:
+            logger.warning_once(f"rollout_engine='native': {reason}")
         found = groups(prompts)
         parts = min(torch.get_num_threads(), len(found)) if self.model.device.type == "cpu" else 1
         shares = [found[start::parts] for start in range(parts)]
         for share in each_on_a_core(lambda part: self.run(part, sampling, seeds), shares):
             yield from share
 
+    def slow_because(self) -> str | None:
+        """Which slower way this model is decoded in, and why; None for the faster ones."""
+        name, lean = type(self.model).__name__, lean_lacks(self.model)
+        if not self.cached:
+            return f"{name} keeps more than keys and values, so transformers' generate decodes it"
+        lacks = static_lacks(self.model) and lean if self.static else lean
+        if lacks is None:
+            return None
+        return f"{name} is decoded by its own modules; faster decoding needs {lacks}"
+
     @torch.no_grad()
     def run(
         self, share: Sequence[Group], sampling: Sampling, seeds: Sequence[int]
     ) -> list[tuple[int, Sampled]]:
         """Finish these groups, one batch after the other where rows cannot enter later."""
+        if not self.cached:
+            return list(self.generated(share, sampling, seeds))
         waiting, finished = deque(share), list[tuple[int, Sampled]]()
         while waiting:
             finished += self.batch(waiting, sampling, seeds)
         return finished
+
+    def generated(
+        self, share: Sequence[Group], sampling: Sampling, seeds: Sequence[int]
+    ) -> Iterator[tuple[int, Sampled]]:
+        """The same by `generate`, prompts of one length at a time."""
+        for _, same in groupby(share, key=lambda group: len(group.prompt)):
+            rows = [(group.prompt, number) for group in same for number in group.numbers]
+            for start in range(0, len(rows), self.rows):
+                prompts, numbers = zip(*rows[start : start + self.rows], strict=True)
+                own = [seeds[number] for number in numbers]
+                yield from zip(numbers, generated(self.model, prompts, sampling, own), strict=True)
 
     def batch(
         self, waiting: deque[Group], sampling: Sampling, seeds: Sequence[int]
@@ -98,9 +131,9 @@ class NativeEngine:
 
     def decoder(self, *, shared: bool) -> LeanDecoder | CachedDecoder:
         """What decodes a batch; `shared`: several rows go on from one prompt."""
-        if self.static and is_static(self.model):
+        if self.static and static_lacks(self.model) is None:
             return StaticDecoder(self.model)
-        if is_lean(self.model):
+        if lean_lacks(self.model) is None:
             return LeanDecoder(self.model, shared=shared)
         return CachedDecoder(self.model)
 
@@ -125,7 +158,7 @@ class Live:
         self.uniform = torch.zeros(shape, device=self.device)
         self.seen = None
         if sampling.repetition_penalty != 1.0:
-            vocabulary = int(model.config.vocab_size)
+            vocabulary = int(model.config.get_text_config().vocab_size)
             self.seen = torch.zeros(rows, vocabulary, dtype=torch.bool, device=self.device)
 
     def admit(
@@ -233,8 +266,3 @@ def taken(waiting: deque[Group], places: int) -> list[Group]:
         chosen.append(waiting.popleft())
         places -= len(chosen[-1].numbers)
     return chosen
-
-
-def stream(seed: int, length: int) -> Tensor:
-    """Uniform numbers (length,) in [0, 1); a longer stream begins with the shorter one."""
-    return torch.rand(length, generator=torch.Generator().manual_seed(seed))

@@ -15,8 +15,8 @@ class SharedAttention:
     that have become free, so that nothing is copied. L layers, N slots, R rows, K heads of size D.
     """
 
-    def __init__(self, layers: int, heads: int, size: int, like: Tensor):
-        self.heads, self.size = heads, size
+    def __init__(self, layers: int, heads: int, size: int, kind: torch.dtype, like: Tensor):
+        self.heads, self.size, self.type = heads, size, kind
         prompts, own = like.new_zeros(0, heads, 0, size), like.new_zeros(0, heads, ROOM, size)
         self.prompts = [(prompts, prompts) for _ in range(layers)]  # keys and values (N, K, P, D)
         self.own = [(own, own) for _ in range(layers)]  # the same of the rows (R, K, S, D)
@@ -73,7 +73,7 @@ class SharedAttention:
             rows, self.heads, -1, width
         )
         scores = torch.cat([to_prompt, to_own], dim=-1).masked_fill_(self.hidden, -torch.inf)
-        weights = scores.softmax(-1)
+        weights = softmax(scores, self.type)
         from_prompt = torch.bmm(self._by_slot(weights[..., : self.longest]), values)
         from_own = torch.bmm(
             weights[..., self.longest :].flatten(0, 1), own_values[:, :width]
@@ -143,3 +143,15 @@ def padded(layer: tuple[Tensor, Tensor], more: tuple[int, ...]) -> tuple[Tensor,
         return layer
     keys, values = (torch.nn.functional.pad(part, more) for part in layer)
     return keys, values
+
+
+def softmax(scores: Tensor, kind: torch.dtype) -> Tensor:
+    """Weights along the last dimension; of another type than the scores, rounded as PyTorch does.
+
+    Its attention in a narrow type rounds the exponentials that it multiplies with values, not their
+    sum.
+    """
+    if kind == scores.dtype:
+        return scores.softmax(-1)
+    found = (scores - scores.amax(-1, keepdim=True)).exp()
+    return found.to(kind).to(found.dtype) / found.sum(-1, keepdim=True)

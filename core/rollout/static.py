@@ -1,6 +1,6 @@
 """Decoding in buffers that stay where they are, so that a GPU replays a step as one CUDA graph."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -9,6 +9,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from core.rollout.cached import CachedDecoder
+from core.rollout.hooks import is_hooked
 from core.rollout.shared import padded
 
 Step = Callable[[], Tensor]
@@ -16,30 +17,28 @@ COLUMNS = 256  # the buffers' widths are multiples of it; each new width is reco
 WARM_UP = 3  # steps before a capture, in which kernels are chosen and workspaces made
 
 
-def is_static(model: PreTrainedModel) -> bool:
-    """Whether a decoding step of this model can be recorded and replayed.
-
-    True where transformers says that its forward pass decides nothing by the values of tensors,
-    where every layer keeps all tokens, where the angles of positions do not depend on the longest
-    row, where no weight is sharded, and outside of autocast. A replay runs no Python, so nobody may
-    have hooked a module.
-    """
-    config = model.config
-    return (
+NEEDS: Mapping[str, Callable[[Any], bool]] = {  # Any: modules and configs are half typed
+    "a forward pass that decides nothing by the values of tensors": lambda model: (
         model._can_compile_fullgraph
-        and config._attn_implementation == "sdpa"
-        and not config.is_encoder_decoder
-        and all(type(p) in (nn.Parameter, Tensor) and p.numel() > 0 for p in model.parameters())
-        and all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
-        and not torch.is_autocast_enabled(model.device.type)
-        and not any(
-            module._forward_hooks
-            or module._forward_pre_hooks
-            or hasattr(module, "_hf_hook")  # accelerate's, for a model in several places
-            or "dynamic" in str(getattr(module, "rope_type", ""))
-            for module in model.modules()
-        )
-    )
+    ),
+    "attn_implementation='sdpa'": lambda model: model.config._attn_implementation == "sdpa",
+    "a decoder whose layers keep all tokens": lambda model: (
+        not model.config.is_encoder_decoder
+        and all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
+    ),
+    "angles of positions that do not depend on the longest row": lambda model: (
+        not any("dynamic" in str(getattr(module, "rope_type", "")) for module in model.modules())
+    ),
+    "no hooks": lambda model: not is_hooked(model),  # a replay runs no Python
+    "weights that are not sharded": lambda model: all(
+        type(p) in (nn.Parameter, Tensor) and p.numel() > 0 for p in model.parameters()
+    ),
+}
+
+
+def static_lacks(model: PreTrainedModel) -> str | None:
+    """What a decoding step needs so that it can be recorded and replayed; None if it has all."""
+    return next((need for need, holds in NEEDS.items() if not holds(model)), None)
 
 
 class StaticDecoder(CachedDecoder):

@@ -58,7 +58,8 @@ class HeldOutCallback(TrainerCallback):
 
     def solved(self, rows: Sequence[dict[str, Any]]) -> int:
         """How many of these, the share of this process and perhaps none, are solved."""
-        with whole(self.trainer.model, getattr(self.trainer, "room", None)) as model:
+        room, autocast = getattr(self.trainer, "room", None), self.trainer.accelerator.autocast
+        with autocast(), whole(self.trainer.model, room) as model:  # as in training
             sampler = PolicySampler(model, self.trainer.processing_class)
             asked = [row["prompt"][-1]["content"] for row in rows]
             answers = sampler(asked, self.decoding) if asked else []

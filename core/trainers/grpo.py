@@ -114,6 +114,8 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         self.add_reference(adapters_off=peft_config is not None)
         name, needed = str(policy.config.name_or_path), args.use_vllm and rollout_func is None
         self.vllm = vllm_engine(name, args) if needed else None
+        if rollout_func is None:
+            self.engine(policy)  # it says now if it has only a slow way for this model
         self.loss_config = loss_config(args)
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
@@ -128,7 +130,8 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
                 return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
             self.check_generation()
             offline = self.args.rollout_policy == "reference"
-            with whole(self.reference() if offline else self.policy(), self.room) as model:
+            chosen = self.reference() if offline else self.policy()
+            with self.accelerator.autocast(), whole(chosen, self.room) as model:  # as in training
                 seeds, engine = self.seeds(prompts), self.engine(model)
                 return sample(
                     model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from core.rollout.hooks import autocast_type
+
 CHUNK = 2**23  # logits in memory at a time
 KEPT = 2**26  # logits whose probabilities are kept for the gradient rather than computed again
 
@@ -71,5 +73,4 @@ def log_probabilities(hidden: Tensor, weight: Tensor, temperature: float) -> Ten
 
 def in_autocast(x: Tensor) -> Tensor:
     """As a matrix product would take it."""
-    kind = x.device.type
-    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
+    return x.to(autocast_type(x.device) or x.dtype)

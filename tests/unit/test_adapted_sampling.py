@@ -7,7 +7,7 @@ from peft import IA3Config, get_peft_model
 
 from core.rollout.adapters import inner
 from core.rollout.cached import CachedDecoder
-from core.rollout.lean import LeanDecoder, is_lean
+from core.rollout.lean import LeanDecoder, lean_lacks
 from core.rollout.sampler import PolicySampler
 from eval.scoring import Decoding
 
@@ -26,7 +26,7 @@ PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13]]
 @pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`")
 def test_the_lean_pass_adds_the_adapters(changes, build_llama):
     model = adapted(build_llama, **changes)
-    assert is_lean(inner(model))
+    assert lean_lacks(inner(model)) is None
     rows = [[0], [1], [2]]
     with torch.no_grad():
         both = LeanDecoder(inner(model)), CachedDecoder(inner(model))
@@ -56,7 +56,7 @@ def test_the_lean_pass_adds_the_adapters(changes, build_llama):
 @pytest.mark.filterwarnings("ignore")  # peft's, about tied weights
 def test_other_adapters_are_left_to_the_modules(config, build_llama, tiny_tokenizer):
     model = get_peft_model(build_llama(seed=1), config).eval()
-    assert not is_lean(inner(model))
+    assert lean_lacks(inner(model)) is not None
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad:
@@ -71,4 +71,4 @@ def test_other_adapters_are_left_to_the_modules(config, build_llama, tiny_tokeni
 def test_merged_adapters_are_left_to_the_modules(build_llama):
     model = adapted(build_llama)
     model.merge_adapter()
-    assert not is_lean(inner(model))
+    assert lean_lacks(inner(model)) is not None

@@ -12,9 +12,9 @@ from transformers import DynamicCache, LlamaForCausalLM, StaticCache
 
 from core.rollout.adapters import inner
 from core.rollout.cached import CachedDecoder
-from core.rollout.lean import LeanDecoder, is_lean
+from core.rollout.lean import LeanDecoder, lean_lacks
 from core.rollout.native import NativeEngine
-from core.rollout.static import COLUMNS, StaticDecoder, is_static, unrecorded
+from core.rollout.static import COLUMNS, StaticDecoder, static_lacks, unrecorded
 from eval.errors import BadValue
 
 KINDS = ["llama", "qwen2", "qwen3", "gpt2"]
@@ -76,7 +76,7 @@ class TapedEngine(NativeEngine):
     """The native engine with recorded steps on a CPU."""
 
     def decoder(self, **_):
-        assert is_static(self.model)
+        assert static_lacks(self.model) is None
         return StaticDecoder(self.model, taped)
 
 
@@ -106,7 +106,7 @@ def test_every_step_gives_the_logits_of_the_modules(model, record):
     mine, theirs = logits_of(decoder), logits_of(CachedDecoder(model))
     assert len(decoder.columns) == 2 * COLUMNS
     torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-4)
-    if is_lean(model):
+    if lean_lacks(model) is None:
         torch.testing.assert_close(mine, logits_of(LeanDecoder(model)), rtol=1e-5, atol=1e-4)
 
 
@@ -174,7 +174,7 @@ def test_buffers_stay_where_they_are_while_they_suffice(build_llama):
 def test_in_bfloat16_it_is_as_near_to_the_forward_pass_as_caches_of_transformers(kind, build_llama):
     """The root mean square of the distance is at most 1.25 times that of the farther of the two."""
     model = built(kind, build_llama).bfloat16()
-    assert is_static(model)
+    assert static_lacks(model) is None
     ids = torch.randint(2, 60, (32, 60), generator=torch.Generator().manual_seed(0))
 
     def logps(logits):
@@ -224,7 +224,7 @@ def test_autocast_within_the_forward_pass_is_recorded(build_llama):
     model = build_llama(seed=1).eval()
     whole = logits_of(CachedDecoder(model))
     model.forward = torch.autocast("cpu", torch.bfloat16)(partial(LlamaForCausalLM.forward, model))
-    assert is_static(model)
+    assert static_lacks(model) is None
     mine, theirs = (
         (logits_of(decoder) - whole).norm()
         for decoder in (StaticDecoder(model, taped), CachedDecoder(model))
@@ -232,18 +232,37 @@ def test_autocast_within_the_forward_pass_is_recorded(build_llama):
     assert 0 < mine <= 1.25 * theirs
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_autocast_around_the_steps_is_recorded(wrapped, build_llama):
+    """With a forward pass that has it too, as a trainer's, or without, as a reference's.
+
+    Weights that autocast keeps in its type are those of the recorded step: the very bits.
+    """
+    model = build_llama(seed=1).eval()
+    if wrapped:
+        forward = partial(LlamaForCausalLM.forward, model)
+        model.forward = torch.autocast("cpu", torch.bfloat16)(forward)
+    plain = logits_of(CachedDecoder(build_llama(seed=1).eval()))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert static_lacks(model) is None
+        mine, unrecorded_step = (
+            logits_of(StaticDecoder(model, record)) for record in (taped, unrecorded)
+        )
+        theirs = logits_of(CachedDecoder(model))
+    assert torch.equal(mine, unrecorded_step)
+    assert 0 < (mine - plain).norm() <= 1.25 * (theirs - plain).norm()
+
+
 def test_what_a_replay_would_leave_out_is_not_recorded(build_llama):
-    assert is_static(build_llama())
-    assert not is_static(build_llama(attn_implementation="eager"))
-    assert not is_static(OTHERS["window"]())
+    assert static_lacks(build_llama()) is None
+    assert static_lacks(build_llama(attn_implementation="eager")) == "attn_implementation='sdpa'"
+    assert "all tokens" in static_lacks(OTHERS["window"]())
     dynamic = {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 2.0}
-    assert not is_static(build_llama(rope_parameters=dynamic))
-    with torch.autocast("cpu"):
-        assert not is_static(build_llama())
+    assert "longest row" in static_lacks(build_llama(rope_parameters=dynamic))
     hooked = build_llama()
     hooked.model.layers[1].mlp.register_forward_hook(lambda *_: None)
-    assert not is_static(hooked)
-    with pytest.raises(BadValue, match="cannot be recorded"):
+    assert static_lacks(hooked) == "no hooks"
+    with pytest.raises(BadValue, match="cannot be recorded: needs no hooks"):
         NativeEngine(hooked, static=True)
     complete(NativeEngine(hooked, static=None), max_tokens=2)
 

@@ -1,0 +1,35 @@
+"""What stands around the modules of a model and changes what they compute: hooks, autocast."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+# Of transformers and of peft, on embeddings: for gradient checkpointing and for adapters.
+ASKS_FOR_GRADIENT = ("make_inputs_require_grads", "make_inputs_require_grad")
+
+
+def is_hooked(model: nn.Module) -> bool:
+    """Whether forward passes without a gradient have hooks that do something."""
+    return any(
+        hasattr(module, "_hf_hook")  # accelerate's, for a model in several places
+        or not all(map(asks_for_gradient, hooks_of(module)))
+        for module in model.modules()
+    )
+
+
+def hooks_of(module: nn.Module) -> list[Any]:  # Any: whatever can be called
+    """What runs before and after the forward pass of one module."""
+    return [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
+
+
+def asks_for_gradient(hook: Any) -> bool:
+    """Whether a hook lets its module's output have a gradient and does no more."""
+    owner = str(getattr(hook, "__module__", "")).partition(".")[0]
+    return owner in ("transformers", "peft") and hook.__name__ in ASKS_FOR_GRADIENT
+
+
+def autocast_type(device: torch.device) -> torch.dtype | None:
+    """The type that autocast gives to products; None outside of it."""
+    kind = device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
