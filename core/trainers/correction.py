@@ -18,47 +18,47 @@ if TYPE_CHECKING:
     from core.trainers.grpo import GRPOTrainer
 
 
-def sampling_correction(trainer: GRPOTrainer, batch: Batch, generated: Generated) -> Batch:
-    """The ratio of a rollout with its `old_per_token_logps`, recorded; nothing without vLLM.
+def sampling_logps(generated: Generated, like: Tensor) -> Tensor:
+    """The engine's log-probabilities (B, T), shaped `like`; NaN where unknown, 0 on padding.
 
     Raises:
-        BadValue: a rollout function gave no log-probabilities.
+        BadValue: a rollout function gave none.
     """
-    args = trainer.args
-    if not args.corrects_sampling:
-        return {}
     if generated.logps is None:
         raise BadValue(
             "rollout_func returned logprobs=None: return those of its tokens, or set "
             "vllm_importance_sampling_correction=False"
         )
-    old, mask = batch["old_per_token_logps"], trained_mask(batch)
-    logps = logp_rows(generated.logps, old)
+    found = torch.zeros(like.shape, dtype=torch.float64)
+    for i, row in enumerate(generated.logps):
+        known = [torch.nan if logp is None else logp for logp in row]
+        found[i, : len(row)] = torch.tensor(known, dtype=found.dtype)
+    return found
+
+
+def correct_sampling(trainer: GRPOTrainer, batches: Sequence[Batch]) -> None:
+    """Add the ratio to the micro-batches of a rollout, in the place of the engine's logarithms."""
+    args = trainer.args
     correction = Correction(
         mode=args.vllm_importance_sampling_mode,
         clip_min=args.vllm_importance_sampling_clip_min,
         clip_max=args.vllm_importance_sampling_clip_max,
     )
-    ratio = sampling_ratio(old, logps, mask, correction)
-    trainer.record(sampling_metrics(trainer, (old - logps).abs()[mask.bool()], ratio, mask))
-    return {"importance_sampling_ratio": ratio}
+    differences: list[Tensor] = []
+    ratios: list[Tensor] = []
+    for batch in batches:
+        old, mask = batch["old_per_token_logps"], trained_mask(batch)
+        logps = batch.pop("sampling_logps").to(old)
+        ratio = sampling_ratio(old, logps, mask, correction)
+        batch["importance_sampling_ratio"] = ratio
+        differences.append((old - logps).abs()[mask.bool()])
+        ratios.append(ratio.flatten() if ratio.size(1) == 1 else ratio[mask.bool()])
+    trainer.record(sampling_metrics(trainer, torch.cat(differences), torch.cat(ratios)))
 
 
-def logp_rows(rows: Sequence[Sequence[float | None]], like: Tensor) -> Tensor:
-    """Rows of log-probabilities (B, T), shaped and typed `like`; NaN for None, 0 on padding."""
-    found = torch.zeros_like(like)
-    for i, row in enumerate(rows):
-        known = [torch.nan if logp is None else logp for logp in row]
-        found[i, : len(row)] = torch.tensor(known, dtype=like.dtype)
-    return found
-
-
-def sampling_metrics(
-    trainer: GRPOTrainer, difference: Tensor, ratio: Tensor, mask: Tensor
-) -> Metrics:
+def sampling_metrics(trainer: GRPOTrainer, differences: Tensor, ratios: Tensor) -> Metrics:
     """How far log-probabilities are apart on trained tokens, and the ratios, over all processes."""
-    ratios = ratio.flatten() if ratio.size(1) == 1 else ratio[mask.bool()]
-    apart = summary("sampling/sampling_logp_difference/{}", gathered(trainer, difference))
+    apart = summary("sampling/sampling_logp_difference/{}", gathered(trainer, differences))
     weights = summary("sampling/importance_sampling_ratio/{}", gathered(trainer, ratios))
     return {
         name: value for name, value in (apart | weights).items() if "difference/min" not in name

@@ -22,7 +22,7 @@ from core.trainers.async_loop import AsyncLoop
 from core.trainers.attributes import GRPOAttributes
 from core.trainers.batches import Batch, padded, token_batch
 from core.trainers.completion_log import CompletionLog, RewardLogs, report_completions
-from core.trainers.correction import sampling_correction
+from core.trainers.correction import correct_sampling, sampling_logps
 from core.trainers.estimators import ESTIMATORS, Grouping, Rewards
 from core.trainers.generation import (
     Generated,
@@ -223,8 +223,6 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         """Sample, score and compare a completion for each row."""
         generated = self.generate([row["prompt"] for row in rows])
         batch = self.tensors(generated)
-        batch.update(self.frozen_logps(batch))
-        batch.update(sampling_correction(self, batch, generated))
         rewards = self.score(extended_rows(rows, generated.columns), generated)
         advantages = self.advantages(rewards, batch["completion_ids"].size(1))
         start = self.accelerator.process_index * len(rows)
@@ -241,27 +239,36 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         if self.args.mask_truncated_completions:
             whole = ~torch.tensor(generated.truncated([*self.eos_token_ids, pad]))
             batch["completion_mask"] = batch["completion_mask"] * whole.unsqueeze(1)
+        if self.args.corrects_sampling:
+            batch["sampling_logps"] = sampling_logps(generated, like=batch["completion_mask"])
         return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
 
-    def frozen_logps(self, batch: Batch) -> Batch:
-        """Log-probabilities of the reference, and of the policy at rollout if it moves before use.
+    def compare(self, batches: list[Batch]) -> None:
+        """Add log-probabilities of the reference, and of the policy at rollout if it moves.
 
-        If it does not, the ratio is 1 and needs none, except to correct for vLLM's probabilities.
+        They go through the very pieces that are trained on, so that equal policies are equal to the
+        last bit: the ratio is 1, and the KL and its gradient are 0. A policy that does not move
+        before its use has ratio 1 without them; vLLM's probabilities are corrected by them.
         """
-        args, found = self.args, {}
-        moves = args.gradient_accumulation_steps % args.rollout_uses
-        training = self.mode == "train"
-        rows = args.per_device_train_batch_size if training else args.per_device_eval_batch_size
-        with self.accelerator.autocast():  # the policy has it in its forward, the reference has not
-            if (moves and training) or args.corrects_sampling:
-                with self.phases("forward"), whole(self.policy(), self.room) as model:
-                    logps = frozen_logps(model, batch, args.temperature, rows)
-                    found["old_per_token_logps"] = logps
-            if args.beta != 0.0 and self.ref_model is not None:
-                with self.phases("reference"), whole(self.reference(), self.room) as model:
-                    logps = frozen_logps(model, batch, args.temperature, rows)
-                    found["ref_per_token_logps"] = logps
-        return found
+        args = self.args
+        moves = self.mode == "train" and args.gradient_accumulation_steps % args.rollout_uses
+        if moves or args.corrects_sampling:
+            with self.phases("forward"):
+                self.add_logps("old_per_token_logps", self.policy(), batches)
+        if args.beta != 0.0 and self.ref_model is not None:
+            with self.phases("reference"):
+                self.add_logps("ref_per_token_logps", self.reference(), batches)
+        if args.corrects_sampling:
+            correct_sampling(self, batches)
+
+    def add_logps(self, name: str, policy: PreTrainedModel, batches: list[Batch]) -> None:
+        """Add the log-probabilities of a policy to micro-batches under a name."""
+        # the policy has autocast in its forward, the reference has not
+        with self.accelerator.autocast(), whole(policy, self.room) as model:
+            for batch in batches:
+                learned, watched = self.pieces(batch)
+                rows = [*watched, *learned]
+                batch[name] = frozen_logps(model, batch, self.args.temperature, rows)
 
     def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
         """Log as TRL does; write and print the completions if `log_completions` asks for it."""

@@ -1,6 +1,6 @@
 """Log-probabilities of completion tokens under a model, at the sampling temperature."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 from core.trainers.batches import TOKEN_KEYS, Batch, columns_used, cut_columns
 from core.trainers.head import HeadLogps
 from core.trainers.packing import pack, packs
+from core.trainers.pieces import take
 
 CPU_ROWS = 16  # completions whose activations stay in a processor's cache
 
@@ -132,14 +133,14 @@ def token_entropy(logits: Tensor, total: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def frozen_logps(model: nn.Module, batch: Batch, temperature: float, rows: int) -> Tensor:
-    """Log-probabilities (B, T) without gradient or dropout, `rows` completions at a time."""
-    parts = [
-        {key: tensor[start : start + rows] for key, tensor in batch.items()}
-        for start in range(0, len(batch["completion_ids"]), rows)
-    ]
+def frozen_logps(
+    model: nn.Module, batch: Batch, temperature: float, pieces: Sequence[Sequence[int]]
+) -> Tensor:
+    """Log-probabilities (B, T) without gradient or dropout, some rows at a time."""
     with evaluating(model):
-        return torch.cat([token_logps(model, part, temperature)[0] for part in parts])
+        parts = [token_logps(model, take(batch, rows), temperature)[0] for rows in pieces]
+    order = torch.tensor([row for rows in pieces for row in rows])
+    return torch.cat(parts)[order.argsort().to(parts[0].device)]
 
 
 @contextmanager

@@ -10,24 +10,24 @@ TOKENS = {"cpu": 1024}  # of a piece: its activations stay in a processor's cach
 MANY_TOKENS = 2**14  # of a piece on other devices, enough to fill them
 
 
-def pieces(batch: Batch, learns: Tensor, *, whole: bool = False) -> tuple[list[Batch], list[Batch]]:
-    """Pieces of completions that have a gradient, at least one, and pieces of those without.
+def pieces(
+    batch: Batch, learns: Tensor, *, whole: bool = False
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Pieces, by their rows, of completions that have a gradient, at least one, and of others.
 
-    Each knows the `rows` and trained `tokens` of the micro-batch. Completions of one prompt stay
-    together as far as a piece reaches. With `whole`, all is one piece.
+    Completions of one prompt stay together as far as a piece reaches. With `whole`, all is one
+    piece.
     """
-    count = batch["completion_ids"].new_tensor(len(learns))
-    batch = {**batch, "rows": count, "tokens": trained_mask(batch).sum()}
     if whole:
-        return [batch], []
+        return [list(range(len(learns)))], []
     prompts = [tuple(row) for row in kept(batch["prompt_ids"], batch["prompt_mask"])]
     first = {prompt: row for row, prompt in reversed(list(enumerate(prompts)))}
     order = sorted(range(len(prompts)), key=lambda row: first[prompts[row]])
     lengths = batch["completion_mask"].sum(1).tolist()
-    budget = TOKENS.get(count.device.type, MANY_TOKENS)
+    budget = TOKENS.get(batch["completion_ids"].device.type, MANY_TOKENS)
     chosen = learns if learns.any() else torch.ones_like(learns)
 
-    def cut(rows: list[int]) -> list[Batch]:
+    def cut(rows: list[int]) -> list[list[int]]:
         """Rows until their tokens, each prompt counted once, are as many as a piece takes."""
         parts: list[list[int]] = []
         size = budget
@@ -39,9 +39,15 @@ def pieces(batch: Batch, learns: Tensor, *, whole: bool = False) -> tuple[list[B
                 size, more = 0, lengths[row] + len(prompts[row])
             parts[-1].append(row)
             size += more
-        return [take(batch, part) for part in parts]
+        return parts
 
     return cut([i for i in order if chosen[i]]), cut([i for i in order if not chosen[i]])
+
+
+def counted(batch: Batch) -> Batch:
+    """With the number of its `rows` and of its trained `tokens`, which its pieces keep."""
+    rows = batch["completion_ids"].new_tensor(len(batch["completion_ids"]))
+    return {**batch, "rows": rows, "tokens": trained_mask(batch).sum()}
 
 
 def take(batch: Batch, rows: list[int]) -> Batch:

@@ -22,7 +22,7 @@ from core.explain.health import HealthCallback
 from core.explain.phases import PhaseCallback, Phases
 from core.trainers.batches import Batch, shuffle_rows, split_rows, trained_mask, trim
 from core.trainers.metrics import LossSums, loss_metrics
-from core.trainers.pieces import pieces
+from core.trainers.pieces import counted, pieces, take
 from core.trainers.resume import ResumableTrainer, load_reference, save_reference
 from core.trainers.sampler import GroupSampler
 from core.trainers.sharding import shards_weights, whole, without_weights
@@ -89,6 +89,14 @@ class RolloutTrainer(ResumableTrainer):
     def learns(self, inputs: Batch) -> Tensor:
         """Which completions may have a gradient (B,); the others are only looked at."""
         return torch.ones(len(inputs["completion_ids"]), dtype=torch.bool)
+
+    def compare(self, batches: list[Batch]) -> None:
+        """Add to the micro-batches of a rollout what other policies say of them."""
+
+    def pieces(self, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
+        """The rows of a micro-batch that go through a model together; see `pieces`."""
+        sharded = self.is_deepspeed_enabled or self.is_fsdp_enabled
+        return pieces(batch, self.learns(batch), whole=sharded or self.mode == "eval")
 
     @property
     def mode(self) -> str:
@@ -163,6 +171,7 @@ class RolloutTrainer(ResumableTrainer):
             return inputs
         if self.mode == "eval":
             batch = self.rollout(inputs)
+            self.compare([batch])
             return {**batch, "num_items_in_batch": self.count_tokens(batch)}
         if not self._prepared:
             self._prepared, self._rows = self.optimizer_step_batches(self._rows or [inputs]), []
@@ -192,7 +201,9 @@ class RolloutTrainer(ResumableTrainer):
         tokens = self.count_tokens(batch)
         parts = split_rows(shuffle_rows(batch), self.args.rollout_parts)
         fixed = self.args.padding is not None
-        return Parts(parts if fixed else [trim(part) for part in parts], tokens)
+        micro_batches = parts if fixed else [trim(part) for part in parts]
+        self.compare(micro_batches)
+        return Parts(micro_batches, tokens)
 
     def count_tokens(self, batch: Batch) -> Tensor:
         """Trained tokens of a batch, over all processes."""
@@ -215,17 +226,17 @@ class RolloutTrainer(ResumableTrainer):
 
     def learn(self, model: nn.Module, batch: Batch, num_items_in_batch: Any) -> Tensor:
         """Forward and backward of each piece; one without gradient goes forward for its metrics."""
-        sharded = self.is_deepspeed_enabled or self.is_fsdp_enabled
-        learned, watched = pieces(batch, self.learns(batch), whole=sharded)
+        learned, watched = self.pieces(batch)
+        batch = counted(batch)
         self._more = True
-        for piece in watched:
+        for rows in watched:
             with torch.no_grad(), self.compute_loss_context_manager():
-                self.compute_loss(model, piece)
+                self.compute_loss(model, take(batch, rows))
         losses: list[Tensor] = []
-        for number, piece in enumerate(learned, start=1):
+        for number, rows in enumerate(learned, start=1):
             self._more = number < len(learned)
             with self.accelerator.no_sync(model) if self._more else nullcontext():
-                losses.append(super().training_step(model, piece, num_items_in_batch))
+                losses.append(super().training_step(model, take(batch, rows), num_items_in_batch))
         return torch.stack(losses).sum()
 
     def compute_loss(

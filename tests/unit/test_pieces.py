@@ -73,28 +73,24 @@ def batch():
     }
 
 
-def rows_of(parts):
-    return [part["completion_ids"][:, 0].div(3, rounding_mode="floor").tolist() for part in parts]
-
-
 @pytest.mark.parametrize(
     ("tokens", "expected"),
     [(1, [[0], [2], [1], [3]]), (7, [[0, 2], [1, 3]]), (100, [[0, 2, 1, 3]])],
 )
 def test_prompts_stay_together_within_the_budget(tokens, expected, monkeypatch):
     monkeypatch.setitem(cutting.TOKENS, "cpu", tokens)
-    learned, watched = cutting.pieces(batch(), torch.ones(4, dtype=torch.bool))
-    assert rows_of(learned) == expected
-    assert watched == []
-    assert all((p["rows"], p["tokens"], p["num_items_in_batch"]) == (4, 9, 9) for p in learned)
+    assert cutting.pieces(batch(), torch.ones(4, dtype=torch.bool)) == (expected, [])
+    for rows in expected:
+        piece = cutting.take(cutting.counted(batch()), rows)
+        assert (piece["completion_ids"][:, 0] // 3).tolist() == rows
+        assert (piece["rows"], piece["tokens"], piece["num_items_in_batch"]) == (4, 9, 9)
 
 
 def test_completions_without_gradient_are_pieces_of_their_own(monkeypatch):
     monkeypatch.setitem(cutting.TOKENS, "cpu", 100)
-    learned, watched = cutting.pieces(batch(), torch.tensor([False, True, True, False]))
-    assert (rows_of(learned), rows_of(watched)) == ([[2, 1]], [[0, 3]])
-    learned, watched = cutting.pieces(batch(), torch.zeros(4, dtype=torch.bool))
-    assert (rows_of(learned), watched) == ([[0, 2, 1, 3]], [])
+    some = torch.tensor([False, True, True, False])
+    assert cutting.pieces(batch(), some) == ([[2, 1]], [[0, 3]])
+    assert cutting.pieces(batch(), torch.zeros(4, dtype=torch.bool)) == ([[0, 2, 1, 3]], [])
 
 
 def test_a_zero_advantage_has_no_gradient_only_without_kl(make_grpo):
