@@ -1,4 +1,4 @@
-"""Decoding by `transformers.generate` with draws of ours: for states that are no keys and values."""
+"""Decoding by `transformers.generate` with our draws: for states that are no keys and values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -47,10 +47,13 @@ class NativeEngine:
     of the two slower ones decodes, and why, is said once.
 
     Raises:
-        BadValue: `static` is asked for, and the model cannot be decoded so.
+        BadValue: `static` is asked for, and the model cannot be decoded so; or it is an RWKV, whose
+            steps in transformers mix the rows of a batch.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int = ROWS, *, static: bool | None = None):
+        if model.config.model_type == "rwkv":
+            raise BadValue("RWKV is not supported: in transformers it decodes single rows only")
         if static and (lacks := static_lacks(model)):
             name = type(model).__name__
             raise BadValue(f"static=True: a step of this {name} cannot be recorded: needs {lacks}")
@@ -58,13 +61,13 @@ class NativeEngine:
         self.rows = rows
         self.static = model.device.type == "cuda" if static is None else static
         self.cached = has_key_value_cache(model)
+        if (reason := self.slow_because()) is not None:
+            logger.warning_once(f"rollout_engine='native': {reason}")
 
     def sample(
         self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
     ) -> Iterator[tuple[int, Sampled]]:
         """See `Engine.sample`; a CPU's threads decode apart from one another."""
-        if (reason := self.slow_because()) is not None:
-            logger.warning_once(f"rollout_engine='native': {reason}")
         found = groups(prompts)
         parts = min(torch.get_num_threads(), len(found)) if self.model.device.type == "cpu" else 1
         shares = [found[start::parts] for start in range(parts)]

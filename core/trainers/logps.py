@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from core.trainers.batches import TOKEN_KEYS, Batch, columns_used, cut_columns
+from core.trainers.batches import TOKEN_KEYS, Batch
 from core.trainers.head import HeadLogps
 from core.trainers.packing import pack, packs
 from core.trainers.pieces import take
@@ -92,37 +93,61 @@ def reading_head(
 def chunk_logps(
     model: nn.Module, batch: Batch, rows: Tensor, temperature: float, with_entropy: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """The same for some rows of a batch, padded to the width of the batch again."""
+    """The same for some rows of a batch; both are as wide as the batch."""
     chunk = {key: batch[key][rows] for key in TOKEN_KEYS}
-    left, width = columns_used(chunk)
-    short = {key: cut_columns(key, tensor, left, width) for key, tensor in chunk.items()}
-    targets, mask = short["completion_ids"], short["completion_mask"].bool()
-    raw = completion_logits(model, short, first_position=left)
+    mask = chunk["completion_mask"].bool()
+    row = flush_left(chunk)
+    raw = completion_logits(model, row)
     logits = raw if temperature == 1.0 else raw / temperature
     total = logits.logsumexp(-1)
+    targets = row.ids[:, row.first :]
     logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
-    filler = (0, chunk["completion_ids"].size(1) - width)
-    padded = nn.functional.pad(logps.masked_fill(~mask, 0.0), filler)
+    places = (row.begins - row.first) + torch.arange(mask.size(1), device=mask.device)
+
+    def read(values: Tensor) -> Tensor:
+        """Those of the completions' tokens, 0 on padding."""
+        found = values.gather(1, places.clamp(max=values.size(1) - 1))
+        return found.masked_fill(~mask, 0.0)
+
     if not with_entropy:
-        return padded, None
-    entropy = token_entropy(logits.detach(), total.detach()) * mask
-    return padded, nn.functional.pad(entropy, filler)
+        return read(logps), None
+    return read(logps), read(token_entropy(logits.detach(), total.detach()))
 
 
-def completion_logits(model: nn.Module, batch: Batch, *, first_position: int) -> Tensor:
-    """Logits (B, T, V) that predict the completion tokens, in 32 bits or more.
+@dataclass(frozen=True)
+class Rows:
+    """Tokens (B, W) without padding before or within them, and their mask.
 
-    Positions count from the padded start, as in TRL; `first_position` columns were cut off there.
+    Completions begin at the columns `begins` (B, 1), none before the column `first`.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    begins: Tensor
+    first: int
+
+
+def flush_left(batch: Batch) -> Rows:
+    """Prompts with their completions behind them, and padding behind both.
+
+    What comes later changes nothing before it in any causal model, whatever its positions and its
+    states are: learned, rotary, a slope, a recurrence. Padding on the left is not so.
     """
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
-    positions = torch.arange(ids.size(1), device=ids.device) + first_position
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+    there, begins = mask.bool(), batch["prompt_mask"].sum(1, keepdim=True)
+    there[:, batch["prompt_ids"].size(1)] = True  # at least one token, be it left out of the loss
+    order = there.int().argsort(dim=1, descending=True, stable=True)
+    order = order[:, : int(there.sum(1).max())]
+    return Rows(ids.gather(1, order), mask.gather(1, order), begins, int(begins.min()))
+
+
+def completion_logits(model: nn.Module, rows: Rows) -> Tensor:
+    """Logits (B, W - first, V) that predict the tokens from `first` on, in 32 bits or more."""
+    width = rows.ids.size(1) - rows.first + 1
     logits = model(
-        input_ids=ids,
-        attention_mask=torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
-        position_ids=positions.expand_as(ids),
-        logits_to_keep=batch["completion_ids"].size(1) + 1,
-        use_cache=False,
-    ).logits[:, :-1]
+        input_ids=rows.ids, attention_mask=rows.mask, logits_to_keep=width, use_cache=False
+    ).logits[:, -width:-1]  # not every model leaves the others out
     return logits if logits.dtype == torch.float64 else logits.float()
 
 

@@ -75,8 +75,9 @@ class Row:
 def pack(batch: Batch) -> Packed:
     """The completions of a padded batch, those of equal prompts behind one copy of it.
 
-    Positions count from the padded start, as in TRL. The last token of a completion predicts
-    nothing that is read, so it stays out; a completion whose mask is empty stays out altogether.
+    Positions count from the padded start, as in TRL: to rotations only differences matter. The last
+    token of a completion predicts nothing that is read, so it stays out; a completion whose mask is
+    empty stays out altogether.
     """
     prompts = [tuple(row) for row in kept(batch["prompt_ids"], batch["prompt_mask"])]
     completions = kept(batch["completion_ids"], batch["completion_mask"])
@@ -116,10 +117,14 @@ def kept(ids: Tensor, mask: Tensor) -> list[list[int]]:
 
 
 def takes_segments(model: PreTrainedModel) -> bool:
-    """Whether a model's attention is full and handed in, so that it can go segment by segment."""
+    """Whether a model's attention is full and handed in, so that it can go segment by segment.
+
+    Its angles do not depend on the longest row either.
+    """
     config: Any = model.config  # Any: the fields depend on the architecture
     return (
         config.model_type in PACKED
+        and config.rope_parameters["rope_type"] not in ("dynamic", "longrope")
         and config._attn_implementation == "sdpa"
         and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
     )

@@ -11,7 +11,6 @@ from transformers import Qwen2ForCausalLM as Qwen2
 from transformers import Qwen3ForCausalLM as Qwen3
 
 import core.trainers.head
-import core.trainers.packing
 from core.rollout.adapters import inner
 from core.trainers.logps import token_logps
 from core.trainers.packing import pack, packs
@@ -21,23 +20,23 @@ KINDS = {
     "qwen2": (Qwen2, Qwen2Config),
     "qwen3": (Qwen3, Qwen3Config),
 }
+SMALL = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.3,
+}
 EXACT = 1e-12
 PROMPTS, COMPLETIONS = 7, 9  # longest, in tokens
 
 
 def double_model(kind="llama"):
     model_class, config_class = KINDS[kind]
-    config = config_class(
-        vocab_size=64,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=64,
-        initializer_range=0.3,
-    )
+    config = config_class(**SMALL, head_dim=8)
     torch.manual_seed(0)
     model = model_class(config)
     return double(model)
@@ -63,20 +62,36 @@ def batch_of(groups, seed=0):
     }
 
 
-def measured(model, batch, temperature):
+def measured(model, batch, temperature, compute=token_logps):
     """Log-probabilities, entropies, and the gradient of a random combination of the former."""
     weights = torch.randn(batch["completion_ids"].shape, generator=torch.Generator().manual_seed(1))
     model.zero_grad()
-    logps, entropy = token_logps(model, batch, temperature, with_entropy=True)
+    logps, entropy = compute(model, batch, temperature, with_entropy=True)
     (logps * weights).sum().backward()
     return logps.detach(), entropy, torch.cat([p.grad.flatten() for p in model.parameters()])
 
 
-def padded(model, batch, temperature, monkeypatch):
-    """The same by the model's own forward pass over padded rows."""
-    with monkeypatch.context() as patch:
-        patch.setattr(core.trainers.packing, "PACKED", ())
-        return measured(model, batch, temperature)
+def by_definition(model, batch, temperature, **_):
+    """From the logits of padded rows, whose positions count from the padded start."""
+    ids, mask = (
+        torch.cat([batch[f"prompt_{part}"], batch[f"completion_{part}"]], dim=1)
+        for part in ("ids", "mask")
+    )
+    positions = torch.arange(ids.size(1)).expand_as(ids)
+    found = model(input_ids=ids, attention_mask=mask, position_ids=positions).logits[:, :-1]
+    logps = (found.to(torch.promote_types(found.dtype, torch.float32)) / temperature).log_softmax(
+        -1
+    )
+    logps = logps[:, batch["prompt_ids"].size(1) - 1 :]
+    kept = batch["completion_mask"]
+    own = logps.gather(-1, batch["completion_ids"].unsqueeze(-1)).squeeze(-1)
+    entropy = -(logps.exp() * logps).sum(-1).detach()
+    return own * kept, entropy * kept
+
+
+def padded(model, batch, temperature):
+    """The same without packing."""
+    return measured(model, batch, temperature, by_definition)
 
 
 def assert_equal(found, expected):
@@ -86,12 +101,12 @@ def assert_equal(found, expected):
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 @pytest.mark.parametrize("kind", KINDS)
-def test_packing_changes_nothing(kind, temperature, monkeypatch):
+def test_packing_changes_nothing(kind, temperature):
     model = double_model(kind)
     batch = batch_of([4, 1, 3, 1, 2])
     batch["completion_mask"][2] = 0  # as of a completion that was cut
     assert packs(model, batch)
-    expected = padded(model, batch, temperature, monkeypatch)
+    expected = padded(model, batch, temperature)
     assert_equal(measured(model, batch, temperature), expected)
     assert (expected[0] == 0).equal(batch["completion_mask"] == 0)
 
@@ -100,7 +115,7 @@ def test_packing_changes_nothing(kind, temperature, monkeypatch):
 @pytest.mark.parametrize("kept", [0, 2**26])
 def test_the_head_may_be_cut_anywhere(kept, chunk, monkeypatch):
     model, batch = double_model(), batch_of([3, 2])
-    expected = padded(model, batch, 0.9, monkeypatch)
+    expected = padded(model, batch, 0.9)
     monkeypatch.setattr(core.trainers.head, "CHUNK", chunk)
     monkeypatch.setattr(core.trainers.head, "KEPT", kept)
     assert_equal(measured(model, batch, 0.9), expected)
@@ -120,45 +135,42 @@ def test_a_prompt_is_computed_once_and_padding_never():
     )
 
 
-def test_checkpointed_layers_give_the_same_gradient(monkeypatch):
+def test_checkpointed_layers_give_the_same_gradient():
     model, batch = double_model(), batch_of([3, 1])
-    expected = padded(model, batch, 1.0, monkeypatch)
+    expected = padded(model, batch, 1.0)
     model.train()
     model.activation_checkpointing_enable({"use_reentrant": False})
     assert_equal(measured(model, batch, 1.0), expected)
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
-def test_adapters_are_packed_unless_they_are_in_the_head(monkeypatch):
+def test_adapters_are_packed_unless_they_are_in_the_head():
     model, batch = adapted(lambda **_: double_model()).double(), batch_of([3, 1])
     model.requires_grad_(True)
     assert packs(inner(model), batch)
-    assert_equal(measured(model, batch, 0.9), padded(model, batch, 0.9, monkeypatch))
+    assert_equal(measured(model, batch, 0.9), padded(model, batch, 0.9))
     assert not packs(inner(adapted(lambda **_: double_model(), target_modules=["lm_head"])), batch)
 
 
+def test_angles_that_depend_on_the_longest_row_are_not_packed():
+    """Positions count from the padded start, so that a row would seem longer than it is."""
+    dynamic = {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 2.0}
+    model = LlamaForCausalLM(LlamaConfig(rope_parameters=dynamic, **SMALL))
+    assert not packs(model, batch_of([2]))
+
+
 def test_a_sliding_window_is_not_packed():
-    config = Qwen2Config(
-        hidden_size=32,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        num_hidden_layers=2,
-        intermediate_size=48,
-        vocab_size=64,
-        use_sliding_window=True,
-        sliding_window=4,
-        max_window_layers=1,
-    )
+    config = Qwen2Config(**SMALL, use_sliding_window=True, sliding_window=4, max_window_layers=1)
     batch = batch_of([2])
     assert not packs(Qwen2(config), batch)
     assert packs(double_model("qwen2"), batch)
 
 
-def test_packing_in_bfloat16_is_as_near_as_padding_is(monkeypatch):
+def test_packing_in_bfloat16_is_as_near_as_padding_is():
     model, batch = double_model().float(), batch_of([3, 1])
-    exact = padded(model, batch, 0.9, monkeypatch)
+    exact = padded(model, batch, 0.9)
     with torch.autocast("cpu", torch.bfloat16):
-        near = padded(model, batch, 0.9, monkeypatch)
+        near = padded(model, batch, 0.9)
         found = measured(model, batch, 0.9)
     for mine, other, truth in zip(found, near, exact, strict=True):
         assert mine.dtype == other.dtype == torch.float32
