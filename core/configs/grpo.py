@@ -10,7 +10,6 @@ from eval.errors import BadValue
 
 NO_ENTROPY = "the loss has no entropy term"
 NO_LOSS = "its loss type is not implemented"
-NO_MOE = "no mixture-of-experts loss is implemented"
 NO_HUB = "nothing is uploaded"
 NO_PAGED = "the engine is chosen by `rollout_engine`, such as 'hf-cb'"
 NO_TOOLS = "no tools are called"
@@ -34,7 +33,6 @@ class GRPOConfig(BaseConfig):
     ]
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
-        "router_aux_loss_coef": NO_MOE,
         "cast_lm_head_to_fp32": "the head keeps the model's precision",
         "ds3_gather_for_generation": "parameters are always gathered for generation",
         "generation_kwargs": "set `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`",
@@ -83,6 +81,7 @@ class GRPOConfig(BaseConfig):
         "scale_rewards": {True: "group", False: "none", "true": "group", "false": "none"},
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
+        "router_aux_loss_coef": 0.0,
         "num_generations": 2,
         "num_generations_eval": 1,
         "max_completion_length": 1,
@@ -104,7 +103,9 @@ class GRPOConfig(BaseConfig):
     }
 
     learning_rate: float = option(1e-6, "Initial learning rate of AdamW.")
-    router_aux_loss_coef: float | None = option(None, "Weight of the load-balancing loss.")
+    router_aux_loss_coef: float | None = option(
+        None, "Weight of the load-balancing loss of experts; unset, the model's own."
+    )
     disable_dropout: bool = option(False, "Turn the policy's dropout off.")
     cast_lm_head_to_fp32: bool = option(False, "Compute the head in 32 bits.")
 

@@ -19,7 +19,6 @@ class SFTConfig(BaseConfig):
     ]
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
-        "router_aux_loss_coef": "no mixture-of-experts loss is implemented",
         "activation_offloading": "activations stay on the device",
         "label_smoothing_factor": "every label is the token that comes next",
     }
@@ -32,10 +31,12 @@ class SFTConfig(BaseConfig):
         "loss_type": {"chunked_nll": "nll"},
         "packing_strategy": {"bfd-requeue": "bfd_split"},
     }
-    AT_LEAST: ClassVar[Mapping[str, float]] = {"max_length": 1}
+    AT_LEAST: ClassVar[Mapping[str, float]] = {"max_length": 1, "router_aux_loss_coef": 0.0}
 
     learning_rate: float = option(2e-5, "Initial learning rate of AdamW.")
-    router_aux_loss_coef: float | None = option(None, "Weight of the load-balancing loss.")
+    router_aux_loss_coef: float | None = option(
+        None, "Weight of the load-balancing loss of experts; unset, the model's own."
+    )
     chat_template_path: str | None = option(None, "Tokenizer or Jinja file with a chat template.")
 
     dataset_text_field: str = option("text", "Column that holds the text.")

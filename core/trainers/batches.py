@@ -1,6 +1,7 @@
 """Token ids as tensors: padding, shuffling and cutting a rollout into micro-batches."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -9,6 +10,14 @@ Batch = dict[str, Tensor]
 
 PROMPT_KEYS = ("prompt_ids", "prompt_mask")
 TOKEN_KEYS = (*PROMPT_KEYS, "completion_ids", "completion_mask")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A rollout cut into micro-batches, and its trained tokens over all processes."""
+
+    micro_batches: list[Batch]
+    tokens: Tensor
 
 
 def padded(

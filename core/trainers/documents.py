@@ -13,7 +13,9 @@ from core.trainers.adapters import has_virtual_tokens
 from core.trainers.packing import Segments, takes_segments
 
 
-def outputs_of(model: nn.Module, inputs: Mapping[str, Any]) -> Any:  # Any: of its architecture
+def outputs_of(
+    model: nn.Module, inputs: Mapping[str, Any], **options: Any
+) -> Any:  # Any: of its architecture
     """What a model gives for a batch, documents of a single row attended one by one.
 
     A row that has positions and no mask holds a document wherever they do not count on. Where the
@@ -23,14 +25,16 @@ def outputs_of(model: nn.Module, inputs: Mapping[str, Any]) -> Any:  # Any: of i
     """
     ids, positions = inputs.get("input_ids"), inputs.get("position_ids")
     if ids is None or positions is None or "attention_mask" in inputs or len(ids) > 1:
-        return model(**inputs, use_cache=False)
+        return model(**inputs, use_cache=False, **options)
     lengths = document_lengths(positions[0])
     if goes_by_segments(model):
         segments = Segments(ids, positions, lengths, [None] * len(lengths))
-        return model(**inputs, attention_mask=segments.no_mask, packed=segments, use_cache=False)
+        return model(
+            **inputs, attention_mask=segments.no_mask, packed=segments, use_cache=False, **options
+        )
     if inputs.keys() != {"input_ids", "position_ids"}:
-        return model(**inputs, use_cache=False)
-    outputs = model(**by_document(ids[0], positions[0], lengths), use_cache=False)
+        return model(**inputs, use_cache=False, **options)
+    outputs = model(**by_document(ids[0], positions[0], lengths), use_cache=False, **options)
     own = outputs.logits[:, -max(lengths) :]  # not of virtual tokens
     kept = [rows[:length] for rows, length in zip(own, lengths, strict=True)]
     outputs.logits = torch.cat(kept).unsqueeze(0)

@@ -38,6 +38,7 @@ from core.trainers.metrics import loss_sums
 from core.trainers.publish import DEEPSEEKMATH
 from core.trainers.reference import SyncReferenceCallback, frozen_copy
 from core.trainers.rollouts import RolloutTrainer, Rows
+from core.trainers.router import router_weight
 from core.trainers.scoring import Samples, call_rewards
 from core.trainers.setup import (
     RewardSource,
@@ -101,6 +102,7 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         self.rewards = reward_functions(reward_funcs, reward_processing_classes, args)
         self.reward_weights = args.reward_weights or [1.0] * len(self.rewards)
         self.rollout_func = rollout_func
+        self.router_weight = router_weight(policy, args.router_aux_loss_coef)
         super().__init__(
             model=policy,
             args=args,
@@ -169,11 +171,17 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
 
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
         """Return what this piece of a micro-batch adds to its policy loss; keep what it shows."""
-        logps, entropy = token_logps(model, inputs, self.args.temperature, with_entropy=True)
+        balances, scale = self.router_weight != 0.0, self.scale(inputs)
+        logps, entropy, router = token_logps(
+            model, inputs, self.args.temperature, with_entropy=True, with_router=balances
+        )
         r = scored_rollout(logps, inputs, with_reference=self.args.beta != 0.0)
-        result = policy_loss(r, self.loss_config, self.scale(inputs))
+        result = policy_loss(r, self.loss_config, scale)
         self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.loss_config))
-        return result.loss
+        if router is None:
+            return result.loss
+        self.record({"aux_loss": self.gather(router.detach()).mean().item()})
+        return result.loss + self.router_weight * router / scale.accumulation
 
     @property
     def grouping(self) -> Grouping:
@@ -268,7 +276,13 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
             for batch in batches:
                 learned, watched = self.pieces(batch)
                 rows = [*watched, *learned]
-                batch[name] = frozen_logps(model, batch, self.args.temperature, rows)
+                batch[name] = frozen_logps(
+                    model,
+                    batch,
+                    self.args.temperature,
+                    rows,
+                    with_router=self.router_weight != 0.0,
+                )
 
     def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
         """Log as TRL does; write and print the completions if `log_completions` asks for it."""

@@ -3,43 +3,64 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from core.trainers.batches import TOKEN_KEYS, Batch
+from core.trainers.batches import Batch
 from core.trainers.head import HeadLogps
 from core.trainers.packing import pack, packs
 from core.trainers.pieces import take
+from core.trainers.router import router_loss
 
 CPU_ROWS = 16  # completions whose activations stay in a processor's cache
 
 
-def token_logps(
-    model: nn.Module, batch: Batch, temperature: float, *, with_entropy: bool = False
-) -> tuple[Tensor, Tensor | None]:
-    """Log-probability and, without gradient, entropy of each completion token (B, T).
+class TokenLogps(NamedTuple):
+    """Log-probability and, if asked for, entropy without gradient of each completion token (B, T).
 
-    log softmax(logits / temperature) at the token that came next; both are 0 on padding. What the
-    model's attention allows is packed. Otherwise, on a CPU, completions of like length go through
-    the model together, which skips padding and changes nothing else.
+    Both are 0 on padding. `router_loss` is that of all tokens of these rows, if asked for.
+    """
+
+    logps: Tensor
+    entropy: Tensor | None
+    router_loss: Tensor | None = None
+
+
+def token_logps(
+    model: nn.Module,
+    batch: Batch,
+    temperature: float,
+    *,
+    with_entropy: bool = False,
+    with_router: bool = False,
+) -> TokenLogps:
+    """log softmax(logits / temperature) at the token that came next.
+
+    What the model's attention allows is packed. Otherwise, on a CPU, completions of like length go
+    through the model together, which skips padding and changes nothing else; but all rows at once
+    where their router is judged.
     """
     # what distributes, compiles or adapts a model holds it as a module
     policy = next((m for m in model.modules() if isinstance(m, PreTrainedModel)), None)
     if policy is not None and packs(policy, batch):
         return packed_logps(model, policy, batch, temperature, with_entropy=with_entropy)
+    if with_router:
+        return padded_logps(model, batch, temperature, with_entropy, with_router=True)
     on_cpu = batch["completion_ids"].device.type == "cpu"
     order = batch["completion_mask"].sum(-1).argsort(stable=True)
     parts = [
-        chunk_logps(model, batch, rows, temperature, with_entropy)
+        padded_logps(model, take(batch, rows), temperature, with_entropy)
         for rows in order.split(CPU_ROWS if on_cpu else len(order))
     ]
     back = order.argsort()
-    logps = torch.cat([part for part, _ in parts])[back]
-    entropies = [entropy for _, entropy in parts if entropy is not None]
-    return logps, torch.cat(entropies)[back] if entropies else None
+    entropies = [part.entropy for part in parts if part.entropy is not None]
+    return TokenLogps(
+        logps=torch.cat([part.logps for part in parts])[back],
+        entropy=torch.cat(entropies)[back] if entropies else None,
+    )
 
 
 def packed_logps(
@@ -49,7 +70,7 @@ def packed_logps(
     temperature: float,
     *,
     with_entropy: bool,
-) -> tuple[Tensor, Tensor | None]:
+) -> TokenLogps:
     """The same from packed rows; `policy` is the model inside what distributes or adapts it."""
     packed = pack(batch)
     with reading_head(policy, packed.targets, temperature, with_entropy):
@@ -65,7 +86,7 @@ def packed_logps(
     logps, entropy = (
         part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)
     )
-    return logps, entropy.detach() if with_entropy else None
+    return TokenLogps(logps, entropy.detach() if with_entropy else None)
 
 
 @contextmanager
@@ -90,28 +111,35 @@ def reading_head(
         del head.forward
 
 
-def chunk_logps(
-    model: nn.Module, batch: Batch, rows: Tensor, temperature: float, with_entropy: bool
-) -> tuple[Tensor, Tensor | None]:
-    """The same for some rows of a batch; both are as wide as the batch."""
-    chunk = {key: batch[key][rows] for key in TOKEN_KEYS}
-    mask = chunk["completion_mask"].bool()
-    row = flush_left(chunk)
-    raw = completion_logits(model, row)
+def padded_logps(
+    model: nn.Module,
+    batch: Batch,
+    temperature: float,
+    with_entropy: bool,
+    *,
+    with_router: bool = False,
+) -> TokenLogps:
+    """The same from rows that begin together and are padded behind."""
+    mask, rows = batch["completion_mask"].bool(), flush_left(batch)
+    outputs = completion_outputs(model, rows, with_router=with_router)
+    raw = outputs.logits if outputs.logits.dtype == torch.float64 else outputs.logits.float()
     logits = raw if temperature == 1.0 else raw / temperature
     total = logits.logsumexp(-1)
-    targets = row.ids[:, row.first :]
+    targets = rows.ids[:, rows.first :]
     logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
-    places = (row.begins - row.first) + torch.arange(mask.size(1), device=mask.device)
+    places = (rows.begins - rows.first) + torch.arange(mask.size(1), device=mask.device)
 
     def read(values: Tensor) -> Tensor:
         """Those of the completions' tokens, 0 on padding."""
         found = values.gather(1, places.clamp(max=values.size(1) - 1))
         return found.masked_fill(~mask, 0.0)
 
-    if not with_entropy:
-        return read(logps), None
-    return read(logps), read(token_entropy(logits.detach(), total.detach()))
+    entropy = token_entropy(logits.detach(), total.detach()) if with_entropy else None
+    return TokenLogps(
+        logps=read(logps),
+        entropy=None if entropy is None else read(entropy),
+        router_loss=router_loss(outputs) if with_router else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -142,13 +170,18 @@ def flush_left(batch: Batch) -> Rows:
     return Rows(ids.gather(1, order), mask.gather(1, order), begins, int(begins.min()))
 
 
-def completion_logits(model: nn.Module, rows: Rows) -> Tensor:
-    """Logits (B, W - first, V) that predict the tokens from `first` on, in 32 bits or more."""
+def completion_outputs(model: nn.Module, rows: Rows, *, with_router: bool) -> Any:
+    """What a model returns, its logits (B, W - first, V) those of the tokens from `first` on."""
     width = rows.ids.size(1) - rows.first + 1
-    logits = model(
-        input_ids=rows.ids, attention_mask=rows.mask, logits_to_keep=width, use_cache=False
-    ).logits[:, -width:-1]  # not every model leaves the others out
-    return logits if logits.dtype == torch.float64 else logits.float()
+    outputs = model(
+        input_ids=rows.ids,
+        attention_mask=rows.mask,
+        logits_to_keep=width,
+        use_cache=False,
+        **({"output_router_logits": True} if with_router else {}),
+    )
+    outputs.logits = outputs.logits[:, -width:-1]  # not every model leaves the others out
+    return outputs
 
 
 def token_entropy(logits: Tensor, total: Tensor) -> Tensor:
@@ -159,11 +192,19 @@ def token_entropy(logits: Tensor, total: Tensor) -> Tensor:
 
 @torch.no_grad()
 def frozen_logps(
-    model: nn.Module, batch: Batch, temperature: float, pieces: Sequence[Sequence[int]]
+    model: nn.Module,
+    batch: Batch,
+    temperature: float,
+    pieces: Sequence[Sequence[int]],
+    *,
+    with_router: bool = False,
 ) -> Tensor:
     """Log-probabilities (B, T) without gradient or dropout, some rows at a time."""
     with evaluating(model):
-        parts = [token_logps(model, take(batch, rows), temperature)[0] for rows in pieces]
+        parts = [
+            token_logps(model, take(batch, rows), temperature, with_router=with_router).logps
+            for rows in pieces
+        ]
     order = torch.tensor([row for rows in pieces for row in rows])
     return torch.cat(parts)[order.argsort().to(parts[0].device)]
 

@@ -1,5 +1,7 @@
 """Cuts a micro-batch into pieces that go forward and backward one after the other."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -50,6 +52,6 @@ def counted(batch: Batch) -> Batch:
     return {**batch, "rows": rows, "tokens": trained_mask(batch).sum()}
 
 
-def take(batch: Batch, rows: list[int]) -> Batch:
+def take(batch: Batch, rows: Sequence[int] | Tensor) -> Batch:
     """Some rows of a batch; what is one number for all of it stays."""
     return {key: tensor[rows] if tensor.dim() else tensor for key, tensor in batch.items()}

@@ -5,7 +5,6 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
@@ -20,7 +19,7 @@ from core.configs.grpo import GRPOConfig
 from core.explain.batch_plan import BatchPlanCallback
 from core.explain.health import HealthCallback
 from core.explain.phases import PhaseCallback, Phases
-from core.trainers.batches import Batch, shuffle_rows, split_rows, trained_mask, trim
+from core.trainers.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
 from core.trainers.metrics import LossSums, loss_metrics
 from core.trainers.pieces import counted, pieces, take
 from core.trainers.resume import ResumableTrainer, load_reference, save_reference
@@ -28,19 +27,6 @@ from core.trainers.sampler import GroupSampler
 from core.trainers.sharding import shards_weights, whole, without_weights
 
 Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
-
-
-@dataclass(frozen=True)
-class Parts:
-    """A rollout cut into micro-batches, and its trained tokens over all processes."""
-
-    micro_batches: list[Batch]
-    tokens: Tensor
-
-
-def as_is(rows: Rows) -> Rows:
-    """Leave the rows of a batch a list; they become tensors after sampling."""
-    return rows
 
 
 class RolloutTrainer(ResumableTrainer):
@@ -52,6 +38,7 @@ class RolloutTrainer(ResumableTrainer):
 
     args: GRPOConfig
     loss_is_scaled_for_ga = True  # the loss is divided by the step's size here, not by transformers
+    router_weight = 0.0  # of the load-balancing loss of experts, which is no sum over pieces
 
     def __init__(
         self, *, args: GRPOConfig, callbacks: Sequence[TrainerCallback] | None, **rest: Any
@@ -73,7 +60,7 @@ class RolloutTrainer(ResumableTrainer):
             *(callbacks or []),
             PhaseCallback(self.phases),
         ]
-        collator: Any = as_is  # Any: transformers types a collator that makes tensors
+        collator: Any = list  # rows stay as they are, though typed as tensors, until sampling
         super().__init__(args=args, data_collator=collator, callbacks=explained, **rest)
         self.current_gradient_accumulation_steps = args.gradient_accumulation_steps
         self.room = without_weights(self.policy()) if shards_weights(self.accelerator) else None
@@ -96,7 +83,8 @@ class RolloutTrainer(ResumableTrainer):
     def pieces(self, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
         """The rows of a micro-batch that go through a model together; see `pieces`."""
         sharded = self.is_deepspeed_enabled or self.is_fsdp_enabled
-        return pieces(batch, self.learns(batch), whole=sharded or self.mode == "eval")
+        whole = sharded or self.mode == "eval" or self.router_weight != 0.0
+        return pieces(batch, self.learns(batch), whole=whole)
 
     @property
     def mode(self) -> str:

@@ -27,6 +27,7 @@ from core.trainers.documents import outputs_of
 from core.trainers.hooks import SFT_METHODS
 from core.trainers.logps import token_entropy
 from core.trainers.resume import ResumableTrainer
+from core.trainers.router import router_loss, router_weight
 from core.trainers.setup import (
     check_processes,
     refuse,
@@ -101,6 +102,7 @@ class SFTTrainer(ResumableTrainer):
             preprocess_logits_for_metrics=preprocess_logits_for_metrics,
         )
         check_processes(self)
+        self.router_weight = router_weight(policy, args.router_aux_loss_coef)
         self.model_accepts_loss_kwargs = True  # the loss divides by the tokens of the whole step
 
     def prepared(self, dataset: Data, *, packing: bool = False) -> Data:
@@ -152,7 +154,8 @@ class SFTTrainer(ResumableTrainer):
     ) -> Any:  # Any: the loss, or the loss and the model's outputs
         """Sum of the token losses over the labelled tokens of the optimizer step.
 
-        Whatever else the data collator returned goes to the model.
+        Whatever else the data collator returned goes to the model. The load-balancing loss of
+        experts is the mean over its micro-batches.
 
         Raises:
             BadValue: it returned no labels.
@@ -163,12 +166,14 @@ class SFTTrainer(ResumableTrainer):
         mask = labels != IGNORED
         rest = {key: value for key, value in inputs.items() if key != "labels"}
         with self.phases("forward"):
-            outputs = outputs_of(model, rest)
+            router = {"output_router_logits": True} if self.router_weight else {}
+            outputs = outputs_of(model, rest, **router)
             own = outputs.logits[:, -inputs["labels"].size(1) : -1]  # not of virtual tokens
             raw, targets = own[mask], labels[mask]
             logits = raw if raw.dtype == torch.float64 else raw.float()
             total = logits.logsumexp(-1)
             logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
+            balance = self.balance(outputs, whole_step=num_items_in_batch is not None)
             if self.compute_loss_func is not None:
                 loss = self.compute_loss_func(
                     outputs, inputs["labels"], num_items_in_batch=num_items_in_batch
@@ -179,8 +184,20 @@ class SFTTrainer(ResumableTrainer):
                 loss = losses.sum() / torch.as_tensor(items).clamp(min=1)
             if self.args.average_tokens_across_devices and num_items_in_batch is not None:
                 loss = loss * self.accelerator.num_processes
+            if self.compute_loss_func is None:  # which is the whole loss where it is given
+                loss = loss + balance
         self.record(logits, total, targets, tokens_of(inputs))
         return (loss, outputs) if return_outputs else loss
+
+    def balance(self, outputs: Any, *, whole_step: bool) -> Tensor | float:
+        """The weighted loss of the router, over the micro-batches of an optimizer step or alone."""
+        if not self.router_weight:
+            return 0.0
+        found = router_loss(outputs)
+        everywhere = cast(Tensor, self.accelerator.gather(found.detach())).mean().item()
+        self._metrics[self.mode]["aux_loss"].append(everywhere)
+        steps = self.current_gradient_accumulation_steps if whole_step else 1
+        return self.router_weight * found / steps
 
     @torch.no_grad()
     def record(self, logits: Tensor, total: Tensor, targets: Tensor, read: Tensor) -> None:

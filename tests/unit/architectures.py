@@ -74,6 +74,7 @@ ATTENTION = {  # whose states are keys and values
     # experts
     "mixtral": EXPERTS,
     "qwen3_moe": {**EXPERTS, "head_dim": 8},
+    "glm4_moe": {**EXPERTS, "head_dim": 8, "n_routed_experts": 4, "n_group": 1, "topk_group": 1},
 }
 STATES = {  # of recurrences and convolutions; or nothing is kept at all
     "mamba": {**WIDE, "state_size": 4},

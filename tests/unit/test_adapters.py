@@ -126,7 +126,7 @@ def test_every_engine_samples_from_the_adapted_policy(engine, make_lora):
     tensors = trainer.tensors(generated)
     with torch.no_grad():
         trainer.model.eval()
-        logps, _ = token_logps(trainer.model, tensors, 0.01)
+        logps = token_logps(trainer.model, tensors, 0.01).logps
     assert logps.exp()[tensors["completion_mask"].bool()].min() > 0.4  # of likeliest tokens
 
 

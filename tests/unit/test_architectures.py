@@ -50,7 +50,7 @@ def test_training_reads_a_row_as_it_is_alone(name):
     cases = [(batch, 0), (wider(batch), 0), (trim(some), 1)]
     for rows, first in cases:
         with torch.no_grad():
-            logps, _ = token_logps(model, rows, 1.0)
+            logps = token_logps(model, rows, 1.0).logps
         for row, count, truth in zip(
             logps, rows["completion_mask"].sum(1), expected[first:], strict=False
         ):

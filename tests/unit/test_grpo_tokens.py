@@ -16,7 +16,7 @@ def test_padding_and_grouping_of_rows_change_no_logps(build_llama):
         "completion_ids": torch.randint(5, 60, (40, 11)),
         "completion_mask": torch.tensor([[1] * c + [0] * (11 - c) for _, c in lengths]),
     }
-    together, entropy = token_logps(model, batch, 0.7, with_entropy=True)
+    together, entropy, _ = token_logps(model, batch, 0.7, with_entropy=True)
     alone = frozen_logps(model, batch, 0.7, [[i] for i in reversed(range(40))])
     torch.testing.assert_close(together, alone, atol=1e-6, rtol=0)
     assert (together == 0).equal(batch["completion_mask"] == 0)

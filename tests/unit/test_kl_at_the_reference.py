@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from architectures import built
 from datasets import Dataset
 from grpo_runs import logs, weights
 from test_engines import OTHERS
@@ -9,6 +10,10 @@ from test_engines import OTHERS
 from core.trainers import pieces
 
 PROMPTS = ["1", "12+3=", "4*5-6/7=", "8+9", "10-2*3", "a b c d e f", "7", "1+1=2, 3+4="]
+
+
+KINDS = ("llama", "mixtral", *OTHERS)
+NO_ROUTER = {"router_aux_loss_coef": 0.0}  # its loss has a gradient of its own
 
 
 def equal(completions, **_):
@@ -23,7 +28,8 @@ def lengths(completion_ids, **_):
 def models(build_llama):
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        return {"llama": build_llama(seed=1), **{name: make() for name, make in OTHERS.items()}}
+        others = {name: make() for name, make in OTHERS.items()}
+    return {"llama": build_llama(seed=1), "mixtral": built("mixtral", **NO_ROUTER), **others}
 
 
 @pytest.fixture
@@ -61,7 +67,7 @@ def assert_nothing_moves(trainer):
     assert torch.equal(weights(trainer.model), before)
 
 
-@pytest.mark.parametrize("kind", ["llama", *OTHERS])
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_weight_moves_without_advantages(kind, make, build_llama, monkeypatch):
     monkeypatch.setitem(pieces.TOKENS, "cpu", 60)
     assert_nothing_moves(make(model=models(build_llama)[kind]))
@@ -79,7 +85,7 @@ def test_no_weight_moves_whatever_the_pieces_are(tokens, make, monkeypatch):
     assert_nothing_moves(make())
 
 
-@pytest.mark.parametrize("kind", ["llama", *OTHERS])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_first_ratio_is_1_wherever_the_old_policy_is_kept(kind, make, build_llama):
     """A width of 0 clips every ratio that is not 1."""
     trainer = make(
@@ -99,3 +105,12 @@ def test_evaluation_compares_the_same_rows(make, build_llama):
     for model in models(build_llama).values():
         trainer = make(model=model, evaluation=rows, per_device_eval_batch_size=16)
         assert trainer.evaluate()["eval_kl"] == 0.0
+
+
+def test_only_the_router_of_experts_moves_weights(make):
+    """Its loss is one of a whole micro-batch, through which the reference then goes too."""
+    trainer = make(model=built("mixtral"))
+    trainer.train()
+    assert logs(trainer, "kl") == [0.0]
+    assert logs(trainer, "aux_loss")[0] > 1
+    assert logs(trainer, "grad_norm")[0] > 1e-6

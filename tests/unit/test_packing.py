@@ -66,7 +66,7 @@ def measured(model, batch, temperature, compute=token_logps):
     """Log-probabilities, entropies, and the gradient of a random combination of the former."""
     weights = torch.randn(batch["completion_ids"].shape, generator=torch.Generator().manual_seed(1))
     model.zero_grad()
-    logps, entropy = compute(model, batch, temperature, with_entropy=True)
+    logps, entropy = compute(model, batch, temperature, with_entropy=True)[:2]
     (logps * weights).sum().backward()
     return logps.detach(), entropy, torch.cat([p.grad.flatten() for p in model.parameters()])
 

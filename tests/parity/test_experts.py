@@ -1,0 +1,114 @@
+"""Mixtures of experts: TRL adds the load-balancing loss of their routers, and so do we."""
+
+import copy
+
+import pytest
+import trl
+from architectures import built
+from datasets import Dataset
+from grpo_runs import double
+from peers import QUIET, difference, exact_head, gradients, pair
+from test_loss import micro_batch
+
+import core
+from core.trainers.batches import token_batch
+from core.trainers.logps import token_logps
+from core.trainers.router import router_weight
+from eval.errors import BadValue
+
+EXACT = 1e-12
+SINGLE = 1e-6  # as rotations, which TRL turns further where a prompt is padded, and some metrics
+KINDS = ("mixtral", "qwen3_moe")
+WEIGHTS = {"the model's own": None, "set": 0.7, "off": 0.0}
+OWN = 0.3  # large enough to show
+ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b} is it"} for a in range(4) for b in range(3)]
+
+
+@pytest.fixture(params=KINDS)
+def model(request, tmp_path):
+    """A model in double precision that also lies in a folder, from which TRL loads its own."""
+    found = built(request.param, router_aux_loss_coef=OWN)
+    found.set_experts_implementation("eager")  # the other one has no double precision
+    found.save_pretrained(tmp_path / "model")
+    found.config._name_or_path = str(tmp_path / "model")
+    return double(found)
+
+
+def check(losses, vectors, metrics, measured, group, tolerance=EXACT):
+    assert vectors[1].abs().max() > 1e-3
+    assert measured(f"experts, {group}: loss", difference(*losses)) < tolerance
+    assert measured(f"experts, {group}: gradient", difference(*vectors)) < tolerance
+    mine, other = metrics
+    assert set(mine) == set(other)
+    for name in other:
+        assert measured(f"experts, {group}: metrics", difference(mine[name], other[name])) < SINGLE
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_grpo(weight, padded, model, tiny_tokenizer, tmp_path, monkeypatch, measured):
+    """Of a whole micro-batch, although one completion has no gradient of its own."""
+    exact_head(monkeypatch)
+    options = {"router_aux_loss_coef": WEIGHTS[weight], "gradient_accumulation_steps": 2}
+    ours, theirs = pair(model, tiny_tokenizer, tmp_path, temperature=0.9, **options)
+    inputs = micro_batch(model)
+    if not padded:
+        inputs["prompt_mask"][:] = 1
+    losses = [ours.learn(ours.model, {k: v.clone() for k, v in inputs.items()}, None)]
+    losses.append(theirs.compute_loss(theirs.model, {k: v.clone() for k, v in inputs.items()}))
+    losses[1].backward()
+    metrics = [trainer._metrics["train"] for trainer in (ours, theirs)]
+    assert ("aux_loss" in metrics[0]) is (weight != "off")
+    vectors = [gradients(trainer) for trainer in (ours, theirs)]
+    group = f"grpo, {weight}{', padded prompts' if padded else ''}"
+    check(losses, vectors, metrics, measured, group, SINGLE if padded else EXACT)
+
+
+@pytest.mark.filterwarnings("ignore")  # TRL's own
+@pytest.mark.parametrize("items", [None, 17])
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_sft(weight, items, model, tiny_tokenizer, tmp_path, monkeypatch, measured):
+    exact_head(monkeypatch)
+    settings = {k: v for k, v in QUIET.items() if "gen" not in k and "completion" not in k}
+    pairs = []
+    for package in (core, trl):
+        args = package.SFTConfig(
+            str(tmp_path),
+            loss_type="nll",
+            gradient_accumulation_steps=2,
+            router_aux_loss_coef=WEIGHTS[weight],
+            **settings,
+        )
+        trainer = package.SFTTrainer(
+            model=copy.deepcopy(model),
+            args=args,
+            train_dataset=Dataset.from_list(ROWS),
+            processing_class=tiny_tokenizer,
+        )
+        trainer.model.train()
+        trainer.current_gradient_accumulation_steps = 2
+        pairs.append(trainer)
+    batch = next(iter(pairs[0].get_train_dataloader()))
+    losses = [t.compute_loss(t.model, dict(batch), num_items_in_batch=items) for t in pairs]
+    for loss in losses:
+        loss.backward()
+    metrics = [trainer._metrics["train"] for trainer in pairs]
+    assert ("aux_loss" in metrics[0]) is (weight != "off")
+    check(losses, [gradients(t) for t in pairs], metrics, measured, f"sft, {weight}")
+
+
+def test_a_weight_without_a_router_is_refused(build_llama):
+    with pytest.raises(
+        BadValue, match=r"router_aux_loss_coef=0\.1: LlamaForCausalLM is no mixture"
+    ):
+        router_weight(build_llama(), 0.1)
+    assert router_weight(build_llama(), None) == router_weight(build_llama(), 0.0) == 0.0
+
+
+def test_a_router_without_a_loss_is_refused():
+    """Its decisions are there, but transformers makes no loss of them."""
+    model = built("glm4_moe")
+    assert router_weight(model, None) == 0.0
+    batch = token_batch([[5, 6]], [[7, 8]], 0, None)
+    with pytest.raises(BadValue, match="set router_aux_loss_coef=0"):
+        token_logps(model, batch, 1.0, with_router=router_weight(model, 0.1) > 0)
