@@ -36,6 +36,8 @@ class BaseConfig(TrainingArguments):
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {}
     ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {}
     AT_LEAST: ClassVar[Mapping[str, float]] = {}
+    # Fields that TRL lacks, with the value of what it does, where that is not our default.
+    TRL_WAYS: ClassVar[Mapping[str, object]] = {}
 
     logging_steps: float = option(10, "Optimizer steps between two logs; below 1, a share of all.")
     gradient_checkpointing: bool | None = option(True, "Recompute activations going backward.")

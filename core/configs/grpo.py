@@ -20,8 +20,9 @@ NO_OFF_POLICY = "off-policy sequences are not masked"
 class GRPOConfig(BaseConfig):
     """Settings of `GRPOTrainer`: generation, rewards, advantages, loss and reference model.
 
-    `advantage_estimator`, `rollout_policy` and `rollout_engine` are not TRL's; at their defaults
-    only the random numbers of sampling differ.
+    `advantage_estimator`, `rollout_policy`, `rollout_engine` and `token_normalizer` are not TRL's.
+    At their defaults the random numbers of sampling differ, and loss_type='dapo', the default,
+    where an optimizer step takes several rollouts.
     """
 
     _VALID_DICT_FIELDS: ClassVar[list[str]] = [
@@ -68,6 +69,7 @@ class GRPOConfig(BaseConfig):
         "advantage_estimator": ("group", "process", "correct"),
         "rollout_policy": ("policy", "reference"),
         "rollout_engine": ("native", "equal", "hf", "hf-cb", "vllm"),
+        "token_normalizer": ("step", "rollout"),
         "vllm_mode": ("colocate", "server"),
         "vllm_model_impl": ("vllm", "transformers"),
         "vllm_importance_sampling_mode": (
@@ -101,6 +103,8 @@ class GRPOConfig(BaseConfig):
         "vllm_importance_sampling_clip_max": 0.0,
         "vllm_importance_sampling_clip_min": 0.0,
     }
+
+    TRL_WAYS: ClassVar[Mapping[str, object]] = {"token_normalizer": "rollout"}
 
     learning_rate: float = option(1e-6, "Initial learning rate of AdamW.")
     router_aux_loss_coef: float | None = option(
@@ -163,7 +167,9 @@ class GRPOConfig(BaseConfig):
         "sum_then_normalize", "Whether rewards are summed before or after they are normalised."
     )
     scale_rewards: str = option("group", "Divide by the std of the 'group', the 'batch' or 'none'.")
-    loss_type: str = option("dapo", "Surrogate and normaliser: grpo, bnpo, dr_grpo or dapo.")
+    loss_type: str = option(
+        "dapo", "Surrogate and normaliser: grpo, bnpo, dr_grpo or dapo; see `token_normalizer`."
+    )
     mask_truncated_completions: bool = option(False, "Leave cut completions out of the loss.")
     sync_ref_model: bool = option(False, "Move the reference towards the policy.")
     ref_model_mixup_alpha: float = option(0.6, "Share of the policy in the moved reference.")
@@ -211,6 +217,12 @@ class GRPOConfig(BaseConfig):
         "What decodes: 'native'; 'equal', which draws the very tokens of transformers; 'hf', "
         "transformers' `generate`; 'hf-cb', its continuous batching; 'vllm'.",
     )
+    token_normalizer: str = option(
+        "step",
+        "Tokens that 'dapo' divides by: those of the optimizer 'step', so that all weigh the same "
+        "(arXiv 2503.14476 eq. 12), or of each 'rollout' in it, as TRL does. It matters where a "
+        "step takes several rollouts: gradient_accumulation_steps above steps_per_generation.",
+    )
 
     def resolve(self) -> None:
         """As of every trainer; then the rollout's size, and what has to fit together."""
@@ -246,6 +258,11 @@ class GRPOConfig(BaseConfig):
     def rollout_uses(self) -> int:
         """Micro-batches that one rollout feeds on each process, every iteration counted."""
         return self.rollout_parts * self.num_iterations
+
+    @property
+    def mixes_rollouts(self) -> bool:
+        """Whether an optimizer step takes micro-batches of several rollouts."""
+        return self.rollout_uses % self.gradient_accumulation_steps != 0
 
     @property
     def corrects_sampling(self) -> bool:

@@ -22,19 +22,20 @@ class LossType:
     """A row of `LOSS_TYPES`.
 
     `splits` promises that loss and gradient do not depend on how an optimizer step's completions
-    are split into micro-batches.
+    are split into micro-batches. `counts_tokens`: it divides by the tokens of a rollout.
     """
 
     surrogate: Callable[[Rollout, BT1, PolicyConfig], BT1]
     aggregate: Callable[[BT, Mask, Scale], Scalar]
     splits: bool = True
+    counts_tokens: bool = False
 
 
 LOSS_TYPES = {
     "grpo": LossType(clipped, sequence_mean),
     "bnpo": LossType(clipped, token_mean, splits=False),
     "dr_grpo": LossType(clipped, constant_length),
-    "dapo": LossType(clipped, global_token_mean),
+    "dapo": LossType(clipped, global_token_mean, counts_tokens=True),
 }
 
 

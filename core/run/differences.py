@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 
+from core.losses.policy import LOSS_TYPES
 from core.registry import find_paper
 from core.run.families import find_family
 from core.run.resolve import Sourced, resolve
@@ -24,15 +25,16 @@ class Difference:
 def differences(left: str, right: str, scale: str) -> list[Difference]:
     """The fields of two papers that differ at a scale, by name.
 
-    `right` may be `trl`: TRL's paper index where it sets a field, else TRL's own defaults. What
-    surrounds the trainer is compared between papers only; fields that are `NEUTRAL` never are.
+    `right` may be `trl`: TRL's paper index where it sets a field, else TRL's own defaults, or what
+    it does where it has no field. What surrounds the trainer is compared between papers only;
+    fields that are `NEUTRAL` never are.
 
     Raises:
         UnknownName: there is no such paper or scale.
     """
     one = settings_of(left, scale)
     other = trl_settings(left) if right == TRL else settings_of(right, scale)
-    left_out = NEUTRAL | RUN_FIELDS if right == TRL else NEUTRAL
+    left_out = NEUTRAL | RUN_FIELDS | idle(left, scale) if right == TRL else NEUTRAL
     found = [
         Difference(field=name, left=one.get(name, NOT_SET), right=other.get(name, NOT_SET))
         for name in sorted({*one, *other} - left_out)
@@ -53,8 +55,17 @@ def settings_of(slug: str, scale: str) -> dict[str, Sourced]:
 def trl_settings(slug: str) -> dict[str, Sourced]:
     """Every field of the trainer with the value that TRL gives it for this paper."""
     paper = find_paper(slug)
+    config = find_family(paper.family).config_class()
+    ways = {name: Sourced(value, "what TRL does") for name, value in config.TRL_WAYS.items()}
     index = {name: Sourced(value, "TRL's paper index") for name, value in paper.trl_index.items()}
-    return {**defaults(find_family(paper.family).config_class(), "TRL's default"), **index}
+    return {**defaults(config, "TRL's default"), **ways, **index}
+
+
+def idle(slug: str, scale: str) -> frozenset[str]:
+    """Fields that TRL lacks and that change nothing with the other settings of a paper."""
+    config = resolve(find_paper(slug), scale=scale).preview()
+    acts = LOSS_TYPES[config.loss_type].counts_tokens and config.mixes_rollouts
+    return frozenset() if acts else frozenset({"token_normalizer"})
 
 
 def defaults(settings: type, source: str) -> Mapping[str, Sourced]:

@@ -168,8 +168,8 @@ class RolloutTrainer(ResumableTrainer):
     def optimizer_step_batches(self, rows: list[Rows]) -> list[Batch]:
         """The micro-batches of one optimizer step, sampled where a new rollout is due.
 
-        `num_items_in_batch` is the tokens of a rollout, or their mean where the step takes
-        micro-batches from several rollouts.
+        `num_items_in_batch` is the tokens of a rollout. Where the step takes micro-batches from
+        several rollouts, it is their mean, or by `token_normalizer` those of each.
         """
         per_rollout = self.args.rollout_parts
         chosen: list[Batch] = []
@@ -181,8 +181,10 @@ class RolloutTrainer(ResumableTrainer):
             chosen.append(self._parts.micro_batches[step % per_rollout])
             tokens.append(self._parts.tokens)
         same = all(count is tokens[0] for count in tokens)
-        items = tokens[0] if same else torch.stack(tokens).double().mean()
-        return [{**batch, "num_items_in_batch": items} for batch in chosen]
+        if not same and self.args.token_normalizer == "step":
+            tokens = [torch.stack(tokens).double().mean()] * len(tokens)
+        pairs = zip(chosen, tokens, strict=True)
+        return [{**batch, "num_items_in_batch": items} for batch, items in pairs]
 
     def cut(self, batch: Batch) -> Parts:
         """Shuffle a rollout and cut it into micro-batches without needless padding."""

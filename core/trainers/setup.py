@@ -23,6 +23,7 @@ from core.configs.processes import asks_for_shards
 from core.data.chatml import in_chatml
 from core.errors import MissingColumn
 from core.losses.batch import PolicyConfig
+from core.losses.policy import LOSS_TYPES
 from core.models.load import load_policy
 from core.trainers.scoring import RewardFunction, RewardModel, called
 from eval.errors import BadValue
@@ -103,7 +104,16 @@ def check_processes(trainer: Trainer) -> None:
 
 
 def loss_config(args: GRPOConfig) -> PolicyConfig:
-    """The settings of the loss."""
+    """The settings of the loss.
+
+    Raises:
+        BadValue: a normaliser is chosen for a loss that does not count tokens.
+    """
+    if args.token_normalizer != "step" and not LOSS_TYPES[args.loss_type].counts_tokens:
+        raise BadValue(
+            f"token_normalizer={args.token_normalizer!r}: loss_type={args.loss_type!r} does not "
+            "divide by a number of tokens of several completions: leave it out"
+        )
     return PolicyConfig(
         loss_type=args.loss_type,
         importance_sampling_level=args.importance_sampling_level,

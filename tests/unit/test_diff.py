@@ -49,6 +49,25 @@ def test_a_paper_differs_from_its_base_by_what_it_says(install):
     assert back == {name: pair[::-1] for name, pair in there.items()}
 
 
+DAPO = """
+from core.paper import Paper, cite
+PAPER = Paper(slug="mixed", title="t", arxiv="0", family="grpo",
+    config=(cite("s1", loss_type="{}", gradient_accumulation_steps=4, steps_per_generation={}),),
+    model="m", data="gsm8k+math")
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "steps", "shown"), [("dapo", 2, True), ("dapo", 4, False), ("grpo", 2, False)]
+)
+def test_what_trl_does_without_a_field_is_shown_where_it_matters(loss, steps, shown, install):
+    """A step over two rollouts: by tokens of each in TRL, by those of the step here."""
+    install("mixed", {"mixed": "mixed"}, {"mixed": DAPO.format(loss, steps)})
+    found = values(differences("mixed", "trl", "paper"))
+    assert ("token_normalizer" in found) is shown
+    assert found.get("token_normalizer", ("step", "rollout")) == ("step", "rollout")
+
+
 def test_the_command():
     from core.cli.main import app
 

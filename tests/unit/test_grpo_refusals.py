@@ -44,6 +44,12 @@ def test_no_rewards_or_wrong_numbers_of_them_are_refused(make_grpo):
         make_grpo(advantage_estimator="process")
 
 
+def test_a_normaliser_that_the_loss_does_not_have_is_refused(make_grpo):
+    make_grpo(token_normalizer="rollout")
+    with pytest.raises(BadValue, match="token_normalizer='rollout': loss_type='grpo' does not"):
+        make_grpo(token_normalizer="rollout", loss_type="grpo")
+
+
 def test_what_was_launched_is_there(make_grpo, monkeypatch):
     """Accelerate itself would train a whole replica and say nothing."""
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
