@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
     PreTrainedModel,
@@ -52,15 +54,20 @@ def load_policy(name: str, dtype: torch.dtype | str = torch.float32) -> PreTrain
     `dtype` may be a name, and "auto" for that of its files.
 
     Raises:
-        BadValue: it is adapters, and peft is not installed.
+        BadValue: it is adapters, and peft is not installed; or it is no causal language model.
         DamagedFile: its weights or its config cannot be read.
         MissingFile: it is not in the cache and the hub cannot be reached.
     """
     place = locate(name)
     if (Path(place) / ADAPTERS).is_file():
         return load_adapters(Path(place), dtype)
+    return load_causal(name, place, dtype=dtype)
+
+
+def load_causal(name: str, place: str, **keywords: Any) -> PreTrainedModel:  # Any: of any type
+    """What is at a place, with keywords of `from_pretrained`; errors are as in `load_policy`."""
     try:
-        return AutoModelForCausalLM.from_pretrained(place, dtype=dtype)
+        return AutoModelForCausalLM.from_pretrained(place, **keywords)
     except UNREADABLE as error:
         raise unreadable(name, place, error) from error
 
@@ -104,7 +111,26 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
 def unreadable(name: str, place: str, error: Exception) -> ReproError:
     """The error for a model that cannot be read, with what to do."""
     reason = str(error).split("\n")[0]
+    if (kind := other_kind(place)) is not None:
+        return BadValue(
+            f"{name}: a {kind} is no causal language model, which is expected; one that reads text "
+            "beside images can be loaded by its own class and passed as an object"
+        )
     if not Path(place).is_dir():
         return MissingFile(f"{name}: cannot be had from the hub ({reason}); give a folder instead")
     cure = RESTORE if name in SHIPPED else "get it again"
     return DamagedFile(f"{place}: unreadable ({reason}); {cure}")
+
+
+def other_kind(place: str) -> str | None:
+    """The class of a model that is no causal language model; None of one, and of what is no model.
+
+    What brings code of its own may be any.
+    """
+    try:
+        config: Any = AutoConfig.from_pretrained(place)  # Any: its fields depend on its class
+    except UNREADABLE:
+        return None
+    if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING or hasattr(config, "auto_map"):
+        return None
+    return (config.architectures or [type(config).__name__])[0]

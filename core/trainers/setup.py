@@ -8,7 +8,6 @@ import torch
 from datasets import Dataset
 from torch import nn
 from transformers import (
-    AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedModel,
@@ -24,7 +23,7 @@ from core.data.chatml import in_chatml
 from core.errors import MissingColumn
 from core.losses.batch import PolicyConfig
 from core.losses.policy import LOSS_TYPES
-from core.models.load import load_policy
+from core.models.load import load_causal, load_policy
 from core.trainers.scoring import RewardFunction, RewardModel, called
 from eval.errors import BadValue
 
@@ -137,7 +136,7 @@ def policy_model(model: str | PreTrainedModel, args: BaseConfig) -> PreTrainedMo
     if not keywords and not args.trust_remote_code:
         return load_policy(model)
     keywords = {"dtype": torch.float32, "trust_remote_code": args.trust_remote_code, **keywords}
-    return AutoModelForCausalLM.from_pretrained(model, **keywords)
+    return load_causal(model, model, **keywords)
 
 
 def load_keywords(args: BaseConfig) -> dict[str, Any]:

@@ -1,12 +1,18 @@
 """Models and training data by name, and what is said of those that cannot be read."""
 
+import re
 import shutil
 
 import pytest
+from architectures import ATTENTION
+from grpo_runs import logs
+from transformers import LlavaConfig, LlavaForConditionalGeneration
 
+from core import GRPOConfig
 from core.data.load import load_training_data
 from core.models.load import CHECKPOINTS, SHIPPED, load_policy, load_tokenizer
-from eval.errors import DamagedFile, MissingFile, UnknownName
+from core.trainers.setup import policy_model
+from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -50,6 +56,41 @@ def test_names_that_are_nothing_are_refused_with_a_hint(tmp_path):
         load_policy(str(tmp_path / "nothing"))
     with pytest.raises(UnknownName, match="training data 'gsm9k'"):
         load_training_data("gsm9k")
+
+
+@pytest.fixture
+def llava(tmp_path):
+    """A model of images and text, in a folder too, and its tokenizer."""
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1}
+    sight = {**sizes, "num_attention_heads": 4, "image_size": 16, "patch_size": 8}
+    config = LlavaConfig(
+        text_config={**ATTENTION["llama"], "model_type": "llama"},
+        vision_config={**sight, "model_type": "clip_vision_model", "projection_dim": 32},
+        image_token_index=60,
+    )
+    model = LlavaForConditionalGeneration(config)
+    model.save_pretrained(tmp_path / "llava")
+    return model, str(tmp_path / "llava")
+
+
+def test_a_model_of_images_by_name_is_refused_in_one_line(llava, tmp_path):
+    _, folder = llava
+    expected = f"{folder}: a LlavaForConditionalGeneration is no causal language model"
+    keywords = GRPOConfig(str(tmp_path), use_cpu=True, model_init_kwargs={"dtype": "float32"})
+    for load in (load_policy, lambda name: policy_model(name, keywords)):
+        with pytest.raises(BadValue, match=re.escape(expected)) as found:
+            load(folder)
+        assert "\n" not in str(found.value)
+    with pytest.raises(MissingFile, match="cannot be had from the hub"):
+        policy_model("nobody/nothing", keywords)
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1.5])
+def test_a_model_of_images_is_trained_on_text_as_an_object(llava, penalty, make_grpo):
+    trainer = make_grpo(model=llava[0], beta=0.1, repetition_penalty=penalty)
+    trainer.train()
+    assert logs(trainer, "kl")[0] == 0.0
+    assert logs(trainer, "grad_norm")[0] > 0
 
 
 @pytest.mark.parametrize("keep", [0, 100, 100_000])
