@@ -81,8 +81,8 @@ def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
     from core.run.memory import GB, GPUS, PROMPT_TOKENS, USABLE
 
     parts = (
-        "weights", "gradients", "optimiser", "reference", "activations", "gathered", "kv_cache",
-        "training", "sampling",
+        "weights", "gradients", "optimiser", "reference", "activations", "autocast", "gathered",
+        "kv_cache", "training", "sampling",
     )  # fmt: skip
     rows = [
         (

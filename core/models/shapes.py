@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+GATED = ("llama", "mistral", "qwen2", "qwen3")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A decoder with gated feed-forward blocks: Llama, Qwen2, Qwen3."""
+    """A decoder with gated feed-forward blocks, one of `GATED`."""
 
     layers: int
     hidden: int
@@ -71,10 +73,12 @@ KNOWN: Mapping[str, Shape] = {
 
 
 def find_shape(name: str, folder: Path | None) -> Shape | None:
-    """The shape of a known model or of the one in `folder`; None if there is neither."""
+    """The shape of a known model or of the one in `folder`; None of other architectures."""
     if folder is None:
         return KNOWN.get(name)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if config.get("model_type") not in GATED:
+        return None
     heads = config["num_attention_heads"]
     return Shape(
         layers=config["num_hidden_layers"],

@@ -118,7 +118,11 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Bytes on one GPU. `gathered` are whole weights, there while sampling if they are spread."""
+    """Bytes on one GPU.
+
+    `autocast` is its narrow copy of the weights, which lasts a pass or a rollout; `gathered` are
+    whole weights, there while sampling if they are spread.
+    """
 
     launch: str
     weights: int
@@ -126,6 +130,7 @@ class Memory:
     optimiser: int
     reference: int
     activations: int
+    autocast: int
     gathered: int
     kv_cache: int
 
@@ -133,13 +138,13 @@ class Memory:
     def training(self) -> int:
         """At the end of a forward pass that is not the first of its step."""
         states = self.weights + self.gradients + self.optimiser + self.reference
-        return states + self.activations
+        return states + self.activations + self.autocast
 
     @property
     def sampling(self) -> int:
         """While the longest completions are sampled; there are no gradients then."""
         states = self.weights + self.optimiser + self.reference
-        return states + self.gathered + self.kv_cache
+        return states + self.gathered + self.autocast + self.kv_cache
 
     @property
     def peak(self) -> int:
@@ -163,6 +168,7 @@ def estimate_memory(shape: Shape, work: Work, launch: str, processes: int) -> Me
         optimiser=optimiser,
         reference=weights if work.reference else 0,
         activations=activations(shape, work, launch),
+        autocast=narrow_copy(shape, work, launch),
         gathered=whole if spread else 0,
         kv_cache=kv_cache(shape, work, width=ceil(whole / shape.parameters)),
     )
@@ -193,7 +199,7 @@ def activations(shape: Shape, work: Work, launch: str, *, tokens: int = MANY_TOK
 
     DDP takes a micro-batch in pieces of so many `tokens`, at least one completion; what spreads the
     states takes it at once. With checkpointing a layer keeps its input alone, and one at a time
-    is computed again. Under DDP autocast keeps a narrow copy of the weights.
+    is computed again.
     """
     pieces = launch == "ddp"
     most = max(tokens, work.prompt + work.completion) if pieces else work.tokens
@@ -205,7 +211,12 @@ def activations(shape: Shape, work: Work, launch: str, *, tokens: int = MANY_TOK
     if work.checkpointing:
         inputs = 4 * part * work.tokens * shape.hidden
         kept = shape.layers * inputs + max(head, layer + gradients)
-    return ceil(kept) + (2 * shape.parameters if pieces and work.bf16 else 0)
+    return ceil(kept)
+
+
+def narrow_copy(shape: Shape, work: Work, launch: str) -> int:
+    """Bytes that autocast keeps of weights in 32 bits, under the one launch that trains them so."""
+    return 2 * shape.parameters if launch == "ddp" and work.bf16 else 0
 
 
 def layer_activations(shape: Shape, work: Work) -> int:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from core.explain.batch_plan import batch_plan
-from core.models.shapes import find_shape
+from core.models.shapes import GATED, find_shape
 from core.run.claims import cannot_test
 from core.run.inputs import arm_stages, model_folder, start_stages
 from core.run.memory import Cluster, Memory, Work, all_launches
@@ -97,7 +97,8 @@ def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
     shape = find_shape(model, model_folder(model))
     if shape is None:
         raise BadValue(
-            f"the sizes of {model} are not known here: give a folder, model=/path/to/{model}"
+            f"the sizes of {model} are not known here: give the folder of a model that is one of "
+            f"{', '.join(GATED)}, as model=/path/to/it"
         )
     return all_launches(shape, Work.of(resolved, cluster.count), cluster.count)
 

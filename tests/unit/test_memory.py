@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from architectures import built
 from datasets import Dataset
 from same_batch import QUIET
 from torch.profiler import ProfilerActivity, profile
@@ -13,14 +14,18 @@ from torch.profiler import ProfilerActivity, profile
 from core import GRPOConfig, GRPOTrainer
 from core.models.load import CHECKPOINTS, load_policy
 from core.models.shapes import KNOWN, Shape, find_shape
+from core.registry import find_paper
 from core.run.memory import (
     Cluster,
     Work,
     activations,
     estimate_memory,
     kv_cache,
+    narrow_copy,
     states,
 )
+from core.run.plan import plan_memory
+from core.run.resolve import resolve
 from core.run.settings import LAUNCHES
 from core.trainers.pieces import TOKENS
 from eval.errors import BadValue, UnknownName
@@ -53,6 +58,16 @@ def test_parameters_are_those_of_the_model(build_llama, tmp_path):
     assert find_shape("tiny", tmp_path).parameters == build_llama().num_parameters()
     found = find_shape(shipped, CHECKPOINTS / shipped)
     assert found.parameters == load_policy(shipped).num_parameters()
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mixtral"])
+def test_other_architectures_are_not_taken_for_llamas(kind, tmp_path):
+    """With other layers, or with experts that no token meets all of."""
+    built(kind).save_pretrained(tmp_path)
+    assert find_shape("tiny", tmp_path) is None
+    resolved = resolve(find_paper("deepseekmath-grpo"), arguments=(f"model={tmp_path}",))
+    with pytest.raises(BadValue, match="one of llama, mistral, qwen2, qwen3"):
+        plan_memory(resolved, Cluster(count=8, gpu="H100"))
 
 
 def test_known_models_have_the_size_of_their_name():
@@ -157,6 +172,7 @@ def test_a_micro_batch_needs_what_is_planned(
     capfd.readouterr()
     shape = shape_of(model.config)
     found = activations(shape, planned, "ddp", tokens=TOKENS["cpu"])
+    found += narrow_copy(shape, planned, "ddp")
     gradients = 4 * shape.parameters
     assert measured + gradients == pytest.approx(found + gradients, rel=0.15)
 
@@ -187,6 +203,26 @@ def test_sampling_needs_the_weights_whole():
     assert eight.gathered == 4 * shape.parameters
     assert one.weights == pytest.approx(8 * eight.weights)
     assert eight.peak == max(eight.training, eight.sampling)
+
+
+def test_autocast_keeps_a_narrow_copy_as_long_as_it_lasts(build_llama):
+    """Beside the weights while sampling too, but not of frozen or sharded ones."""
+    model = build_llama(vocab_size=1000, hidden_size=64)
+    ids = torch.randint(5, 64, (1, 4))
+    with (
+        torch.no_grad(),
+        torch.autocast("cpu", torch.bfloat16),
+        profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler,
+    ):
+        model(ids)
+    results: Any = profiler.profiler  # Any: its stub lacks what it has
+    kept = sum(e.nbytes() for e in results.kineto_results.events() if e.name() == "[memory]")
+    shape, run = shape_of(model.config), work(bf16=True)
+    assert narrow_copy(shape, run, "ddp") == pytest.approx(kept, rel=0.05)
+    memory = {launch: estimate_memory(shape, run, launch, 2) for launch in LAUNCHES}
+    plain = memory["ddp"].weights + memory["ddp"].optimiser + memory["ddp"].kv_cache
+    assert memory["ddp"].sampling - plain == narrow_copy(shape, run, "ddp")
+    assert [m.launch for m in memory.values() if m.autocast] == ["ddp"]
 
 
 @pytest.mark.parametrize("text", ["H100", "0xH100", "8", "8*H100"])
