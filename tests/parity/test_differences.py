@@ -2,7 +2,11 @@
 
 import pytest
 import torch
+from architectures import built
 from peers import canned, difference, double, exact_head, gradients, pair, repeated, slices
+
+from core.trainers.batches import token_batch
+from core.trainers.logps import token_logps
 
 
 @pytest.fixture
@@ -66,3 +70,22 @@ def test_dapo_by_rollouts_is_trls(model, tiny_tokenizer, tmp_path, monkeypatch, 
         assert measured("dapo by rollouts: loss", difference(*found)) < 1e-12
     both = difference(gradients(ours), gradients(theirs))
     assert measured("dapo by rollouts: gradient", both) < 1e-12
+
+
+def test_learned_positions_do_not_move_with_padding(tiny_tokenizer, tmp_path):
+    """GPT-2 samples a short prompt from position 0 on; TRL trains it behind its padding."""
+    ours, theirs = pair(built("gpt2"), tiny_tokenizer, tmp_path, disable_dropout=True)
+    prompts, completions = [[5, 6], [7, 8, 9, 10, 11]], [[20, 21, 22], [23, 24]]
+    batch = token_batch(prompts, completions, 0, None)
+    ids, mask = (
+        torch.cat([batch[f"prompt_{part}"], batch[f"completion_{part}"]], dim=1)
+        for part in ("ids", "mask")
+    )
+    width = batch["completion_ids"].size(1)
+    with torch.no_grad():
+        plain = ours.model(input_ids=torch.tensor([prompts[0] + completions[0]])).logits
+        truth = plain[0, 1:-1].log_softmax(-1).gather(-1, torch.tensor(completions[0])[:, None])
+        mine = token_logps(ours.model, batch, 1.0).logps[0]
+        other = theirs._get_per_token_logps_and_entropies(theirs.model, ids, mask, width)[0][0]
+    assert (mine - truth[:, 0]).abs().max() < 1e-5
+    assert (other - truth[:, 0]).abs().max() > 0.1
