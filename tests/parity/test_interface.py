@@ -1,4 +1,4 @@
-"""The settings and arguments of TRL's GRPO, with its defaults, and three settings of our own."""
+"""The settings and arguments of TRL's GRPO, with its defaults, and four settings of our own."""
 
 from dataclasses import MISSING, fields
 from inspect import signature
@@ -7,7 +7,7 @@ import trl
 
 import core
 
-OURS_ONLY = {"advantage_estimator", "rollout_policy", "rollout_engine"}
+OURS_ONLY = {"advantage_estimator", "rollout_policy", "rollout_engine", "token_normalizer"}
 
 
 def defaults(config):
