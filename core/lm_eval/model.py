@@ -24,6 +24,7 @@ from core.run.train import prepare_torch
 from eval.errors import BadValue
 
 Tokens = list[int]
+UNBOUNDED = 2048  # tokens of a context that the model does not bound, as in lm-eval
 
 
 class ReproLM(TemplateLM):
@@ -55,7 +56,8 @@ class ReproLM(TemplateLM):
         self.name = pretrained
         self.rows = ROWS if batch_size in (None, "auto") else int(batch_size)
         self.max_gen_toks = max_gen_toks
-        self.max_length = int(self.model.config.max_position_embeddings)
+        config: Any = self.model.config.get_text_config()  # Any: not every one has positions
+        self.max_length = int(getattr(config, "max_position_embeddings", UNBOUNDED))
         self.seed = seed
         self.templated = False
 

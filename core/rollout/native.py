@@ -43,8 +43,8 @@ class NativeEngine:
 
     `static` chooses the `StaticDecoder`. By default it decodes on a GPU wherever a step can be
     recorded; otherwise the `LeanDecoder` does where it computes the same as the model's modules,
-    else the `CachedDecoder`, and `generated` where a model keeps more than keys and values. Which
-    of the two slower ones decodes, and why, is said once.
+    else the `CachedDecoder`, and `generated` where a model keeps other states than keys and values.
+    Which of the two slower ones decodes, and why, is said once.
 
     Raises:
         BadValue: `static` is asked for, and the model cannot be decoded so; or it is an RWKV, whose
@@ -62,7 +62,7 @@ class NativeEngine:
         self.static = model.device.type == "cuda" if static is None else static
         self.cached = has_key_value_cache(model)
         if (reason := self.slow_because()) is not None:
-            logger.warning_once(f"rollout_engine='native': {reason}")
+            logger.warning_once(f"native rollout engine: {reason}")
 
     def sample(
         self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
@@ -76,13 +76,15 @@ class NativeEngine:
 
     def slow_because(self) -> str | None:
         """Which slower way this model is decoded in, and why; None for the faster ones."""
-        name, lean = type(self.model).__name__, lean_lacks(self.model)
+        name = type(self.model).__name__
         if not self.cached:
-            return f"{name} keeps more than keys and values, so transformers' generate decodes it"
-        lacks = static_lacks(self.model) and lean if self.static else lean
+            return f"{name} keeps other states than keys and values: decoded by generate, slower"
+        lacks = lean_lacks(self.model)
+        if self.static and lacks is not None:
+            lacks = static_lacks(self.model)
         if lacks is None:
             return None
-        return f"{name} is decoded by its own modules; faster decoding needs {lacks}"
+        return f"{name} is decoded by its own modules, slower: decoding faster needs {lacks}"
 
     @torch.no_grad()
     def run(

@@ -127,7 +127,8 @@ def call_rollout(
     """Let a user's function make the completions.
 
     Raises:
-        BadValue: it leaves a key out, or returns another number of completions than of prompts.
+        BadValue: it leaves a key out, returns another number of completions than of prompts, or a
+            prompt without tokens.
     """
     output = dict(rollout(deepcopy(list(prompts)), trainer))
     missing = [key for key in REQUIRED if key not in output]
@@ -140,6 +141,11 @@ def call_rollout(
                 f"rollout_func returned {len(rows)} {key} for {len(prompts)} prompts: expected one "
                 "per prompt, which already repeat for each completion of a group"
             )
+    if not all(len(ids) for ids in prompt_ids):
+        raise BadValue(
+            "rollout_func returned prompt_ids without a token: begin with the token that begins "
+            "every text of this model"
+        )
     return Generated(
         prompt_ids=prompt_ids,
         completion_ids=completion_ids,

@@ -44,8 +44,7 @@ def check(losses, vectors, metrics, measured, group, tolerance=EXACT):
         assert measured(f"experts, {group}: metrics", difference(mine[name], other[name])) < SINGLE
 
 
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize(("weight", "padded"), [*((w, False) for w in WEIGHTS), ("set", True)])
 def test_grpo(weight, padded, model, tiny_tokenizer, tmp_path, monkeypatch, measured):
     """Of a whole micro-batch, although one completion has no gradient of its own."""
     exact_head(monkeypatch)
@@ -65,8 +64,7 @@ def test_grpo(weight, padded, model, tiny_tokenizer, tmp_path, monkeypatch, meas
 
 
 @pytest.mark.filterwarnings("ignore")  # TRL's own
-@pytest.mark.parametrize("items", [None, 17])
-@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize(("weight", "items"), [*((w, 17) for w in WEIGHTS), ("set", None)])
 def test_sft(weight, items, model, tiny_tokenizer, tmp_path, monkeypatch, measured):
     exact_head(monkeypatch)
     settings = {k: v for k, v in QUIET.items() if "gen" not in k and "completion" not in k}

@@ -67,10 +67,10 @@ def test_a_completion_is_that_of_its_prompt_alone(name):
     """In groups, beside other prompts and where rows take the places of others."""
     model = built(name)
     assert has_key_value_cache(model) is (name in ATTENTION)
-    options = {"max_tokens": 5, "temperature": 1.2, "ends": frozenset(range(1, 9))}
+    options = {"max_tokens": 4, "temperature": 1.2, "ends": frozenset(range(1, 9))}
     prompts = [prompt for prompt in PROMPTS for _ in range(2)]
     whole = complete(NativeEngine(model, rows=4), prompts, **options)
-    for number in (0, 3, 5, 9):
+    for number in (0, 5, 9):
         (one,) = complete(NativeEngine(model), [prompts[number]], [number], **options)
         assert one.tokens == whole[number].tokens
         scaled = alone(model, prompts[number], one.tokens, temperature=1.2)
@@ -104,7 +104,7 @@ def test_a_model_whose_rows_mix_is_refused(make_grpo):
 
 
 def test_a_slower_way_is_said_when_the_trainer_is_made(make_grpo, caplog):
-    name = "rollout_engine='native': MambaForCausalLM keeps more than keys and values"
+    name = "native rollout engine: MambaForCausalLM keeps other states than keys and values"
     native.logger.warning_once.cache_clear()
     trainer = make_grpo(model=built("mamba"), beta=0.04)
     assert [r.message[: len(name)] for r in caplog.records] == [name]

@@ -22,6 +22,14 @@ def test_missing_prompt_column_is_named(make_grpo):
             lambda rows, trainer: {"prompt_ids": rows, "completion_ids": [], "logprobs": None},  # noqa: ARG005
             "0 completion_ids for 8 prompts",
         ),
+        (
+            lambda rows, trainer: {  # noqa: ARG005
+                "prompt_ids": [[]] * len(rows),
+                "completion_ids": [[7]] * len(rows),
+                "logprobs": None,
+            },
+            "prompt_ids without a token",
+        ),
     ],
 )
 def test_rollout_function_must_return_all_keys_and_rows(make_grpo, rollout, message):

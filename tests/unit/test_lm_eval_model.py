@@ -1,6 +1,7 @@
 """Our sampler as a model of lm-eval against lm-eval's own `hf` on the same random Llama."""
 
 import pytest
+from architectures import built
 from lm_eval.api.instance import Instance
 from lm_eval.api.registry import get_model
 from lm_eval.models.huggingface import HFLM
@@ -52,6 +53,16 @@ def test_loglikelihoods_equal_theirs(ours, theirs):
     mine, peer = (lm.loglikelihood(asked, disable_tqdm=True) for lm in (ours, theirs))
     assert [row[0] for row in mine] == pytest.approx([row[0] for row in peer], abs=1e-4)
     assert [row[1] for row in mine] == [row[1] for row in peer]
+
+
+def test_a_model_of_other_states_gives_what_theirs_gives(tiny_tokenizer, tmp_path):
+    built("mamba").save_pretrained(tmp_path)
+    tiny_tokenizer.save_pretrained(tmp_path)
+    mine, peer = ReproLM(str(tmp_path)), HFLM(pretrained=str(tmp_path), device="cpu")
+    asked = ask("loglikelihood", *((a, b) for a in TEXTS[:3] for b in TEXTS[:2]))
+    found, expected = (lm.loglikelihood(asked, disable_tqdm=True) for lm in (mine, peer))
+    assert [row[0] for row in found] == pytest.approx([row[0] for row in expected], abs=1e-4)
+    assert generated(mine, TEXTS[:3]) == generated(peer, TEXTS[:3])
 
 
 def test_the_greedy_continuation_is_known_as_such(ours):
