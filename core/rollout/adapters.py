@@ -30,12 +30,13 @@ def is_linear(layer: Any) -> bool:  # Any: a module of any class
 
 
 def linear_weight(layer: Any) -> Tensor:  # Any: a linear layer, or any that peft has wrapped
-    """W + sum of s B A over the adapters that are on."""
+    """W + sum of s B A over the adapters that are on, outside of autocast."""
     if type(layer) is nn.Linear:
         return layer.weight
     weight = layer.base_layer.weight
-    for name in adapters_on(layer):
-        weight = weight + layer.get_delta_weight(name)
+    with torch.autocast(weight.device.type, enabled=False):
+        for name in adapters_on(layer):
+            weight = weight + layer.get_delta_weight(name)
     return weight
 
 

@@ -34,7 +34,7 @@ NEEDS: Mapping[str, Callable[[Any], bool]] = {  # Any: modules and configs are h
     ),
     "no hooks": lambda model: not is_hooked(model),
     "layers that nobody has wrapped, but for plain LoRA": lambda model: has_own_layers(model),
-    "adapters merged or off under autocast": lambda model: (
+    "adapters off under autocast": lambda model: (
         autocast_type(model.device) is None or not is_adapted(model)
     ),
     "weights that are not sharded": lambda model: all(

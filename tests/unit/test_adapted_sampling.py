@@ -5,7 +5,7 @@ import torch
 from lora_models import adapted, lora
 from peft import IA3Config, get_peft_model
 
-from core.rollout.adapters import inner
+from core.rollout.adapters import inner, linear_weight
 from core.rollout.cached import CachedDecoder
 from core.rollout.lean import LeanDecoder, lean_lacks
 from core.rollout.sampler import PolicySampler
@@ -72,3 +72,16 @@ def test_merged_adapters_are_left_to_the_modules(build_llama):
     model = adapted(build_llama)
     model.merge_adapter()
     assert lean_lacks(inner(model)) is not None
+
+
+def test_autocast_takes_no_digits_from_adapters(build_llama):
+    """Their weights are handed to engines whole; the modules themselves round each product."""
+    wrapped = adapted(build_llama)
+    model = inner(wrapped)
+    layer = model.model.layers[0].self_attn.q_proj
+    plain = linear_weight(layer)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(linear_weight(layer), plain)
+        assert lean_lacks(model) == "adapters off under autocast"
+        with wrapped.disable_adapter():
+            assert lean_lacks(model) is None

@@ -110,8 +110,15 @@ def test_gradient_checkpointing_samples_the_same_tokens(make):
         assert torch.equal(mine["sampled"], other["sampled"])
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
 @pytest.mark.parametrize(
-    "changes", [{}, {"gradient_checkpointing": False}, {"rollout_policy": "reference"}]
+    "changes",
+    [
+        {},
+        {"gradient_checkpointing": False},
+        {"rollout_policy": "reference"},
+        {"peft_config": lora()},
+    ],
 )
 def test_under_autocast_sampling_and_training_round_alike(changes, make, build_llama):
     """Log-probabilities are nearer than those of 32 bits, and the ratio of both policies is 1.
