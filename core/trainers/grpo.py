@@ -271,18 +271,13 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
 
     def add_logps(self, name: str, policy: PreTrainedModel, batches: list[Batch]) -> None:
         """Add the log-probabilities of a policy to micro-batches under a name."""
+        temperature, router = self.args.temperature, self.router_weight != 0.0
         # the policy has autocast in its forward, the reference has not
         with self.accelerator.autocast(), whole(policy, self.room) as model:
             for batch in batches:
                 learned, watched = self.pieces(batch)
                 rows = [*watched, *learned]
-                batch[name] = frozen_logps(
-                    model,
-                    batch,
-                    self.args.temperature,
-                    rows,
-                    with_router=self.router_weight != 0.0,
-                )
+                batch[name] = frozen_logps(model, batch, temperature, rows, with_router=router)
 
     def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
         """Log as TRL does; write and print the completions if `log_completions` asks for it."""
