@@ -14,6 +14,7 @@ from core.trainers.scoring import RewardFunction, RewardModel
 from eval.errors import BadValue
 
 Class = TypeVar("Class", bound=type)
+ROUTER = "GRPOConfig.router_aux_loss_coef and the model"
 
 
 class FromArguments:
@@ -75,6 +76,9 @@ class GRPOAttributes:
         lambda trainer: [getattr(f.call, "tokenizer", None) for f in trainer.rewards],
         "reward_processing_classes",
     )
+
+    router_aux_loss_coef = FromArguments(lambda trainer: trainer.router_weight, ROUTER)
+    aux_loss_enabled = FromArguments(lambda trainer: trainer.router_weight != 0.0, ROUTER)
 
     generation_kwargs = FromArguments(
         lambda trainer: sampling_keywords(trainer.args, trainer.tokenizer, trainer.eos_token_ids),

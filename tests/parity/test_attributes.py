@@ -16,13 +16,11 @@ UNSUPPORTED = {
     "async_loop",
     "async_loop_ready_event",
     "async_loop_thread",
-    "aux_loss_enabled",
     "chat_template",
     "continuous_batching_config",
     "environment_factories",
     "environments",
     "max_tool_calling_iterations",
-    "router_aux_loss_coef",
     "tools",
 }
 CHANGED = {

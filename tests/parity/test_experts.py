@@ -50,6 +50,8 @@ def test_grpo(weight, padded, model, tiny_tokenizer, tmp_path, monkeypatch, meas
     exact_head(monkeypatch)
     options = {"router_aux_loss_coef": WEIGHTS[weight], "gradient_accumulation_steps": 2}
     ours, theirs = pair(model, tiny_tokenizer, tmp_path, temperature=0.9, **options)
+    assert ours.router_aux_loss_coef == theirs.router_aux_loss_coef
+    assert ours.aux_loss_enabled is theirs.aux_loss_enabled is (weight != "off")
     inputs = micro_batch(model)
     if not padded:
         inputs["prompt_mask"][:] = 1
