@@ -13,6 +13,16 @@ from transformers.cache_utils import DynamicLayer, LinearAttentionCacheLayerMixi
 from eval.errors import BadValue
 
 
+def check_rows(model: PreTrainedModel) -> None:
+    """Refuse a model of which transformers 5.23 decodes single rows only.
+
+    Raises:
+        BadValue: it is an RWKV, whose steps mix the rows of a batch.
+    """
+    if model.config.model_type == "rwkv":
+        raise BadValue("RWKV is not supported: transformers mixes its rows when it decodes several")
+
+
 def has_key_value_cache(model: PreTrainedModel) -> bool:
     """Whether all that a model keeps of the tokens before are their keys and values."""
     layers = DynamicCache(config=model.config).layers

@@ -1,9 +1,9 @@
-"""What stands around the modules of a model and changes what they compute: hooks, autocast."""
+"""What may stand around the modules of a model, or be missing in them: hooks, autocast, shards."""
 
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 # Of transformers and of peft, on embeddings: for gradient checkpointing and for adapters.
 ASKS_FOR_GRADIENT = ("make_inputs_require_grads", "make_inputs_require_grad")
@@ -33,3 +33,8 @@ def autocast_type(device: torch.device) -> torch.dtype | None:
     """The type that autocast gives to products; None outside of it."""
     kind = device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+
+
+def has_whole_weights(model: nn.Module) -> bool:
+    """Whether all weights are on this process, none in parts."""
+    return all(type(p) in (nn.Parameter, Tensor) and p.numel() > 0 for p in model.parameters())

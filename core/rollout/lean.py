@@ -11,7 +11,7 @@ from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM, Qw
 
 from core.rollout.adapters import is_adapted, is_linear, linear_weight
 from core.rollout.alone import RowAttention
-from core.rollout.hooks import autocast_type, is_hooked
+from core.rollout.hooks import autocast_type, has_whole_weights, is_hooked
 from core.rollout.shared import ROOM, SharedAttention
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # layer, queries, keys, values
@@ -37,9 +37,7 @@ NEEDS: Mapping[str, Callable[[Any], bool]] = {  # Any: modules and configs are h
     "adapters off under autocast": lambda model: (
         autocast_type(model.device) is None or not is_adapted(model)
     ),
-    "weights that are not sharded": lambda model: all(
-        type(p) in (nn.Parameter, Tensor) and p.numel() > 0 for p in model.parameters()
-    ),
+    "weights that are not sharded": lambda model: has_whole_weights(model),
 }
 
 

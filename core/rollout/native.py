@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
-from core.rollout.cached import CachedDecoder, has_key_value_cache
+from core.rollout.cached import CachedDecoder, check_rows, has_key_value_cache
 from core.rollout.cores import each_on_a_core
 from core.rollout.draw import draw, most_likely, penalised, stream, warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
@@ -47,13 +47,12 @@ class NativeEngine:
     Which of the two slower ones decodes, and why, is said once.
 
     Raises:
-        BadValue: `static` is asked for, and the model cannot be decoded so; or it is an RWKV, whose
-            steps in transformers mix the rows of a batch.
+        BadValue: `static` is asked for, and the model cannot be decoded so; or none of its rows can
+            be, see `check_rows`.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int = ROWS, *, static: bool | None = None):
-        if model.config.model_type == "rwkv":
-            raise BadValue("RWKV is not supported: in transformers it decodes single rows only")
+        check_rows(model)
         if static and (lacks := static_lacks(model)):
             name = type(model).__name__
             raise BadValue(f"static=True: a step of this {name} cannot be recorded: needs {lacks}")

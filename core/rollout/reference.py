@@ -16,7 +16,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from core.rollout.cached import CachedDecoder, left_pad
+from core.rollout.cached import CachedDecoder, check_rows, left_pad
 from core.rollout.draw import warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
 from core.rollout.stops import Stop
@@ -31,6 +31,9 @@ class Transformers:
 
     model: PreTrainedModel
     pad: int
+
+    def __post_init__(self):
+        check_rows(self.model)
 
 
 class HfEngine(Transformers):

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from core.rollout.cached import CachedDecoder
-from core.rollout.hooks import is_hooked
+from core.rollout.hooks import has_whole_weights, is_hooked
 from core.rollout.shared import padded
 
 Step = Callable[[], Tensor]
@@ -30,9 +30,7 @@ NEEDS: Mapping[str, Callable[[Any], bool]] = {  # Any: modules and configs are h
         not any("dynamic" in str(getattr(module, "rope_type", "")) for module in model.modules())
     ),
     "no hooks": lambda model: not is_hooked(model),  # a replay runs no Python
-    "weights that are not sharded": lambda model: all(
-        type(p) in (nn.Parameter, Tensor) and p.numel() > 0 for p in model.parameters()
-    ),
+    "weights that are not sharded": lambda model: has_whole_weights(model),
 }
 
 

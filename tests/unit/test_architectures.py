@@ -95,12 +95,13 @@ def test_what_keeps_other_states_decodes_as_generate_does(name):
         assert cut.tokens == free.tokens[: len(cut.tokens)]
 
 
-def test_a_model_whose_rows_mix_is_refused(make_grpo):
+@pytest.mark.parametrize("engine", ["native", "equal", "hf"])
+def test_a_model_whose_rows_mix_is_refused(engine, make_grpo):
     config = RwkvConfig(
         vocab_size=64, hidden_size=32, num_hidden_layers=2, attention_hidden_size=32
     )
     with pytest.raises(BadValue, match="RWKV is not supported"):
-        make_grpo(model=RwkvForCausalLM(config))
+        make_grpo(model=RwkvForCausalLM(config), rollout_engine=engine)
 
 
 def test_a_slower_way_is_said_when_the_trainer_is_made(make_grpo, caplog):
