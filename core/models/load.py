@@ -1,6 +1,7 @@
 """Policies and tokenizers by shipped name, folder or hub id."""
 
 import json
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,18 @@ from eval.errors import BadValue, DamagedFile, MissingFile, ReproError, UnknownN
 
 ADAPTERS = "adapter_config.json"
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
+MODEL = ("config.json", ADAPTERS)  # one of these makes a folder one of a model
+TOKENIZER = (*MODEL, "tokenizer_config.json", "tokenizer.json")
 UNREADABLE = (SafetensorError, OSError, ValueError, EOFError)
 SHIPPED = ("pocket-base", "pocket-instruct", "pocket-teacher")
 RESTORE = "in a checkout `make pocket` brings it back, else install repro-papers again"
 
 
-def locate(name: str) -> str:
+def locate(name: str, files: Sequence[str] = MODEL) -> str:
     """What `from_pretrained` takes: the folder of a shipped model, else the name itself.
 
     Raises:
-        MissingFile: a shipped model is not built, or a path is no folder of a model.
+        MissingFile: a shipped model is not built, or a path is no folder with one of the files.
         UnknownName: neither a shipped model, nor a path, nor a hub id `owner/name`.
     """
     if name in SHIPPED:
@@ -38,8 +41,9 @@ def locate(name: str) -> str:
             raise MissingFile(f"{folder} holds no model: {RESTORE}")
         return str(folder)
     if name and Path(name).is_dir():
-        if not any((Path(name) / file).is_file() for file in ("config.json", ADAPTERS)):
-            raise MissingFile(f"{name} holds no model: expected config.json or {ADAPTERS} in it")
+        if not any((Path(name) / file).is_file() for file in files):
+            kind = "model" if files == MODEL else "tokenizer"
+            raise MissingFile(f"{name} holds no {kind}: expected {' or '.join(files)} in it")
         return name
     if name.startswith(("/", ".", "~")):
         raise MissingFile(f"no folder {name}: give a folder with config.json, or a hub id")
@@ -101,7 +105,7 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
         DamagedFile: its files cannot be read.
         MissingFile: it is not in the cache and the hub cannot be reached.
     """
-    place = locate(name)
+    place = locate(name, TOKENIZER)
     try:
         return AutoTokenizer.from_pretrained(place, padding_side="left")
     except UNREADABLE as error:

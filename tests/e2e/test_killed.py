@@ -39,7 +39,12 @@ CASES = {
         "save_steps=3",
         "heldout_every=4",
     ),
-    "W&B": ("max_steps=5", "per_device_train_batch_size=8", "heldout_every=2", "report_to=wandb"),
+    "W&B": (
+        "max_steps=5",
+        "per_device_train_batch_size=16",
+        "heldout_every=2",
+        "report_to=wandb",
+    ),
 }
 TRAINING = (
     "rollout",
@@ -77,11 +82,14 @@ def server():
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Twelve problems with answers that a random model hits now and then."""
+    """Twelve problems with one answer, the number that the tiny model ends one text of eight with.
+
+    No group of four of a case has both a right and a wrong answer by a chance of 3 in 10,000.
+    """
     folder = tmp_path_factory.mktemp("data")
     (folder / "gsm8k").mkdir()
     keys = ("id", "question", "answer", "language")
-    problems = [(f"p{i}", f"{i}+{i}=?", str(i % 10), "en") for i in range(12)]
+    problems = [(f"p{i}", f"{i}+{i}=?", "4", "en") for i in range(12)]
     lines = [json.dumps(dict(zip(keys, problem, strict=True))) + "\n" for problem in problems]
     (folder / "gsm8k" / "train.jsonl").write_text("".join(lines))
     return folder

@@ -124,9 +124,12 @@ def test_log_of_a_resumed_run_is_that_of_an_unbroken_one(tiny_llama, tiny_tokeni
 
 @pytest.mark.parametrize("beta", [0.0, 0.04])
 def test_a_run_without_any_verdict_is_told_and_goes_on(beta, make_grpo, capsys):
-    """Logs hold None then, which no condition may trip over."""
+    """Logs hold None then, which no condition may trip over.
+
+    A policy that never moves is its reference, so that KL has no gradient either.
+    """
     trainer = make_grpo(lambda completions, **_: [None] * len(completions), max_steps=3, beta=beta)
     trainer.train()
     assert trainer.state.global_step == 3
     said = capsys.readouterr().err
-    assert ("health/no_gradient" in said) == (beta == 0.0)
+    assert "health/no_gradient" in said
