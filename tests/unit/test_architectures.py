@@ -9,9 +9,9 @@ from transformers import RwkvConfig, RwkvForCausalLM
 
 from core.forward.batches import token_batch, trim
 from core.forward.logps import token_logps
-from core.rollout import native
 from core.rollout.cached import has_key_value_cache
 from core.rollout.engines import make_engine
+from core.rollout.native import native
 from core.rollout.native.native import NativeEngine
 from eval.errors import BadValue
 
