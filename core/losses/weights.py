@@ -1,0 +1,68 @@
+"""How much a token or an answer weighs in a loss: exact gradients and advantages."""
+
+from itertools import product
+
+import torch
+
+from core.losses.advantages import AGGREGATIONS, centred
+from core.losses.aggregate import Scale
+from core.losses.batch import PolicyConfig, Rollout
+from core.losses.policy import policy_loss
+from core.losses.supervised import SUPERVISED
+
+LIMIT = 128  # the length limit of the answers, in tokens
+
+
+def token_weight(loss_type: str, length: int) -> float:
+    """|d loss / d log pi| at a token of one wrong answer (A = -1) of `length` tokens at ratio 1."""
+    logps = torch.zeros(1, length, dtype=torch.float64, requires_grad=True)
+    answer = Rollout(
+        logps=logps,
+        old_logps=logps.detach(),
+        advantages=-torch.ones(1, 1, dtype=torch.float64),
+        mask=torch.ones(1, length),
+    )
+    scale = Scale(rollout_tokens=torch.tensor(float(length)), max_length=LIMIT)
+    loss = policy_loss(answer, PolicyConfig(loss_type=loss_type), scale).loss
+    return float(torch.autograd.grad(loss, logps)[0][0, 0].abs())
+
+
+def minority_weight(scale: str, right: int, group: int) -> float:
+    """|A| of the rarer kind of answer in a group with `right` right ones: rewards 1 and 0."""
+    rewards = torch.tensor([1.0] * right + [0.0] * (group - right), dtype=torch.float64)
+    sizes = AGGREGATIONS["sum_then_normalize"](
+        rewards.unsqueeze(1), torch.ones(1, dtype=torch.float64), group, scale
+    ).values.abs()
+    return float(sizes.max())
+
+
+def leave_one_out_gap(group: int) -> float:
+    """max |G / (G - 1) A_i - (r_i - mean of the others)| over all 0/1 rewards of a group of G.
+
+    A is the advantage without a divisor; arXiv 2503.20783 app. A: a constant apart it is RLOO's.
+    """
+    rewards = torch.tensor(list(product((0.0, 1.0), repeat=group)), dtype=torch.float64)
+    advantages = centred(rewards, "none")[0] * group / (group - 1)
+    others = (rewards.sum(1, keepdim=True) - rewards) / (group - 1)
+    return float((advantages - (rewards - others)).abs().max())
+
+
+PROBABILITIES = (0.001, 0.017, 0.1, 0.367, 0.5, 0.786, 0.999)
+
+
+def gradient_norms(loss_type: str) -> list[float]:
+    """|d loss / d logits| at one token, for each of `PROBABILITIES` that the model gives it."""
+    return [_gradient_norm(loss_type, probability) for probability in PROBABILITIES]
+
+
+def probabilities() -> list[float]:
+    """`PROBABILITIES`."""
+    return list(PROBABILITIES)
+
+
+def _gradient_norm(loss_type: str, probability: float) -> float:
+    rest = (1 - probability) / 3  # of each of three other tokens
+    logits = torch.tensor([probability, rest, rest, rest], dtype=torch.float64).log()
+    logits.requires_grad_()
+    loss = SUPERVISED[loss_type](logits.log_softmax(-1)[:1]).sum()
+    return float(torch.autograd.grad(loss, logits)[0].square().sum().sqrt())
