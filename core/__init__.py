@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         maybe_convert_to_chatml,
     )
     from core.data.mixture import get_dataset
-    from core.trainers.adapters import get_peft_config
+    from core.shards.adapters import get_peft_config
     from core.trainers.grpo import GRPOTrainer
     from core.trainers.sft import SFTTrainer
 
@@ -50,7 +50,7 @@ _HOMES = {
     "ScriptArguments": "core.configs.script",
     "TrlParser": "core.configs.parser",
     "get_dataset": "core.data.mixture",
-    "get_peft_config": "core.trainers.adapters",
+    "get_peft_config": "core.shards.adapters",
     "get_quantization_config": "core.configs.script",
     "is_conversational": "core.data.chatml",
     "is_conversational_from_value": "core.data.chatml",

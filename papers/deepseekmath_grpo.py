@@ -16,7 +16,7 @@ Where the sources disagree, and what is not the paper's here:
   processes, divide `gradient_accumulation_steps` and `steps_per_generation` by W.
 """
 
-from core.measures import START, exact_variance, gain, gain_at_k, late, score
+from core.claims.measures import START, exact_variance, gain, gain_at_k, late, score
 from core.paper import Claim, Paper, cite, marked, printed
 from core.rewards import Accuracy, StepAccuracy
 

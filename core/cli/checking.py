@@ -19,13 +19,13 @@ def check(
     as_json: AsJson = False,
 ) -> int:
     """Check modules, records, samples, reports and regressions; exit code 1 if one fails."""
-    from core.registry import entries, find_entry
+    from core.paper.registry import entries, find_entry
 
     slugs = tuple(find_entry(slug).slug for slug in papers or ())  # before what is slow to import
-    from core.run.accepted import accept as accept_records
-    from core.run.check import check_papers
     from core.run.places import record_files
-    from core.run.records import read_records, standard
+    from core.run.records.accepted import accept as accept_records
+    from core.run.records.check import check_papers
+    from core.run.records.record import read_records, standard
 
     if accept:
         for slug in slugs or entries():
@@ -70,7 +70,7 @@ def bench(
     as_json: AsJson = False,
 ) -> None:
     """Measure speed and memory, side by side with the peer where there is one."""
-    from core.run.bench.table import bench as measure
+    from core.bench.table import bench as measure
     from eval.tables.filters import short
 
     rows = measure(what or ())

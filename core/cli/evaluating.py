@@ -12,8 +12,8 @@ from core.cli.planning import show_contamination, show_power
 from core.cli.scoring import Data, Mode, Reported, show_scores
 
 if TYPE_CHECKING:
-    from core.rollout.server_sampler import Service
-    from core.run.loading import Loading
+    from core.rollout.samplers.server import Service
+    from core.run.stages.loading import Loading
 
 # What each way to evaluate takes; whatever else is given is refused.
 DRAWN = {"model", "mode", "samples", "temperature", "top_p", "system", "max_tokens", "seed"}
@@ -129,12 +129,12 @@ def evaluate(
     if model is None:
         raise BadValue("no MODEL: expected a shipped model, a folder or a hub id")
 
-    from core.run.loading import Loading
-    from core.run.reported import read_reported, refuse_parts
-    from core.run.scoring import score_model
-    from eval.benchmarks import find_benchmark
-    from eval.fewshot import FEW_SHOT, PAL
-    from eval.scoring import Decoding
+    from core.evaluate.model_scores import score_model
+    from core.evaluate.reported import read_reported, refuse_parts
+    from core.run.stages.loading import Loading
+    from eval.samples.evaluation import Decoding
+    from eval.sets.benchmarks import find_benchmark
+    from eval.sets.fewshot import FEW_SHOT, PAL
 
     loading = Loading(dtype=dtype, device=device, batch_size=batch_size)
     if lm_eval is not None:
@@ -196,7 +196,7 @@ def to_service(
     Raises:
         BadValue: no such interface or variable, or no key that a request can carry.
     """
-    from core.rollout.server_sampler import Service
+    from core.rollout.samplers.server import Service
     from eval.errors import BadValue
 
     if url is None:

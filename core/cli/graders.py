@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any  # Any: JSON of several types
 from core.cli.output import print_columns, print_json, print_text
 
 if TYPE_CHECKING:
-    from eval.side_by_side import Judged
+    from eval.samples.side_by_side import Judged
 
 SHORT = 40  # characters of an answer in a column
 
@@ -15,7 +15,7 @@ def show_graders(
     rows: Sequence[dict[str, Any]], judged: "Sequence[Judged]", *, explain: bool, as_json: bool
 ) -> None:
     """The paper's scores and the counts; with `explain` every sample where the graders differ."""
-    from eval.side_by_side import differences
+    from eval.samples.side_by_side import differences
 
     found = differences(judged) if explain else []
     if as_json:
@@ -63,7 +63,7 @@ def show_trials(benchmark: str, *, as_json: bool) -> int:
     """The stress test of a benchmark's verifier; 1 when it fails."""
     from dataclasses import asdict
 
-    from core.run.verifiers import try_verifier
+    from core.rewards.verifiers import try_verifier
 
     trials = try_verifier(benchmark)
     if as_json:

@@ -16,7 +16,7 @@ from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
 from core.cli.tables import report, table
 from core.cli.writing import new
-from core.registry import GROUP
+from core.paper.registry import GROUP
 from eval.errors import ReproError
 
 INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended

@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from core.run.store import as_text
+from core.run.files import as_text
 from eval.errors import ReproError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, alone on standard output.")]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from core.cli.output import print_columns, print_json, print_text
 
 if TYPE_CHECKING:
-    from eval.contamination import Match
-    from eval.power import Plan
+    from eval.sets.contamination import Match
+    from eval.stats.power import Plan
 
 NOTE = """\
 paired, unpaired: the smallest true difference of two systems, in points, seen with 80 % power
@@ -33,8 +33,8 @@ def show_power(
     as_json: bool,
 ) -> None:
     """Print what a planned evaluation of each benchmark can see."""
-    from eval.benchmarks import find_benchmark
-    from eval.power import plan
+    from eval.sets.benchmarks import find_benchmark
+    from eval.stats.power import plan
 
     found = [
         plan(
@@ -78,9 +78,9 @@ def show_contamination(
     path: Path, names: Sequence[str], data: Path | None, *, as_json: bool
 ) -> int:
     """Print which test questions a training file holds; 1 if there are any."""
-    from eval.benchmarks import find_benchmark
-    from eval.contamination import KINDS, find_questions, read_texts
     from eval.errors import DamagedFile
+    from eval.sets.benchmarks import find_benchmark
+    from eval.sets.contamination import KINDS, find_questions, read_texts
 
     benchmarks = [find_benchmark(name) for name in names]
     rows = read_texts(path)
@@ -111,7 +111,7 @@ def show_contamination(
 
 def print_questions(found: "Sequence[Match]") -> None:
     """One line for each question: its strictest kind, the first such row, and how many more."""
-    from eval.contamination import KINDS
+    from eval.sets.contamination import KINDS
 
     rows: dict[str, list[Match]] = {}
     for pair in found:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from core.cli.output import AsJson, At, Settings, Slug, print_columns, print_json, print_text
-from core.registry import find_paper
+from core.paper.registry import find_paper
+from core.run.files import as_text
 from core.run.places import from_here
-from core.run.store import as_text
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
     from core.run.memory import Cluster, Memory
-    from core.run.whole import Order, Outcome
+    from core.run.order import Order, Outcome
 
 LARGEST_SEED = 2**32 - 1  # that numpy takes
 Arm = Annotated[str | None, typer.Option(help="One arm; default: the paper's own method.")]
@@ -42,9 +42,9 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what would run: settings that are no defaults, stages with keys, cost."""
-    from core.run.claims import cannot_test
     from core.run.memory import Cluster
     from core.run.plan import make_plan, plan_memory
+    from core.run.records.verdicts import cannot_test
     from core.run.resolve import resolve
 
     arguments = with_launch(settings, launch, processes)
@@ -128,8 +128,8 @@ def run(
     as_json: AsJson = False,
 ) -> int:
     """Run a paper: train, score, judge its claims, render its report."""
-    from core.run.jobs import read_options
-    from core.run.whole import Order, claimed_arms, run_order
+    from core.run.order import Order, claimed_arms, run_order
+    from core.run.spread.jobs import read_options
 
     found = find_paper(paper)
     if claims and arm is not None:
@@ -160,7 +160,7 @@ def with_launch(
 
 def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
     """Render and print what came of a run; the exit code is 1 if a claim was refuted."""
-    from core.run.render import render_outcome
+    from core.run.pages.render import render_outcome
 
     shown = render_outcome(order.paper, outcome)
     if as_json:
@@ -186,9 +186,9 @@ def one(
     force: Force = False,
 ) -> None:
     """Run one arm with one seed, or score the starting model; what `run` starts in processes."""
-    from core.run.execute import run_arm, run_start, score_start
-    from core.run.pool import die_with_parent
     from core.run.resolve import resolve
+    from core.run.spread.pool import die_with_parent
+    from core.run.stages.one_run import run_arm, run_start, score_start
 
     die_with_parent()
     resolved = resolve(find_paper(paper), arm=arm, scale=at, arguments=tuple(settings or ()))

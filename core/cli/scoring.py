@@ -8,8 +8,8 @@ import typer
 from core.cli.output import AsJson, print_columns, print_json, print_text
 
 if TYPE_CHECKING:
-    from core.run.reported import Printed
-    from eval.summary import Score
+    from core.evaluate.reported import Printed
+    from eval.stats.summary import Score
 
 Data = Annotated[
     Path | None, typer.Option(help="Folder of benchmarks; default: REPRO_DATA, else the hub.")
@@ -40,12 +40,12 @@ def score(
 ) -> None:
     """Grade finished outputs, without any model, strictly and by the paper's rules beside it."""
     from core.cli.graders import show_graders
-    from core.run.outputs import page_of, score_file
-    from core.run.reported import as_rows, read_reported, refuse_parts
-    from core.run.store import write_atomic
-    from eval.benchmarks import find_benchmark
+    from core.evaluate.outputs import page_of, score_file
+    from core.evaluate.reported import as_rows, read_reported, refuse_parts
+    from core.run.files import write_atomic
     from eval.errors import BadValue
-    from eval.side_by_side import beside, judge_both, paper_scores, verdict_lines
+    from eval.samples.side_by_side import beside, judge_both, paper_scores, verdict_lines
+    from eval.sets.benchmarks import find_benchmark
 
     if file.resolve() in [out.resolve() for out in (per_sample, html) if out is not None]:
         raise BadValue(f"{file} would be overwritten: give what is written another name")
@@ -69,7 +69,7 @@ def score(
 
 def show_scores(scores: "list[Score]", printed: "Printed", *, as_json: bool) -> None:
     """Print scores with their intervals, their sizes and what a reader must know beside them."""
-    from core.run.reported import as_rows
+    from core.evaluate.reported import as_rows
 
     found = as_rows(scores, printed)
     if as_json:

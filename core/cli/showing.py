@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_text, tell
+from core.families.profiles import SCALES
+from core.families.table import find_family
 from core.paper import Claim, Paper, Reported
-from core.profiles import SCALES
-from core.registry import entries, find_entry
-from core.run.families import find_family
+from core.paper.registry import entries, find_entry
+from core.run.files import as_text
 from core.run.places import record_files
-from core.run.store import as_text
 from eval.errors import DamagedFile, ReproError
 
 # A line of `repro list` for a paper that cannot be read.

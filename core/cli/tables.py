@@ -24,7 +24,7 @@ def table(
     """Regenerate a table from the records in results/, or compare systems by their samples."""
     from dataclasses import asdict
 
-    from core.run.tables import make_table
+    from core.run.pages.tables import make_table
     from eval.tables import render
 
     found = make_table(name, systems or ())
@@ -41,8 +41,8 @@ def report(
     as_json: AsJson = False,
 ) -> int:
     """Render reports/ from the records in results/."""
+    from core.run.pages.render import render_all
     from core.run.places import no_runs
-    from core.run.render import render_all
     from eval.errors import MissingFile
 
     pages, errors = render_all(tuple(papers or ()))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from core.cli.output import print_text
-from core.registry import entries
+from core.paper.registry import entries
 from eval.errors import BadValue
 
 MODULE = '''"""TODO: what the paper does, in one sentence.
@@ -43,8 +43,8 @@ def new(
     folder: Annotated[Path, typer.Option(help="Where the module goes.")] = Path("papers"),
 ) -> None:
     """Write the module of a new paper to fill in."""
-    from core.registry import find_entry
-    from core.run.families import find_family
+    from core.families.table import find_family
+    from core.paper.registry import find_entry
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", slug):
         raise BadValue(f"slug {slug!r}: expected lower-case words joined by hyphens")

@@ -13,7 +13,7 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from core.configs.option import option
 from core.configs.processes import asks_for_shards, join_on_cpu
-from core.overrides import field_types
+from core.paper.overrides import field_types
 from eval.errors import BadValue
 
 PACKAGES = {"azure_ml": "azureml", "comet_ml": "comet", "flyte": "flytekit"}  # else of one name

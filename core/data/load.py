@@ -7,10 +7,10 @@ from pathlib import Path
 
 from datasets import Dataset, concatenate_datasets
 
-from eval.benchmarks import Benchmark, find_benchmark
 from eval.errors import UnknownName
 from eval.pocket.draft import Draft
 from eval.pocket.suites import drafts
+from eval.sets.benchmarks import Benchmark, find_benchmark
 
 POCKET_TRAINING = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites stay unseen
 LONG = 2  # more steps than this are left out by who hurries

@@ -17,10 +17,10 @@ from transformers import PreTrainedModel
 from core.lm_eval.requests import continuation_logps, decoding_options, endings
 from core.models.load import load_policy, load_tokenizer
 from core.rollout.engine import Sampling
-from core.rollout.native import ROWS, NativeEngine
+from core.rollout.native.native import ROWS, NativeEngine
 from core.rollout.seeds import seed_of
 from core.rollout.stops import end_tokens
-from core.run.train import prepare_torch
+from core.run.stages.train import prepare_torch
 from eval.errors import BadValue
 
 Tokens = list[int]

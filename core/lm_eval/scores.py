@@ -14,12 +14,12 @@ from lm_eval.tasks import TaskManager
 
 from core.lm_eval.model import ReproLM
 from core.models.load import locate
-from core.run.loading import Loading
+from core.run.files import digest_of, folder_files
 from core.run.places import check_writable, root
-from core.run.records import Record, new_record, write_record
-from core.run.store import digest_of, folder_files
+from core.run.records.record import Record, new_record, write_record
+from core.run.stages.loading import Loading
 from eval.errors import BadValue, MissingFile, UnknownName
-from eval.estimates import proportion
+from eval.stats.estimates import proportion
 
 OURS = str(files("eval.lm_tasks"))
 UNLOADABLE = (OSError, ValueError, AssertionError, ImportError, KeyError)  # as seen in its tasks

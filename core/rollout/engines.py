@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from transformers import PreTrainedModel
 
 from core.configs.grpo import GRPOConfig
-from core.rollout.adapters import inner
 from core.rollout.engine import Engine
-from core.rollout.native import NativeEngine
-from core.rollout.reference import EqualEngine, HfEngine, PagedEngine
-from core.rollout.vllm_engine import VllmEngine
-from core.rollout.vllm_local import VllmLocal
-from core.rollout.vllm_server import VllmServer
+from core.rollout.hf.loops import EqualEngine, HfEngine, PagedEngine
+from core.rollout.merged_adapters import inner
+from core.rollout.native.native import NativeEngine
+from core.rollout.on_vllm.engine import VllmEngine
+from core.rollout.on_vllm.local import VllmLocal
+from core.rollout.on_vllm.server import VllmServer
 
 ENGINES: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
     "native": lambda model, _: NativeEngine(model),

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 
+from core.families.table import find_family
 from core.losses.policy import LOSS_TYPES
-from core.registry import find_paper
-from core.run.families import find_family
+from core.paper.registry import find_paper
 from core.run.resolve import Sourced, resolve
 from core.run.settings import NEUTRAL, RUN_FIELDS, RunSettings
 

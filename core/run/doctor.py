@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from core.models.load import RESTORE
-from core.run.inputs import model_folder
 from core.run.places import root
-from core.run.records import versions
+from core.run.records.record import versions
+from core.run.stages.inputs import model_folder
 from eval.sandbox import backends
 
 

@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
+from core.forward.head import CHUNK, KEPT
+from core.forward.micro_pieces import MANY_TOKENS
 from core.models.shapes import Shape
-from core.rollout.native import ROWS
+from core.rollout.native.native import ROWS
 from core.run.resolve import Resolved, divided
 from core.run.settings import LAUNCHES
-from core.trainers.head import CHUNK, KEPT
-from core.trainers.pieces import MANY_TOKENS
 from eval.errors import BadValue, UnknownName
 
 GB = 10**9

@@ -10,11 +10,11 @@ from typing import Any
 
 from core.explain.batch_plan import batch_plan
 from core.models.shapes import GATED, find_shape
-from core.run.claims import cannot_test
-from core.run.inputs import arm_stages, model_folder, start_stages
 from core.run.memory import Cluster, Memory, Work, all_launches
+from core.run.records.verdicts import cannot_test
 from core.run.resolve import Resolved, divided
-from core.run.stages import DONE, Stage
+from core.run.stages.inputs import arm_stages, model_folder, start_stages
+from core.run.stages.stage import DONE, Stage
 from eval.errors import BadValue
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter

@@ -18,15 +18,15 @@ from core.configs.sft import SFTConfig
 from core.data.load import demonstrations
 from core.models.load import CHECKPOINTS, SHIPPED, load_policy, load_tokenizer
 from core.models.pocket import POLICY, TEACHER, Size, new_model, train_tokenizer
-from core.rollout.sampler import PolicySampler
-from core.run.records import new_record, write_record
-from core.run.stages import say
-from core.run.store import folder_files
+from core.rollout.samplers.policy import PolicySampler
+from core.run.files import folder_files
+from core.run.records.record import new_record, write_record
+from core.run.stages.stage import say
 from core.trainers.sft import SFTTrainer
-from eval.benchmarks import find_benchmark
 from eval.pocket.suites import SUITES, pocket_digest
-from eval.scoring import Decoding, run_benchmark
-from eval.summary import Score, score
+from eval.samples.evaluation import Decoding, run_benchmark
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.summary import Score, score
 
 SEED = 17
 PASS_AT, PASS_LIMIT = 16, 150

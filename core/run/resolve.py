@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.overrides import checked, field_types, find_type, parse_overrides
+from core.families.profiles import SCALES, profile
+from core.families.table import find_family
 from core.paper import Paper
-from core.profiles import SCALES, profile
-from core.registry import lineage
-from core.run.families import find_family
+from core.paper.overrides import checked, field_types, find_type, parse_overrides
+from core.paper.registry import lineage
 from core.run.reward_keys import reward_key
 from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName

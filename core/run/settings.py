@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from core.paper import Reward
 from eval.errors import BadValue, UnknownName
 
-LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/run/accelerate_configs
+LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/run/spread/accelerate_configs
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 # Fields that say how a run is watched, stored and spread, or where a server is, which may move; not
 # what it computes: no part of what a record sets.

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase, TrainingArguments
 
+from core.collect.reward_calls import RewardFunction, RewardModel
 from core.configs.grpo import GRPOConfig
-from core.trainers.scoring import RewardFunction, RewardModel
 from eval.errors import BadValue
 
 Class = TypeVar("Class", bound=type)

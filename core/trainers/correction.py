@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from core.collect.generation import Generated
+from core.collect.metrics import Metrics, present, summary
+from core.forward.batches import Batch, trained_mask
 from core.losses.sampling import Correction, sampling_ratio
-from core.trainers.batches import Batch, trained_mask
-from core.trainers.generation import Generated
-from core.trainers.metrics import Metrics, present, summary
 from eval.errors import BadValue
 
 if TYPE_CHECKING:

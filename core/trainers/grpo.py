@@ -9,22 +9,10 @@ from datasets import Dataset
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
-from core.configs.grpo import GRPOConfig
-from core.losses.aggregate import Scale
-from core.losses.policy import policy_loss
-from core.rewards.completions import Completion
-from core.rollout.engine import Engine
-from core.rollout.engines import make_engine, vllm_engine
-from core.rollout.seeds import seed_of
-from core.rollout.stops import end_tokens
-from core.trainers.adapters import adapted, refuse_adapters
-from core.trainers.async_loop import AsyncLoop
-from core.trainers.attributes import GRPOAttributes
-from core.trainers.batches import Batch, padded, token_batch
-from core.trainers.completion_log import CompletionLog, RewardLogs, report_completions
-from core.trainers.correction import correct_sampling, sampling_logps
-from core.trainers.estimators import ESTIMATORS, Grouping, Rewards
-from core.trainers.generation import (
+from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
+from core.collect.estimators import ESTIMATORS, Grouping, Rewards
+from core.collect.event_loop import AsyncLoop
+from core.collect.generation import (
     Generated,
     RolloutFunction,
     call_rollout,
@@ -32,14 +20,26 @@ from core.trainers.generation import (
     pad_token_id,
     sample,
 )
-from core.trainers.hooks import GRPO_METHODS
-from core.trainers.logps import frozen_logps, token_logps
-from core.trainers.metrics import loss_sums
+from core.collect.metrics import loss_sums
+from core.collect.reward_calls import Samples, call_rewards
+from core.configs.grpo import GRPOConfig
+from core.forward.batches import Batch, padded, token_batch
+from core.forward.logps import frozen_logps, token_logps
+from core.forward.router import router_weight
+from core.losses.aggregate import Scale
+from core.losses.policy import policy_loss
+from core.rewards.completions import Completion
+from core.rollout.engine import Engine
+from core.rollout.engines import make_engine, vllm_engine
+from core.rollout.seeds import seed_of
+from core.rollout.stops import end_tokens
+from core.shards.adapters import adapted, refuse_adapters
+from core.shards.reference import SyncReferenceCallback, frozen_copy
+from core.shards.sharding import spread, whole
+from core.trainers.attributes import GRPOAttributes
+from core.trainers.correction import correct_sampling, sampling_logps
 from core.trainers.publish import DEEPSEEKMATH
-from core.trainers.reference import SyncReferenceCallback, frozen_copy
 from core.trainers.rollouts import RolloutTrainer, Rows
-from core.trainers.router import router_weight
-from core.trainers.scoring import Samples, call_rewards
 from core.trainers.setup import (
     RewardSource,
     check_launch,
@@ -52,8 +52,8 @@ from core.trainers.setup import (
     taken,
     without_dropout,
 )
-from core.trainers.sharding import spread, whole
 from core.trainers.summary import gathered_rewards, record_rollout, scored_rollout
+from core.trainers.uncalled_methods import GRPO_METHODS
 
 
 class GRPOTrainer(GRPOAttributes, RolloutTrainer):

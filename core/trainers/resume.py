@@ -17,10 +17,10 @@ from transformers import (
 from transformers.trainer_utils import TrainOutput
 
 from core.configs.base import BaseConfig
-from core.trainers.hooks import refuse_uncalled
+from core.shards.reference import mix_into
+from core.shards.sharding import whole
 from core.trainers.publish import PublishedTrainer
-from core.trainers.reference import mix_into
-from core.trainers.sharding import whole
+from core.trainers.uncalled_methods import refuse_uncalled
 from eval.errors import DamagedFile
 
 STATE = "rollout_state.pt"

@@ -15,16 +15,16 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, TrainerCallback
 
+from core.collect.metrics import LossSums, loss_metrics
+from core.collect.prompt_order import GroupSampler
 from core.configs.grpo import GRPOConfig
 from core.explain.batch_plan import BatchPlanCallback
 from core.explain.health import HealthCallback
 from core.explain.phases import PhaseCallback, Phases
-from core.trainers.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
-from core.trainers.metrics import LossSums, loss_metrics
-from core.trainers.pieces import counted, pieces, take
+from core.forward.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
+from core.forward.micro_pieces import counted, pieces, take
+from core.shards.sharding import shards_weights, whole, without_weights
 from core.trainers.resume import ResumableTrainer, load_reference, save_reference
-from core.trainers.sampler import GroupSampler
-from core.trainers.sharding import shards_weights, whole, without_weights
 
 Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
 

@@ -16,6 +16,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from core.collect.reward_calls import RewardFunction, RewardModel, called
 from core.configs.base import BaseConfig
 from core.configs.grpo import GRPOConfig
 from core.configs.processes import asks_for_shards
@@ -24,7 +25,6 @@ from core.errors import MissingColumn
 from core.losses.batch import PolicyConfig
 from core.losses.policy import LOSS_TYPES
 from core.models.load import load_causal, load_policy
-from core.trainers.scoring import RewardFunction, RewardModel, called
 from eval.errors import BadValue
 
 SHARED = ("trainer_state", "log_extra", "log_metric")  # keywords of every reward function

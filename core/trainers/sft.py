@@ -22,17 +22,17 @@ from core.data.collate import DataCollatorForLanguageModeling
 from core.data.preparation import Data, Preparation
 from core.data.sft import IGNORED
 from core.explain.phases import PhaseCallback, Phases
+from core.forward.documents import outputs_of
+from core.forward.logps import token_entropy
+from core.forward.router import router_loss, router_weight
 from core.losses.supervised import SUPERVISED
-from core.trainers.documents import outputs_of
-from core.trainers.hooks import SFT_METHODS
-from core.trainers.logps import token_entropy
 from core.trainers.resume import ResumableTrainer
-from core.trainers.router import router_loss, router_weight
 from core.trainers.setup import (
     check_processes,
     refuse,
     taken,
 )
+from core.trainers.uncalled_methods import SFT_METHODS
 from core.trainers.vocabulary import policy_and_tokenizer
 from eval.errors import BadValue
 

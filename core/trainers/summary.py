@@ -10,13 +10,13 @@ from accelerate.utils import gather_object, pad_across_processes
 from torch import Tensor
 from transformers.utils import logging
 
+from core.collect.estimators import Rewards, standardised
+from core.collect.generation import Generated, pad_token_id
+from core.collect.metrics import length_metrics, reward_metrics, unique_fraction
+from core.collect.reward_calls import Value, outcome
+from core.collect.step_rewards import step_tensors, token_steps
+from core.forward.batches import Batch, trained_mask
 from core.losses.batch import Rollout
-from core.trainers.batches import Batch, trained_mask
-from core.trainers.estimators import Rewards, standardised
-from core.trainers.generation import Generated, pad_token_id
-from core.trainers.metrics import length_metrics, reward_metrics, unique_fraction
-from core.trainers.process import step_tensors, token_steps
-from core.trainers.scoring import Value, outcome
 
 if TYPE_CHECKING:
     from core.trainers.grpo import GRPOTrainer

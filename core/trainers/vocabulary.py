@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from core.configs.sft import SFTConfig
 from core.data.conversations import Tokenizer
 from core.models.load import load_tokenizer
-from core.trainers.adapters import adapted, has_adapters
+from core.shards.adapters import adapted, has_adapters
 from core.trainers.setup import given_tokenizer, policy_model, policy_tokenizer
 from eval.errors import BadValue, MissingFile
 

@@ -5,7 +5,7 @@ import re
 from eval.grading.cleaning import clean
 from eval.grading.structure import form_of
 from eval.grading.verdict import Extraction
-from eval.problem import Answers
+from eval.sets.problem import Answers
 
 BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 BETWEEN_BOXES = re.compile(

@@ -16,8 +16,8 @@ from eval.grading.phrases import CORRECTION, DENIAL, TAKEN_BACK, last_phrase
 from eval.grading.quantities import DENIED, FORMULA, LAST_NUMBER
 from eval.grading.statement import EQUALS, SENTENCE_END, first_answer, is_answer, sentence, stated
 from eval.grading.verdict import Extraction
-from eval.problem import Answers
-from eval.transcripts import is_error
+from eval.samples.transcripts import is_error
+from eval.sets.problem import Answers
 
 NEXT_EXAMPLE = re.compile(
     r"\n\s*(?:Q:|Question:|Problem:|User:|Human:|问题[:：]|<\|)|[.。]\s*I hope it is correct"

@@ -7,7 +7,7 @@ from eval.grading.extraction import extract
 from eval.grading.numerals import read_number, same_number
 from eval.grading.verdict import Extraction, Verdict
 from eval.grading.worker import Outcome, compare_all
-from eval.problem import Answers
+from eval.sets.problem import Answers
 
 GRADER_VERSION = "3"  # in every record and key of an evaluation; another one when a verdict moves
 MAX_ANSWER = 500  # characters of an answer that are still compared

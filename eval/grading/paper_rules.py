@@ -19,7 +19,7 @@ from eval.grading.paper_extraction import (
 )
 from eval.grading.verdict import Verdict
 from eval.grading.worker import compare_all
-from eval.problem import Problem
+from eval.sets.problem import Problem
 
 TOLERANCE = 1e-3
 Symbolic = Callable[[str, str], bool]  # (given, gold)

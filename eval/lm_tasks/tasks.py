@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.task import ConfigurableTask
 
-from eval.benchmarks import find_benchmark
 from eval.errors import BadValue
 from eval.grading import grade
-from eval.problem import Answers
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.problem import Answers
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -12,7 +12,7 @@ from eval.pocket.algebra import equation, expression, fraction, remainder
 from eval.pocket.draft import Draft
 from eval.pocket.school import school
 from eval.pocket.stories import Difficulty, basket, compared, hoard
-from eval.problem import Problem
+from eval.sets.problem import Problem
 
 SIZES = {"train": 6000, "valid": 200, "test": 500}
 PATIENCE = 40  # draws before a kind counts as used up

@@ -28,8 +28,8 @@ kind "run" - one per (paper, arm, scale, seed); fields read: `paper`, `arm`, `se
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from eval.benchmarks import find_benchmark
 from eval.errors import BadValue
+from eval.sets.benchmarks import find_benchmark
 from eval.tables.seeds import LIMITED, mean_cell
 from eval.tables.table import Block, Cell, Row, Section, Table, with_best_bold
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from eval.asked import AskedSample
+from eval.samples.prompted_samples import AskedSample
 from eval.tables.render import TEMPLATES, environment
 
 SHOWN = 5000  # samples that a page holds; a browser stays quick with these

@@ -7,8 +7,8 @@ from typing import Any
 
 from scipy.special import stdtrit
 
-from eval.benchmarks import BENCHMARKS
 from eval.errors import BadValue
+from eval.sets.benchmarks import BENCHMARKS
 from eval.tables.table import Cell
 
 LIMITED = "limited"  # the mark of a cell that covers only a part of its test set

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eval.benchmarks import find_benchmark
-from eval.comparisons import Comparison, compare_scores, holm
 from eval.errors import BadValue
-from eval.samples import Sample
-from eval.summary import Score, score
+from eval.samples.store import Sample
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.comparisons import Comparison, compare_scores, holm
+from eval.stats.summary import Score, score
 from eval.tables.table import Block, Cell, Row, Section, Table, Versus
 
 LIMITED = "a part"

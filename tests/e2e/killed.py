@@ -42,11 +42,11 @@ PHASES = {
 }
 IMPORTS = (
     "core.cli.main",
-    "core.run.whole",
-    "core.run.render",
-    "core.run.train",
+    "core.run.order",
+    "core.run.pages.render",
+    "core.run.stages.train",
     "core.trainers.grpo",
-    "eval.comparisons",
+    "eval.stats.comparisons",
     "transformers.models.llama.modeling_llama",
     "wandb",
 )

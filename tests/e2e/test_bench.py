@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
-from core.run.bench.growth import Shape, bench_growth, slope
-from core.run.records import read_records
+from core.bench.growth import Shape, bench_growth, slope
+from core.run.records.record import read_records
 
 
 def test_the_light_commands_are_measured_recorded_and_reported(repro, root):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eval.asked import AskedSample
+from eval.samples.prompted_samples import AskedSample
 from eval.tables.page import SHOWN, render_page
 
 HOSTILE = (

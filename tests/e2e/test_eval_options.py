@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from core.run.execute import score_start
 from core.run.resolve import resolve
+from core.run.stages.one_run import score_start
 from papers.deepseekmath_grpo import PAPER
 
 SUITE = ("--benchmarks", "pocket-gsm8k", "--limit", 4, "--max-tokens", 6)

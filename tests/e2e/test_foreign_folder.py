@@ -4,11 +4,11 @@ import subprocess
 
 import pytest
 
-from core.run.bench.commands import output
-from core.run.bench.commands import repro as command
-from core.run.jobs import run_jobs
-from core.run.launch import LAUNCHER
-from core.run.pool import Unit, run_units
+from core.bench.commands import output
+from core.bench.commands import repro as command
+from core.run.spread.jobs import run_jobs
+from core.run.spread.launch import LAUNCHER
+from core.run.spread.pool import Unit, run_units
 from eval.grading.worker import Worker
 
 NAMES = ("core/__init__", "core/run/__init__", "eval", "papers/__init__", "sympy", "random")
@@ -38,10 +38,10 @@ def test_a_queued_job_is_ours(folder):
 
 
 def test_the_processes_of_a_launch_are_ours(folder):
-    """`core.run.families`: a module of ours that does nothing when it is run."""
+    """`core.families.table`: a module of ours that does nothing when it is run."""
     two = ("--cpu", "--num_processes", "2", "--mixed_precision", "no", "--dynamo_backend", "no")
     options = (*two, "--num_machines", "1", "--main_process_port", "0")
-    arguments = (str(folder), *options, "--module", "core.run.families")
+    arguments = (str(folder), *options, "--module", "core.families.table")
     run_units([Unit("launch", arguments, LAUNCHER)], 1)
 
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pandas
 import pytest
 
-from eval.benchmarks import find_benchmark
+from eval.sets.benchmarks import find_benchmark
 
 COMMIT = "0" * 40
 SOLUTION = "She sells 2 * 500 = 1,000 of them.\n#### 1,000"
@@ -32,7 +32,7 @@ CASES = {  # as the hub's repositories hold them: configuration, files by split,
 LOAD = """
 import json, sys
 from dataclasses import asdict
-from eval.benchmarks import find_benchmark
+from eval.sets.benchmarks import find_benchmark
 from eval.errors import ReproError
 for name in sys.argv[1:]:
     try:

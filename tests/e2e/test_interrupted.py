@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 from waiting import checkpoint, wait_for
 
-from core.registry import find_paper
-from core.run.execute import run_data, run_start
+from core.paper.registry import find_paper
 from core.run.places import record_files
 from core.run.resolve import resolve
+from core.run.stages.one_run import run_data, run_start
 
 PAPER = "deepseekmath-grpo"
 FOUR = "max_steps=8"  # long enough to be hit in the middle

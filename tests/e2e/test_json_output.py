@@ -11,8 +11,8 @@ import typer
 from run_records import run_record
 
 import core.cli
+from core.bench import commands
 from core.cli.main import app
-from core.run.bench import commands
 
 PAPER = "deepseekmath-grpo"
 ALONE = """

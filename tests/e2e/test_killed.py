@@ -9,7 +9,7 @@ from killed import Server
 from wandb_files import rows as wandb_rows
 
 from core.explain.jsonl import read_log
-from core.run.train import TIMES
+from core.run.stages.train import TIMES
 
 RUN = ("one", "deepseekmath-grpo", "--seed", 0, "data=gsm8k")
 SMALL = (

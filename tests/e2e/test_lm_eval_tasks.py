@@ -10,13 +10,13 @@ import pytest
 import yaml
 from lm_eval import simple_evaluate
 
+from core.evaluate.model_scores import load_sampler
 from core.lm_eval.model import ReproLM
 from core.lm_eval.scores import OURS, find_tasks
-from core.run.records import read_records
-from core.run.scoring import load_sampler
-from eval.benchmarks import BENCHMARKS, find_benchmark
+from core.run.records.record import read_records
 from eval.errors import BadValue
-from eval.scoring import Decoding, run_benchmark
+from eval.samples.evaluation import Decoding, run_benchmark
+from eval.sets.benchmarks import BENCHMARKS, find_benchmark
 
 FILES = sorted(Path(OURS).glob("*.yaml"))
 POCKET = ("pocket-gsm8k", "pocket-math", "pocket-mgsm-zh", "pocket-cmath")

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from core.models.load import load_policy
-from core.run.inputs import train_stage
-from core.run.records import read_records
+from core.run.records.record import read_records
 from core.run.resolve import resolve
+from core.run.stages.inputs import train_stage
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 

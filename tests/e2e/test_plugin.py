@@ -20,7 +20,7 @@ py-modules = ["low_kl_paper"]
 MODULE = '''
 """A paper of another distribution: GRPO with hardly any KL."""
 
-from core.measures import START, score
+from core.claims.measures import START, score
 from core.paper import Claim, Paper, cite
 from core.rewards import Accuracy
 

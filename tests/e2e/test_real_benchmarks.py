@@ -5,11 +5,11 @@ import os
 import pytest
 
 from core.models.load import load_policy, load_tokenizer
-from core.rollout.sampler import PolicySampler
-from eval.benchmarks import find_benchmark
-from eval.samples import read_samples, regrade, write_samples
-from eval.scoring import Decoding, run_benchmark
-from eval.summary import score
+from core.rollout.samplers.policy import PolicySampler
+from eval.samples.evaluation import Decoding, run_benchmark
+from eval.samples.store import read_samples, regrade, write_samples
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.summary import score
 
 DATA = os.environ.get("REPRO_DATA")
 LIMIT = 6
@@ -49,7 +49,7 @@ def test_the_gold_solutions_would_score_100():
     for name in ("gsm8k", "math"):
         benchmark = find_benchmark(name)
         problems = benchmark.load(limit=40)
-        from eval.scoring import Completion
+        from eval.samples.evaluation import Completion
 
         texts = iter(p.solution.split("####")[0] + f"\\boxed{{{p.answer}}}" for p in problems)
 

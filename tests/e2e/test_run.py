@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from core.run.places import record_files
-from core.run.records import read_records
-from core.run.stages import DONE
+from core.run.records.record import read_records
+from core.run.stages.stage import DONE
 
 PAPER = "deepseekmath-grpo"
 

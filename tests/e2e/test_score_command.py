@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from eval.benchmarks import BENCHMARKS, find_benchmark
 from eval.sandbox import backends
+from eval.sets.benchmarks import BENCHMARKS, find_benchmark
 
 LONGEST = {"pocket-math": 7, "pocket-cmath": 3}
 PROBLEMS = find_benchmark("pocket-math").load()

@@ -11,10 +11,10 @@ import pytest
 
 from core.errors import EngineError
 from core.models.load import load_tokenizer, locate
-from core.rollout.remote import Server
-from core.rollout.server_sampler import CompletionsSampler
-from eval.asked import AskedSample, read_graded
-from eval.scoring import Decoding
+from core.rollout.completions_server import Server
+from core.rollout.samplers.server import CompletionsSampler
+from eval.samples.evaluation import Decoding
+from eval.samples.prompted_samples import AskedSample, read_graded
 
 SUITE = ["--benchmarks", "pocket-gsm8k", "--limit", "12"]
 

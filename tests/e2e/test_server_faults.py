@@ -8,11 +8,11 @@ import pytest
 from faulty_server import faulty_server
 
 from core.errors import EngineError
-from core.rollout.journal import Journal
-from core.rollout.remote import Server
-from core.rollout.server_sampler import ChatSampler, CompletionsSampler
+from core.rollout.completions_server import Server
+from core.rollout.samplers.journal import Journal
+from core.rollout.samplers.server import ChatSampler, CompletionsSampler
 from eval.errors import BadValue
-from eval.scoring import Decoding
+from eval.samples.evaluation import Decoding
 
 PROMPTS = [f"what is {i} + {i}?" for i in range(20)]
 DECODING = Decoding(max_tokens=9)

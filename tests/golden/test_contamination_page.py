@@ -15,9 +15,9 @@ from planted_questions import KINDS as PLANTED
 from planted_questions import Planter
 
 from core.cli.planning import REWORDED_NOTE
-from eval.benchmarks import find_benchmark
-from eval.contamination import KINDS, VERBATIM, Index, Match, find_questions, read_texts
-from eval.tokens import tokens
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.contamination import KINDS, VERBATIM, Index, Match, find_questions, read_texts
+from eval.sets.tokens import tokens
 
 DATA = Path(os.environ.get("REPRO_DATA") or "/nowhere")
 PAGE = Path(__file__).parents[2] / "reports" / "contamination.md"

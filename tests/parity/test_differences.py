@@ -5,8 +5,8 @@ import torch
 from architectures import built
 from peers import canned, difference, double, exact_head, gradients, pair, repeated, slices
 
-from core.trainers.batches import token_batch
-from core.trainers.logps import token_logps
+from core.forward.batches import token_batch
+from core.forward.logps import token_logps
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from peers import QUIET, difference, exact_head, gradients, pair
 from test_loss import micro_batch
 
 import core
-from core.trainers.batches import token_batch
-from core.trainers.logps import token_logps
-from core.trainers.router import router_weight
+from core.forward.batches import token_batch
+from core.forward.logps import token_logps
+from core.forward.router import router_weight
 from eval.errors import BadValue
 
 EXACT = 1e-12

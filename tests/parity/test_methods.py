@@ -8,7 +8,7 @@ from datasets import Dataset
 from grpo_runs import digits, prompts
 
 import core
-from core.trainers.hooks import GRPO_METHODS, SFT_METHODS
+from core.trainers.uncalled_methods import GRPO_METHODS, SFT_METHODS
 from eval.errors import BadValue
 
 TABLES = {"GRPOTrainer": GRPO_METHODS, "SFTTrainer": SFT_METHODS}

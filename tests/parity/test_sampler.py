@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trl.trainer.utils import RepeatSampler
 
-from core.trainers.sampler import GroupSampler
+from core.collect.prompt_order import GroupSampler
 
 
 @given(

@@ -14,7 +14,7 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling as TheirColl
 import core
 from core.data.best_fit import LENGTHS, pack_rows
 from core.data.collate import DataCollatorForLanguageModeling
-from core.trainers.documents import goes_by_segments
+from core.forward.documents import goes_by_segments
 
 TOLERANCE = 1e-12
 SINGLE = 1e-6  # transformers' eager attention takes its softmax in single precision

@@ -16,7 +16,7 @@ from safetensors.torch import load
 from transformers import AutoModelForCausalLM
 
 from core.rollout.engine import Sampling, in_order
-from core.rollout.native import NativeEngine
+from core.rollout.native.native import NativeEngine
 
 
 @dataclass(frozen=True, kw_only=True)

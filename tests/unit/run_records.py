@@ -3,10 +3,10 @@
 from dataclasses import asdict
 
 from core.run.places import results
-from core.run.records import new_record, write_record
-from eval.benchmarks import find_benchmark
-from eval.samples import write_samples
-from eval.scoring import Completion, Decoding, run_benchmark, score
+from core.run.records.record import new_record, write_record
+from eval.samples.evaluation import Completion, Decoding, run_benchmark, score
+from eval.samples.store import write_samples
+from eval.sets.benchmarks import find_benchmark
 
 SUITES = {"gsm8k": "pocket-gsm8k", "math": "pocket-math"}
 LIMIT = 60

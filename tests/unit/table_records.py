@@ -1,6 +1,6 @@
 """Makers of small records and tables for the tests of tables."""
 
-from eval.benchmarks import BENCHMARKS
+from eval.sets.benchmarks import BENCHMARKS
 from eval.tables import Block, Row, Section, Table
 from eval.tables.deepseekmath import SUITES
 

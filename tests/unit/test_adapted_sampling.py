@@ -5,11 +5,11 @@ import torch
 from lora_models import adapted, lora
 from peft import IA3Config, get_peft_model
 
-from core.rollout.adapters import inner, linear_weight
 from core.rollout.cached import CachedDecoder
-from core.rollout.lean import LeanDecoder, lean_lacks
-from core.rollout.sampler import PolicySampler
-from eval.scoring import Decoding
+from core.rollout.merged_adapters import inner, linear_weight
+from core.rollout.native.plain_forward import LeanDecoder, lean_lacks
+from core.rollout.samplers.policy import PolicySampler
+from eval.samples.evaluation import Decoding
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
 PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13]]

@@ -10,9 +10,9 @@ from lora_models import lora, stirred
 from peft import PeftModel, PromptTuningConfig, get_peft_model
 
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from core.forward.logps import frozen_logps, token_logps
 from core.models.load import load_policy
-from core.rollout.lean import lean_lacks
-from core.trainers.logps import frozen_logps, token_logps
+from core.rollout.native.plain_forward import lean_lacks
 from eval.errors import BadValue, DamagedFile
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.collect.estimators import ESTIMATORS
 from core.configs.grpo import GRPOConfig
 from core.losses.advantages import (
     AGGREGATIONS,
@@ -14,7 +15,6 @@ from core.losses.advantages import (
     sum_then_normalize,
     weighted_sum,
 )
-from core.trainers.estimators import ESTIMATORS
 
 NAN = math.nan
 ONE = torch.ones(1, dtype=torch.float64)

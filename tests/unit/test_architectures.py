@@ -7,12 +7,12 @@ from grpo_runs import logs
 from test_engines import complete, tokens
 from transformers import RwkvConfig, RwkvForCausalLM
 
+from core.forward.batches import token_batch, trim
+from core.forward.logps import token_logps
 from core.rollout import native
 from core.rollout.cached import has_key_value_cache
 from core.rollout.engines import make_engine
-from core.rollout.native import NativeEngine
-from core.trainers.batches import token_batch, trim
-from core.trainers.logps import token_logps
+from core.rollout.native.native import NativeEngine
 from eval.errors import BadValue
 
 CLOSE = 2e-5

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from eval.asked import AskedSample, read_graded, with_questions
 from eval.errors import BadValue, DamagedFile, MissingFile
-from eval.problem import Problem
-from eval.samples import Sample, to_lines, write_samples
+from eval.samples.prompted_samples import AskedSample, read_graded, with_questions
+from eval.samples.store import Sample, to_lines, write_samples
+from eval.sets.problem import Problem
 
 ONE = Sample(
     benchmark="gsm8k",

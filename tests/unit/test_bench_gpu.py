@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import Qwen2ForCausalLM
 
-from core.models.shapes import Shape
-from core.run.bench.cards import CARDS, Card, sampling_bytes, sampling_flops, training_flops
-from core.run.bench.chart import chart
-from core.run.bench.gpu import (
+from core.bench.cards import CARDS, Card, sampling_bytes, sampling_flops, training_flops
+from core.bench.gpu import (
     LOADS,
     OURS,
     Load,
@@ -24,11 +22,13 @@ from core.run.bench.gpu import (
     step_rates,
     theirs,
 )
-from core.run.bench.measure import Measure
-from core.run.bench.table import BENCHES, runnable
+from core.bench.measure import Measure
+from core.bench.table import BENCHES, runnable
+from core.models.shapes import Shape
 from core.run.memory import Work, activations, kv_cache
-from core.run.records import new_record, write_record
-from core.run.render import render_all
+from core.run.pages.render import render_all
+from core.run.pages.speed_chart import chart
+from core.run.records.record import new_record, write_record
 from core.trainers.grpo import GRPOTrainer
 
 pytestmark = pytest.mark.filterwarnings(  # TRL reads it

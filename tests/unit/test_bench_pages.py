@@ -9,15 +9,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.run.bench import table
-from core.run.bench.chart import chart
-from core.run.bench.commands import WATCH, output
-from core.run.bench.growth import AXES, Shape, endless, exponent, prompts, slope
-from core.run.bench.measure import Measure, in_turn, peak_memory, several_in_turn
-from core.run.check import check_speed
+from core.bench import table
+from core.bench.commands import WATCH, output
+from core.bench.growth import AXES, Shape, endless, exponent, prompts, slope
+from core.bench.measure import Measure, in_turn, peak_memory, several_in_turn
+from core.run.pages.render import render_all
+from core.run.pages.speed_chart import chart
 from core.run.places import results
-from core.run.records import new_record, read_records, write_record
-from core.run.render import render_all
+from core.run.records.check import check_speed
+from core.run.records.record import new_record, read_records, write_record
 from eval.errors import BadValue
 
 PAIR = Measure(name="GRPO step, beta 0", unit="CPU s", ours=2.0, theirs=8.0, peer="TRL", at_least=3)
@@ -62,7 +62,7 @@ def test_each_side_of_a_curve_has_its_own_exponent():
 def test_peak_memory_is_not_that_of_the_process_before():
     ballast = torch.ones(2**27)
     assert peak_memory() > ballast.nbytes / 1e9
-    code = "from core.run.bench.measure import peak_memory; print(peak_memory())"
+    code = "from core.bench.measure import peak_memory; print(peak_memory())"
     child = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert 0.001 < float(child.stdout) < ballast.nbytes / 1e9
     hold = [sys.executable, "-c", "held = b'1' * 2**27"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.run.bench.words import word_prompts, word_tokenizer
+from core.bench.words import word_prompts, word_tokenizer
 
 
 @pytest.mark.parametrize("vocabulary", [50, 32_000])

@@ -8,9 +8,9 @@ from pathlib import Path
 import datasets
 import pytest
 
-from eval.benchmarks import BENCHMARKS, find_benchmark
 from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
-from eval.loading import (
+from eval.sets.benchmarks import BENCHMARKS, find_benchmark
+from eval.sets.loading import (
     LANGUAGES,
     cmath_row,
     contest_row,
@@ -22,7 +22,7 @@ from eval.loading import (
     read_problems,
     with_answers,
 )
-from eval.problem import Answers, Counts, Problem
+from eval.sets.problem import Answers, Counts, Problem
 
 DATA = os.environ.get("REPRO_DATA")
 SIZES = {

@@ -5,13 +5,13 @@ import json
 import pytest
 from run_records import run_record
 
-from core.registry import find_paper
-from core.run.accepted import accept
-from core.run.check import check_papers
+from core.paper.registry import find_paper
+from core.run.order import Outcome
+from core.run.pages.render import render_all, render_outcome
 from core.run.places import record_files, results
-from core.run.records import read_records, standard
-from core.run.render import render_all, render_outcome
-from core.run.whole import Outcome
+from core.run.records.accepted import accept
+from core.run.records.check import check_papers
+from core.run.records.record import read_records, standard
 
 SLUG = "deepseekmath-grpo"
 
@@ -58,7 +58,7 @@ def test_a_changed_number_is_found(accepted):
 
 def test_a_number_that_its_samples_do_not_give_is_found(accepted):
     """The record is whole and its name right, but it never came from these samples."""
-    from core.run.records import write_record
+    from core.run.records.record import write_record
 
     forged = {k: v for k, v in accepted.items() if k != "digest"}
     forged["scores"] = [{**accepted["scores"][0], "value": 70.0}, accepted["scores"][1]]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.measures import START, exact_variance, gain_at_k, score
+from core.claims.measures import START, exact_variance, gain_at_k, score
 from core.paper import Claim
-from core.run.claims import cannot_test, judge_claim
+from core.run.records.verdicts import cannot_test, judge_claim
 from core.run.resolve import resolve
 from core.run.settings import HELD_OUT
 from papers.deepseekmath_grpo import PAPER

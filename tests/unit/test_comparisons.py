@@ -11,7 +11,9 @@ from statsmodels.stats import contingency_tables
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportions_ztest
 
-from eval.comparisons import (
+from eval.errors import BadValue
+from eval.samples.store import Sample
+from eval.stats.comparisons import (
     compare_reported,
     compare_scores,
     holm,
@@ -19,8 +21,6 @@ from eval.comparisons import (
     seed_effect,
     sign_flip,
 )
-from eval.errors import BadValue
-from eval.samples import Sample
 
 
 def samples(right: list[list[bool]], name: str = "p") -> list[Sample]:

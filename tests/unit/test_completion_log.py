@@ -10,7 +10,7 @@ from grpo_runs import digits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.trainers.completion_log import CompletionLog
+from core.collect.completion_log import CompletionLog
 from eval.errors import BadValue
 
 

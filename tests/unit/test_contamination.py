@@ -8,12 +8,12 @@ from pathlib import Path
 import pandas
 import pytest
 
-from eval.benchmarks import find_benchmark
-from eval.contamination import VERBATIM, find_questions, read_texts
 from eval.errors import DamagedFile, MissingFile
-from eval.near_duplicates import runs
-from eval.problem import Problem
-from eval.tokens import tokens, words
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.contamination import VERBATIM, find_questions, read_texts
+from eval.sets.near_duplicates import runs
+from eval.sets.problem import Problem
+from eval.sets.tokens import tokens, words
 
 DATA = os.environ.get("REPRO_DATA")
 needs_data = pytest.mark.skipif(

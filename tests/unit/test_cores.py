@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from core.rollout.cores import FORKS, each_on_a_core
+from core.rollout.native.core_pool import FORKS, each_on_a_core
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="NOT TESTED: processes are copied on Linux only")
 ENDLESS = """
 import os, time, torch
-from core.rollout.cores import each_on_a_core
+from core.rollout.native.core_pool import each_on_a_core
 torch.set_num_threads(2)
 def work(job):
     os.write(1, b"%d\\n" % os.getpid())  # one write: the copies share the pipe

@@ -16,7 +16,7 @@ from transformers import (
 
 from core import SFTConfig, SFTTrainer
 from core.data.collate import DataCollatorForLanguageModeling
-from core.trainers.documents import goes_by_segments, outputs_of
+from core.forward.documents import goes_by_segments, outputs_of
 from eval.errors import BadValue
 
 ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b}"} for a in range(4) for b in range(3)]

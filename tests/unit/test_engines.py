@@ -18,8 +18,8 @@ from core.rollout.cached import CachedDecoder
 from core.rollout.draw import stream
 from core.rollout.engine import Sampling, in_order
 from core.rollout.engines import ENGINES, make_engine
-from core.rollout.lean import lean_lacks
-from core.rollout.native import NativeEngine
+from core.rollout.native.native import NativeEngine
+from core.rollout.native.plain_forward import lean_lacks
 from eval.errors import BadValue
 
 PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13, 14, 15], [20], [21, 22, 23, 24]]

@@ -15,7 +15,7 @@ from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.proportion import proportion_confint
 
 from eval.errors import BadValue
-from eval.estimates import (
+from eval.stats.estimates import (
     ENUMERATED,
     Votes,
     bootstrap,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from core.rollout.sampler import PolicySampler
+from core.rollout.samplers.policy import PolicySampler
 from core.rollout.stops import before_stop, stop_at
-from eval.benchmarks import find_benchmark
 from eval.errors import UnknownName
-from eval.fewshot import SHOTS, examples
 from eval.grading import grade
-from eval.problem import Problem
-from eval.scoring import Decoding
+from eval.samples.evaluation import Decoding
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.fewshot import SHOTS, examples
+from eval.sets.problem import Problem
 
 COUNTS = {"stories_en": 8, "latex_en": 4, "stories_zh": 6}
 

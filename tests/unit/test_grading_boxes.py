@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.grading import grade
-from eval.problem import Answers
+from eval.sets.problem import Answers
 
 JOINS = [" and ", ", ", " or ", ", and ", r"$ and $", r" \text{ and } ", r"$, $x = "]
 several = st.lists(st.integers(-99, 99), min_size=2, max_size=4, unique=True)

@@ -17,13 +17,13 @@ import pytest
 from grader_clock import clock
 from math_verify import parse, verify
 
-from core.run.outputs import score_file
-from eval.benchmarks import find_benchmark
+from core.evaluate.outputs import score_file
 from eval.grading import Verdict, grade, grade_many
 from eval.grading.numerals import read_number
 from eval.grading.structure import form_of
-from eval.loading import read_problems
-from eval.problem import Answers, Problem
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.loading import read_problems
+from eval.sets.problem import Answers, Problem
 
 DATA = os.environ.get("REPRO_DATA")
 needs_data = pytest.mark.skipif(

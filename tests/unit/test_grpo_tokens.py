@@ -2,8 +2,8 @@ import random
 
 import torch
 
-from core.trainers.logps import frozen_logps, token_logps
-from core.trainers.sampler import GroupSampler
+from core.collect.prompt_order import GroupSampler
+from core.forward.logps import frozen_logps, token_logps
 
 
 def test_padding_and_grouping_of_rows_change_no_logps(build_llama):

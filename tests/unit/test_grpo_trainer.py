@@ -8,7 +8,7 @@ from grpo_runs import digits, logs, prompts, text_of, weights
 from transformers import LlamaConfig, LlamaForSequenceClassification
 
 from core.rewards import StepAccuracy
-from core.trainers.reference import mix_into
+from core.shards.reference import mix_into
 
 METRICS = """
     loss grad_norm learning_rate epoch num_tokens step_time entropy reward reward_std

@@ -2,12 +2,12 @@
 
 import pytest
 
-from core.rollout.journal import PROGRAMS, Journal, JournaledExecutor
-from core.rollout.native import NativeEngine
-from core.rollout.sampler import PolicySampler
+from core.rollout.native.native import NativeEngine
+from core.rollout.samplers.journal import PROGRAMS, Journal, JournaledExecutor
+from core.rollout.samplers.policy import PolicySampler
 from eval.errors import BadValue, DamagedFile
+from eval.samples.evaluation import Decoding
 from eval.sandbox import Execution
-from eval.scoring import Decoding
 
 PROMPTS = ["1+1", "a long prompt", "2", "12*3", "what is x", "7-7"]
 GREEDY = Decoding(max_tokens=8)

@@ -7,9 +7,9 @@ import torch
 from test_engines import OTHERS
 
 from core.rollout.cached import CachedDecoder
-from core.rollout.lean import LeanDecoder, lean_lacks
-from core.rollout.shared import ROOM
-from core.rollout.static import static_lacks
+from core.rollout.native.plain_forward import LeanDecoder, lean_lacks
+from core.rollout.native.prefix_attention import ROOM
+from core.rollout.native.static import static_lacks
 
 PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13, 14, 15], [20]]
 SHAPES = {

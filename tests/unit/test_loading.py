@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from core.evaluate.model_scores import load_sampler
 from core.lm_eval.model import ReproLM
-from core.run.inputs import questions, start_stage
-from core.run.loading import Loading, loading_of
 from core.run.resolve import resolve
-from core.run.scoring import load_sampler
+from core.run.stages.inputs import questions, start_stage
+from core.run.stages.loading import Loading, loading_of
 from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
 

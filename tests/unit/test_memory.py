@@ -12,9 +12,10 @@ from same_batch import QUIET
 from torch.profiler import ProfilerActivity, profile
 
 from core import GRPOConfig, GRPOTrainer
+from core.forward.micro_pieces import TOKENS
 from core.models.load import CHECKPOINTS, load_policy
 from core.models.shapes import KNOWN, Shape, find_shape
-from core.registry import find_paper
+from core.paper.registry import find_paper
 from core.run.memory import (
     Cluster,
     Work,
@@ -27,7 +28,6 @@ from core.run.memory import (
 from core.run.plan import plan_memory
 from core.run.resolve import resolve
 from core.run.settings import LAUNCHES
-from core.trainers.pieces import TOKENS
 from eval.errors import BadValue, UnknownName
 
 PSI = 7_500_000_000

@@ -6,8 +6,8 @@ from grpo_runs import digits, prompts
 from lora_models import lora
 
 from core import GRPOConfig, GRPOTrainer
-from core.rollout.lean import LeanDecoder
-from core.trainers.logps import evaluating, token_logps
+from core.forward.logps import evaluating, token_logps
+from core.rollout.native.plain_forward import LeanDecoder
 
 SHAPE = {"hidden_size": 64, "head_dim": 32, "initializer_range": 0.1}
 PLAIN = {"bf16": False, "gradient_checkpointing": False}

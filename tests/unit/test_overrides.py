@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.overrides import BadOverride, UnknownField, checked, describe, fits, parse_overrides
+from core.paper.overrides import BadOverride, UnknownField, checked, describe, fits, parse_overrides
 
 
 class Colour(Enum):

@@ -10,10 +10,10 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen3Config
 from transformers import Qwen2ForCausalLM as Qwen2
 from transformers import Qwen3ForCausalLM as Qwen3
 
-import core.trainers.head
-from core.rollout.adapters import inner
-from core.trainers.logps import token_logps
-from core.trainers.packing import pack, packs
+import core.forward.head
+from core.forward.logps import token_logps
+from core.forward.packing import pack, packs
+from core.rollout.merged_adapters import inner
 
 KINDS = {
     "llama": (LlamaForCausalLM, LlamaConfig),
@@ -116,8 +116,8 @@ def test_packing_changes_nothing(kind, temperature):
 def test_the_head_may_be_cut_anywhere(kept, chunk, monkeypatch):
     model, batch = double_model(), batch_of([3, 2])
     expected = padded(model, batch, 0.9)
-    monkeypatch.setattr(core.trainers.head, "CHUNK", chunk)
-    monkeypatch.setattr(core.trainers.head, "KEPT", kept)
+    monkeypatch.setattr(core.forward.head, "CHUNK", chunk)
+    monkeypatch.setattr(core.forward.head, "KEPT", kept)
     assert_equal(measured(model, batch, 0.9), expected)
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from eval.benchmarks import find_benchmark
-from eval.fewshot import PROGRAMS, examples
 from eval.grading import grade
-from eval.pal import ProgramSampler, executed
-from eval.problem import Problem
-from eval.samples import regrade
+from eval.samples.evaluation import Completion, Decoding, run_benchmark
+from eval.samples.pal import ProgramSampler, executed
+from eval.samples.store import regrade
+from eval.samples.transcripts import graded_part, last_output
 from eval.sandbox import Sandbox
-from eval.scoring import Completion, Decoding, run_benchmark
-from eval.summary import score
-from eval.transcripts import graded_part, last_output
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.fewshot import PROGRAMS, examples
+from eval.sets.problem import Problem
+from eval.stats.summary import score
 
 GREEDY = Decoding(max_tokens=50)
 POCKET = find_benchmark("pocket-gsm8k")

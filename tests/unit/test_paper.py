@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from core.measures import START, ExactVariance, Gain, GainAtK, Late, MissingMeasure, Score
+from core.claims.measures import START, ExactVariance, Gain, GainAtK, Late, MissingMeasure, Score
 from core.paper import cite, marked, printed
 from papers.deepseekmath_grpo import PAPER
 
@@ -70,8 +70,8 @@ def test_claims_name_arms_that_exist():
 
 def test_importing_papers_and_the_command_line_loads_nothing_heavy():
     code = (
-        "import sys, core.paper, core.registry, core.rewards, core.cli.main;"
-        "from core.registry import find_paper; find_paper('deepseekmath-grpo');"
+        "import sys, core.paper, core.paper.registry, core.rewards, core.cli.main;"
+        "from core.paper.registry import find_paper; find_paper('deepseekmath-grpo');"
         f"print([m for m in {HEAVY} if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from eval.benchmarks import find_benchmark
 from eval.grading import Verdict, grade_as_paper
-from eval.problem import Problem
-from eval.samples import Sample
-from eval.side_by_side import judge_both
+from eval.samples.side_by_side import judge_both
+from eval.samples.store import Sample
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.problem import Problem
 
 DATA = os.environ.get("REPRO_DATA")
 needs_data = pytest.mark.skipif(

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.run.reported import as_rows, refuse_parts
-from eval.benchmarks import BENCHMARKS, find_benchmark
+from core.evaluate.reported import as_rows, refuse_parts
 from eval.errors import BadValue
-from eval.problem import Problem
-from eval.samples import Sample
-from eval.sampling import stratified
-from eval.summary import score
+from eval.samples.store import Sample
+from eval.sets.benchmarks import BENCHMARKS, find_benchmark
+from eval.sets.problem import Problem
+from eval.sets.subset import stratified
+from eval.stats.summary import score
 
 DATA = os.environ.get("REPRO_DATA")
 kinds = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 3)), min_size=1, max_size=120)

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from eval.errors import BadValue, UnknownName
-from eval.plots import (
+from eval.tables.plots import (
     COLOURS,
     TRAINING,
     held_out_accuracy,

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from core.models.load import CHECKPOINTS, SHIPPED, load_policy, load_tokenizer
-from core.rollout.sampler import PolicySampler
-from core.run.records import record_digest
-from core.run.store import folder_files
-from eval.benchmarks import find_benchmark
+from core.rollout.samplers.policy import PolicySampler
+from core.run.files import folder_files
+from core.run.records.record import record_digest
 from eval.pocket.suites import SUITES, pocket_digest
-from eval.scoring import Decoding, run_benchmark
-from eval.summary import score
+from eval.samples.evaluation import Decoding, run_benchmark
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.summary import score
 
 RESULTS = Path(__file__).parents[2] / "results" / "pocket"
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from core.rollout.journal import Journal
-from core.rollout.sampler import PolicySampler
+from core.rollout.samplers.journal import Journal
+from core.rollout.samplers.policy import PolicySampler
 from core.rollout.stops import end_tokens
 from eval.errors import BadValue
-from eval.scoring import Decoding
+from eval.samples.evaluation import Decoding
 
 PROMPTS = ["1+1", "a long prompt", "2"]
 DECODING = Decoding(samples=4, temperature=1.0, max_tokens=9, seed=5)

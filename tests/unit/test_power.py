@@ -5,11 +5,11 @@ import pytest
 from scipy.stats import norm
 from statsmodels.stats.power import NormalIndPower
 
-from eval.benchmarks import find_benchmark
-from eval.comparisons import compare_reported, mcnemar
 from eval.errors import BadValue
-from eval.estimates import mean_interval
-from eval.power import ACROSS, WITHIN, plan
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.comparisons import compare_reported, mcnemar
+from eval.stats.estimates import mean_interval
+from eval.stats.power import ACROSS, WITHIN, plan
 
 GSM8K, MATH, MGSM = (find_benchmark(name) for name in ("gsm8k", "math", "mgsm_zh"))
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from eval.benchmarks import find_benchmark
-from eval.comparisons import compare_reported, gate, printed_number
 from eval.errors import BadValue
-from eval.estimates import GATE_LEVEL, mean_interval, wilson
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.comparisons import compare_reported, gate, printed_number
+from eval.stats.estimates import GATE_LEVEL, mean_interval, wilson
 from eval.tables.filters import fixed
 from papers.deepseekmath_grpo import PAPER
 

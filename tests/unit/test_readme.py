@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from core.registry import find_paper
-from core.run.claims import judge
-from core.run.records import read_records, standard
-from core.run.render import make_tables, verdict_line
+from core.paper.registry import find_paper
+from core.run.pages.render import make_tables, verdict_line
+from core.run.records.record import read_records, standard
+from core.run.records.verdicts import judge
 from eval.tables import render
 
 ROOT = Path(__file__).parents[2]

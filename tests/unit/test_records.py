@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.run.files import canonical_text, digest_of
 from core.run.places import record_files
-from core.run.records import (
+from core.run.records.record import (
     current,
     new_record,
     read_record,
@@ -16,7 +17,6 @@ from core.run.records import (
     standard,
     write_record,
 )
-from core.run.store import canonical_text, digest_of
 from eval.errors import BadValue, DamagedFile
 
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from core.cli.main import app
 from core.paper import Paper, cite
-from core.registry import BrokenPaper, UnknownPaper, entries, find_entry, find_paper, lineage
+from core.paper.registry import BrokenPaper, UnknownPaper, entries, find_entry, find_paper, lineage
 
 MODULE = """
 from core.paper import Paper, cite

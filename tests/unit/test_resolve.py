@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from core.families.profiles import profile
 from core.paper import cite
-from core.profiles import profile
-from core.run.inputs import train_stage
 from core.run.plan import make_plan
 from core.run.resolve import resolve
+from core.run.stages.inputs import train_stage
 from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from grpo_runs import digits
 
+from core.collect.event_loop import AsyncLoop
+from core.collect.reward_calls import RewardFunction, Samples, call_rewards, outcome, reward_note
+from core.collect.step_rewards import ending_token, step_tensors, token_steps
 from core.errors import RewardError
-from core.trainers.async_loop import AsyncLoop
-from core.trainers.process import ending_token, step_tensors, token_steps
-from core.trainers.scoring import RewardFunction, Samples, call_rewards, outcome, reward_note
 
 ROWS = [{"prompt": f"what is {i} + {i}?", "answer": str(2 * i), "level": i} for i in range(3)]
 TEXTS = ["0", "2", "5"]

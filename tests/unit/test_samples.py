@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.errors import BadValue, DamagedFile, MissingFile
-from eval.problem import Problem
-from eval.samples import (
+from eval.samples.store import (
     Sample,
     digest_of,
     read_samples,
@@ -22,6 +21,7 @@ from eval.samples import (
     to_sample,
     write_samples,
 )
+from eval.sets.problem import Problem
 
 ONE = Sample(
     benchmark="gsm8k",

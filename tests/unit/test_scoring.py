@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eval.benchmarks import find_benchmark
 from eval.errors import BadValue
-from eval.estimates import wilson
 from eval.grading import GRADER_VERSION
-from eval.scoring import Completion, Decoding, Sample, curve, run_benchmark, score
+from eval.samples.evaluation import Completion, Decoding, Sample, curve, run_benchmark, score
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.estimates import wilson
 
 POCKET = find_benchmark("pocket-gsm8k")
 PROBLEMS = POCKET.load()

@@ -5,10 +5,10 @@ from shutil import copytree
 
 import pytest
 
-from core.run.families import FAMILIES
-from core.run.inputs import data_stage, greedy_questions, start_stage, train_stage
+from core.families.table import FAMILIES
 from core.run.resolve import resolve
-from eval.prompts import REQUESTS
+from core.run.stages.inputs import data_stage, greedy_questions, start_stage, train_stage
+from eval.sets.prompts import REQUESTS
 from papers.deepseekmath_grpo import PAPER
 
 

@@ -10,11 +10,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import DynamicCache, LlamaForCausalLM, StaticCache
 
-from core.rollout.adapters import inner
 from core.rollout.cached import CachedDecoder
-from core.rollout.lean import LeanDecoder, lean_lacks
-from core.rollout.native import NativeEngine
-from core.rollout.static import COLUMNS, StaticDecoder, static_lacks, unrecorded
+from core.rollout.merged_adapters import inner
+from core.rollout.native.native import NativeEngine
+from core.rollout.native.plain_forward import LeanDecoder, lean_lacks
+from core.rollout.native.static import COLUMNS, StaticDecoder, static_lacks, unrecorded
 from eval.errors import BadValue
 
 KINDS = ["llama", "qwen2", "qwen3", "gpt2"]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from core.rewards import Accuracy
-from core.run.verifiers import check_rewards, verifier_of
-from eval.benchmarks import BENCHMARKS, find_benchmark
+from core.rewards.verifiers import check_rewards, verifier_of
 from eval.errors import BadValue
-from eval.stress import EXPECTED, stress
+from eval.grading.stress import EXPECTED, stress
+from eval.sets.benchmarks import BENCHMARKS, find_benchmark
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from scipy.stats import binomtest
 
-from eval.comparisons import holm
 from eval.errors import BadValue
-from eval.samples import Sample
+from eval.samples.store import Sample
+from eval.stats.comparisons import holm
 from eval.tables import render
 from eval.tables.systems import systems_table
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from eval.benchmarks import find_benchmark
+from eval.samples.evaluation import Completion, Decoding, run_benchmark
+from eval.samples.tir import ToolSampler, program_scores, shown
+from eval.samples.transcripts import last_output, program_of, programs_run
 from eval.sandbox import Execution, Sandbox
-from eval.scoring import Completion, Decoding, run_benchmark
-from eval.summary import score
-from eval.tir import ToolSampler, program_scores, shown
-from eval.transcripts import last_output, program_of, programs_run
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.summary import score
 
 GREEDY = Decoding(max_tokens=50)
 

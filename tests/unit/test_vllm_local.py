@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 
 from core.errors import EngineError
 from core.rollout.engine import Sampling, in_order
-from core.rollout.native import NativeEngine
+from core.rollout.native.native import NativeEngine
 from eval.errors import BadValue
 
 

@@ -17,9 +17,9 @@ from grpo_runs import logs, weights
 
 from core.errors import EngineError
 from core.rollout.engine import Sampling, in_order
-from core.rollout.native import NativeEngine
-from core.rollout.vllm_engine import VllmEngine, checkpoint_weights
-from core.rollout.vllm_server import VllmServer
+from core.rollout.native.native import NativeEngine
+from core.rollout.on_vllm.engine import VllmEngine, checkpoint_weights
+from core.rollout.on_vllm.server import VllmServer
 from eval.errors import BadValue
 
 PROMPTS = [[5, 6, 7], [8, 9], [5, 6, 7], [10, 11, 12, 13]]

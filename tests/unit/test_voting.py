@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from eval.benchmarks import find_benchmark
-from eval.estimates import Votes, maj_at_k
-from eval.samples import Sample
-from eval.summary import score
-from eval.voting import Ballots, tally
+from eval.samples.store import Sample
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.estimates import Votes, maj_at_k
+from eval.stats.summary import score
+from eval.stats.voting import Ballots, tally
 
 DATA = os.environ.get("REPRO_DATA")
 FILE = Path(DATA or "") / "model_outputs/math_qwen2.5-math-example_cot_8samples_a.jsonl.gz"

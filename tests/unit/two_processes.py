@@ -14,10 +14,10 @@ from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from core.forward.packing import packs
 from core.losses.policy import LOSS_TYPES
-from core.run.launch import CONFIGS
-from core.trainers.packing import packs
-from core.trainers.sharding import whole, without_weights
+from core.run.spread.launch import CONFIGS
+from core.shards.sharding import whole, without_weights
 
 PARTS = ("prompt", "completion")
 

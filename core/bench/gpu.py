@@ -1,0 +1,276 @@
+"""Tokens a second of rollout and training on a GPU, ours and TRL's, beside the card's limits.
+
+Both sides train Qwen2 shapes with random weights in bfloat16 on the same prompts; the end token has
+no logit, so that every completion has the same length.
+"""
+# pyright: basic
+# (strictly, every call into trl and transformers is partially unknown)
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, Qwen2Config
+
+from core.bench.cards import CARDS, Card, sampling_bytes, sampling_flops, training_flops
+from core.bench.measure import SHARE, Measure, several_in_turn
+from core.bench.step import Timer, peer, spread, train_on
+from core.bench.words import word_prompts, word_tokenizer
+from core.configs.grpo import GRPOConfig
+from core.models.shapes import KNOWN, Shape
+from core.trainers.grpo import GRPOTrainer
+from eval.errors import BadValue
+
+ROUNDS = 5  # of both sides in turn
+STEPS = 2  # of each side in each round; the first one warms up
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """A step: how many prompts of how many tokens, the completions of each and their tokens.
+
+    Gradients of more completions than `micro_batch` are accumulated. `at_least`: how many times as
+    fast as TRL rollout and step have to be.
+    """
+
+    name: str
+    shape: Shape
+    prompts: int
+    group: int = 8
+    prompt: int = 128
+    length: int = 256
+    micro_batch: int
+    optimizer: str
+    at_least: float | None = None
+
+    @property
+    def completions(self) -> int:
+        """Completions of a step."""
+        return self.prompts * self.group
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that a step samples and trains on."""
+        return self.completions * self.length
+
+
+LOADS = (
+    Load(
+        name="0.5B",
+        shape=KNOWN["Qwen/Qwen2.5-0.5B-Instruct"],
+        prompts=64,
+        micro_batch=32,
+        optimizer="adamw_torch",
+        at_least=3.0,
+    ),
+    # SGD has no states. Weights and gradients are 30 GB, and by the formulas of `repro plan` what 8
+    # completions keep for their backward pass is 25 GB more: a step fits into 80 GB.
+    Load(
+        name="7B",
+        shape=KNOWN["Qwen/Qwen2.5-7B-Instruct"],
+        prompts=16,
+        micro_batch=8,
+        optimizer="sgd",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """A trainer, its configuration, and its method that samples the completions of a step."""
+
+    trainer: Any
+    config: Any
+    rollout: str
+
+
+OURS = Side(GRPOTrainer, GRPOConfig, "generate")
+
+
+def theirs() -> Side:
+    """TRL's on its transformers engine.
+
+    Raises:
+        BadValue: it is not installed.
+    """
+    return Side(peer().GRPOTrainer, peer().GRPOConfig, "_generate")
+
+
+def check_gpu() -> None:
+    """Refuse a machine without a GPU.
+
+    Raises:
+        BadValue: torch finds none.
+    """
+    if not torch.cuda.is_available():
+        raise BadValue(
+            "bench gpu: found no CUDA device, expected one: run it where there is a GPU, with a "
+            "torch built for it"
+        )
+
+
+def bench_gpu() -> list[Measure]:
+    """Every load on the first GPU; without shares where the card's limits are not known.
+
+    Raises:
+        BadValue: there is no GPU, or TRL is not installed.
+    """
+    check_gpu()
+    card = CARDS.get(torch.cuda.get_device_name())
+    return [
+        one
+        for load in LOADS
+        for one in bench_load(load, torch.device("cuda"), torch.bfloat16, card)
+    ]
+
+
+def bench_load(
+    load: Load, device: torch.device, dtype: torch.dtype, card: Card | None, rounds: int = ROUNDS
+) -> list[Measure]:
+    """Rates of rollout and training, seconds of a step, and the rates' shares of the card's limits.
+
+    Training is what of a step is not rollout: rewards, forward, backward and optimizer.
+    """
+
+    def run(side: Side) -> Callable[[], dict[str, float]]:
+        return lambda: step_rates(side, load, device, dtype)
+
+    rows: dict[str, dict[str, Any]] = {
+        "rollout": {"unit": "tokens/s", "at_least": load.at_least},
+        "training": {"unit": "tokens/s"},
+        "step": {"unit": "s", "at_least": load.at_least},
+    }
+    if device.type == "cuda":
+        rows["memory"] = {"unit": "GB"}
+    named = {key: {"name": f"{load.name} {key}", **fields} for key, fields in rows.items()}
+    found = several_in_turn(run(OURS), run(theirs()), rounds, named, peer="TRL")
+    return [*found, *shares(load, card, dtype, *found[:2])]
+
+
+def shares(
+    load: Load, card: Card | None, dtype: torch.dtype, rollout: Measure, training: Measure
+) -> list[Measure]:
+    """What part of the card's bandwidth and arithmetic the rates take; none of an unknown card."""
+    if card is None:
+        return []
+    read = sampling_bytes(
+        load.shape,
+        prompts=load.prompts,
+        group=load.group,
+        prompt=load.prompt,
+        length=load.length,
+        itemsize=dtype.itemsize,
+    )
+    return [
+        share(rollout, "of bandwidth", read / load.tokens, card.bandwidth),
+        share(rollout, "of arithmetic", sampling_flops(load.shape), card.flops),
+        share(training, "of arithmetic", training_flops(load.shape), card.flops),
+    ]
+
+
+def share(rate: Measure, limit: str, needs: float, most: float) -> Measure:
+    """A rate in tokens, each of which needs so much, as a part of the most there is in a second."""
+    theirs = None if rate.theirs is None else rate.theirs * needs / most
+    return replace(
+        rate,
+        name=f"{rate.name}, {limit}",
+        unit=SHARE,
+        ours=rate.ours * needs / most,
+        theirs=theirs,
+        at_least=None,
+    )
+
+
+def step_rates(
+    side: Side, load: Load, device: torch.device, dtype: torch.dtype
+) -> dict[str, float]:
+    """Train: tokens a second of the last step's rollout and its rest, its seconds, the peak memory.
+
+    Raises:
+        RuntimeError: other completions were trained on than those of the load.
+    """
+    gc.collect()  # the trainer before this one holds itself, and with it the GPU's memory
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    timer, sampled, lengths = Timer(lambda: now(device)), list[float](), list[int]()
+
+    def reward(completion_ids: list[list[int]], **_: object) -> list[float]:
+        lengths.extend(map(len, completion_ids))
+        return spread(completion_ids)
+
+    tokenizer: Any = word_tokenizer(load.shape.vocabulary, end="<never>")  # Any: half typed
+    train_on(
+        watched(side, lambda: now(device), sampled),
+        side.config,
+        timer,
+        prompts=word_prompts(STEPS * load.prompts, load.prompt, load.shape.vocabulary),
+        settings=settings(load, device, dtype),
+        model=random_qwen(load.shape, tokenizer.eos_token_id, device, dtype),
+        reward_funcs=reward,
+        processing_class=tokenizer,
+    )
+    count = STEPS * load.completions
+    if lengths != [load.length] * count:
+        raise RuntimeError(f"{count} x {load.length} tokens expected, found {lengths}")
+    step, rollout = timer.seconds[-1], sampled[-1]
+    return {
+        "rollout": load.tokens / rollout,
+        "training": load.tokens / (step - rollout),
+        "step": step,
+        "memory": torch.cuda.max_memory_allocated(device) / 1e9 if device.type == "cuda" else 0.0,
+    }
+
+
+def settings(load: Load, device: torch.device, dtype: torch.dtype) -> dict[str, object]:
+    """The settings of both sides."""
+    return {
+        "max_steps": STEPS,
+        "use_cpu": device.type == "cpu",
+        "bf16": dtype == torch.bfloat16,
+        "activation_checkpointing": False,
+        "optim": load.optimizer,
+        "per_device_train_batch_size": load.micro_batch,
+        "gradient_accumulation_steps": load.completions // load.micro_batch,
+        "num_generations": load.group,
+        "max_completion_length": load.length,
+    }
+
+
+def watched(side: Side, clock: Callable[[], float], seconds: list[float]) -> Any:
+    """The trainer of a side that notes the seconds of each of its rollouts."""
+    sample = getattr(side.trainer, side.rollout)
+
+    def timed(self: object, *arguments: Any, **keywords: Any) -> Any:
+        start = clock()
+        found = sample(self, *arguments, **keywords)
+        seconds.append(clock() - start)
+        return found
+
+    return type(side.trainer.__name__, (side.trainer,), {side.rollout: timed})
+
+
+def now(device: torch.device) -> float:
+    """Wall time in seconds once the device has done all that it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return perf_counter()
+
+
+def random_qwen(shape: Shape, end: int, device: torch.device, dtype: torch.dtype) -> Any:
+    """A Qwen2 of this shape with random weights, the same every time on one device."""
+    config = Qwen2Config(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        tie_word_embeddings=shape.tied,
+        eos_token_id=end,
+    )
+    torch.manual_seed(0)
+    with device:
+        return AutoModelForCausalLM.from_config(config, dtype=dtype)

@@ -1,0 +1,58 @@
+"""CPU seconds of a rollout: our engine beside `generate`, which TRL's transformers engine calls."""
+# pyright: basic
+# (strictly, every call into transformers is partially unknown)
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import torch
+
+from core.bench.measure import Measure, cpu_seconds, in_turn
+from core.collect.generation import tokenize_prompts
+from core.data.load import load_training_data
+from core.models.load import load_policy, load_tokenizer
+from core.rollout.cached import left_pad
+from core.rollout.engine import Sampling
+from core.rollout.hf.loops import generation_config
+from core.rollout.native.native import NativeEngine
+
+MODEL, DATA, PROMPTS, GROUPS, MAX_TOKENS = "pocket-instruct", "pocket", 16, (1, 8, 64), 64
+ROUNDS = 5
+
+
+def bench_rollout() -> list[Measure]:
+    """A completion of at most 64 tokens for each member of a group of 16 prompts' groups."""
+    torch.set_num_threads(1)
+    model: Any = load_policy(MODEL).eval()  # Any: its methods are half typed
+    tokenizer: Any = load_tokenizer(MODEL)  # Any: its ids are unions
+    rows = load_training_data(DATA).select(range(PROMPTS))
+    distinct = tokenize_prompts(tokenizer, rows["prompt"], {})
+    sampling = Sampling(max_tokens=MAX_TOKENS, ends=frozenset({tokenizer.eos_token_id}))
+    seeds = count()
+    found: list[Measure] = []
+    for group in GROUPS:
+        prompts = [prompt for prompt in distinct for _ in range(group)]
+
+        def ours(prompts: Sequence[Any] = prompts) -> None:
+            drawn = [next(seeds) for _ in prompts]
+            list(NativeEngine(model).sample(prompts, sampling, drawn))
+
+        def theirs(prompts: Sequence[Any] = prompts) -> None:
+            ids, mask = left_pad(prompts, model.device, tokenizer.pad_token_id)
+            config = generation_config(sampling, tokenizer.pad_token_id)
+            model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
+
+        ours()  # the first of each warms up
+        theirs()
+        measure = in_turn(
+            lambda: cpu_seconds(ours),
+            lambda: cpu_seconds(theirs),
+            ROUNDS,
+            name=f"rollout, {PROMPTS} prompts x {group}",
+            unit="CPU s",
+            peer="transformers.generate",
+            at_least=3.0,
+        )
+        found.append(measure)
+    return found

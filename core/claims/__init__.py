@@ -1,0 +1,1 @@
+"""What a paper asserts, as data: measures, and what they are held against."""

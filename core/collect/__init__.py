@@ -1,0 +1,1 @@
+"""What a rollout is made of: prompts in order, completions, rewards, advantages."""

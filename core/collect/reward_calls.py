@@ -1,0 +1,211 @@
+"""Calls the reward functions once and refuses what is no reward, naming function and sample."""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from inspect import iscoroutinefunction
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.collect.event_loop import AsyncLoop
+from core.errors import RewardError
+from core.rewards.completions import Completion, completion_text
+
+Step = tuple[int, float]  # (offset just after the step in the text, its reward)
+Value = float | None | list[Step]
+SHORT = 60  # characters of a prompt in an error
+RAISED = "raised this on"
+
+
+def called(function: Any) -> Any:  # Any: whatever can be called
+    """What a partial, perhaps of a partial, calls in the end."""
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardFunction:
+    """A reward function under its metric name."""
+
+    name: str
+    call: Callable[..., Any]
+
+    @property
+    def per_step(self) -> bool:
+        """Whether it returns a list of steps for each completion."""
+        return bool(getattr(self.call, "per_step", False))
+
+    @property
+    def is_async(self) -> bool:
+        """Whether calling it gives a coroutine."""
+        call = called(self.call)
+        return iscoroutinefunction(call) or iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004 - the method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """The keywords of a reward call that have one value per completion."""
+
+    columns: dict[str, list[Any]]
+
+    @staticmethod
+    def of(
+        rows: Sequence[dict[str, Any]],
+        completions: Sequence[Completion],
+        completion_ids: Sequence[Sequence[int]],
+    ) -> "Samples":
+        """Collect prompts, completions and every other column of the rows."""
+        reserved = ("prompt", "completion", "completion_ids")
+        columns = {key: [row[key] for row in rows] for key in rows[0] if key not in reserved}
+        columns["prompts"] = [row["prompt"] for row in rows]
+        columns["completions"] = list(completions)
+        columns["completion_ids"] = list(completion_ids)
+        return Samples(columns=columns)
+
+    def __len__(self) -> int:
+        return len(self.columns["prompts"])
+
+    def named(self, i: int) -> str:
+        """Name sample `i` by its number and the start of its prompt."""
+        return f"sample {i} ({self.prompt(i)})"
+
+    def prompt(self, i: int) -> str:
+        """The start of the prompt of sample `i`, on one line."""
+        text = " ".join(completion_text(self.columns["prompts"][i]).split())
+        return text[:SHORT] + "..." if len(text) > SHORT else text
+
+
+def call_rewards(
+    functions: Sequence[RewardFunction],
+    samples: Samples,
+    shared: dict[str, Any],
+    loop: AsyncLoop,
+) -> list[list[Value]]:
+    """The values of each function, in order; `shared` are the keywords without a value per sample.
+
+    Functions run one after the other, the asynchronous ones together after them. What one raises is
+    raised as it is, with a note that names the function.
+
+    Raises:
+        RewardError: a value is missing, not finite or no number.
+    """
+    waiting = [f for f in functions if f.is_async]
+    plain = {id(f): call_one(f, samples, shared) for f in functions if not f.is_async}
+    together = loop.run(gather_calls(waiting, samples, shared)) if waiting else []
+    for f, output in zip(waiting, together, strict=True):
+        if isinstance(output, BaseException):
+            output.add_note(raised_by(f, samples))
+            raise output
+    outputs = plain | {id(f): output for f, output in zip(waiting, together, strict=True)}
+    return [checked(f, samples, outputs[id(f)]) for f in functions]
+
+
+async def gather_calls(
+    functions: Sequence[RewardFunction], samples: Samples, shared: dict[str, Any]
+) -> list[Any]:
+    """The outputs of async functions, or what they raised."""
+    calls = (f.call(**samples.columns, **shared) for f in functions)
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+def call_one(f: RewardFunction, samples: Samples, shared: dict[str, Any]) -> Any:
+    """Call a function that is not asynchronous on all samples."""
+    try:
+        return f.call(**samples.columns, **shared)
+    except Exception as error:  # a user's code may raise anything
+        error.add_note(raised_by(f, samples))
+        raise
+
+
+def raised_by(f: RewardFunction, samples: Samples) -> str:
+    """Say which function raised an error, and what it was called on."""
+    return (
+        f"reward {f.name!r} {RAISED} {len(samples)} completions, the first to "
+        f"({samples.prompt(0)}): fix it and continue from the last checkpoint"
+    )
+
+
+def reward_note(error: BaseException) -> str | None:
+    """What `call_rewards` noted on an error, if a reward function raised it."""
+    return next((note for note in getattr(error, "__notes__", ()) if RAISED in note), None)
+
+
+def checked(f: RewardFunction, samples: Samples, output: Any) -> list[Value]:
+    """Turn an output into one float, None or list of steps per sample."""
+    try:
+        values = list(output)
+    except TypeError:
+        raise RewardError(
+            f"reward {f.name!r} returned {type(output).__name__}: expected a list of "
+            f"{len(samples)} numbers or None, one per completion"
+        ) from None
+    if len(values) != len(samples):
+        where = f"; {samples.named(len(values))} has none" if len(values) < len(samples) else ""
+        raise RewardError(
+            f"reward {f.name!r} returned {len(values)} values for {len(samples)} completions: "
+            f"expected one per completion, None where it does not apply{where}"
+        )
+    if f.per_step:
+        steps = [
+            [(int(end), number(f, samples, i, reward)) for end, reward in given]
+            for i, given in enumerate(values)
+        ]
+        return [[(end, r) for end, r in found if r is not None] for found in steps]
+    return [number(f, samples, i, value) for i, value in enumerate(values)]
+
+
+def number(f: RewardFunction, samples: Samples, i: int, value: Any) -> float | None:
+    """Read a finite number, a tensor's or an array's too; NaN is None, as in TRL."""
+    plain = value.item() if hasattr(value, "item") else value
+    if plain is None or (isinstance(plain, Real) and math.isnan(plain)):
+        return None
+    if isinstance(plain, Real) and math.isfinite(plain):
+        return float(plain)
+    raise RewardError(
+        f"reward {f.name!r} returned {plain!r} for {samples.named(i)}: expected a finite number, "
+        "or None where it does not apply"
+    )
+
+
+def outcome(value: Value) -> float:
+    """One number of a completion: a step function's is the mean of its steps; NaN for none."""
+    if isinstance(value, list):
+        return sum(reward for _, reward in value) / len(value) if value else math.nan
+    return math.nan if value is None else value
+
+
+@dataclass(frozen=True)
+class RewardModel:
+    """A sequence classifier with one label as a reward: its logit for prompt and completion."""
+
+    model: nn.Module
+    tokenizer: Any  # Any: a transformers tokenizer
+    template: dict[str, Any]
+
+    @torch.inference_mode()
+    def __call__(
+        self, *, prompts: Sequence[Completion], completions: Sequence[Completion], **_: Any
+    ) -> Tensor:
+        """Score each pair."""
+        texts = [self.text(p, c) for p, c in zip(prompts, completions, strict=True)]
+        inputs = self.tokenizer(
+            text=texts,
+            return_tensors="pt",
+            padding=True,
+            padding_side="right",
+            add_special_tokens=False,
+        ).to(next(self.model.parameters()).device)
+        return self.model(**inputs).logits[:, 0].float().cpu()
+
+    def text(self, prompt: Completion, completion: Completion) -> str:
+        """Join a prompt and its completion, through the chat template if they are messages."""
+        if isinstance(prompt, str):
+            return prompt + completion_text(completion)
+        messages = [*prompt, *completion]
+        return self.tokenizer.apply_chat_template(messages, tokenize=False, **self.template)

@@ -1,0 +1,1 @@
+"""The eval stage alone: `repro eval` and `repro score`."""

@@ -1,0 +1,104 @@
+"""A model on benchmarks, outside of any run."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from core.evaluate.sample_folder import Tools, kept_samples, no_tools
+from core.models.load import SHIPPED, load_tokenizer, locate
+from core.rollout.samplers.journal import JournaledExecutor
+from core.rollout.samplers.policy import ChunkedSampler
+from core.rollout.samplers.server import ChatSampler, CompletionsSampler, Service
+from core.run.stages.loading import Loading
+from core.run.stages.stage import say
+from core.run.stages.train import prepare_torch
+from eval.samples.evaluation import Decoding, run_benchmark
+from eval.samples.pal import ProgramSampler
+from eval.samples.store import Sample
+from eval.samples.tir import ToolSampler, program_scores
+from eval.sandbox import Sandbox
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.fewshot import PAL
+from eval.stats.summary import Score, metrics, score
+
+
+def score_model(
+    model: str,
+    benchmarks: Sequence[str],
+    *,
+    mode: str,
+    decoding: Decoding,
+    data: Path | None,
+    limit: int | None,
+    max_tokens: int | None = None,
+    service: Service | None = None,
+    out: Path | None = None,
+    loading: Loading | None = None,
+) -> list[Score]:
+    """The scores of a model (a folder, a hub id or a shipped name) on benchmarks.
+
+    Without `max_tokens` an answer may be as long as its benchmark allows. The model is behind the
+    `service` if there is one, else it is loaded here as `loading` says. With `out`, the samples are
+    kept in that folder, and a run that was killed goes on from there.
+    """
+    here = loading or Loading()
+    found = [find_benchmark(name) for name in benchmarks]
+    load = cache(lambda: load_sampler(model, service, here))  # what is finished needs no model
+    scores: list[Score] = []
+    with tools(mode) as with_tools:
+        for benchmark in found:
+            asked: dict[str, Any] = {  # Any: keywords of several types
+                "data": data,
+                "limit": limit,
+                "mode": mode,
+                "decoding": replace(decoding, max_tokens=max_tokens or benchmark.max_tokens),
+            }
+            if out is None:
+                samples: Sequence[Sample] = run_benchmark(
+                    with_tools(load(), None), benchmark, **asked
+                )
+            else:
+                kept = {"service": service, "loading": here, "tools": with_tools}
+                samples = kept_samples(out, model, load, benchmark, **kept, **asked)
+            named = metrics(decoding.samples)
+            found_here = score(samples, benchmark, named, mode=mode)
+            if mode == "tir":
+                problems = benchmark.load(data, limit)
+                found_here += program_scores(samples, problems, benchmark, named)
+            scores += [replace(one, drawn=benchmark.drawn(limit)) for one in found_here]
+    return scores
+
+
+@contextmanager
+def tools(mode: str) -> Generator[Tools]:
+    """What a mode makes of a sampler: with tools, answers whose programs run in a sandbox.
+
+    With a journal, programs whose results are in it are not run again.
+
+    Raises:
+        SandboxUnavailable: no backend works here.
+    """
+    kinds = {"tir": ToolSampler, PAL: ProgramSampler}
+    if mode not in kinds:
+        yield no_tools
+        return
+    with Sandbox() as sandbox:
+        say(f"programs run in the sandbox {sandbox.backend}")
+        yield lambda sampler, journal: kinds[mode](
+            sampler, sandbox if journal is None else JournaledExecutor(sandbox, journal)
+        )
+
+
+def load_sampler(
+    model: str, service: Service | None = None, loading: Loading | None = None
+) -> ChunkedSampler[Any, Any]:
+    """A model as a sampler: loaded here, or behind a server."""
+    if service is not None and service.api == "chat":  # any name that the server knows
+        return ChatSampler(service.server(), locate(model) if model in SHIPPED else model)
+    if service is not None:
+        return CompletionsSampler(service.server(), locate(model), load_tokenizer(model))
+    prepare_torch(None)
+    return (loading or Loading()).sampler(model)

@@ -1,0 +1,103 @@
+"""Scores of a file of finished outputs, without any model."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any  # of a row's values, which differ in type
+
+from core.rollout.stops import before_stop
+from core.run.stages.stage import say
+from eval.errors import DamagedFile
+from eval.samples.pal import executed
+from eval.samples.prompted_samples import read_lines, with_questions
+from eval.samples.side_by_side import Judged
+from eval.samples.store import TYPES, Sample, regrade
+from eval.sandbox import Sandbox
+from eval.sets.benchmarks import Benchmark
+from eval.sets.fewshot import PAL
+from eval.stats.summary import Score, metrics, score
+from eval.tables.page import render_page
+
+
+def score_file(
+    path: Path, benchmark: Benchmark, *, data: Path | None, mode: str
+) -> tuple[list[Sample], list[Score]]:
+    """Graded outputs of a JSONL file and their scores.
+
+    A row has `id` and `output`, and may have `sample` (0 up) and `truncated`. In mode `pal` its
+    program is run in a sandbox first.
+
+    Raises:
+        MissingFile, DamagedFile: with the file, the line and what was expected.
+        BadValue: an id is none of the benchmark's.
+    """
+    outputs = list(read_outputs(path))
+    if not outputs:
+        raise DamagedFile(f"{path} holds no outputs: expected lines with id and output")
+    texts = [row["output"] for row in outputs]
+    if mode == PAL:
+        with Sandbox() as sandbox:
+            say(f"programs run in the sandbox {sandbox.backend}")
+            stop = benchmark.stop(mode)
+            cut = [before_stop(text, stop) for text in texts]
+            texts = executed(
+                [t if c is None else c for t, c in zip(texts, cut, strict=True)], sandbox
+            )
+    ungraded = [
+        Sample(
+            benchmark=benchmark.name,
+            id=row["id"],
+            sample=row["sample"],
+            output=text,
+            tokens=0,
+            truncated=row["truncated"],
+            extracted=None,
+            correct=None,
+            rule="none",
+            reason="not graded",
+        )
+        for row, text in zip(outputs, texts, strict=True)
+    ]
+    samples = regrade(ungraded, benchmark.load(data), mode)
+    most = 1 + max(row["sample"] for row in outputs)
+    return samples, score(samples, benchmark, metrics(most), mode=mode)
+
+
+def page_of(
+    judged: Sequence[Judged], benchmark: Benchmark, *, data: Path | None, mode: str, title: str
+) -> str:
+    """The page to browse samples with both graders' verdicts."""
+    problems = benchmark.load(data)
+    prompts = [benchmark.prompt(problem, mode) for problem in problems]
+    asked = with_questions([one.sample for one in judged], problems, prompts)
+    pairs = zip(asked, judged, strict=True)
+    return render_page([replace(a, paper_correct=j.paper.correct) for a, j in pairs], title)
+
+
+def read_outputs(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a JSONL file, gzipped or not, each with id, output and sample."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            yield to_output(line, f"{path}, line {number}")
+
+
+def to_output(line: str, where: str) -> dict[str, Any]:
+    """One line as an output.
+
+    Raises:
+        DamagedFile: it is no JSON object with an id and an output.
+    """
+    try:
+        row = json.loads(line)
+        found = {"id": row["id"], "output": row["output"], "sample": row.get("sample", 0)}
+        found["truncated"] = row.get("truncated")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedFile(
+            f"{where}: expected a JSON object with id and output ({error})"
+        ) from error
+    for name, value in found.items():
+        if type(value) not in TYPES[name]:
+            expected = " or ".join(kind.__name__ for kind in TYPES[name])
+            raise DamagedFile(f"{where}: {name}={value!r:.60}: expected {expected}")
+    return found

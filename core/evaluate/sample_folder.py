@@ -1,0 +1,157 @@
+"""The samples of `repro eval --out`: a file and a page a benchmark, the same after any kill."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from core.rollout.samplers.journal import Journal, difference
+from core.rollout.samplers.policy import ChunkedSampler
+from core.rollout.samplers.server import Service
+from core.run.files import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
+from core.run.stages.inputs import model_version
+from core.run.stages.loading import Loading
+from eval.errors import BadValue, DamagedFile
+from eval.grading import GRADER_VERSION
+from eval.samples.evaluation import Decoding, Sampler, run_benchmark
+from eval.samples.prompted_samples import AskedSample, read_graded, with_questions
+from eval.samples.side_by_side import by_paper, judge_both
+from eval.samples.store import write_samples
+from eval.sets.benchmarks import Benchmark
+from eval.sets.fewshot import FEW_SHOT, PAL
+from eval.tables.page import render_page
+
+Tools: TypeAlias = Callable[[Sampler, Journal | None], Sampler]
+
+
+def no_tools(sampler: Sampler, journal: Journal | None) -> Sampler:  # noqa: ARG001 - one of Tools
+    """The sampler as it is."""
+    return sampler
+
+
+def kept_samples(
+    folder: Path,
+    model: str,
+    load: Callable[[], ChunkedSampler[Any, Any]],
+    benchmark: Benchmark,
+    *,
+    data: Path | None,
+    limit: int | None,
+    mode: str,
+    decoding: Decoding,
+    service: Service | None = None,
+    loading: Loading,
+    tools: Tools = no_tools,
+) -> list[AskedSample]:
+    """The samples of a model in a folder: as they lie there, or drawn now by what `load` gives.
+
+    Raises:
+        BadValue: the folder holds samples of something else.
+        DamagedFile: a file is not what was written.
+    """
+    problems = benchmark.load(data, limit)
+    prompts = [benchmark.prompt(problem, mode) for problem in problems]
+    questions = [[p.id, p.answer, prompt] for p, prompt in zip(problems, prompts, strict=True)]
+    asked = {
+        "model": model_version(model),
+        "problems": len(problems),
+        "questions": digest_of(questions),
+        "mode": mode,
+        **asdict(decoding),
+        "grader": GRADER_VERSION,
+        **{name: version(name) for name in ("torch", "transformers")},
+        **({} if service is None else service.recorded),
+        **({} if loading.dtype == "float32" else {"dtype": loading.dtype}),
+    }
+
+    def draw(path: Path) -> list[AskedSample]:
+        sampler = load()
+        here = {"threads": torch.get_num_threads(), "device": loading.place.type}
+        with Journal(path, asked | here) as journal:
+            solver = tools(sampler.journaled(journal), journal)
+            samples = run_benchmark(
+                solver, benchmark, data=data, limit=limit, mode=mode, decoding=decoding
+            )
+        chat, system = mode not in (FEW_SHOT, PAL), decoding.system
+        sizes = [sampler.prompt_tokens(prompt, chat=chat, system=system) for prompt in prompts]
+        asked_samples = with_questions(samples, problems, prompts, sizes)
+        both = judge_both(samples, problems, benchmark, mode)
+        pairs = zip(asked_samples, both, strict=True)
+        return [replace(one, **by_paper(judged.paper)) for one, judged in pairs]
+
+    return Kept(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """One benchmark's samples in a folder, and all that they depend on (`asked`).
+
+    `NAME.jsonl.gz` holds the samples, `NAME.html` the page to browse them; `NAME.json`, written
+    last, says what was asked and the digest of the samples. Until then `NAME.journal` holds the
+    batches that are finished.
+    """
+
+    folder: Path
+    name: str
+    model: str
+    asked: Mapping[str, object]
+
+    def samples(self, draw: Callable[[Path], list[AskedSample]]) -> list[AskedSample]:
+        """The samples as they lie there, or drawn now; `draw` keeps its batches in the journal.
+
+        Raises:
+            BadValue: the folder holds samples of something else.
+            DamagedFile: a file is not what was written.
+        """
+        path, note, journal = (self.file(end) for end in ("jsonl.gz", "json", "journal"))
+        if self.finished(path, note):
+            samples = read_graded(path, AskedSample)
+            self.write_page(samples)
+            return samples
+        if path.exists() and not note.exists() and not journal.exists():
+            raise BadValue(
+                f"{path} is there, but not the note beside it: expected samples of this command; "
+                "move it away or give another --out"
+            )
+        with no_space(self.folder):
+            samples = draw(journal)
+            write_samples(path, samples)
+            self.write_page(samples)
+            done = {"asked": canonical(self.asked), "digest": file_digest(path)}
+            write_atomic(note, json.dumps(done, ensure_ascii=False, indent=1) + "\n")
+        journal.unlink(missing_ok=True)
+        return samples
+
+    def write_page(self, samples: list[AskedSample]) -> None:
+        """Write the page to browse the samples."""
+        write_atomic(self.file("html"), render_page(samples, f"{self.name} by {self.model}"))
+
+    def file(self, end: str) -> Path:
+        """A file of this benchmark."""
+        return self.folder / f"{self.name}.{end}"
+
+    def finished(self, path: Path, note: Path) -> bool:
+        """Whether the samples are there, whole and of this question."""
+        if not note.exists():
+            return False
+        try:
+            done = json.loads(note.read_text(encoding="utf-8"))
+            asked, digest = dict(done["asked"]), str(done["digest"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedFile(
+                f"{note}: not what `repro eval --out` writes ({error}); move it away"
+            ) from error
+        if changed := difference(asked, as_stored(self.asked)):
+            raise BadValue(f"{note}: made with {changed}; give another --out or the same settings")
+        if path.exists() and file_digest(path) != digest:
+            raise DamagedFile(f"{path} was altered or cut off; delete it to make it again")
+        return path.exists()
+
+
+def as_stored(asked: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON of several types
+    """What was asked as a note gives it back: lists, no tuples."""
+    return json.loads(canonical_text(asked))

@@ -1,0 +1,1 @@
+"""Families of methods: their config and trainer, and their settings at each scale."""

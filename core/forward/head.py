@@ -1,0 +1,76 @@
+"""Log-probabilities and entropies of tokens from hidden states, never all logits at once."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from core.rollout.wrappings import autocast_type
+
+CHUNK = 2**23  # logits in memory at a time
+KEPT = 2**26  # logits whose probabilities are kept for the gradient rather than computed again
+
+
+class HeadLogps(torch.autograd.Function):
+    """log softmax(h W' / temperature) at the targets, and the entropy without gradient; both (N,).
+
+    The logits (N, V) exist for some tokens at a time, in 32 bits or more. The gradient by the
+    logits z of a token is g (1[v = target] - p_v) / temperature.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # Any: torch types it so
+        hidden: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        temperature: float,
+        with_entropy: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """Hidden states (N, D), weight (V, D) and targets (N,)."""
+        hidden, weight = in_autocast(hidden), in_autocast(weight)
+        rows = max(1, CHUNK // len(weight))
+        keep = len(hidden) * len(weight) <= KEPT and any(ctx.needs_input_grad)
+        logps, entropies, kept = [], [], []
+        for h, target in zip(hidden.split(rows), targets.split(rows), strict=True):
+            every = log_probabilities(h, weight, temperature)
+            logps.append(every.gather(1, target[:, None])[:, 0])
+            probabilities = every.exp() if with_entropy or keep else every  # or is not read
+            if with_entropy:
+                entropies.append(-torch.linalg.vecdot(probabilities, every))
+            if keep:
+                kept.append(probabilities)
+        ctx.save_for_backward(hidden, weight, targets, *kept)
+        ctx.rows, ctx.temperature = rows, temperature
+        entropy = torch.cat(entropies) if entropies else torch.zeros_like(torch.cat(logps))
+        ctx.mark_non_differentiable(entropy)
+        return torch.cat(logps), entropy
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
+        """Gradients of hidden states and weight."""
+        hidden, weight, targets, *kept = ctx.saved_tensors
+        by_hidden = torch.empty_like(hidden)
+        by_weight = torch.zeros_like(weight, dtype=torch.promote_types(weight.dtype, torch.float32))
+        for i, start in enumerate(range(0, len(hidden), ctx.rows)):
+            part = slice(start, start + ctx.rows)
+            h, g = hidden[part], gradient[part, None] / ctx.temperature
+            p = kept[i] if kept else log_probabilities(h, weight, ctx.temperature).exp_()
+            by_logits = (p * -g).scatter_add_(1, targets[part, None], g).to(h.dtype)
+            torch.mm(by_logits, weight, out=by_hidden[part])
+            by_weight.addmm_(by_logits.T.to(by_weight.dtype), h.to(by_weight.dtype))
+        return by_hidden, by_weight, None, None, None
+
+
+def log_probabilities(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:
+    """log softmax of the logits (N, V), in 32 bits or more."""
+    logits = hidden @ weight.T
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return (wide if temperature == 1.0 else wide.div_(temperature)).log_softmax(-1)
+
+
+def in_autocast(x: Tensor) -> Tensor:
+    """As a matrix product would take it."""
+    return x.to(autocast_type(x.device) or x.dtype)

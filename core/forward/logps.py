@@ -1,0 +1,220 @@
+"""Log-probabilities of completion tokens under a model, at the sampling temperature."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from core.forward.batches import Batch
+from core.forward.head import HeadLogps
+from core.forward.micro_pieces import take
+from core.forward.packing import pack, packs
+from core.forward.router import router_loss
+
+CPU_ROWS = 16  # completions whose activations stay in a processor's cache
+
+
+class TokenLogps(NamedTuple):
+    """Log-probability and, if asked for, entropy without gradient of each completion token (B, T).
+
+    Both are 0 on padding. `router_loss` is that of all tokens of these rows, if asked for.
+    """
+
+    logps: Tensor
+    entropy: Tensor | None
+    router_loss: Tensor | None = None
+
+
+def token_logps(
+    model: nn.Module,
+    batch: Batch,
+    temperature: float,
+    *,
+    with_entropy: bool = False,
+    with_router: bool = False,
+) -> TokenLogps:
+    """log softmax(logits / temperature) at the token that came next.
+
+    What the model's attention allows is packed. Otherwise, on a CPU, completions of like length go
+    through the model together, which skips padding and changes nothing else; but all rows at once
+    where their router is judged.
+    """
+    # what distributes, compiles or adapts a model holds it as a module
+    policy = next((m for m in model.modules() if isinstance(m, PreTrainedModel)), None)
+    if policy is not None and packs(policy, batch):
+        return packed_logps(model, policy, batch, temperature, with_entropy=with_entropy)
+    if with_router:
+        return padded_logps(model, batch, temperature, with_entropy, with_router=True)
+    on_cpu = batch["completion_ids"].device.type == "cpu"
+    order = batch["completion_mask"].sum(-1).argsort(stable=True)
+    parts = [
+        padded_logps(model, take(batch, rows), temperature, with_entropy)
+        for rows in order.split(CPU_ROWS if on_cpu else len(order))
+    ]
+    back = order.argsort()
+    entropies = [part.entropy for part in parts if part.entropy is not None]
+    return TokenLogps(
+        logps=torch.cat([part.logps for part in parts])[back],
+        entropy=torch.cat(entropies)[back] if entropies else None,
+    )
+
+
+def packed_logps(
+    model: nn.Module,
+    policy: PreTrainedModel,
+    batch: Batch,
+    temperature: float,
+    *,
+    with_entropy: bool,
+) -> TokenLogps:
+    """The same from packed rows; `policy` is the model inside what distributes or adapts it."""
+    packed = pack(batch)
+    with reading_head(policy, packed.targets, temperature, with_entropy):
+        found = model(
+            input_ids=packed.ids,
+            position_ids=packed.positions,
+            attention_mask=packed.no_mask,
+            packed=packed,
+            logits_to_keep=packed.read,
+            use_cache=False,
+        ).logits
+    mask = batch["completion_mask"].bool()
+    logps, entropy = (
+        part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)
+    )
+    return TokenLogps(logps, entropy.detach() if with_entropy else None)
+
+
+@contextmanager
+def reading_head(
+    policy: PreTrainedModel, targets: Tensor, temperature: float, with_entropy: bool
+) -> Iterator[None]:
+    """Let the head give log-probability and entropy (1, M, 2) of the targets, not logits.
+
+    The call stays one of the whole model, so that what distributes or shards it sees it.
+    """
+    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `packs`
+
+    @torch.compiler.disable(reason="it would be compiled again for all targets")
+    def read(hidden: Tensor) -> Tensor:
+        both = HeadLogps.apply(hidden[0], head.weight, targets, temperature, with_entropy)
+        return torch.stack([part.unsqueeze(0) for part in both], dim=-1)  # FSDP2 warns of views
+
+    head.forward = read
+    try:
+        yield
+    finally:
+        del head.forward
+
+
+def padded_logps(
+    model: nn.Module,
+    batch: Batch,
+    temperature: float,
+    with_entropy: bool,
+    *,
+    with_router: bool = False,
+) -> TokenLogps:
+    """The same from rows that begin together and are padded behind."""
+    mask, rows = batch["completion_mask"].bool(), flush_left(batch)
+    outputs = completion_outputs(model, rows, with_router=with_router)
+    raw = outputs.logits if outputs.logits.dtype == torch.float64 else outputs.logits.float()
+    logits = raw if temperature == 1.0 else raw / temperature
+    total = logits.logsumexp(-1)
+    targets = rows.ids[:, rows.first :]
+    logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
+    places = (rows.begins - rows.first) + torch.arange(mask.size(1), device=mask.device)
+
+    def read(values: Tensor) -> Tensor:
+        """Those of the completions' tokens, 0 on padding."""
+        found = values.gather(1, places.clamp(max=values.size(1) - 1))
+        return found.masked_fill(~mask, 0.0)
+
+    entropy = token_entropy(logits.detach(), total.detach()) if with_entropy else None
+    return TokenLogps(
+        logps=read(logps),
+        entropy=None if entropy is None else read(entropy),
+        router_loss=router_loss(outputs) if with_router else None,
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Tokens (B, W) without padding before or within them, and their mask.
+
+    Completions begin at the columns `begins` (B, 1), none before the column `first`.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    begins: Tensor
+    first: int
+
+
+def flush_left(batch: Batch) -> Rows:
+    """Prompts with their completions behind them, and padding behind both.
+
+    What comes later changes nothing before it in any causal model, whatever its positions and its
+    states are: learned, rotary, a slope, a recurrence. Padding on the left is not so.
+    """
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+    there, begins = mask.bool(), batch["prompt_mask"].sum(1, keepdim=True)
+    there[:, batch["prompt_ids"].size(1)] = True  # at least one token, be it left out of the loss
+    order = there.int().argsort(dim=1, descending=True, stable=True)
+    order = order[:, : int(there.sum(1).max())]
+    return Rows(ids.gather(1, order), mask.gather(1, order), begins, int(begins.min()))
+
+
+def completion_outputs(model: nn.Module, rows: Rows, *, with_router: bool) -> Any:
+    """What a model returns, its logits (B, W - first, V) those of the tokens from `first` on."""
+    width = rows.ids.size(1) - rows.first + 1
+    outputs = model(
+        input_ids=rows.ids,
+        attention_mask=rows.mask,
+        logits_to_keep=width,
+        use_cache=False,
+        **({"output_router_logits": True} if with_router else {}),
+    )
+    outputs.logits = outputs.logits[:, -width:-1]  # not every model leaves the others out
+    return outputs
+
+
+def token_entropy(logits: Tensor, total: Tensor) -> Tensor:
+    """H = log Z - sum_v p_v z_v of each position, from logits z (B, T, V) and log Z (B, T)."""
+    probabilities = (logits - total.unsqueeze(-1)).exp()
+    return total - (probabilities * logits).sum(-1)
+
+
+@torch.no_grad()
+def frozen_logps(
+    model: nn.Module,
+    batch: Batch,
+    temperature: float,
+    pieces: Sequence[Sequence[int]],
+    *,
+    with_router: bool = False,
+) -> Tensor:
+    """Log-probabilities (B, T) without gradient or dropout, some rows at a time."""
+    with evaluating(model):
+        parts = [
+            token_logps(model, take(batch, rows), temperature, with_router=with_router).logps
+            for rows in pieces
+        ]
+    order = torch.tensor([row for rows in pieces for row in rows])
+    return torch.cat(parts)[order.argsort().to(parts[0].device)]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[nn.Module]:
+    """Put the model into evaluation mode for a while: no dropout, no checkpointing."""
+    training = model.training
+    model.eval()
+    try:
+        yield model
+    finally:
+        model.train(training)

@@ -1,0 +1,191 @@
+"""Completions behind their prompts in one row of tokens: no padding, each prompt once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from core.forward.batches import Batch
+
+PACKED = ("llama", "qwen2", "qwen3")  # rotary positions, and attention that can be handed in
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The tokens (1, N) of a row cut into segments.
+
+    A segment attends to itself causally and to the whole of its parent, if it has one: the
+    completions of a group to their prompt.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    lengths: list[int]
+    parents: list[int | None]
+
+    @property
+    def no_mask(self) -> Tensor:
+        """An attention mask in four dimensions, for which transformers makes none of its own."""
+        return self.ids.new_zeros(1, 1, 1, 0, dtype=torch.bool)
+
+    def seen(self, segment: int, parent: int) -> Tensor:
+        """Which keys of parent and segment each token of the segment sees (C, P + C)."""
+        own, before = self.lengths[segment], self.lengths[parent]
+        everything = torch.ones(own, before + own, dtype=torch.bool, device=self.ids.device)
+        return everything.tril(before)
+
+
+@dataclass(frozen=True)
+class Packed(Segments):
+    """The segments of a batch, and where its completions are read.
+
+    `read` are the places whose hidden states predict the completion tokens `targets` (M,), row
+    after row.
+    """
+
+    read: Tensor
+    targets: Tensor
+
+
+@dataclass
+class Row:
+    """One row of tokens under construction, segment by segment."""
+
+    ids: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    parents: list[int | None] = field(default_factory=list)
+
+    def add(self, tokens: Sequence[int], position: int, parent: int | None = None) -> range:
+        """Append a segment, unless it is empty; the places of its tokens."""
+        start = len(self.ids)
+        self.ids.extend(tokens)
+        if tokens:
+            self.positions.extend(range(position, position + len(tokens)))
+            self.lengths.append(len(tokens))
+            self.parents.append(parent)
+        return range(start, len(self.ids))
+
+
+def pack(batch: Batch) -> Packed:
+    """The completions of a padded batch, those of equal prompts behind one copy of it.
+
+    Positions count from the padded start, as in TRL: to rotations only differences matter. The last
+    token of a completion predicts nothing that is read, so it stays out; a completion whose mask is
+    empty stays out altogether.
+    """
+    prompts = [tuple(row) for row in kept(batch["prompt_ids"], batch["prompt_mask"])]
+    completions = kept(batch["completion_ids"], batch["completion_mask"])
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index, prompt in enumerate(prompts):
+        if completions[index]:
+            groups.setdefault(prompt, []).append(index)
+    width = batch["prompt_ids"].size(1)
+    row = Row()
+    read: dict[int, list[int]] = {}
+    for prompt, members in groups.items():
+        start = width - len(prompt)
+        if len(members) == 1:
+            places = row.add([*prompt, *completions[members[0]][:-1]], start)
+            read[members[0]] = list(places[len(prompt) - 1 :])
+            continue
+        last, parent = row.add(prompt, start)[-1], len(row.lengths) - 1
+        for index in members:
+            read[index] = [last, *row.add(completions[index][:-1], width, parent)]
+    tensor = batch["completion_ids"].new_tensor
+    return Packed(
+        ids=tensor([row.ids]),
+        positions=tensor([row.positions]),
+        lengths=row.lengths,
+        parents=row.parents,
+        read=tensor([place for index in sorted(read) for place in read[index]]),
+        targets=tensor([token for tokens in completions for token in tokens]),
+    )
+
+
+def kept(ids: Tensor, mask: Tensor) -> list[list[int]]:
+    """The tokens of each row that its mask keeps."""
+    return [
+        [token for token, keep in zip(row, keeps, strict=True) if keep]
+        for row, keeps in zip(ids.tolist(), mask.tolist(), strict=True)
+    ]
+
+
+def takes_segments(model: PreTrainedModel) -> bool:
+    """Whether a model's attention is full and handed in, so that it can go segment by segment.
+
+    Its angles do not depend on the longest row either.
+    """
+    config: Any = model.config  # Any: the fields depend on the architecture
+    return (
+        config.model_type in PACKED
+        and config.rope_parameters["rope_type"] not in ("dynamic", "longrope")
+        and config._attn_implementation == "sdpa"
+        and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
+    )
+
+
+def packs(model: PreTrainedModel, batch: Batch) -> bool:
+    """Whether a model computes the same from packed rows."""
+    head: Any = model.get_output_embeddings()  # Any: of FSDP2's own class where it is sharded
+    return (
+        takes_segments(model)
+        and getattr(head.forward, "__func__", None) is nn.Linear.forward
+        and bool(batch["prompt_mask"].any(1).all())
+        and bool(batch["completion_mask"].any())
+    )
+
+
+def attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    packed: Segments | None = None,
+    **options: Any,  # Any: what the architecture hands on
+) -> tuple[Tensor, Tensor | None]:
+    """The attention of transformers, which this takes the place of, or that of packed rows."""
+    if packed is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    found = attend(query, key, value, packed, options.get("dropout", 0.0), options.get("scaling"))
+    return found.transpose(1, 2).contiguous(), None
+
+
+@torch.compiler.disable(reason="it would be compiled again for all lengths of segments")
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    packed: Segments,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+) -> Tensor:
+    """Attention (1, H, N, D) segment by segment; keys and values may have fewer heads."""
+    shared = query.size(1) // key.size(1)
+    if shared > 1:
+        key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
+    queries, keys, values = (x.split(packed.lengths, dim=2) for x in (query, key, value))
+    found: list[Tensor] = []
+    for segment, parent in enumerate(packed.parents):
+        k, v, seen = keys[segment], values[segment], None
+        if parent is not None:
+            k, v = (torch.cat([x[parent], x[segment]], dim=2) for x in (keys, values))
+            seen = packed.seen(segment, parent)
+        causal = seen is None
+        found.append(
+            scaled_dot_product_attention(
+                queries[segment], k, v, seen, dropout, is_causal=causal, scale=scaling
+            )
+        )
+    return torch.cat(found, dim=2)
+
+
+# In the place of "sdpa", since a checkpointed layer looks its attention up again going backward.
+AttentionInterface.register("sdpa", attention)

@@ -1,0 +1,29 @@
+"""What a paper is made of, and where papers are found."""
+
+from core.paper.page import (
+    Claim,
+    Marked,
+    Number,
+    Paper,
+    Relation,
+    Reported,
+    Reward,
+    Setting,
+    cite,
+    marked,
+    printed,
+)
+
+__all__ = [
+    "Claim",
+    "Marked",
+    "Number",
+    "Paper",
+    "Relation",
+    "Reported",
+    "Reward",
+    "Setting",
+    "cite",
+    "marked",
+    "printed",
+]

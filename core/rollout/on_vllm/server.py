@@ -1,0 +1,149 @@
+"""A client of `vllm serve`: completions over HTTP, weights as the server takes them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from operator import itemgetter
+from typing import Any
+
+from safetensors.torch import save
+
+from core.errors import EngineError
+from core.rollout.completions_server import Server
+from core.rollout.engine import Sampled, Tokens
+from core.rollout.on_vllm.engine import Request, Weights, completion
+
+START = (
+    "start one with `VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs "
+    """--weight-transfer-config '{"backend": "nccl"}'`, then give the same command"""
+)
+
+
+class VllmServer(Server):
+    """A vLLM server, found and asked what it can do when this is made.
+
+    Every completion is a request with its own seed. `timeout_s` is how long to wait for the server
+    to come up, and for each of its answers.
+
+    Raises:
+        EngineError: the server is away, slow or dies, refuses a request, or was started without
+            what weights and log-probabilities need.
+    """
+
+    name = "vLLM server"
+    away = START
+    broken = "start it again; the same command continues from the last checkpoint"
+    slow = (
+        "see its log, or raise vllm_server_timeout; the same command continues from the last "
+        "checkpoint"
+    )
+    shared = True
+
+    def __init__(self, url: str, *, timeout_s: float, group_port: int):
+        super().__init__(url, timeout_s=timeout_s)
+        self.group_port = group_port
+        self.group: Any = None  # Any: vLLM's communicator, once weights go over NCCL
+        self.wait()
+        self.model = self.call("GET", "/v1/models")["data"][0]["id"]
+        config = self.call("GET", "/server_info", params={"config_format": "json"})["vllm_config"]
+        self.dtype = str(config["model_config"]["dtype"])
+        self.send = self.transport(config)
+
+    def transport(self, config: Mapping[str, Any]) -> Callable[["VllmServer", Weights], None]:
+        """How weights go to a server with this configuration."""
+        mode = config["model_config"]["logprobs_mode"]
+        if mode != "processed_logprobs":
+            raise EngineError(
+                f"{self} reports {mode}, not the log-probabilities that it samples from: {START}"
+            )
+        name = str((config["weight_transfer_config"] or {}).get("backend"))
+        if name not in TRANSPORTS:
+            raise EngineError(
+                f"{self} takes weights by {name}: expected {' or '.join(TRANSPORTS)}; {START}"
+            )
+        if name == "nccl" and find_spec("vllm") is None:
+            raise EngineError(
+                f"{self} takes weights over NCCL, for which vllm is needed here too: install it "
+                "beside a GPU"
+            )
+        return TRANSPORTS[name]
+
+    def complete(
+        self, prompts: Sequence[Tokens], requests: Sequence[Request]
+    ) -> Iterator[tuple[int, Sampled]]:
+        """See `Backend.complete`."""
+        return self.each(lambda pair: self.one(*pair), list(zip(prompts, requests, strict=True)))
+
+    def one(self, prompt: Tokens, asked: Request) -> Sampled:
+        """One completion."""
+        ids = {"return_token_ids": True, "return_tokens_as_token_ids": True}
+        body = {"model": self.model, "prompt": list(prompt), **asked, **ids}
+        (choice,) = self.call("POST", "/v1/completions", json=body)["choices"]
+        logps = (choice.get("logprobs") or {}).get("token_logprobs")
+        return completion(choice.get("token_ids"), logps, choice.get("finish_reason"))
+
+    def load(self, weights: Weights) -> None:
+        """See `Backend.load`; what the server cached of prompts is dropped."""
+        self.call("POST", "/start_weight_update", json={})
+        self.send(self, weights)
+        self.call("POST", "/finish_weight_update", json={})
+        self.call("POST", "/reset_prefix_cache")
+
+    def rest(self) -> bool:
+        """See `Backend.rest`; the server has its own device."""
+        return False
+
+
+def over_http(server: VllmServer, weights: Weights) -> None:
+    """Send a safetensors file; no backend of vLLM's own, for servers without a GPU."""
+    body = save({name: tensor.contiguous() for name, tensor in weights})
+    server.call("POST", "/update_weights", data=body)
+
+
+def over_nccl(server: VllmServer, weights: Weights) -> None:
+    """Broadcast from this process, rank 0 of a group with the server's workers; vLLM 0.28 on."""
+    from vllm.distributed.weight_transfer.packed_tensor import (  # pyright: ignore[reportMissingImports]
+        packed_nccl_broadcast_producer,
+    )
+
+    server.group = server.group or joined(server)
+    sent = list(weights)
+    info = {
+        "names": [name for name, _ in sent],
+        "dtype_names": [str(tensor.dtype).removeprefix("torch.") for _, tensor in sent],
+        "shapes": [list(tensor.shape) for _, tensor in sent],
+    }
+    with ThreadPoolExecutor(1) as pool:  # the server answers when it has received all
+        answer = pool.submit(server.call, "POST", "/update_weights", json={"update_info": info})
+        packed_nccl_broadcast_producer(
+            iterator=iter(sent), group=server.group, src=0, post_iter_func=itemgetter(1)
+        )
+        answer.result()
+
+
+def joined(server: VllmServer) -> Any:  # Any: vLLM's communicator
+    """A new group of this process and the server's workers."""
+    from vllm.distributed.weight_transfer.nccl_common import (  # pyright: ignore[reportMissingImports]
+        trainer_init,
+    )
+    from vllm.utils.network_utils import get_ip  # pyright: ignore[reportMissingImports]
+
+    info = {
+        "master_address": get_ip(),
+        "master_port": server.group_port,
+        "rank_offset": 1,
+        "world_size": 1 + server.call("GET", "/get_world_size")["world_size"],
+        "packed": True,
+    }
+    with ThreadPoolExecutor(1) as pool:  # the server answers when this side has joined too
+        path = "/init_weight_transfer_engine"
+        answer = pool.submit(server.call, "POST", path, json={"init_info": info})
+        group = trainer_init(info)
+        answer.result()
+    return group
+
+
+TRANSPORTS: Mapping[str, Callable[[VllmServer, Weights], None]] = {
+    "nccl": over_nccl,
+    "http": over_http,
+}

@@ -1,0 +1,1 @@
+"""What answers a benchmark: a model here, or one behind a server."""

@@ -1,0 +1,151 @@
+"""Samplers of the eval stage: what they share, and a policy as one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import asdict
+from typing import Any, Generic, Self, TypeVar
+
+from transformers import PreTrainedModel
+
+from core.rollout.chat import Turns, chat_text
+from core.rollout.engine import Engine, Sampling, in_order
+from core.rollout.merged_adapters import inner
+from core.rollout.native.native import ROWS, NativeEngine
+from core.rollout.samplers.journal import Journal
+from core.rollout.seeds import seed_of
+from core.rollout.stops import before_stop, end_tokens, stop_at
+from eval.samples.evaluation import Completion, Decoding
+
+CHUNK = 256  # completions that enter the journal together, and so are drawn together
+
+
+Prompt = TypeVar("Prompt", list[int], Turns)  # as the journal and what draws know it
+Drawn = TypeVar("Drawn")  # a completion as it enters the journal
+
+
+class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
+    """Samples completions of user turns.
+
+    A draw depends on `Decoding.seed`, its prompt and its number among the prompt's samples alone.
+    With a `journal` they are drawn in chunks: those in it are not drawn again, others enter it.
+    """
+
+    def __init__(self, journal: Journal | None = None, chunk: int = CHUNK):
+        self.journal = journal
+        self.chunk = chunk
+
+    def __call__(
+        self, prompts: Sequence[str], decoding: Decoding, starts: Sequence[str] | None = None
+    ) -> list[list[Completion]]:
+        """Completions [prompt][sample]; prompts of like length are drawn together."""
+        begun = starts or [""] * len(prompts)
+        pairs = zip(prompts, begun, strict=True)
+        chat, system = decoding.chat, decoding.system
+        ids = [self.encode(prompt, start, chat=chat, system=system) for prompt, start in pairs]
+        order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
+        jobs = [(index, sample) for index in order for sample in range(decoding.samples)]
+        found: list[list[Completion]] = [[] for _ in prompts]
+        size = max(1, len(jobs)) if self.journal is None else self.chunk
+        for start in range(0, len(jobs), size):
+            chunk = jobs[start : start + size]
+            seeds = [seed_of(decoding.seed, sample, ids[index]) for index, sample in chunk]
+            drawn = self.once([ids[index] for index, _ in chunk], decoding, seeds)
+            for (index, _), one in zip(chunk, drawn, strict=True):
+                found[index].append(self.completion(one, decoding.stop))
+        return found
+
+    def journaled(self, journal: Journal) -> Self:
+        """The same sampler with a journal."""
+        other = copy(self)
+        other.journal = journal
+        return other
+
+    @abstractmethod
+    def encode(
+        self, prompt: str, start: str = "", *, chat: bool = True, system: str | None = None
+    ) -> Prompt:
+        """A user turn after a system's, or plain text, and the answer's start."""
+
+    @abstractmethod
+    def prompt_tokens(self, prompt: str, *, chat: bool, system: str | None = None) -> int:
+        """How many tokens `encode` makes of a prompt; 0 if unknown."""
+
+    def once(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
+        """What the journal holds of these prompts, or what is drawn now."""
+        if self.journal is None:
+            return self.draw(prompts, decoding, seeds)
+        asked = {"prompts": prompts, **asdict(decoding)}
+        return self.journal.once(asked, lambda: self.draw(prompts, decoding, seeds))
+
+    @abstractmethod
+    def draw(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
+        """One completion for each prompt, as JSON can hold it."""
+
+    @abstractmethod
+    def completion(self, drawn: Drawn, stop: Sequence[str]) -> Completion:
+        """The text of a completion up to its stop string, its length, and what ended it."""
+
+
+class TokenSampler(ChunkedSampler[list[int], Drawn]):
+    """A sampler whose prompts are written with the chat template of a tokenizer, as token ids."""
+
+    def __init__(self, tokenizer: Any, journal: Journal | None = None, chunk: int = CHUNK):
+        super().__init__(journal, chunk)
+        self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
+
+    def encode(
+        self, prompt: str, start: str = "", *, chat: bool = True, system: str | None = None
+    ) -> list[int]:
+        """Token ids of `ChunkedSampler.encode`."""
+        text = chat_text(self.tokenizer, prompt, system) if chat else prompt
+        # The template writes its own special tokens; plain text gets those of its tokenizer.
+        return self.tokenizer(text + start, add_special_tokens=not chat)["input_ids"]
+
+    def prompt_tokens(self, prompt: str, *, chat: bool, system: str | None = None) -> int:
+        """See `ChunkedSampler.prompt_tokens`."""
+        return len(self.encode(prompt, chat=chat, system=system))
+
+
+class PolicySampler(TokenSampler[list[int]]):
+    """Samples from a policy in this process; what is drawn are token ids."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: Any,
+        engine: Engine | None = None,
+        journal: Journal | None = None,
+        chunk: int = CHUNK,
+        rows: int = ROWS,
+    ):
+        super().__init__(tokenizer, journal, chunk)
+        self.model = model
+        self.engine = engine or NativeEngine(inner(model), rows)
+        self.ends = frozenset(end_tokens(inner(model), tokenizer))
+
+    def draw(
+        self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]
+    ) -> list[list[int]]:
+        """See `ChunkedSampler.draw`."""
+        sampling = Sampling(
+            max_tokens=decoding.max_tokens,
+            ends=self.ends,
+            temperature=decoding.temperature,
+            top_k=decoding.top_k or 0,
+            top_p=decoding.top_p,
+            stop=stop_at(self.tokenizer, decoding.stop),
+        )
+        training = self.model.training
+        self.model.eval()
+        found = in_order(self.engine.sample(prompts, sampling, seeds), len(prompts))
+        self.model.train(training)
+        return [row.tokens for row in found]
+
+    def completion(self, drawn: list[int], stop: Sequence[str] = ()) -> Completion:
+        """See `ChunkedSampler.completion`."""
+        text = self.tokenizer.decode(drawn, skip_special_tokens=True)
+        head = before_stop(text, stop)
+        if head is not None:
+            return Completion(head, len(drawn), truncated=False, stopped=True)
+        return Completion(text, len(drawn), truncated=drawn[-1] not in self.ends)

@@ -1,0 +1,153 @@
+"""A whole paper: every arm and seed that was asked for, then the verdicts and the report."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.claims.measures import START
+from core.models.load import locate
+from core.paper import Paper
+from core.run.places import check_writable, reports, results, root
+from core.run.records.record import Record, new_record, read_records, write_record
+from core.run.records.verdicts import cannot_test, judge
+from core.run.resolve import Resolved, resolve
+from core.run.settings import RunSettings
+from core.run.spread.jobs import run_jobs
+from core.run.spread.launch import check_installed
+from core.run.spread.pool import Unit, run_units
+from core.run.stages.inputs import arm_stages, start_stages
+from core.run.stages.one_run import run_arm, run_data, score_start
+from core.run.stages.stage import DONE, Stage, say
+from eval.errors import UnknownName
+from eval.sets.benchmarks import BENCHMARKS, find_benchmark
+
+START_UNIT = "start"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What was asked for on the command line; `cluster` and `job` as in `core.run.spread.jobs`."""
+
+    paper: Paper
+    scale: str = "cpu"
+    arms: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+    arguments: tuple[str, ...] = ()
+    jobs: int = 1
+    force: bool = False
+    cluster: str | None = None
+    job: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The records of an order's runs and of their verdicts."""
+
+    runs: list[Record]
+    claims: Record
+
+    @property
+    def verdicts(self) -> list[dict[str, Any]]:
+        """The verdict on every claim of the paper."""
+        return self.claims["verdicts"]
+
+    @property
+    def refuted(self) -> bool:
+        """Whether any claim was refuted."""
+        return any(verdict["verdict"] == "refuted" for verdict in self.verdicts)
+
+
+def claimed_arms(paper: Paper) -> tuple[str, ...]:
+    """The main arm, then every other arm that a claim needs."""
+    named = [arm for claim in paper.claims for arm in claim.arms if arm != START]
+    return tuple(dict.fromkeys([paper.main_arm, *named]))
+
+
+def run_order(order: Order) -> Outcome:
+    """Run what is not done yet, judge the claims, and write all records."""
+    runs = [
+        (resolve(order.paper, arm=arm, scale=order.scale, arguments=order.arguments), seed)
+        for arm in order.arms or (order.paper.main_arm,)
+        for seed in order.seeds
+    ]
+    for resolved, _ in runs[:1]:
+        check_inputs(resolved.run)
+    check_outputs(order.paper.slug)
+    for slug, why in cannot_test(order.paper, runs[0][0].run).items():
+        say(f"claim {slug} will have no verdict: {why}")
+    units = pending(order, runs)
+    apart = order.cluster is not None or (order.jobs > 1 and len(units) > 1)
+    if order.cluster is not None:
+        queue(order, order.cluster, units, [resolved for resolved, _ in runs])
+    elif apart:
+        run_units(units, order.jobs)
+    force = order.force and not apart
+    if force:
+        score_start(runs[0][0], force=True)
+    records = [run_arm(resolved, seed, force=force) for resolved, seed in runs]
+    verdicts = judge(order.paper, records)
+    claims = new_record(
+        "claims",
+        paper=order.paper.slug,
+        scale=order.scale,
+        seeds=list(order.seeds),
+        overrides=records[0]["overrides"],
+        verdicts=verdicts,
+    )
+    return Outcome(runs=records, claims=write_record(claims))
+
+
+def queue(order: Order, cluster: str, units: list[Unit], resolved: list[Resolved]) -> None:
+    """Run the units as jobs; what several of them read is made before they start."""
+    for one in resolved:
+        run_data(one)
+    for shared in (True, False):
+        if some := [unit for unit in units if (unit.name == START_UNIT) == shared]:
+            run_jobs(some, cluster, order.job, order.jobs)
+
+
+def check_inputs(settings: RunSettings) -> None:
+    """Look up the model, the data, every suite and the launch before anything starts.
+
+    Raises:
+        UnknownName: there is none of that name.
+        MissingFile: a folder that is not there.
+        BadValue: what a launch needs is not installed.
+    """
+    for suite in settings.suites.values():
+        find_benchmark(suite)
+    for part in settings.data.split("+"):
+        if part != "pocket" and part not in BENCHMARKS:
+            raise UnknownName("training data", part, ["pocket", *BENCHMARKS])
+    locate(settings.model)
+    check_installed(settings)
+
+
+def check_outputs(slug: str) -> None:
+    """Look before anything starts whether the records can be written, and those there be read.
+
+    Raises:
+        BadValue: a folder cannot be written.
+        DamagedFile: a record is not what was written.
+    """
+    check_writable(root() / "runs", results() / slug / "samples", reports() / slug)
+    read_records(slug)
+
+
+def pending(order: Order, runs: Sequence[tuple[Resolved, int]]) -> list[Unit]:
+    """The commands of what has not finished; scoring the starting model is one of them."""
+    same = ("--at", order.scale, *(["--force"] if order.force else []))
+    units: list[Unit] = []
+    starts = {stage.key: stage for resolved, _ in runs for stage in start_stages(resolved)}
+    if order.force or not all(map(_done, starts.values())):
+        units.append(Unit(START_UNIT, ("one", order.paper.slug, *same, *order.arguments)))
+    for resolved, seed in runs:
+        if order.force or not all(map(_done, arm_stages(resolved, seed))):
+            chosen = ("--arm", resolved.arm, "--seed", str(seed))
+            command = ("one", order.paper.slug, *same, *chosen, *order.arguments)
+            units.append(Unit(f"{resolved.arm} {seed}", command))
+    return units
+
+
+def _done(stage: Stage) -> bool:
+    return (stage.folder / DONE).is_file()

@@ -1,0 +1,1 @@
+"""Pages and tables, rendered from records."""

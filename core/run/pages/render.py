@@ -1,0 +1,269 @@
+"""Renders reports/ from records: the page in Markdown and HTML, its tables and its figures."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.families.profiles import SCALES
+from core.paper import Paper
+from core.paper.registry import entries, find_entry
+from core.run.files import write_atomic
+from core.run.order import Outcome
+from core.run.pages.speed import speed_files
+from core.run.pages.tables import publish_reported, shown_arms
+from core.run.places import reports, root
+from core.run.records.record import Record, read_records, standard
+from eval.errors import ReproError
+from eval.tables import render
+from eval.tables.deepseekmath import SLUG, SUITES, benchmark_table, runs_table
+from eval.tables.plots import held_out_accuracy, sampling_curves, to_bytes, training_curves
+from eval.tables.report import ClaimResult, Field, Passage, Picture, Report, render_report
+from eval.tables.table import Table
+
+SUFFIX = {"md": "md", "latex": "tex", "html": "html", "csv": "csv"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What a run prints at its end, and the page with the rest."""
+
+    text: str
+    path: Path
+
+
+def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
+    """Render the report and return the table and the verdicts as text.
+
+    Runs with overrides of their own get a page beside the runs, not in reports/.
+    """
+    publish_reported(paper)
+    scale = outcome.claims["scale"]
+    if outcome.claims["overrides"]:
+        folder = root() / "runs" / "reports" / outcome.claims["digest"]
+        records = [*outcome.runs, outcome.claims]
+    else:
+        folder = report_folder(paper.slug, scale)
+        records = standard(read_records(paper.slug))
+    path = write_report(paper, records, scale, folder)
+    tables = make_tables(paper, [*outcome.runs], scale)
+    shown = [render(table, "md") for table in tables]
+    lines = "\n".join(verdict_line(verdict) for verdict in outcome.verdicts)
+    return Shown(text="\n".join([*shown, lines]), path=path)
+
+
+def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
+    """Render the reports of every paper that has runs, and of speed without `slugs`.
+
+    The pages, and why others could not be made.
+    """
+    chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
+    pages, errors = list[Path](), list[ReproError]()
+    makers = [lambda entry=entry: render_paper(entry.load()) for entry in chosen]
+    for make in makers if slugs else [*makers, render_speed]:
+        try:
+            pages += make()
+        except ReproError as error:
+            errors.append(error)
+    return pages, errors
+
+
+def render_paper(paper: Paper) -> list[Path]:
+    """A page for every scale at which a paper has runs."""
+    publish_reported(paper)
+    records = standard(read_records(paper.slug))
+    return [
+        write_report(paper, records, scale, report_folder(paper.slug, scale))
+        for scale in ran_at(records)
+    ]
+
+
+def ran_at(records: Sequence[Record]) -> list[str]:
+    """The scales that have runs, the smallest first."""
+    scales = {record["scale"] for record in records if record["kind"] == "run"}
+    return sorted(scales, key=SCALES.index)
+
+
+def report_folder(slug: str, scale: str) -> Path:
+    """Where the page of a scale lies; that of the smallest one is the paper's first."""
+    return reports() / slug / ("" if scale == SCALES[0] else scale)
+
+
+def render_speed() -> list[Path]:
+    """The page of speed, if it was measured."""
+    speed = speed_files(read_records("bench"))
+    written = [write_atomic(reports() / name, content) for name, content in speed.items()]
+    return [path for path in written if path.suffix == ".md"]
+
+
+def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Path) -> Path:
+    """Write the page, tables and figures of one paper; returns the Markdown page."""
+    files = report_files(paper, records, scale)
+    for name, content in files.items():
+        write_atomic(folder / name, content)
+    return folder / "report.md"
+
+
+def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[str, str | bytes]:
+    """Every file of a report by name; the same records give the same bytes."""
+    runs = [r for r in records if r["kind"] == "run" and r["scale"] == scale]
+    arms = shown_arms(paper, runs)
+    runs.sort(key=lambda r: (arms.index(r["arm"]), r["seed"]))
+    files: dict[str, str | bytes] = {}
+    figures = make_figures(paper, runs)
+    for name, _, _, figure in figures:
+        files |= {f"{name}.{fmt}": to_bytes(figure, fmt) for fmt in ("svg",)}
+    tables = make_tables(paper, records, scale)
+    for table in tables:
+        files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}
+    context = make_report(paper, records, runs, scale, tables, figures)
+    return files | {f"report.{fmt}": render_report(context, fmt) for fmt in ("md", "html")}
+
+
+def make_tables(paper: Paper, records: Sequence[Record], scale: str) -> tuple[Table, ...]:
+    """The paper's own table if there is one, and the table of its runs."""
+    tables: list[Table] = []
+    if paper.slug == SLUG and any(record["kind"] == "reported" for record in records):
+        tables.append(benchmark_table(records))
+    arms = shown_arms(paper, [r for r in records if r["scale"] == scale])
+    return (*tables, runs_table(records, scale, paper.slug, arms))
+
+
+def make_figures(paper: Paper, runs: Sequence[Record]) -> list[tuple[str, str, str, Any]]:
+    """Name, caption, text for who cannot see it, and the figure."""
+    seeds = len({run["seed"] for run in runs})
+    of = f"{paper.slug}, {seeds} seed{'s' if seeds > 1 else ''}"
+    figures: list[tuple[str, str, str, Any]] = [
+        ("training", f"Training, {of}.", "Logged metrics by step.", training_curves(runs)),
+        (
+            "held-out",
+            f"Held-out accuracy while training, {of}.",
+            "Accuracy by step for every arm.",
+            held_out_accuracy(runs),
+        ),
+    ]
+    sampled = [run for run in runs if run["sampling"] and run["main"]]
+    if sampled:
+        titles = {suite: SUITES.get(suite, suite) for suite in map(str, sampled[0]["sampling"])}
+        figure = sampling_curves(sampled, titles)
+        caption = f"Maj@K and Pass@K before and after RL, {of}."
+        figures.append(("at-k", caption, "Maj@K and Pass@K against K.", figure))
+    return figures
+
+
+def make_report(
+    paper: Paper,
+    records: Sequence[Record],
+    runs: Sequence[Record],
+    scale: str,
+    tables: tuple[Table, ...],
+    figures: Sequence[tuple[str, str, str, Any]],
+) -> Report:
+    """Everything that the page shows."""
+    main = next((run for run in runs if run["main"]), runs[0])
+    claims = [r for r in records if r["kind"] == "claims" and r["scale"] == scale]
+    verdicts: list[dict[str, Any]] = claims[-1]["verdicts"] if claims else []
+    used = [*runs, *claims[-1:]]
+    return Report(
+        title=paper.title,
+        paper=paper.slug,
+        scale=scale,
+        summary=summary(verdicts),
+        claims=tuple(claim_result(verdict) for verdict in verdicts),
+        tables=tables,
+        pictures=tuple(
+            Picture(name=n, caption=c, alt=a, svg=to_bytes(f, "svg"), path=f"{n}.svg")
+            for n, c, a, f in figures
+        ),
+        settings=tuple(
+            Field(name=name, value=str(v["value"]), source=v["source"])
+            for name, v in sorted(main["config"].items())
+        ),
+        caveats=caveats(paper.slug),
+        passages=passages(main),
+        versions=main["versions"],
+        records={f"{r['paper']}/{r['digest']}.json": r["digest"] for r in used},
+    )
+
+
+def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """How many claims held, were refuted, could not be decided, and had no run to test them."""
+    counts = Counter(verdict_word(verdict) for verdict in verdicts)
+    words = ("held", "refuted", "undecided", *(["untested"] if counts["untested"] else []))
+    parts = [f"{counts[word]} {word}" for word in words]
+    return f"Of {len(verdicts)} claims: {', '.join(parts)}." if verdicts else ""
+
+
+def verdict_word(verdict: Mapping[str, Any]) -> str:
+    """The verdict, or "untested" where nothing was measured."""
+    return "untested" if verdict["effect"] is None else verdict["verdict"]
+
+
+def claim_result(verdict: Mapping[str, Any]) -> ClaimResult:
+    """A stored verdict as the page shows it; without an interval its numbers go into words."""
+    whole = None not in (verdict["low"], verdict["high"], verdict["p"])
+    effect = verdict["effect"]
+    detail = verdict["reason"]
+    if not whole and effect is not None:
+        detail = f"difference {effect:+.4g}; {detail}"
+    return ClaimResult(
+        slug=verdict["id"],
+        statement=verdict["statement"],
+        compare=compared(verdict),
+        verdict=verdict_word(verdict),
+        effect=effect if whole else None,
+        low=verdict["low"] if whole else None,
+        high=verdict["high"] if whole else None,
+        p=verdict["p"] if whole else None,
+        seeds=len(verdict["seeds"]),
+        detail="" if whole else detail,
+    )
+
+
+def compared(verdict: Mapping[str, Any]) -> str:
+    """Both sides of a verdict and the relation."""
+    sides = [verdict["left"], verdict["right"]]
+    left, right = (f"{s['measure']} of {s['arm']}" if s["arm"] else s["measure"] for s in sides)
+    return f"{left} {verdict['relation']} {right}"
+
+
+def verdict_line(verdict: Mapping[str, Any]) -> str:
+    """One claim on the terminal: the verdict, the claim, the effect and its interval."""
+    head = f"{verdict['verdict']:<10} {verdict['id']:<26}"
+    if verdict["effect"] is None or not verdict["seeds"]:
+        return f"{head} {verdict['reason']}"
+    if None in (verdict["low"], verdict["p"]):
+        return f"{head} {verdict['effect']:+.2f}; {verdict['reason']}"
+    low, high, p = verdict["low"], verdict["high"], verdict["p"]
+    seeds = len(verdict["seeds"])
+    return f"{head} {verdict['effect']:+.2f} [{low:+.2f}, {high:+.2f}], p {p:.3f}, {seeds} seeds"
+
+
+def caveats(slug: str) -> tuple[str, ...]:
+    """The list items of a paper's docstring."""
+    if slug not in entries():
+        return ()
+    items: list[str] = []
+    for line in find_entry(slug).text().splitlines():
+        if line.startswith("- "):
+            items.append(line.removeprefix("- "))
+        elif items and line.startswith("  "):
+            items[-1] += f" {line.strip()}"
+    return tuple(items)
+
+
+def passages(run: Record) -> tuple[Passage, ...]:
+    """The batch plan and the phase table of a run."""
+    found = [Passage(title="Batch plan", text=str(run["train"]["plan"]))]
+    phases: Mapping[str, float] = run["timings"].get("phases", {})
+    if phases:
+        found.append(Passage(title="Where the time went", text=phase_table(phases)))
+    return tuple(found)
+
+
+def phase_table(phases: Mapping[str, float]) -> str:
+    """Seconds and share of every phase."""
+    total = sum(phases.values()) or 1.0
+    rows = [f"{name:<10}{s:>10.2f}{100 * s / total:>8.1f} %" for name, s in phases.items()]
+    return "\n".join([f"{'phase':<10}{'seconds':>10}{'share':>10}", *rows])

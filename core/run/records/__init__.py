@@ -1,0 +1,1 @@
+"""Records of runs: written, read, checked and judged."""

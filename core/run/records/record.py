@@ -1,0 +1,203 @@
+"""Immutable records: one JSON file each, named by the digest of what it says, checked when read."""
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from core.paper.overrides import describe, fits
+from core.run.files import SHORT, canonical, digest_of, write_atomic
+from core.run.places import record_files, results
+from core.run.stages.stage import SCHEMA
+from eval.errors import BadValue, DamagedFile
+
+Record: TypeAlias = dict[str, Any]  # Any: JSON of several types
+Rows: TypeAlias = list[dict[str, Any]]
+
+# Not part of what a record says: when and how fast it came to be, and its own name.
+CIRCUMSTANCES = ("created", "digest", "timings")
+
+_ALL: Mapping[str, Any] = {
+    "kind": str,
+    "schema": int,
+    "paper": str,
+    "scale": str,
+    "versions": dict[str, str],
+    "supersedes": str | None,
+    "created": str,
+    "timings": dict[str, Any],
+}
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "run": {
+        **_ALL,
+        "arm": str,
+        "main": bool,
+        "seed": int,
+        "config": dict[str, Any],
+        "overrides": dict[str, Any],
+        "start_model": str,
+        "size": str | None,
+        "model": dict[str, Any],
+        "data": dict[str, Any],
+        "train": dict[str, Any],
+        "start_scores": Rows,
+        "scores": Rows,
+        "curves": dict[str, Any],
+        "sampling": dict[str, Any],
+    },
+    "claims": {**_ALL, "seeds": list[int], "overrides": dict[str, Any], "verdicts": Rows},
+    "reported": {**_ALL, "title": str, "cells": Rows},
+}
+
+
+def new_record(kind: str, **content: object) -> Record:
+    """A record of our schema with this moment and this machine's versions."""
+    return {
+        "kind": kind,
+        "schema": SCHEMA,
+        "versions": versions(),
+        "supersedes": None,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "timings": {},
+        **content,
+    }
+
+
+def versions(*more: str) -> dict[str, str]:
+    """Versions of what a number depends on."""
+    names = ("accelerate", "datasets", "math-verify", "torch", "transformers", *more)
+    found = {"python": platform.python_version()}
+    for name, distribution in {**{name: name for name in names}, "repro": "repro-papers"}.items():
+        try:
+            found[name] = version(distribution)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def record_digest(record: Record) -> str:
+    """The name of a record: a digest of all it says but its circumstances."""
+    return digest_of({k: v for k, v in record.items() if k not in CIRCUMSTANCES})[:SHORT]
+
+
+def validate(record: Record, where: object = "record") -> None:
+    """Check that a record has its kind's fields with their types.
+
+    Raises:
+        BadValue: the first field that is missing or of another type.
+    """
+    schema = SCHEMAS.get(str(record.get("kind")))
+    if schema is None:
+        return  # a kind of another part of the project, or of another distribution
+    for name, hint in schema.items():
+        if name not in record:
+            raise BadValue(f"{where}: no field {name!r} in a record of kind {record['kind']!r}")
+        if not fits(record[name], hint):
+            raise BadValue(
+                f"{where}: {name} is a {type(record[name]).__name__}, expected {describe(hint)}"
+            )
+
+
+def write_record(record: Record) -> Record:
+    """Store a record under its digest, once; one that says the same is left as it is.
+
+    A run of the same settings that came out differently is superseded, not overwritten.
+    """
+    content = cast(Record, canonical(record))
+    validate(content)
+    previous = [r for r in current(read_records(content["paper"])) if _same_run(r, content)]
+    for other in previous:
+        if record_digest({**other, "supersedes": None}) == record_digest(content):
+            return other
+    if previous:
+        content["supersedes"] = previous[-1]["digest"]
+    digest = record_digest(content)
+    path = results() / content["paper"] / f"{digest}.json"
+    if path.exists():
+        return read_record(path)
+    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
+    write_atomic(path, text + "\n")
+    return {**content, "digest": digest}
+
+
+def read_record(path: Path) -> Record:
+    """A record, with its digest, after checking both.
+
+    Raises:
+        DamagedFile: it is not JSON, lacks a field, or says something else than its name promises.
+    """
+    remedy = "restore it (git checkout), or delete it and run again"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{path}: not a JSON record ({error}); {remedy}") from error
+    if not isinstance(record, dict):
+        raise DamagedFile(f"{path}: a JSON object was expected; {remedy}")
+    content = cast(Record, record)
+    try:
+        validate(content, path)
+    except BadValue as error:
+        raise DamagedFile(f"{error.args[0]}; {remedy}") from error
+    digest = record_digest(content)
+    if digest != path.stem:
+        raise DamagedFile(f"{path}: its content has the digest {digest}: altered; {remedy}")
+    return {**content, "digest": digest}
+
+
+def read_records(slug: str | None = None) -> list[Record]:
+    """All records in the order in which they were made."""
+    found = [read_record(path) for path in record_files(slug)]
+    return sorted(found, key=lambda record: (record.get("created", ""), record["digest"]))
+
+
+def current(records: Iterable[Record]) -> list[Record]:
+    """The records that no other one supersedes."""
+    kept = list(records)
+    gone = {record.get("supersedes") for record in kept}
+    return [record for record in kept if record["digest"] not in gone]
+
+
+def standard(records: Iterable[Record]) -> list[Record]:
+    """What tables and reports are made of: the newest record of each kind, arm, scale and seed.
+
+    Runs with command-line overrides are left out; of claims, those over most seeds are taken.
+    """
+    chosen: dict[tuple[object, ...], Record] = {}
+    for record in current(records):
+        if record.get("overrides"):
+            continue
+        key = tuple(record.get(name) for name in ("kind", "paper", "scale", "arm", "seed"))
+        kept = chosen.get(key)
+        if kept is None or len(record.get("seeds", ())) >= len(kept.get("seeds", ())):
+            chosen[key] = record
+    return list(chosen.values())
+
+
+def machine() -> str:
+    """Name the machine in a few words; a circumstance, not a result."""
+    return f"{platform.machine()}, {os.cpu_count()} CPUs"
+
+
+IDENTITY = (
+    "kind",
+    "paper",
+    "scale",
+    "arm",
+    "seed",
+    "seeds",
+    "config",
+    "overrides",
+    "model",
+    "data",
+)
+
+
+def _same_run(one: Record, other: Record) -> bool:
+    """Whether two records answer the same question: same settings, model, data and seed."""
+    return all(canonical(one.get(name)) == canonical(other.get(name)) for name in IDENTITY)

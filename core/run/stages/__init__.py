@@ -1,0 +1,1 @@
+"""The stages of a run: each with its key and its work."""

@@ -1,0 +1,81 @@
+"""How a model is loaded to answer: in which precision, where, and how many answers at a time."""
+
+import gc
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from core.models.load import load_policy, load_tokenizer
+from core.rollout.native.native import ROWS
+from core.rollout.samplers.policy import PolicySampler
+from core.run.resolve import Resolved
+from eval.errors import BadValue, UnknownName
+
+DTYPES = ("auto", "bfloat16", "float16", "float32")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """The precision of the weights, the device, and how many completions are decoded at a time.
+
+    "auto" is the precision of the model's files; without a device it is the GPU if there is one.
+    What is decoded beside a completion changes it by no more than rounding, so `batch_size` is no
+    part of a question: after memory ran out, fewer at a time go on with the same one.
+
+    Raises:
+        UnknownName, BadValue: no such precision, no such device here, or fewer than 1 at a time.
+    """
+
+    dtype: str = "float32"
+    device: str | None = None
+    batch_size: int = ROWS
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise UnknownName("dtype", self.dtype, DTYPES)
+        if self.batch_size < 1:
+            raise BadValue(f"batch_size={self.batch_size}: expected at least 1")
+        if self.device is not None:
+            check_device(self.device)
+
+    @property
+    def place(self) -> torch.device:
+        """The device here."""
+        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def __str__(self) -> str:
+        return f"{self.dtype} on {self.place.type}"
+
+    def sampler(self, model: str) -> PolicySampler:
+        """The model of this name or folder as a sampler."""
+        if self.place.type == "cuda":
+            gc.collect()  # a trainer that has ended may still hold memory
+            torch.cuda.empty_cache()
+        policy: Any = load_policy(model, self.dtype).eval()  # Any: its methods are half typed
+        return PolicySampler(policy.to(self.place), load_tokenizer(model), rows=self.batch_size)
+
+
+def check_device(name: str) -> None:
+    """Try a device before anything loads.
+
+    Raises:
+        BadValue: it is none, or not here.
+    """
+    try:
+        if torch.device(name).type not in ("cpu", "cuda"):
+            raise BadValue(f"device={name}: expected cpu, cuda or cuda:N")
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).split("\n")[0]
+        raise BadValue(f"device={name}: {reason}; expected cpu, or cuda:N with that GPU") from error
+
+
+def loading_of(resolved: Resolved) -> Loading:
+    """How a run's policies are scored: where it trains, in the precision that it trains with."""
+    config = resolved.config
+    dtype = "float32" if config.get("bf16") is False else "bfloat16"  # unset is on, as in TRL
+    return Loading(
+        dtype="float16" if config.get("fp16") else dtype,
+        device="cpu" if config.get("use_cpu") else None,
+    )

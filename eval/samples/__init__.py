@@ -1,0 +1,1 @@
+"""Answers of a model: asked for, graded, kept."""

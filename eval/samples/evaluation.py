@@ -1,0 +1,133 @@
+"""Runs a benchmark with a sampler handed in and grades every output."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Protocol
+
+from eval.errors import BadValue
+from eval.samples.store import Sample, regrade
+from eval.sets.benchmarks import Benchmark
+from eval.sets.fewshot import FEW_SHOT, PAL
+from eval.stats.summary import Score, curve, score
+
+__all__ = [
+    "Completion",
+    "Decoding",
+    "Sample",
+    "Sampler",
+    "Score",
+    "curve",
+    "run_benchmark",
+    "score",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """How completions are drawn; temperature 0 is greedy and allows one sample only.
+
+    `top_k` keeps the most likely tokens before `top_p` does, None all of them. `system` is said
+    before the user's turn.
+    """
+
+    samples: int = 1
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int | None = None
+    max_tokens: int = 1024
+    seed: int = 0
+    stop: tuple[str, ...] = ()  # a completion ends before the first of these texts
+    chat: bool = True  # prompts are user turns, else plain text to be continued
+    system: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.max_tokens < 1:
+            raise BadValue(f"samples={self.samples}, max_tokens={self.max_tokens}: expected >= 1")
+        if not 0 <= self.temperature < inf or not 0 < self.top_p <= 1:
+            raise BadValue(
+                f"temperature={self.temperature}, top_p={self.top_p}: expected >= 0 and (0, 1]"
+            )
+        if self.top_k is not None and self.top_k < 1:
+            raise BadValue(f"top_k={self.top_k}: expected at least 1, or none to keep all tokens")
+        if self.temperature == 0 and (self.top_p, self.top_k) != (1.0, None):
+            raise BadValue(
+                f"top_p={self.top_p}, top_k={self.top_k}: at temperature 0 the most likely token "
+                "is taken whatever they are: set a temperature above 0, or leave them out"
+            )
+        if self.system is not None and not self.chat:
+            raise BadValue("plain text has no system prompt: leave it out, or ask as a chat")
+        if self.temperature == 0 and self.samples > 1:
+            raise BadValue(
+                f"samples={self.samples} at temperature 0 are one sample repeated: "
+                "set a temperature above 0 or samples=1"
+            )
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What the sampler returns for one prompt: text, its tokens, and whether the limit cut it.
+
+    `stopped` if a stop text ended it and not the end token.
+    """
+
+    text: str
+    tokens: int
+    truncated: bool
+    stopped: bool = False
+
+
+class Sampler(Protocol):
+    """Turns user turns into completions; it applies the chat template itself."""
+
+    def __call__(
+        self, prompts: Sequence[str], decoding: Decoding, starts: Sequence[str] | None = None
+    ) -> Sequence[Sequence[Completion]]:
+        """`decoding.samples` completions for each prompt, in the order of the prompts.
+
+        `starts` are beginnings of the answers, to be continued; completions do not repeat them.
+        """
+        ...
+
+
+def run_benchmark(
+    sampler: Sampler,
+    benchmark: Benchmark,
+    *,
+    data: Path | None = None,
+    limit: int | None = None,
+    mode: str = "cot",
+    decoding: Decoding,
+) -> list[Sample]:
+    """Every problem's graded samples, ordered by problem, then by sample.
+
+    Raises:
+        BadValue: the sampler returned another number of prompts or samples than asked for.
+    """
+    problems = benchmark.load(data, limit)
+    asked = replace(decoding, stop=benchmark.stop(mode), chat=mode not in (FEW_SHOT, PAL))
+    completions = sampler([benchmark.prompt(p, mode) for p in problems], asked)
+    counts = [len(c) for c in completions]
+    if counts != [decoding.samples] * len(problems):
+        raise BadValue(
+            f"the sampler returned {len(counts)} x {sorted(set(counts))} completions "
+            f"for {len(problems)} prompts x {decoding.samples} samples of {benchmark.name}"
+        )
+    ungraded = [
+        Sample(
+            benchmark=benchmark.name,
+            id=problem.id,
+            sample=k,
+            output=completion.text,
+            tokens=completion.tokens,
+            truncated=completion.truncated,
+            extracted=None,
+            correct=None,
+            rule="none",
+            reason="not graded",
+        )
+        for problem, row in zip(problems, completions, strict=True)
+        for k, completion in enumerate(row)
+    ]
+    return regrade(ungraded, problems, mode)

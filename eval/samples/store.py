@@ -1,0 +1,163 @@
+"""Graded samples as gzipped JSON lines: written atomically, read only when undamaged."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+from eval.errors import BadValue, DamagedFile, MissingFile
+from eval.grading import Verdict, grade_many
+from eval.samples.transcripts import graded_part
+from eval.sets.problem import Problem
+
+ADVICE = "restore it from version control, or run the same command with --force to make it again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One graded output; `correct` is None when the grader reached no verdict.
+
+    `truncated` is None when it is not known whether a limit cut the output.
+    """
+
+    benchmark: str
+    id: str
+    sample: int
+    output: str
+    tokens: int
+    truncated: bool | None
+    extracted: str | None
+    correct: bool | None
+    rule: str
+    reason: str
+
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "benchmark": (str,),
+    "id": (str,),
+    "sample": (int,),
+    "output": (str,),
+    "tokens": (int,),
+    "truncated": (bool, type(None)),
+    "extracted": (str, type(None)),
+    "correct": (bool, type(None)),
+    "rule": (str,),
+    "reason": (str,),
+}
+
+
+def to_lines(samples: Iterable[Sample]) -> bytes:
+    """Canonical JSON lines: sorted keys, no spaces, UTF-8; a lone surrogate is written escaped."""
+    lines: list[bytes] = []
+    for sample in samples:
+        row = asdict(sample)
+        text = json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        try:
+            lines.append(text.encode() + b"\n")
+        except UnicodeEncodeError:
+            lines.append(json.dumps(row, sort_keys=True, separators=(",", ":")).encode() + b"\n")
+    return b"".join(lines)
+
+
+def digest_of(samples: Iterable[Sample]) -> str:
+    """SHA-256 of the canonical lines."""
+    return hashlib.sha256(to_lines(samples)).hexdigest()
+
+
+def write_samples(path: Path, samples: Iterable[Sample]) -> str:
+    """Write the file whole or not at all, and give the digest of its uncompressed content.
+
+    Raises:
+        OSError: the disk is full or not writable; an older file of that name is untouched.
+    """
+    content = to_lines(samples)
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as stream:
+        stream.write(content)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(buffer.getvalue())
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_samples(path: Path, digest: str | None = None) -> list[Sample]:
+    """The samples of a file.
+
+    Raises:
+        MissingFile: there is no such file.
+        DamagedFile: truncated, altered, or not of this format; says where and what to do.
+    """
+    try:
+        content = gzip.decompress(path.read_bytes())
+    except FileNotFoundError:
+        raise MissingFile(f"{path}: no such samples file; {ADVICE}") from None
+    except (EOFError, OSError, zlib.error) as error:
+        raise DamagedFile(f"{path}: not a whole gzip file ({error}); {ADVICE}") from None
+    found = hashlib.sha256(content).hexdigest()
+    if digest is not None and found != digest:
+        raise DamagedFile(f"{path}: digest {found}, expected {digest}; {ADVICE}")
+    if content and not content.endswith(b"\n"):
+        raise DamagedFile(f"{path}: the last line is cut; {ADVICE}")
+    lines = content.split(b"\n")[:-1]
+    return [to_sample(line, f"{path}, line {i}") for i, line in enumerate(lines, start=1)]
+
+
+def to_sample(line: bytes, where: str) -> Sample:
+    """One line as a sample, every field present and of its type."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{where}: not JSON ({error}); {ADVICE}") from None
+    if not isinstance(row, dict) or row.keys() != TYPES.keys():
+        names = [f.name for f in fields(Sample)]
+        found = sorted(row) if isinstance(row, dict) else type(row).__name__
+        raise DamagedFile(f"{where}: expected the keys {names}, got {found}; {ADVICE}")
+    for key, kinds in TYPES.items():
+        if type(row[key]) not in kinds:
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            raise DamagedFile(f"{where}: {key}={row[key]!r:.80}: expected {expected}; {ADVICE}")
+    return Sample(**row)
+
+
+def judged(outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+    """The verdict on an output to each problem."""
+    references = [problem.reference for problem in problems]
+    return grade_many(outputs, references, [problem.language for problem in problems])
+
+
+def regrade(
+    samples: Sequence[Sample], problems: Iterable[Problem], mode: str = "cot"
+) -> list[Sample]:
+    """The samples with fresh verdicts from the stored outputs; needs no model.
+
+    Raises:
+        BadValue: a sample belongs to no problem.
+    """
+    known = {problem.id: problem for problem in problems}
+    strangers = sorted({s.id for s in samples} - known.keys())
+    if strangers:
+        raise BadValue(
+            f"{len(strangers)} samples of unknown problems, the first is {strangers[0]!r}: "
+            "expected the benchmark's own problem ids"
+        )
+    outputs = [graded_part(sample.output, mode) for sample in samples]
+    verdicts = judged(outputs, [known[sample.id] for sample in samples])
+    return [
+        replace(s, extracted=v.extracted, correct=v.correct, rule=v.rule, reason=v.reason)
+        for s, v in zip(samples, verdicts, strict=True)
+    ]

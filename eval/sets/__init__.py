@@ -1,0 +1,1 @@
+"""Benchmarks: their problems, how they are asked, and what training data holds of them."""

@@ -1,0 +1,257 @@
+"""Reads problems from JSON lines and from public data sets, and refuses what is not a problem."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args  # rows of foreign data sets have no static type
+
+from eval.errors import DamagedFile, MissingFile
+from eval.sets.problem import Answers, Counts, Problem
+
+LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
+REQUIRED = ("id", "question", "answer", "language")
+OPTIONAL: dict[str, type] = {"solution": str, "level": int, "subject": str}
+BOXED = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A data set on the Hugging Face hub and how one of its rows becomes a problem."""
+
+    id: str
+    config: str | None
+    row: Callable[[Mapping[str, Any], str], Problem]  # (row, our id)
+
+
+def read_problems(path: Path) -> list[Problem]:
+    """The problems of a JSON-lines file; lines end at the newline character and nowhere else.
+
+    Raises:
+        MissingFile: there is no such file.
+        DamagedFile: a line is not a problem; names the file, the line and the key.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFile(
+            f"{path}: no such file; "
+            "expected DIR/<benchmark>/<split>.jsonl, DIR from REPRO_DATA (or --data, where it is)"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DamagedFile(f"{path}: not UTF-8 at byte {error.start}") from None
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    problems = [to_problem(line, f"{path}, line {i}") for i, line in enumerate(lines, start=1)]
+    ids = [p.id for p in problems]
+    if len(set(ids)) < len(ids):
+        twice = next(i for i in ids if ids.count(i) > 1)
+        raise DamagedFile(f"{path}: id {twice!r} occurs twice; ids are unique within a file")
+    return problems
+
+
+def to_problem(line: str, where: str) -> Problem:
+    """One line of a problem file.
+
+    Raises:
+        DamagedFile: it is no JSON object, or a key is missing, empty or of another type.
+    """
+    try:
+        row: Any = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{where}: not JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise DamagedFile(f"{where}: expected an object, got {type(row).__name__}")
+    for key in REQUIRED:
+        if not isinstance(row.get(key), str) or not row[key].strip():
+            found = repr(row[key])[:80] if key in row else "nothing"
+            raise DamagedFile(f"{where}: {key!r}: expected a non-empty string, got {found}")
+    for key, kind in OPTIONAL.items():
+        value = row.get(key)
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise DamagedFile(f"{where}: {key!r}: expected {kind.__name__}, got {value!r:.80}")
+    if row["language"] not in LANGUAGES:
+        known_ones = ", ".join(LANGUAGES)
+        raise DamagedFile(
+            f"{where}: 'language': expected one of {known_ones}, got {row['language']!r:.80}"
+        )
+    known: dict[str, Any] = {key: row.get(key) for key in (*REQUIRED, *OPTIONAL)}
+    return Problem(**known)
+
+
+def read_subset(path: Path, problems: Iterable[Problem]) -> list[Problem]:
+    """The problems whose ids a file lists, one a line, in its order.
+
+    Raises:
+        MissingFile: there is no such file.
+        DamagedFile: an id that no problem has.
+    """
+    try:
+        ids = path.read_text(encoding="utf-8").split()
+    except FileNotFoundError:
+        raise MissingFile(
+            f"{path}: no such file; expected the ids of the set, one a line"
+        ) from None
+    known = {problem.id: problem for problem in problems}
+    strangers = [key for key in ids if key not in known]
+    if strangers:
+        raise DamagedFile(f"{path}: {strangers[0]!r} is the id of no problem beside it")
+    return [known[key] for key in ids]
+
+
+def with_answers(problems: Iterable[Problem], path: Path) -> list[Problem]:
+    """The problems, those named in a file of JSON lines with all that counts for them.
+
+    A line has `id`, `mode` (`all`, `any`, `first` or `last`: which boxes count), `answers` and
+    `last_box`, the answer that the problem has without it. No such file: the problems as they are.
+
+    Raises:
+        DamagedFile: a line of another form, or one that does not fit its problem.
+    """
+    known = {problem.id: problem for problem in problems}
+    lines = path.read_bytes().rstrip(b"\n").split(b"\n") if path.exists() else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row: Any = json.loads(line)
+            known[row["id"]] = answered(known[row["id"]], row)
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedFile(
+                f"{path}, line {number}: {type(error).__name__} {error}; expected an object with "
+                f"the id of a problem beside it, mode ({', '.join(get_args(Counts))}), answers, "
+                "and as last_box the answer of that problem"
+            ) from None
+    return list(known.values())
+
+
+def answered(problem: Problem, row: Mapping[str, Any]) -> Problem:
+    """The problem with the answers of a row."""
+    texts, counts = tuple(row["answers"]), row["mode"]
+    enough = len(texts) > 1 if counts in ("all", "any") else len(texts) == 1
+    if counts not in get_args(Counts) or not enough or not all(isinstance(t, str) for t in texts):
+        raise ValueError(f"mode {counts!r:.80} with answers {row['answers']!r:.80}")
+    if row["last_box"] != problem.answer:
+        raise ValueError(f"last_box {row['last_box']!r:.80}, its answer is {problem.answer!r:.80}")
+    answer = ", ".join(texts) if counts == "all" else texts[0]
+    return replace(problem, answer=answer, answers=Answers(texts, counts))
+
+
+def content_digest(problems: Iterable[Problem]) -> str:
+    """SHA-256 of all questions and answers, whatever their order and their ids."""
+    pairs = sorted((p.question, p.answer) for p in problems)
+    return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+
+
+def load_hub(name: str, hub: Hub, split: str = "test") -> list[Problem]:
+    """The problems of a public data set, through `datasets` and its cache.
+
+    Raises:
+        MissingFile: the hub cannot be reached and the data set is not in the cache, or it cannot
+            be read: a file is damaged, or it comes as a program.
+    """
+    from datasets import load_dataset  # a heavy import that a local folder never needs
+    from datasets.exceptions import DatasetsError
+
+    try:
+        rows: Any = load_dataset(hub.id, hub.config, split=split)
+    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+        said = " ".join(str(error).split())
+        raise MissingFile(
+            f"{name}: cannot load {hub.id} from the hub ({type(error).__name__}: {said}); "
+            "give a folder in REPRO_DATA (or --data, where it is)"
+        ) from error
+    return map_rows(name, hub, rows, split)
+
+
+def map_rows(name: str, hub: Hub, rows: Iterable[Mapping[str, Any]], split: str) -> list[Problem]:
+    """Each row as a problem with the id `<name>-<split>-<index>`."""
+    problems: list[Problem] = []
+    for index, row in enumerate(rows):
+        try:
+            problem = hub.row(row, f"{name}-{split}-{index}")
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFile(
+                f"{hub.id}, {split}, row {index}: {type(error).__name__} {error}; "
+                f"its columns are {sorted(row)}"
+            ) from None
+        if not problem.answer:
+            raise DamagedFile(f"{hub.id}, {split}, row {index}: no answer")
+        problems.append(problem)
+    return problems
+
+
+def gsm8k_row(row: Mapping[str, Any], key: str) -> Problem:
+    """openai/gsm8k: the answer follows `####`, commas removed."""
+    solution, mark, answer = str(row["answer"]).rpartition("####")
+    if not mark:
+        raise ValueError(f"no '####' in {solution[:80]!r}")
+    return Problem(
+        id=key,
+        question=row["question"],
+        answer=answer.strip().replace(",", ""),
+        solution=row["answer"],
+    )
+
+
+def math_row(row: Mapping[str, Any], key: str) -> Problem:
+    """MATH: the answer is the content of the solution's last box; the level is `Level 5`."""
+    from eval.grading.boxes import last_box  # the same reading as of a model's box
+
+    box = last_box(row["solution"])
+    level = str(row["level"]).removeprefix("Level").strip()
+    return Problem(
+        id=key,
+        question=row["problem"],
+        answer=(box.text if box else None) or "",
+        solution=row["solution"],
+        level=int(level) if level.isdecimal() else None,
+        subject=row["type"],
+    )
+
+
+def math500_row(row: Mapping[str, Any], key: str) -> Problem:  # noqa: ARG001 - a row of a Hub
+    """HuggingFaceH4/MATH-500: `unique_id` is the file name that the whole of MATH has as id."""
+    return Problem(
+        id=row["unique_id"],
+        question=row["problem"],
+        answer=row["answer"],
+        solution=row["solution"],
+        level=int(row["level"]),
+        subject=row["subject"],
+    )
+
+
+def contest_row(row: Mapping[str, Any], key: str) -> Problem:
+    """math-ai/aime24, aime25, amc23: `problem` or `question`; `answer`, or a boxed `solution`."""
+    from eval.grading.boxes import last_box
+
+    box = None if "answer" in row else last_box(row["solution"])
+    answer = str((box.text if box else row.get("answer")) or "").strip()
+    return Problem(
+        id=key,
+        question=row["problem"] if "problem" in row else row["question"],
+        answer=answer.removesuffix(".0"),
+    )
+
+
+def mgsm_row(row: Mapping[str, Any], key: str, *, language: str) -> Problem:
+    """juletxara/mgsm: an integer column `answer_number`."""
+    answer = str(int(row["answer_number"]))
+    return Problem(id=key, question=row["question"], answer=answer, language=language)
+
+
+def cmath_row(row: Mapping[str, Any], key: str) -> Problem:
+    """weitianwen/cmath: `golden` is the answer, `grade` the school year."""
+    return Problem(
+        id=key,
+        question=row["question"],
+        answer=str(row["golden"]).strip().replace(",", ""),
+        level=int(row["grade"]),
+        language="zh",
+    )
+
+
+MGSM_ROWS = {language: partial(mgsm_row, language=language) for language in LANGUAGES}
