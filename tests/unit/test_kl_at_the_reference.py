@@ -7,7 +7,7 @@ from datasets import Dataset
 from grpo_runs import logs, weights
 from test_engines import OTHERS
 
-from core.trainers import pieces
+from core.forward import micro_pieces
 
 PROMPTS = ["1", "12+3=", "4*5-6/7=", "8+9", "10-2*3", "a b c d e f", "7", "1+1=2, 3+4="]
 
@@ -69,19 +69,19 @@ def assert_nothing_moves(trainer):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_weight_moves_without_advantages(kind, make, build_llama, monkeypatch):
-    monkeypatch.setitem(pieces.TOKENS, "cpu", 60)
+    monkeypatch.setitem(micro_pieces.TOKENS, "cpu", 60)
     assert_nothing_moves(make(model=models(build_llama)[kind]))
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_no_weight_moves_under_other_settings(settings, make, monkeypatch):
-    monkeypatch.setitem(pieces.TOKENS, "cpu", 60)
+    monkeypatch.setitem(micro_pieces.TOKENS, "cpu", 60)
     assert_nothing_moves(make(**SETTINGS[settings]))
 
 
 @pytest.mark.parametrize("tokens", [1, 10**6])
 def test_no_weight_moves_whatever_the_pieces_are(tokens, make, monkeypatch):
-    monkeypatch.setitem(pieces.TOKENS, "cpu", tokens)
+    monkeypatch.setitem(micro_pieces.TOKENS, "cpu", tokens)
     assert_nothing_moves(make())
 
 

@@ -6,7 +6,7 @@ from grpo_runs import double
 
 from core import GRPOTrainer
 from core.losses.policy import LOSS_TYPES
-from core.trainers import pieces as cutting
+from core.forward import micro_pieces as cutting
 
 EXACT = 1e-10
 
