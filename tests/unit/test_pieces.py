@@ -5,8 +5,8 @@ import torch
 from grpo_runs import double
 
 from core import GRPOTrainer
-from core.losses.policy import LOSS_TYPES
 from core.forward import micro_pieces as cutting
+from core.losses.policy import LOSS_TYPES
 
 EXACT = 1e-10
 
