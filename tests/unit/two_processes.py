@@ -17,7 +17,7 @@ from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from core.forward.packing import packs
 from core.losses.policy import LOSS_TYPES
 from core.run.spread.launch import CONFIGS
-from core.shards.sharding import whole, without_weights
+from core.shards.sharding import gathered, without_weights
 
 PARTS = ("prompt", "completion")
 
@@ -40,12 +40,18 @@ def completion_of_its_place(lengths):
     return rollout
 
 
-def grpo(folder, out, processes, rollout=None, completions=8, **options):
+def some_alike(prompts, completion_ids, **keywords):
+    """The same for all completions of some prompts."""
+    found = spread_reward(completion_ids=completion_ids, prompts=prompts, **keywords)
+    return [0.0 if int(p[0]) % 3 else r for p, r in zip(prompts, found, strict=True)]
+
+
+def grpo(folder, out, processes, rollout=None, completions=8, reward=spread_reward, **options):
     model = AutoModelForCausalLM.from_pretrained(folder)
     model.generation_config.eos_token_id = list(range(5, 25))
     return GRPOTrainer(
         model=model,
-        reward_funcs=spread_reward,
+        reward_funcs=reward,
         args=GRPOConfig(
             output_dir=str(out),
             per_device_train_batch_size=completions // processes,
@@ -76,6 +82,13 @@ def with_loss(loss_type):
     return build
 
 
+def selected(folder, out, processes):
+    """One process may be left with nothing."""
+    rollout = completion_of_its_place([1, 3, 9])
+    drops = {"rollout_selection": "varied", "gradient_accumulation_steps": 2, "beta": 0.1}
+    return grpo(folder, out, processes, rollout=rollout, reward=some_alike, **drops)
+
+
 def sampled(folder, out, processes):
     """Completions of the policy itself, which end at various lengths; each is used twice.
 
@@ -104,6 +117,7 @@ def sft(folder, out, processes):
 
 CASES = {
     "sft": sft,
+    "selected": selected,
     "sampled": sampled,
     "resumed": sampled,  # after it, from its checkpoint
     **{name: with_loss(name) for name in LOSS_TYPES},
@@ -144,10 +158,10 @@ def run(case, folder, out, processes=1):
     plugin = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
     if plugin is not None:  # else ZeRO-3 keeps weights as small as these whole
         plugin.deepspeed_config["zero_optimization"]["stage3_param_persistence_threshold"] = 0
-    room = without_weights(trainer.model)
+    frame = without_weights(trainer.model)
     trainer.train(resume_from_checkpoint=str(out / "checkpoint-3") if case == "resumed" else None)
     held = {**shards(trainer), "gradients": gradients.elements}
-    with whole(trainer.model, room) as model:
+    with gathered(trainer.model, frame) as model:
         return steps_of(trainer), weights_of(model), held
 
 
