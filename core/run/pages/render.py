@@ -222,7 +222,9 @@ def claim_result(verdict: Mapping[str, Any]) -> ClaimResult:
 
 
 def compared(verdict: Mapping[str, Any]) -> str:
-    """Both sides of a verdict and the relation."""
+    """Both sides of a verdict and the relation; nothing for a claim that cannot be tested."""
+    if verdict["left"] is None:
+        return ""
     sides = [verdict["left"], verdict["right"]]
     left, right = (f"{s['measure']} of {s['arm']}" if s["arm"] else s["measure"] for s in sides)
     return f"{left} {verdict['relation']} {right}"

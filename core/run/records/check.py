@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from core.claims.measures import START, GainAtK, Score, Side
+from core.claims import problems
 from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import Entry, entries, find_entry, lineage
@@ -84,26 +84,14 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
         if not setting.passage
     )
     for claim in paper.claims:
-        for side in (claim.left, claim.right):
-            yield from (f"claim {claim.slug}: {line}" for line in side_problems(side, paper))
+        found = problems(claim, paper.arms, paper.benchmarks)
+        yield from (f"claim {claim.slug}: {line}" for line in found)
     for arm in paper.arms or (paper.main_arm,):
         for scale in SCALES:
             try:
                 resolve(paper, arm=arm, scale=scale).preview()
             except ReproError as error:
                 yield f"arm {arm} at {scale}: {error}"
-
-
-def side_problems(side: Side, paper: Paper) -> Iterator[str]:
-    """An arm or a benchmark of a claim that the paper does not have."""
-    if side.arm is not None and side.arm != START and side.arm not in paper.arms:
-        yield f"no arm {side.arm!r}"
-    if isinstance(side.measure, Score | GainAtK):
-        yield from (
-            f"no benchmark {name!r}"
-            for name in side.measure.benchmarks
-            if name not in paper.benchmarks
-        )
 
 
 class Regrader:

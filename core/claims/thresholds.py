@@ -1,0 +1,97 @@
+"""How long training takes until a metric reaches a threshold: in steps, tokens or completions.
+
+A run that ends before is censored: all that is known is that it takes longer than the run. Such a
+value is never used in a comparison; the claim has no verdict from these runs and says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.claims.comparison import Kind, MissingMeasure, Need, Runs, Side, aligned, as_side
+from core.claims.curves import curve_of, nearest
+from core.claims.measures import record_of
+
+COUNTS = {"steps": None, "tokens": "num_tokens", "completions": "num_completions"}
+
+
+class Censored(MissingMeasure):
+    """A run ended before the threshold was reached."""
+
+
+@dataclass(frozen=True)
+class Reaching:
+    """A metric, a threshold to reach, and what is counted until then."""
+
+    metric: str
+    threshold: Side
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.unit}_to({self.metric} >= {self.threshold})"
+
+    def of(self, arm: str) -> "Reached":
+        """One side of a claim: how much an arm takes."""
+        return Reached(self, arm)
+
+
+@dataclass(frozen=True, eq=False)
+class Reached(Side):
+    """What an arm takes to reach a threshold, which may itself be measured on another arm."""
+
+    goal: Reaching
+    arm: str
+
+    def __str__(self) -> str:
+        return f"{self.goal} of {self.arm}"
+
+    @property
+    def label(self) -> tuple[str, str | None]:
+        """The goal and the arm."""
+        return str(self.goal), self.arm
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Runs, and what the threshold is."""
+        return self.goal.threshold.kinds | frozenset[Kind](("runs",))
+
+    @property
+    def needs(self) -> tuple[tuple[str, Need], ...]:
+        """The curve, that of what is counted, and what the threshold reads."""
+        names = [name for name in (self.goal.metric, COUNTS[self.goal.unit]) if name]
+        return (*((self.arm, Need("curve", name)) for name in names), *self.goal.threshold.needs)
+
+    def values(self, cases: Sequence[Runs]) -> list[float]:
+        """How much each seed takes.
+
+        Raises:
+            Censored: a seed's run ends before.
+        """
+        thresholds = aligned(self, self.goal.threshold.values(cases), [0.0] * len(cases))[0]
+        return [self._value(runs, at) for runs, at in zip(cases, thresholds, strict=True)]
+
+    def _value(self, runs: Runs, threshold: float) -> float:
+        record, goal = record_of(runs, self.arm), self.goal
+        points = curve_of(record, self.arm, goal.metric)
+        reached = next((step for step, value in points if value >= threshold), None)
+        if reached is None:
+            raise Censored(
+                f"{self} is not reached in the {points[-1][0]:g} steps of record "
+                f"{record.get('digest', '(unsaved)')}: how much it takes is not known"
+            )
+        count = COUNTS[goal.unit]
+        return reached if count is None else nearest(curve_of(record, self.arm, count), reached)
+
+
+def steps_to(metric: str, threshold: Side | float) -> Reaching:
+    """The first logged step at which `metric` is at least `threshold`."""
+    return Reaching(metric, as_side(threshold), "steps")
+
+
+def tokens_to(metric: str, threshold: Side | float) -> Reaching:
+    """The tokens trained on up to the first logged step at which `metric` reaches `threshold`."""
+    return Reaching(metric, as_side(threshold), "tokens")
+
+
+def completions_to(metric: str, threshold: Side | float) -> Reaching:
+    """The completions sampled up to the first logged step at which `metric` reaches `threshold`."""
+    return Reaching(metric, as_side(threshold), "completions")
