@@ -17,7 +17,7 @@ from core.claims.curves import (
 from core.claims.laws import law, simulated
 from core.claims.measures import START, Measure
 from core.claims.outcomes import at_k, gain_at_k, probability, score
-from core.claims.thresholds import completions_to, steps_to, tokens_to
+from core.claims.thresholds import completions_to, steps_to, tokens_to, when
 
 __all__ = [
     "START",
@@ -54,4 +54,5 @@ __all__ = [
     "spread",
     "steps_to",
     "tokens_to",
+    "when",
 ]

@@ -58,14 +58,16 @@ class AtBest(Measure):
         return nearest(curve_of(record, arm, self.metric), step)
 
 
-def early(metric: str) -> OfCurve:
-    """Mean of the points up to a third of training; the first point where there are none."""
-    return OfCurve(f"early({metric})", metric, _early)
+def early(metric: str, end: float = 1 / 3) -> OfCurve:
+    """Mean of the points up to a fraction of training, the first third; at least the first."""
+    name = f"early({metric})" if end == 1 / 3 else f"early({metric}, to {end:g})"
+    return OfCurve(name, metric, partial(_early, end=end))
 
 
-def late(metric: str) -> OfCurve:
-    """Mean of the points after two thirds of training; the last point is always one of them."""
-    return OfCurve(f"late({metric})", metric, _late)
+def late(metric: str, begin: float = 2 / 3) -> OfCurve:
+    """Mean of the points after a fraction of training, the last third; of all with `begin` 0."""
+    name = f"late({metric})" if begin == 2 / 3 else f"late({metric}, from {begin:g})"
+    return OfCurve(name, metric, partial(_late, begin=begin))
 
 
 def final(metric: str) -> OfCurve:
@@ -94,7 +96,7 @@ def gain(metric: str, begin: float = 0.0, end: float = 1.0) -> OfCurve:
 
 def fluctuation(metric: str, begin: float = 2 / 3) -> OfCurve:
     """Sample standard deviation of the points after a fraction of training, the last third."""
-    name = f"fluctuation({metric})" if begin == 2 / 3 else f"fluctuation({metric}, {begin:g} on)"
+    name = f"fluctuation({metric})" if begin == 2 / 3 else f"fluctuation({metric}, from {begin:g})"
     return OfCurve(name, metric, partial(_fluctuation, begin=begin))
 
 
@@ -104,11 +106,12 @@ def drawdown(metric: str) -> OfCurve:
 
 
 def share_of_steps(
-    metric: str, relation: Literal[">", ">=", "<", "<="], threshold: float
+    metric: str, relation: Literal[">", ">=", "<", "<="], threshold: float, begin: float = 0.0
 ) -> OfCurve:
-    """The share, from 0 to 1, of the logged points that stand so to the threshold."""
-    name = f"share_of_steps({metric} {relation} {threshold:g})"
-    holds = partial(_share, relation=relation, threshold=threshold)
+    """The share, 0 to 1, of the points after a fraction of training that the relation holds for."""
+    after = f", from {begin:g}" if begin else ""
+    name = f"share_of_steps({metric} {relation} {threshold:g}{after})"
+    holds = partial(_share, relation=relation, threshold=threshold, begin=begin)
     return OfCurve(name, metric, holds)
 
 
@@ -131,20 +134,20 @@ def nearest(points: Curve, step: float) -> float:
 
 def _after(points: Curve, fraction: float) -> list[float]:
     begin = fraction * points[-1][0]
-    return [value for step, value in points if step > begin] or [points[-1][1]]
+    return [value for step, value in points if step > begin or not fraction] or [points[-1][1]]
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _early(points: Curve) -> float:
-    end = points[-1][0] / 3
-    return _mean([value for step, value in points if step <= end] or [points[0][1]])
+def _early(points: Curve, end: float) -> float:
+    last = end * points[-1][0]
+    return _mean([value for step, value in points if step <= last] or [points[0][1]])
 
 
-def _late(points: Curve) -> float:
-    return _mean(_after(points, 2 / 3))
+def _late(points: Curve, begin: float) -> float:
+    return _mean(_after(points, begin))
 
 
 def _final(points: Curve) -> float:
@@ -171,5 +174,8 @@ def _drawdown(points: Curve) -> float:
     return max(peak - value for peak, value in zip(accumulate(values, max), values, strict=True))
 
 
-def _share(points: Curve, relation: Literal[">", ">=", "<", "<="], threshold: float) -> float:
-    return _mean([float(RELATIONS[relation](value, threshold, 0.0)) for _, value in points])
+def _share(
+    points: Curve, relation: Literal[">", ">=", "<", "<="], threshold: float, begin: float
+) -> float:
+    after = _after(points, begin)
+    return _mean([float(RELATIONS[relation](value, threshold, 0.0)) for value in after])

@@ -1,4 +1,4 @@
-"""How long training takes until a metric reaches a threshold: in steps, tokens or completions.
+"""Where a metric reaches a threshold: how long it takes, and what another metric is there.
 
 A run that ends before is censored: all that is known is that it takes longer than the run. Such a
 value is never used in a comparison; the claim has no verdict from these runs and says so.
@@ -11,8 +11,6 @@ from core.claims.comparison import Kind, MissingMeasure, Need, Runs, Side, align
 from core.claims.curves import curve_of, nearest
 from core.claims.measures import record_of
 
-COUNTS = {"steps": None, "tokens": "num_tokens", "completions": "num_completions"}
-
 
 class Censored(MissingMeasure):
     """A run ended before the threshold was reached."""
@@ -20,23 +18,24 @@ class Censored(MissingMeasure):
 
 @dataclass(frozen=True)
 class Reaching:
-    """A metric, a threshold to reach, and what is counted until then."""
+    """A metric, a threshold to reach, and the metric that is read there; None for the step."""
 
+    name: str
     metric: str
     threshold: Side
-    unit: str
+    read: str | None
 
     def __str__(self) -> str:
-        return f"{self.unit}_to({self.metric} >= {self.threshold})"
+        return f"{self.name}({self.metric} >= {self.threshold})"
 
     def of(self, arm: str) -> "Reached":
-        """One side of a claim: how much an arm takes."""
+        """One side of a claim: what is read of an arm."""
         return Reached(self, arm)
 
 
 @dataclass(frozen=True, eq=False)
 class Reached(Side):
-    """What an arm takes to reach a threshold, which may itself be measured on another arm."""
+    """What is read where an arm reaches a threshold, which may be measured on another arm."""
 
     goal: Reaching
     arm: str
@@ -56,12 +55,12 @@ class Reached(Side):
 
     @property
     def needs(self) -> tuple[tuple[str, Need], ...]:
-        """The curve, that of what is counted, and what the threshold reads."""
-        names = [name for name in (self.goal.metric, COUNTS[self.goal.unit]) if name]
+        """The curve, that of what is read there, and what the threshold reads."""
+        names = [name for name in (self.goal.metric, self.goal.read) if name]
         return (*((self.arm, Need("curve", name)) for name in names), *self.goal.threshold.needs)
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """How much each seed takes.
+        """What is read of each seed.
 
         Raises:
             Censored: a seed's run ends before.
@@ -76,22 +75,32 @@ class Reached(Side):
         if reached is None:
             raise Censored(
                 f"{self} is not reached in the {points[-1][0]:g} steps of record "
-                f"{record.get('digest', '(unsaved)')}: how much it takes is not known"
+                f"{record.get('digest', '(unsaved)')}: its value is not known"
             )
-        count = COUNTS[goal.unit]
-        return reached if count is None else nearest(curve_of(record, self.arm, count), reached)
+        if goal.read is None:
+            return reached
+        return nearest(curve_of(record, self.arm, goal.read), reached)
 
 
 def steps_to(metric: str, threshold: Side | float) -> Reaching:
     """The first logged step at which `metric` is at least `threshold`."""
-    return Reaching(metric, as_side(threshold), "steps")
+    return Reaching("steps_to", metric, as_side(threshold), None)
 
 
 def tokens_to(metric: str, threshold: Side | float) -> Reaching:
-    """The tokens trained on up to the first logged step at which `metric` reaches `threshold`."""
-    return Reaching(metric, as_side(threshold), "tokens")
+    """The tokens trained on up to that step: `num_tokens` there."""
+    return Reaching("tokens_to", metric, as_side(threshold), "num_tokens")
 
 
 def completions_to(metric: str, threshold: Side | float) -> Reaching:
-    """The completions sampled up to the first logged step at which `metric` reaches `threshold`."""
-    return Reaching(metric, as_side(threshold), "completions")
+    """The completions sampled up to that step: `num_completions` there."""
+    return Reaching("completions_to", metric, as_side(threshold), "num_completions")
+
+
+def when(read: str, metric: str, threshold: Side | float) -> Reaching:
+    """The value of another metric at the first logged step at which `metric` is that high.
+
+    With `least(final(m).of(a), final(m).of(b))` as threshold, two arms are compared where they
+    have come equally far.
+    """
+    return Reaching(f"{read} when", metric, as_side(threshold), read)

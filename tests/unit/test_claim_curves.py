@@ -20,6 +20,7 @@ from core.claims import (
     share_of_steps,
     steps_to,
     tokens_to,
+    when,
 )
 from core.claims.thresholds import Censored
 from core.run.records.verdicts import judge_claim
@@ -47,6 +48,9 @@ def of(measure, points):
     [
         (early("m"), 8 / 3),
         (late("m"), 17 / 3),
+        (early("m", 0.5), 4.0),
+        (late("m", 0.5), 5.0),
+        (late("m", 0), 41 / 9),
         (final("m"), 5.0),
         (largest("m"), 8.0),
         (best("m", "held_out/accuracy"), 2.0),
@@ -57,6 +61,7 @@ def of(measure, points):
         (drawdown("m"), 6.0),
         (share_of_steps("m", ">=", 5.0), 5 / 9),
         (share_of_steps("m", "<", 2.0), 1 / 9),
+        (share_of_steps("m", ">", 5.0, 0.5), 2 / 5),
     ],
 )
 def test_a_reduction_by_hand(measure, expected):
@@ -65,9 +70,15 @@ def test_a_reduction_by_hand(measure, expected):
 
 @pytest.mark.parametrize(
     ("goal", "expected"),
-    [(steps_to("m", 5.0), 4), (tokens_to("m", 5.0), 400), (completions_to("m", 5.0), 64)],
+    [
+        (steps_to("m", 5.0), 4),
+        (tokens_to("m", 5.0), 400),
+        (completions_to("m", 5.0), 64),
+        (when("held_out/accuracy", "m", 5.0), 10.0),
+        (when("m", "held_out/accuracy", 15), 2.0),
+    ],
 )
-def test_what_a_threshold_takes_by_hand(goal, expected):
+def test_what_is_read_at_a_threshold_by_hand(goal, expected):
     assert goal.of("a").values([{"a": RECORD}]) == [expected]
 
 
