@@ -113,9 +113,10 @@ def gain_at_k(vote: Vote, *benchmarks: str, k: int | None = None) -> AtK:
 
 
 def probability(name: str) -> Probability:
-    """A quantity of the probabilities of texts, such as `nll` or `pairs/accuracy`.
+    """A quantity of the probabilities, or the rewards, that a model gives to texts.
 
-    It is read from `probabilities` in the record: `before` and `after` by name.
+    Such as `nll` or `pairs/accuracy`; it is read from `probabilities` in the record, by name, as
+    `before` and `after`.
     """
     return Probability(name)
 
