@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import stdev
 
 from core.claims.comparison import BadClaim, MissingMeasure, Runs, Side, aligned
+from core.claims.curves import sample_deviation
 from core.claims.measures import Measure, is_validation, record_of
 
 OVER: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -64,8 +64,9 @@ class Deviation(Side):
         n = len(found)
         if n < 3:
             raise MissingMeasure(f"{self} needs at least 3 seeds, there are {n}")
-        without = [stdev([*found[:i], *found[i + 1 :]]) for i in range(n)]
-        return [n * stdev(found) - (n - 1) * one for one in without]
+        whole = sample_deviation(found)
+        without = [sample_deviation([*found[:i], *found[i + 1 :]]) for i in range(n)]
+        return [n * whole - (n - 1) * one for one in without]
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,12 @@ def nearest(points: Curve, step: float) -> float:
     return min(points, key=lambda point: abs(point[0] - step))[1]
 
 
+def sample_deviation(values: Sequence[float]) -> float:
+    """The standard deviation with n - 1 below; 0 for a single value."""
+    middle = _mean(values)
+    return sqrt(sum((value - middle) ** 2 for value in values) / max(1, len(values) - 1))
+
+
 def _after(points: Curve, fraction: float) -> list[float]:
     begin = fraction * points[-1][0]
     return [value for step, value in points if step > begin or not fraction] or [points[-1][1]]
@@ -164,9 +170,7 @@ def _gain(points: Curve, begin: float, end: float) -> float:
 
 
 def _fluctuation(points: Curve, begin: float) -> float:
-    values = _after(points, begin)
-    middle = _mean(values)
-    return sqrt(sum((value - middle) ** 2 for value in values) / max(1, len(values) - 1))
+    return sample_deviation(_after(points, begin))
 
 
 def _drawdown(points: Curve) -> float:
