@@ -16,8 +16,8 @@ Where the sources disagree, and what is not the paper's here:
   processes, divide `gradient_accumulation_steps` and `steps_per_generation` by W.
 """
 
-from core.claims.measures import START, exact_variance, gain, gain_at_k, late, score
-from core.paper import Claim, Paper, cite, marked, printed
+from core.claims import START, Claim, gain, gain_at_k, late, law, score
+from core.paper import Paper, cite, marked, printed
 from core.rewards import Accuracy, StepAccuracy
 
 BENCHMARKS = ("gsm8k", "math", "mgsm_zh", "cmath")
@@ -110,59 +110,43 @@ PAPER = Paper(
         Claim(
             "grpo-improves-policy",
             "GRPO raises greedy accuracy over the starting model on the training domain.",
-            score(*TRAINED).of("grpo"),
-            ">",
-            score(*TRAINED).of(START),
+            score(*TRAINED).of("grpo") > score(*TRAINED).of(START),
         ),
         Claim(
             "ood-transfer",
             "Training on English questions only also raises accuracy on the Chinese benchmarks.",
-            score(*UNSEEN).of("grpo"),
-            ">",
-            score(*UNSEEN).of(START),
+            score(*UNSEEN).of("grpo") > score(*UNSEEN).of(START),
         ),
         Claim(
             "grpo-beats-online-rft",
             "At equal samples GRPO ends above Online RFT, which weights correct answers equally.",
-            score(*TRAINED).of("grpo"),
-            ">",
-            score(*TRAINED).of("online-rft"),
+            score(*TRAINED).of("grpo") > score(*TRAINED).of("online-rft"),
         ),
         Claim(
             "online-rft-beats-rft",
             "Sampling from the current policy beats sampling from the starting one, late on.",
-            late(HELD_OUT).of("online-rft"),
-            ">",
-            late(HELD_OUT).of("rft"),
+            late(HELD_OUT).of("online-rft") > late(HELD_OUT).of("rft"),
         ),
         Claim(
             "process-beats-outcome",
             "Step-level supervision is at least as good as outcome supervision, within a point.",
-            score(*TRAINED).of("process"),
-            ">=",
-            score(*TRAINED).of("grpo"),
-            margin=1.0,
+            (score(*TRAINED).of("process") >= score(*TRAINED).of("grpo")).by(1.0),
         ),
         Claim(
             "iterative-rl-first-round",
             "Of two rounds of iterative GRPO the first gains more than the second.",
-            gain(HELD_OUT, 0.0, 0.5).of("iterative"),
-            ">",
-            gain(HELD_OUT, 0.5, 1.0).of("iterative"),
+            gain(HELD_OUT, 0.0, 0.5).of("iterative") > gain(HELD_OUT, 0.5, 1.0).of("iterative"),
         ),
         Claim(
             "maj-not-pass",
             "RL raises Maj@K more than Pass@K at the largest K: it sharpens what is there.",
-            gain_at_k("maj", *TRAINED).of("grpo"),
-            ">",
-            gain_at_k("pass", *TRAINED).of("grpo"),
+            gain_at_k("maj", *TRAINED).of("grpo") > gain_at_k("pass", *TRAINED).of("grpo"),
         ),
         Claim(
             "k3-nonnegative-unbiased",
             "k3 is never negative, unbiased, and varies less than -log u.",
-            exact_variance("k3", sound=True),
-            "<",
-            exact_variance("k1"),
+            law("core.losses.kl_variance:variance", "k3", sound=True)
+            < law("core.losses.kl_variance:variance", "k1"),
         ),
     ),
 )

@@ -1,1 +1,58 @@
-"""What a paper asserts, as data: measures, and what they are held against."""
+"""What a paper asserts, as data: measures, sides made of them, and claims that compare sides."""
+
+from core.claims.arms import deviation, highest, least, lowest, spread
+from core.claims.claim import Claim, Untestable, problems
+from core.claims.comparison import BadClaim, Comparison, MissingMeasure, Need, Record, Side
+from core.claims.curves import (
+    best,
+    drawdown,
+    early,
+    final,
+    fluctuation,
+    gain,
+    largest,
+    late,
+    share_of_steps,
+)
+from core.claims.laws import law, simulated
+from core.claims.measures import START, Measure
+from core.claims.outcomes import at_k, gain_at_k, probability, score
+from core.claims.thresholds import completions_to, steps_to, tokens_to, when
+
+__all__ = [
+    "START",
+    "BadClaim",
+    "Claim",
+    "Comparison",
+    "Measure",
+    "MissingMeasure",
+    "Need",
+    "Record",
+    "Side",
+    "Untestable",
+    "at_k",
+    "best",
+    "completions_to",
+    "deviation",
+    "drawdown",
+    "early",
+    "final",
+    "fluctuation",
+    "gain",
+    "gain_at_k",
+    "highest",
+    "largest",
+    "late",
+    "law",
+    "least",
+    "lowest",
+    "probability",
+    "problems",
+    "score",
+    "share_of_steps",
+    "simulated",
+    "spread",
+    "steps_to",
+    "tokens_to",
+    "when",
+]

@@ -9,7 +9,7 @@ import typer
 from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_text, tell
 from core.families.profiles import SCALES
 from core.families.table import find_family
-from core.paper import Claim, Paper, Reported
+from core.paper import Paper, Reported
 from core.paper.registry import entries, find_entry
 from core.run.files import as_text
 from core.run.places import record_files
@@ -69,7 +69,7 @@ def show(paper: Slug, as_json: AsJson = False) -> None:
         print_text(f"  {arm}: {changed or 'as above'}")
     print_text("\nclaims")
     for claim in found.claims:
-        print_text(f"  {claim.slug}: {claim.statement}\n    {comparison(claim)}")
+        print_text(f"  {claim.slug}: {claim.statement}\n    {claim.test}")
     print_text(f"\nreported ({len(found.reported)} numbers, percent)")
     print_columns(("  system", "size", "block", *found.benchmarks), reported_rows(found))
     return None
@@ -121,12 +121,6 @@ def summary(paper: Paper, distribution: str) -> dict[str, Any]:
     }
 
 
-def comparison(claim: Claim) -> str:
-    """Both sides of a claim and the relation."""
-    margin = f" (margin {claim.margin:g})" if claim.margin else ""
-    return f"{claim.left} {claim.relation} {claim.right}{margin}"
-
-
 def reported_rows(paper: Paper) -> list[list[str]]:
     """The reported numbers, one row a system; a metric other than top1 stands beside its number."""
     rows: dict[tuple[str, str, str], dict[str, Reported]] = {}
@@ -155,7 +149,7 @@ def as_data(paper: Paper, text: str) -> dict[str, Any]:
         "settings": [asdict(setting) for setting in paper.settings],
         "arms": {arm: dict(changes) for arm, changes in paper.arms.items()},
         "claims": [
-            {"id": c.slug, "statement": c.statement, "compare": comparison(c)} for c in paper.claims
+            {"id": c.slug, "statement": c.statement, "compare": str(c.test)} for c in paper.claims
         ],
         "reported": [asdict(number) for number in paper.reported],
     }

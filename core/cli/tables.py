@@ -36,7 +36,7 @@ def table(
 def report(
     papers: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PAPER", help="Default: all, and the page of speed."),
+        typer.Argument(metavar="PAPER", help="Default: all, and the pages of speed and claims."),
     ] = None,
     as_json: AsJson = False,
 ) -> int:

@@ -17,3 +17,6 @@ def k3(logps: BT, ref_logps: BT) -> BT:
     """u - log u - 1: unbiased and never negative; arXiv 2402.03300 eq. 4."""
     log_u = ref_logps - logps
     return log_u.exp() - log_u - 1
+
+
+ESTIMATORS = {"k1": k1, "k2": k2, "k3": k3}

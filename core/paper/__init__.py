@@ -1,11 +1,9 @@
 """What a paper is made of, and where papers are found."""
 
 from core.paper.page import (
-    Claim,
     Marked,
     Number,
     Paper,
-    Relation,
     Reported,
     Reward,
     Setting,
@@ -15,11 +13,9 @@ from core.paper.page import (
 )
 
 __all__ = [
-    "Claim",
     "Marked",
     "Number",
     "Paper",
-    "Relation",
     "Reported",
     "Reward",
     "Setting",

@@ -1,13 +1,12 @@
-"""What a paper module is made of: settings with passages, printed numbers, arms and claims."""
+"""What a paper module is made of: settings with passages, printed numbers and arms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from core.claims.measures import Side
+from core.claims import Claim
 
 Reward: TypeAlias = Callable[..., list[float | None]]
-Relation: TypeAlias = Literal[">", ">=", "<"]
 Number: TypeAlias = "float | Marked | None"
 
 
@@ -96,27 +95,6 @@ def printed(
                 )
             )
     return tuple(numbers)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of the paper as two sides, each a measure on an arm, and the relation it asserts.
-
-    `margin` is in the measure's unit: `>` must exceed it, `>=` may fall short by it.
-    """
-
-    slug: str
-    statement: str
-    left: Side
-    relation: Relation
-    right: Side
-    margin: float = 0.0
-
-    @property
-    def arms(self) -> tuple[str, ...]:
-        """The arms that must have run before this claim can be tested."""
-        named = (self.left.arm, self.right.arm)
-        return tuple(dict.fromkeys(arm for arm in named if arm is not None))
 
 
 @dataclass(frozen=True, kw_only=True)

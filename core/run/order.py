@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.claims.measures import START
 from core.models.load import locate
 from core.paper import Paper
 from core.run.places import check_writable, reports, results, root
@@ -59,7 +58,7 @@ class Outcome:
 
 def claimed_arms(paper: Paper) -> tuple[str, ...]:
     """The main arm, then every other arm that a claim needs."""
-    named = [arm for claim in paper.claims for arm in claim.arms if arm != START]
+    named = [arm for claim in paper.claims for arm in claim.arms]
     return tuple(dict.fromkeys([paper.main_arm, *named]))
 
 

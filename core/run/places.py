@@ -24,6 +24,11 @@ def reports() -> Path:
     return root() / "reports"
 
 
+def claims_table() -> Path:
+    """The claims of every paper that is known, with a module or without; a checkout has it."""
+    return root() / "papers" / "claims.csv"
+
+
 def no_runs(slug: str = "PAPER") -> str:
     """That there are no runs to show, and how there come to be some."""
     return (

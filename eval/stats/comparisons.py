@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import copysign, isfinite
 from typing import Any, Literal  # Any: results that the stubs of scipy do not describe
 
 import numpy as np
@@ -16,6 +16,8 @@ from eval.stats.estimates import GATE_LEVEL, mean_interval, wilson
 
 Verdict = Literal["held", "refuted", "undecided"]
 LEVEL = 0.95
+# Where the bound of a relation lies, in margins; an equivalence has one on either side.
+BOUNDS = {">": 1, ">=": -1, "<": -1, "<=": 1, "~=": 1}
 PRINTED = re.compile(r"\d+(\.\d+)?")
 
 
@@ -217,38 +219,42 @@ def seed_effect(differences: Sequence[float], margin: float = 0.0, op: str = ">"
     """Does `left op right` hold over seeds, given left - right of each seed?
 
     The two-sided 95 % Student interval of the mean difference must lie on the claimed side of a
-    bound: margin for `>`, -margin for `>=`, -margin for `<`. On the other side altogether it is
-    refuted. Fewer than two seeds decide nothing. Without any spread the seeds carry no estimate
-    of their noise, so only their number speaks: the sign test, p = 2 / 2**n.
+    bound: margin for `>` and `<=`, -margin for `>=` and `<`; for `~=` between -margin and margin.
+    On the other side altogether it is refuted. Fewer than two seeds decide nothing. Without any
+    spread the seeds carry no estimate of their noise, so only their number speaks: the sign test,
+    p = 2 / 2**n.
 
     Raises:
         BadValue: an unknown op, a negative margin, or a difference that is not finite.
     """
-    if op not in (">", ">=", "<") or margin < 0 or not all(map(isfinite, differences)):
+    if op not in BOUNDS or margin < 0 or not all(map(isfinite, differences)):
         raise BadValue(
             f"op={op!r}, margin={margin}, differences={list(differences)}: "
-            "expected >, >= or <, a margin of at least 0 and finite differences"
+            f"expected {', '.join(BOUNDS)}, a margin of at least 0 and finite differences"
         )
     n = len(differences)
     effect = float(np.mean(differences)) if n else 0.0
     if n < 2:
         return Effect(effect, None, None, None, "undecided", n)
-    bound = margin if op == ">" else -margin
+    bound = copysign(margin, effect) if op == "~=" else BOUNDS[op] * margin  # the nearer of two
     spread = float(np.std(differences, ddof=1))
     if spread <= 1e-12 * max(1.0, abs(effect)):
         p = 1.0 if abs(effect - bound) <= 1e-12 else min(1.0, 2 * 0.5**n)
-        decided = decide(effect, effect, bound, op) if p < 1 - LEVEL else "undecided"
+        decided = decide(effect, effect, margin, op) if p < 1 - LEVEL else "undecided"
         return Effect(effect, None, None, p, decided, n)
     error = spread / n**0.5
     half = float(t.ppf((1 + LEVEL) / 2, n - 1)) * error
     p = float(2 * t.sf(abs(effect - bound) / error, n - 1))
     low, high = effect - half, effect + half
-    return Effect(effect, low, high, p, decide(low, high, bound, op), n)
+    return Effect(effect, low, high, p, decide(low, high, margin, op), n)
 
 
-def decide(low: float, high: float, bound: float, op: str) -> Verdict:
-    """Which side of the bound the whole interval is on."""
-    above, below = low > bound, high < bound
-    if op == "<":
-        above, below = below, above
-    return "held" if above else "refuted" if below else "undecided"
+def decide(low: float, high: float, margin: float, op: str) -> Verdict:
+    """Where the whole interval lies: on the claimed side of the bound, on the other, or across."""
+    bound = BOUNDS[op] * margin
+    held, refuted = low > bound, high < bound
+    if op in ("<", "<="):
+        held, refuted = refuted, held
+    if op == "~=":
+        held, refuted = -margin < low and high < margin, high < -margin or low > margin
+    return "held" if held else "refuted" if refuted else "undecided"

@@ -20,8 +20,8 @@ py-modules = ["low_kl_paper"]
 MODULE = '''
 """A paper of another distribution: GRPO with hardly any KL."""
 
-from core.claims.measures import START, score
-from core.paper import Claim, Paper, cite
+from core.claims import START, Claim, score
+from core.paper import Paper, cite
 from core.rewards import Accuracy
 
 
@@ -42,7 +42,7 @@ PAPER = Paper(
     benchmarks=("gsm8k",),
     arms={"low-kl": {}},
     claims=(
-        Claim("better", "Helps.", score("gsm8k").of("low-kl"), ">", score("gsm8k").of(START)),
+        Claim("better", "Helps.", score("gsm8k").of("low-kl") > score("gsm8k").of(START)),
     ),
 )
 '''

@@ -1,9 +1,11 @@
 """Verdicts: the right side wins, swapped arms do not hold, and what cannot be tested says so."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from core.claims.measures import START, exact_variance, gain_at_k, score
-from core.paper import Claim
+from core.claims import START, Claim, Comparison, gain_at_k, law, score
 from core.run.records.verdicts import cannot_test, judge_claim
 from core.run.resolve import resolve
 from core.run.settings import HELD_OUT
@@ -33,7 +35,7 @@ def runs(**arms):
 
 
 def claim(left, relation, right, margin=0.0):
-    return Claim("c", "statement", GSM8K.of(left), relation, GSM8K.of(right), margin)
+    return Claim("c", "s", Comparison(GSM8K.of(left), relation, GSM8K.of(right), margin))
 
 
 RUNS = runs(good=(61.0, 63.0, 62.0), bad=(50.0, 53.0, 51.0))
@@ -98,18 +100,36 @@ def test_an_untested_claim_is_undecided_with_its_reason(by_arm, reason):
 
 
 def test_a_missing_measure_is_undecided_not_an_error():
-    sampled = Claim("c", "s", gain_at_k("maj", "gsm8k").of("good"), ">", GSM8K.of("bad"))
+    sampled = Claim("c", "s", gain_at_k("maj", "gsm8k").of("good") > GSM8K.of("bad"))
     found = judge_claim(sampled, RUNS)
     assert found["verdict"] == "undecided"
     assert "no samples of gsm8k" in found["reason"]
 
 
 def test_an_exact_claim_needs_no_run_and_its_opposite_is_refuted():
-    k3, k1 = exact_variance("k3", sound=True), exact_variance("k1")
-    assert judge_claim(Claim("c", "s", k3, "<", k1), {})["verdict"] == "held"
-    assert judge_claim(Claim("c", "s", k3, ">", k1), {})["verdict"] == "refuted"
-    unsound = exact_variance("k1", sound=True)
-    assert judge_claim(Claim("c", "s", unsound, "<", k1), {})["verdict"] == "refuted"
+    variance = "core.losses.kl_variance:variance"
+    k3, k1 = law(variance, "k3", sound=True), law(variance, "k1")
+    assert judge_claim(Claim("c", "s", k3 < k1), {})["verdict"] == "held"
+    assert judge_claim(Claim("c", "s", k3 > k1), {})["verdict"] == "refuted"
+    unsound = law(variance, "k1", sound=True)
+    assert judge_claim(Claim("c", "s", unsound < k1), {})["verdict"] == "refuted"
+
+
+def test_the_law_of_k3_gives_the_numbers_of_the_committed_record():
+    """They were computed without torch; the functions that train give the same."""
+    (stored,) = (
+        verdict
+        for path in (Path(__file__).parents[2] / "results" / PAPER.slug).glob("*.json")
+        for verdict in json.loads(path.read_text()).get("verdicts", ())
+        if verdict["id"] == "k3-nonnegative-unbiased"
+    )
+    (claim,) = (claim for claim in PAPER.claims if claim.slug == stored["id"])
+    found = judge_claim(claim, {})
+    assert found["verdict"] == stored["verdict"] == "held"
+    for side in ("left", "right"):
+        assert found[side]["values"] == pytest.approx(stored[side]["values"], rel=1e-9)
+    assert found["effect"] == pytest.approx(stored["effect"], rel=1e-9)
+    assert found.keys() == stored.keys()
 
 
 def measured(arm, seed, settings):

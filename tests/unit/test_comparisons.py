@@ -185,6 +185,12 @@ def test_seed_effect_by_hand():
     assert seed_effect([-0.1, -0.2, 0.1], margin=1, op=">=").verdict == "held"
     assert seed_effect([-3.1, -3.2, -3.0], margin=1, op=">=").verdict == "refuted"
     assert seed_effect([-2.0, -2.1, -2.2], op="<").verdict == "held"
+    assert seed_effect([0.1, 0.2, 0.15], margin=1, op="<=").verdict == "held"
+    assert seed_effect([3.1, 3.2, 3.0], margin=1, op="<=").verdict == "refuted"
+    assert seed_effect([0.1, -0.2, 0.15], margin=1, op="~=").verdict == "held"
+    assert seed_effect([3.1, 3.2, 3.0], margin=1, op="~=").verdict == "refuted"
+    assert seed_effect([-3.1, -3.2, -3.0], margin=1, op="~=").verdict == "refuted"
+    assert seed_effect([0.9, 1.1, 1.0], margin=1, op="~=").verdict == "undecided"
 
 
 def test_one_seed_decides_nothing():
@@ -203,6 +209,16 @@ def test_without_spread_only_the_number_of_seeds_speaks():
     assert seed_effect([0.0] * 3, op=">=").verdict == "undecided"
 
 
+@given(st.lists(st.floats(-100, 100), max_size=6), st.floats(0, 10))
+@settings(max_examples=300)
+def test_the_verdict_turns_with_the_sides(differences: list[float], margin: float):
+    swapped = [-d for d in differences]
+    for op, other in ((">", "<"), (">=", "<="), ("~=", "~=")):
+        one, two = seed_effect(differences, margin, op), seed_effect(swapped, margin, other)
+        assert one.verdict == two.verdict
+        assert one.p == pytest.approx(two.p)
+
+
 @given(st.lists(st.floats(-100, 100), max_size=6), st.floats(0, 10), st.sampled_from([">", "<"]))
 @settings(max_examples=300)
 def test_swapped_arms_never_both_hold(differences: list[float], margin: float, op: str):
@@ -212,7 +228,7 @@ def test_swapped_arms_never_both_hold(differences: list[float], margin: float, o
     assert one.effect == pytest.approx(-other.effect)
 
 
-@pytest.mark.parametrize("op", [">", ">=", "<"])
+@pytest.mark.parametrize("op", [">", ">=", "<", "<="])
 def test_no_effect_is_rarely_decided(op: str):
     """2000 simulated claims without an effect: 5 % plus four standard errors are decided."""
     random = np.random.default_rng(2)
@@ -225,7 +241,7 @@ def test_no_effect_is_rarely_decided(op: str):
 
 def test_bad_claims_are_refused():
     for arguments in ({"op": "=="}, {"margin": -1.0}):
-        with pytest.raises(BadValue, match="expected >, >= or <"):
+        with pytest.raises(BadValue, match="expected >, >=, <, <=, ~="):
             seed_effect([1.0, 2.0], **arguments)
     with pytest.raises(BadValue, match="finite"):
         seed_effect([1.0, float("nan")])

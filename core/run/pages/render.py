@@ -11,6 +11,7 @@ from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
+from core.run.pages.claims import claims_files
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import publish_reported, shown_arms
 from core.run.places import reports, root
@@ -54,14 +55,14 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
 
 
 def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
-    """Render the reports of every paper that has runs, and of speed without `slugs`.
+    """Render the reports of every paper that has runs; without `slugs` of speed and claims too.
 
     The pages, and why others could not be made.
     """
     chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
     pages, errors = list[Path](), list[ReproError]()
     makers = [lambda entry=entry: render_paper(entry.load()) for entry in chosen]
-    for make in makers if slugs else [*makers, render_speed]:
+    for make in makers if slugs else [*makers, render_speed, render_claims]:
         try:
             pages += make()
         except ReproError as error:
@@ -95,6 +96,11 @@ def render_speed() -> list[Path]:
     speed = speed_files(read_records("bench"))
     written = [write_atomic(reports() / name, content) for name, content in speed.items()]
     return [path for path in written if path.suffix == ".md"]
+
+
+def render_claims() -> list[Path]:
+    """The page of claims, if there is a table of them."""
+    return [write_atomic(reports() / name, page) for name, page in claims_files().items()]
 
 
 def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Path) -> Path:
@@ -222,7 +228,9 @@ def claim_result(verdict: Mapping[str, Any]) -> ClaimResult:
 
 
 def compared(verdict: Mapping[str, Any]) -> str:
-    """Both sides of a verdict and the relation."""
+    """Both sides of a verdict and the relation; nothing for a claim that cannot be tested."""
+    if verdict["left"] is None:
+        return ""
     sides = [verdict["left"], verdict["right"]]
     left, right = (f"{s['measure']} of {s['arm']}" if s["arm"] else s["measure"] for s in sides)
     return f"{left} {verdict['relation']} {right}"

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from core.claims.measures import START, GainAtK, Score, Side
+from core.claims import problems
 from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import Entry, entries, find_entry, lineage
+from core.run.pages.claims import claims_files
 from core.run.pages.render import ran_at, report_files, report_folder
 from core.run.pages.speed import speed_files
 from core.run.places import record_files, reports, results
@@ -24,10 +25,10 @@ EXACT = 1e-9
 
 
 def check_papers(slugs: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Every problem of each paper (without `slugs` of all papers, and of the page of speed)."""
+    """Every problem of each paper (without `slugs` of all, of speed and of the table of claims)."""
     chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
     found = {entry.slug: check_paper(entry) for entry in chosen}
-    return found if slugs else found | {"speed": check_speed()}
+    return found if slugs else found | {"speed": check_speed(), "claims": check_claims()}
 
 
 def check_paper(entry: Entry) -> list[str]:
@@ -54,6 +55,14 @@ def check_speed() -> list[str]:
     if damaged:  # a report says nothing about damaged records
         return damaged
     return [f"report: {line}" for line in stale(reports(), speed_files(records))]
+
+
+def check_claims() -> list[str]:
+    """The problems of the table of claims and of its page."""
+    try:
+        return [f"report: {line}" for line in stale(reports(), claims_files())]
+    except ReproError as error:
+        return [f"table: {error}"]
 
 
 def whole_records(slug: str) -> tuple[list[Record], list[str]]:
@@ -84,26 +93,14 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
         if not setting.passage
     )
     for claim in paper.claims:
-        for side in (claim.left, claim.right):
-            yield from (f"claim {claim.slug}: {line}" for line in side_problems(side, paper))
+        found = problems(claim, paper.arms, paper.benchmarks)
+        yield from (f"claim {claim.slug}: {line}" for line in found)
     for arm in paper.arms or (paper.main_arm,):
         for scale in SCALES:
             try:
                 resolve(paper, arm=arm, scale=scale).preview()
             except ReproError as error:
                 yield f"arm {arm} at {scale}: {error}"
-
-
-def side_problems(side: Side, paper: Paper) -> Iterator[str]:
-    """An arm or a benchmark of a claim that the paper does not have."""
-    if side.arm is not None and side.arm != START and side.arm not in paper.arms:
-        yield f"no arm {side.arm!r}"
-    if isinstance(side.measure, Score | GainAtK):
-        yield from (
-            f"no benchmark {name!r}"
-            for name in side.measure.benchmarks
-            if name not in paper.benchmarks
-        )
 
 
 class Regrader:

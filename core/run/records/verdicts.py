@@ -1,28 +1,15 @@
 """Judges a paper's claims from the records of its runs: effect, interval, p and a verdict."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from core.claims.measures import (
-    START,
-    ExactVariance,
-    Gain,
-    GainAtK,
-    Late,
-    MissingMeasure,
-    Score,
-    Side,
-)
-from core.paper import Claim, Paper
+from core.claims import Claim, Comparison, MissingMeasure, Need, Side, Untestable
+from core.paper import Paper
 from core.run.records.record import Record
 from core.run.settings import HELD_OUT, RunSettings
 from eval.stats.comparisons import seed_effect
 
-RELATIONS: Mapping[str, Callable[[float, float, float], bool]] = {
-    ">": lambda left, right, _: left > right,
-    "<": lambda left, right, _: left < right,
-    ">=": lambda left, right, margin: left >= right - margin,
-}
+FINITE = 1e300  # stands for infinity, which JSON has no word for
 
 
 def judge(paper: Paper, runs: Iterable[Record]) -> list[dict[str, Any]]:
@@ -34,44 +21,48 @@ def judge(paper: Paper, runs: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 def judge_claim(claim: Claim, by_arm: Mapping[str, Mapping[int, Record]]) -> dict[str, Any]:
-    """One claim: exact if it needs no run, else compared over the seeds that all its arms ran."""
-    if isinstance(claim.left.measure, ExactVariance) and isinstance(
-        claim.right.measure, ExactVariance
-    ):
-        return exact_verdict(claim, claim.left.measure.values(), claim.right.measure.values())
-    arms = [arm for arm in claim.arms if arm != START]
+    """One claim: by its law, by its simulation, or over the seeds that all its arms ran."""
+    test = claim.test
+    if isinstance(test, Untestable):
+        return untested(claim, test.reason)
+    if test.kind == "exact":
+        return exact_verdict(claim, test)
+    if test.kind == "simulated":
+        left, right = test.values(())
+        return seeds_verdict(claim, test, (left, right), (), range(len(left)))
+    arms = claim.arms or tuple(by_arm)[:1]
     missing = [arm for arm in arms if arm not in by_arm]
-    if missing:
-        return untested(claim, f"no run of {' or '.join(missing)} (use --claims)")
+    if missing or not arms:
+        return untested(claim, f"no run of {' or '.join(missing or ['any arm'])} (use --claims)")
     seeds = sorted(seed for seed in by_arm[arms[0]] if all(seed in by_arm[arm] for arm in arms))
     if not seeds:
         return untested(claim, f"{' and '.join(arms)} share no seed")
-    used = [by_arm[arm][seed] for arm in arms for seed in seeds]
+    cases = [{arm: by_arm[arm][seed] for arm in arms} for seed in seeds]
     try:
-        left = [_read(claim.left, by_arm, arms, seed) for seed in seeds]
-        right = [_read(claim.right, by_arm, arms, seed) for seed in seeds]
+        values = test.values(cases)
     except MissingMeasure as error:
         return untested(claim, str(error.args[0]))
-    return seeds_verdict(claim, left, right, used, seeds)
+    used = [record for case in cases for record in case.values()]
+    return seeds_verdict(claim, test, values, used, seeds)
 
 
 def seeds_verdict(
     claim: Claim,
-    left: Sequence[float],
-    right: Sequence[float],
+    test: Comparison,
+    values: tuple[Sequence[float], Sequence[float]],
     runs: Sequence[Record],
     seeds: Sequence[int],
 ) -> dict[str, Any]:
     """The verdict from one value per seed on either side, paired; the effect is left - right."""
-    differences = [a - b for a, b in zip(left, right, strict=True)]
-    found = seed_effect(differences, margin=claim.margin, op=claim.relation)
+    differences = [a - b for a, b in zip(*values, strict=True)]
+    found = seed_effect(differences, margin=test.margin, op=test.relation)
     reason = f"paired over {len(seeds)} seeds, 95 % interval of the mean difference"
     if found.low is None:
         reason = f"all {len(seeds)} seeds differ by the same: no spread to make an interval of"
     if len(seeds) < 2:
         reason = "one seed shows no spread: at least two are needed (use --claims --seeds 3)"
     return {
-        **described(claim, left, right),
+        **described(claim, *values),
         "effect": found.effect,
         "low": found.low,
         "high": found.high,
@@ -83,23 +74,21 @@ def seeds_verdict(
     }
 
 
-def exact_verdict(claim: Claim, left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:
-    """The verdict of exact sums: held if the relation holds in every case, else refuted."""
-    holds = RELATIONS[claim.relation]
-    wrong = [
-        i for i, (a, b) in enumerate(zip(left, right, strict=True)) if not holds(a, b, claim.margin)
-    ]
-    finite = [min(value, 1e300) for value in left]  # infinite marks an unsound estimator
-    differences = [a - b for a, b in zip(finite, right, strict=True)]
-    reason = f"exact sums over {len(left)} pairs of categorical policies"
+def exact_verdict(claim: Claim, test: Comparison) -> dict[str, Any]:
+    """The verdict of a law: held if the relation holds in every case, else refuted."""
+    left, right = test.values(())
+    wrong = sum(not test.holds(a, b) for a, b in zip(left, right, strict=True))
+    left, right = ([min(max(value, -FINITE), FINITE) for value in side] for side in (left, right))
+    differences = [a - b for a, b in zip(left, right, strict=True)]
+    cases = f"{len(left)} case{'s' if len(left) > 1 else ''}"
     return {
-        **described(claim, finite, right),
+        **described(claim, left, right),
         "effect": sum(differences) / len(differences),
         "low": min(differences),
         "high": max(differences),
         "p": None,
         "verdict": "refuted" if wrong else "held",
-        "reason": f"{reason}; fails in {len(wrong)} of them" if wrong else reason,
+        "reason": f"exact: fails in {wrong} of {cases}" if wrong else f"exact: holds in {cases}",
         "seeds": [],
         "runs": [],
     }
@@ -120,47 +109,48 @@ def untested(claim: Claim, reason: str) -> dict[str, Any]:
 
 def cannot_test(paper: Paper, settings: RunSettings) -> dict[str, str]:
     """The claims that runs with these settings say nothing about, and why; known before any run."""
-    lacks = {
-        claim.slug: [lack for side in (claim.left, claim.right) for lack in lacking(side, settings)]
-        for claim in paper.claims
-    }
+    lacks = {claim.slug: [*lacking(claim, settings)] for claim in paper.claims}
     return {slug: "; ".join(dict.fromkeys(found)) for slug, found in lacks.items() if found}
 
 
-def lacking(side: Side, settings: RunSettings) -> list[str]:
-    """What a side of a claim reads and these settings do not measure."""
-    measure = side.measure
+def lacking(claim: Claim, settings: RunSettings) -> list[str]:
+    """Why a claim cannot be tested: its own reason, or what these settings do not measure."""
+    if isinstance(claim.test, Untestable):
+        return [claim.test.reason]
+    return [lack for _, need in claim.needs if (lack := unmet(need, settings))]
+
+
+def unmet(need: Need, settings: RunSettings) -> str:
+    """What these settings do not measure; empty where they do."""
     sampled = list(settings.suites)[: settings.at_k_benchmarks]
-    if isinstance(measure, Late | Gain) and measure.metric == HELD_OUT:
-        return [] if settings.heldout_problems else ["no held-out problems (heldout_problems=0)"]
-    if isinstance(measure, GainAtK):
-        return [f"no samples of {name}" for name in measure.benchmarks if name not in sampled]
-    if isinstance(measure, Score):
-        return [f"{n} is not scored" for n in measure.benchmarks if n not in settings.suites]
-    return []
+    match need.kind:
+        case "curve" if need.name == HELD_OUT and not settings.heldout_problems:
+            return "no held-out problems (heldout_problems=0)"
+        case "samples" if need.name not in sampled:
+            return f"no samples of {need.name}"
+        case "score" if need.name not in settings.suites:
+            return f"{need.name} is not scored"
+        case "probabilities":
+            return f"probabilities are not measured ({need.name})"
+        case _:
+            return ""
 
 
 def described(claim: Claim, left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:
     """What a verdict says about its claim: the statement, both sides and their values."""
-    return {
-        "id": claim.slug,
-        "statement": claim.statement,
-        "relation": claim.relation,
-        "margin": claim.margin,
-        "left": {"measure": str(claim.left.measure), "arm": claim.left.arm, "values": list(left)},
-        "right": {
-            "measure": str(claim.right.measure),
-            "arm": claim.right.arm,
-            "values": list(right),
-        },
-    }
+    sides: dict[str, Any] = {"relation": "", "margin": 0.0, "left": None, "right": None}
+    if isinstance(claim.test, Comparison):
+        test = claim.test
+        sides = {
+            "relation": test.relation,
+            "margin": test.margin,
+            "left": described_side(test.left, left),
+            "right": described_side(test.right, right),
+        }
+    return {"id": claim.slug, "statement": claim.statement, **sides}
 
 
-def _read(
-    side: Side, by_arm: Mapping[str, Mapping[int, Record]], arms: Sequence[str], seed: int
-) -> float:
-    """A side's value for a seed; the starting model is scored in the record of the other side."""
-    if side.arm is None or isinstance(side.measure, ExactVariance):
-        raise MissingMeasure(f"{side}: an exact value cannot be compared with a run's")
-    arm = arms[0] if side.arm == START else side.arm
-    return side.measure.read(by_arm[arm][seed], side.arm)
+def described_side(side: Side, values: Sequence[float]) -> dict[str, Any]:
+    """What a side measures, on which arm, and what came out."""
+    measure, arm = side.label
+    return {"measure": measure, "arm": arm, "values": list(values)}

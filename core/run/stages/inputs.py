@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from core.claims.measures import GainAtK
+from core.claims import START
 from core.data.load import parts_of
 from core.families.table import find_family
 from core.paper import Paper
@@ -166,15 +166,19 @@ def at_k_questions(settings: RunSettings) -> list[Question]:
 
 
 def questions(resolved: Resolved) -> list[Question]:
-    """All that is asked of a run's policy; samples only where a claim compares Maj@K or Pass@K."""
+    """All that is asked of a run's policy; samples only where a claim needs them."""
     sampled = at_k_questions(resolved.run) if resolved.arm in sampled_arms(resolved.paper) else []
     return greedy_questions(resolved.run) + sampled
 
 
 def sampled_arms(paper: Paper) -> set[str]:
-    """The arms whose Maj@K or Pass@K a claim reads."""
-    sides = [side for claim in paper.claims for side in (claim.left, claim.right)]
-    return {side.arm for side in sides if side.arm and isinstance(side.measure, GainAtK)}
+    """The arms whose samples a claim reads; the starting model's are in the record of any."""
+    needs = [(claim.arms, *need) for claim in paper.claims for need in claim.needs]
+    return {
+        next(iter(arms), paper.main_arm) if arm == START else arm
+        for arms, arm, need in needs
+        if need.kind == "samples"
+    }
 
 
 def start_stages(resolved: Resolved) -> list[Stage]:

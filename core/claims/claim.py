@@ -1,0 +1,73 @@
+"""A claim of a paper: a sentence, and the comparison that tests it or why nothing can."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from core.claims.comparison import BadClaim, Comparison, Need, Side
+from core.claims.laws import Law, Simulated
+from core.claims.measures import START
+
+
+@dataclass(frozen=True)
+class Untestable:
+    """Why a claim cannot be tested here."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"untestable: {self.reason}"
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """A sentence of the paper, and what it comes to.
+
+    Raises:
+        BadClaim: the test is neither a comparison of two sides nor `Untestable`.
+    """
+
+    slug: str
+    statement: str
+    test: Comparison | Untestable
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.test, Comparison | Untestable):  # what Python makes of a slip
+            raise BadClaim(
+                f"claim {self.slug}: its test is {self.test!r}; expected a comparison such as "
+                "late(m).of(a) > late(m).of(b), or Untestable(reason)"
+            )
+
+    @property
+    def needs(self) -> tuple[tuple[str, Need], ...]:
+        """What the record of each arm must hold; the arm may be `start`."""
+        return self.test.needs if isinstance(self.test, Comparison) else ()
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms that must have run before this claim can be tested."""
+        return tuple(dict.fromkeys(arm for arm, _ in self.needs if arm != START))
+
+
+def problems(claim: Claim, arms: Collection[str], benchmarks: Collection[str]) -> Iterator[str]:
+    """What a claim names and its paper, or the project, does not have."""
+    for arm, need in claim.needs:
+        if arm not in (START, *arms):
+            yield f"no arm {arm!r}"
+        if need.kind in ("score", "samples") and need.name not in benchmarks:
+            yield f"no benchmark {need.name!r}"
+        if arm == START and need.kind == "curve":
+            yield f"the starting model is not trained, so it has no curve {need.name!r}"
+    if isinstance(claim.test, Comparison):
+        for side in (claim.test.left, claim.test.right):
+            yield from lost_functions(side)
+
+
+def lost_functions(side: Side) -> Iterator[str]:
+    """Functions that a side calls and nobody has."""
+    if isinstance(side, Law | Simulated):
+        try:
+            side.call.find()
+        except BadClaim as error:
+            yield str(error.args[0])
+    for part in side.parts:
+        yield from lost_functions(part)

@@ -1,0 +1,280 @@
+"""Sides of a claim, arithmetic on them, and the comparison that two of them make.
+
+A side gives one value for each case. What a case is follows from its kind: the records of one seed
+(`runs`), one seed (`simulated`), or one case of a law (`exact`). A number is of no kind: it has one
+value, the same in every case.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import add, eq, ge, gt, le, lt, sub, truediv
+from typing import Any, Literal, TypeAlias
+
+from eval.errors import ReproError
+
+Record: TypeAlias = Mapping[str, Any]  # Any: a record's fields are JSON of several types
+Runs: TypeAlias = Mapping[str, Record]  # the records of one seed, by arm
+Kind: TypeAlias = Literal["runs", "simulated", "exact"]
+Relation: TypeAlias = Literal[">", ">=", "<", "<=", "==", "~="]
+
+RELATIONS: Mapping[Relation, Callable[[float, float, float], bool]] = {
+    ">": lambda left, right, margin: gt(left, right + margin),
+    ">=": lambda left, right, margin: ge(left, right - margin),
+    "<": lambda left, right, margin: lt(left, right - margin),
+    "<=": lambda left, right, margin: le(left, right + margin),
+    "==": lambda left, right, _: eq(left, right),
+    "~=": lambda left, right, margin: le(abs(left - right), margin),
+}
+
+
+class BadClaim(ReproError, ValueError):
+    """A claim that is written in a way that cannot be judged."""
+
+
+class MissingMeasure(ReproError, LookupError):
+    """A record does not hold what a measure reads."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that a record must hold.
+
+    A curve is named by its metric, a score and samples by their benchmark, probabilities by the
+    quantity that is computed from them.
+    """
+
+    kind: Literal["curve", "score", "samples", "probabilities"]
+    name: str
+
+
+class Side:
+    """One side of a comparison; `parts` are the sides it is made of."""
+
+    __hash__ = object.__hash__
+
+    @property
+    def parts(self) -> "tuple[Side, ...]":
+        """The sides that this one is computed from."""
+        return ()
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """What its cases are; none for a number."""
+        return frozenset(kind for part in self.parts for kind in part.kinds)
+
+    @property
+    def needs(self) -> tuple[tuple[str, Need], ...]:
+        """What the record of each arm must hold; the arm may be `start`."""
+        return tuple(dict.fromkeys(need for part in self.parts for need in part.needs))
+
+    @property
+    def label(self) -> tuple[str, str | None]:
+        """What is measured, and on which arm where it is one measure on one arm."""
+        return str(self), None
+
+    def values(self, cases: Sequence[Runs]) -> list[float]:
+        """One value for each case; a single one where it is the same in all."""
+        raise NotImplementedError
+
+    def __add__(self, other: "Side | float") -> "Side":
+        return Combined("+", self, as_side(other))
+
+    def __sub__(self, other: "Side | float") -> "Side":
+        return Combined("-", self, as_side(other))
+
+    def __truediv__(self, other: "Side | float") -> "Side":
+        return Combined("/", self, as_side(other))
+
+    def __radd__(self, other: float) -> "Side":
+        return Combined("+", as_side(other), self)
+
+    def __rsub__(self, other: float) -> "Side":
+        return Combined("-", as_side(other), self)
+
+    def __rtruediv__(self, other: float) -> "Side":
+        return Combined("/", as_side(other), self)
+
+    def __abs__(self) -> "Side":
+        return Size(self)
+
+    def __gt__(self, other: "Side | float") -> "Comparison":
+        return Comparison(self, ">", as_side(other))
+
+    def __ge__(self, other: "Side | float") -> "Comparison":
+        return Comparison(self, ">=", as_side(other))
+
+    def __lt__(self, other: "Side | float") -> "Comparison":
+        return Comparison(self, "<", as_side(other))
+
+    def __le__(self, other: "Side | float") -> "Comparison":
+        return Comparison(self, "<=", as_side(other))
+
+    def __eq__(self, other: object) -> "Comparison":  # type: ignore[override]  # == is a relation
+        return Comparison(self, "==", as_side(other))
+
+    def __ne__(self, other: object) -> bool:
+        raise BadClaim(f"{self} != {other}: no claim says so; expected >, >=, <, <=, == or about")
+
+    def __bool__(self) -> bool:
+        raise BadClaim(f"{self} is a side and no truth value: a claim compares two sides")
+
+    def about(self, other: "Side | float", *, within: float) -> "Comparison":
+        """Equivalence: the two differ by less than `within`."""
+        return Comparison(self, "~=", as_side(other), within)
+
+
+@dataclass(frozen=True, eq=False)
+class Number(Side):
+    """A constant."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.value:g}"
+
+    def values(self, cases: Sequence[Runs]) -> list[float]:
+        """The constant, once."""
+        del cases
+        return [self.value]
+
+
+OPERATORS: Mapping[str, Callable[[float, float], float]] = {"+": add, "-": sub, "/": truediv}
+
+
+@dataclass(frozen=True, eq=False)
+class Combined(Side):
+    """A sum, difference or ratio of two sides, case by case."""
+
+    operator: str
+    left: Side
+    right: Side
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+    @property
+    def parts(self) -> tuple[Side, ...]:
+        """Both sides."""
+        return self.left, self.right
+
+    def values(self, cases: Sequence[Runs]) -> list[float]:
+        """One result for each case.
+
+        Raises:
+            MissingMeasure: it divides by zero.
+        """
+        pairs = zip(*aligned(self, *(part.values(cases) for part in self.parts)), strict=True)
+        try:
+            return [OPERATORS[self.operator](a, b) for a, b in pairs]
+        except ZeroDivisionError:
+            raise MissingMeasure(f"{self} divides by zero") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Size(Side):
+    """The absolute value of a side, case by case."""
+
+    side: Side
+
+    def __str__(self) -> str:
+        return f"|{self.side}|"
+
+    @property
+    def parts(self) -> tuple[Side, ...]:
+        """The side."""
+        return (self.side,)
+
+    def values(self, cases: Sequence[Runs]) -> list[float]:
+        """Each value without its sign."""
+        return [abs(value) for value in self.side.values(cases)]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What a claim asserts of two sides.
+
+    With a margin, `>` and `<` must hold by more than it, `>=` and `<=` may fail by it, and `~=`
+    holds where the sides differ by less.
+
+    Raises:
+        BadClaim: sides of different kinds, two numbers, `==` on values that have noise, or `~=`
+            without a margin.
+    """
+
+    left: Side
+    relation: Relation
+    right: Side
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len(self._kinds) != 1:
+            found = " and ".join(sorted(self._kinds)) or "numbers"
+            raise BadClaim(f"{self}: compares {found}; expected runs, simulations or laws alone")
+        if self.relation == "==" and self.kind != "exact":
+            raise BadClaim(
+                f"{self}: == is for laws, which are exact; use .about(other, within=...)"
+            )
+        if not 0 <= self.margin < float("inf") or (self.relation == "~=" and not self.margin):
+            raise BadClaim(f"{self}: the margin is {self.margin:g}; expected a positive number")
+
+    def __str__(self) -> str:
+        margin = f" (margin {self.margin:g})" if self.margin else ""
+        return f"{self.left} {self.relation} {self.right}{margin}"
+
+    def __bool__(self) -> bool:
+        raise BadClaim(
+            f"{self}: a comparison is no truth value, so `a > b > c`, `and`, `or`, `max` and `min` "
+            "say nothing: write two claims, or use least(...)"
+        )
+
+    @property
+    def _kinds(self) -> frozenset[Kind]:
+        return self.left.kinds | self.right.kinds
+
+    @property
+    def kind(self) -> Kind:
+        """What its cases are."""
+        return next(iter(self._kinds))
+
+    @property
+    def needs(self) -> tuple[tuple[str, Need], ...]:
+        """What the record of each arm must hold."""
+        return tuple(dict.fromkeys((*self.left.needs, *self.right.needs)))
+
+    def by(self, margin: float) -> "Comparison":
+        """The same with a margin: `>` and `<` must hold by more, `>=` and `<=` may fail by it."""
+        return replace(self, margin=margin)
+
+    def values(self, cases: Sequence[Runs]) -> tuple[list[float], list[float]]:
+        """Both sides' values, case by case."""
+        left, right = aligned(self, self.left.values(cases), self.right.values(cases))
+        return left, right
+
+    def holds(self, left: float, right: float) -> bool:
+        """Whether the relation holds between two values."""
+        return RELATIONS[self.relation](left, right, self.margin)
+
+
+def as_side(other: object) -> Side:
+    """A side as it is, a number as a constant.
+
+    Raises:
+        BadClaim: it is neither.
+    """
+    if isinstance(other, Side):
+        return other
+    if isinstance(other, int | float) and not isinstance(other, bool):
+        return Number(float(other))
+    raise BadClaim(f"{other!r} beside a side of a claim: expected a number or `measure.of(arm)`")
+
+
+def aligned(what: object, *sides: list[float]) -> list[list[float]]:
+    """Lists of one length; a single value stands for every case.
+
+    Raises:
+        BadClaim: their numbers of cases differ.
+    """
+    length = max(map(len, sides))
+    if any(len(side) not in (1, length) for side in sides):
+        raise BadClaim(f"{what}: sides of {' and '.join(str(len(s)) for s in sides)} cases")
+    return [side if len(side) == length else side * length for side in sides]

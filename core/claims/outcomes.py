@@ -1,0 +1,135 @@
+"""Measures of the trained policy: scores, samples at K, and quantities of its probabilities."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar
+
+from core.claims.comparison import Need, Record
+from core.claims.measures import START, Measure, missing
+
+Vote: TypeAlias = Literal["avg", "maj", "pass"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Score(Measure):
+    """Greedy accuracy in percent, the mean over benchmarks by the names that the paper uses.
+
+    At a small scale each is read from the suite that stands for it (`mirrors` in the record).
+    """
+
+    benchmarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"top1({', '.join(self.benchmarks)})"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """A score of every benchmark."""
+        return tuple(Need("score", name) for name in self.benchmarks)
+
+    def read(self, record: Record, arm: str) -> float:
+        """Mean of the top1 scores; the starting model's own for `start`."""
+        key = "start_scores" if arm == START else "scores"
+        found = {row["mirrors"]: row["value"] for row in record[key] if row["metric"] == "top1"}
+        return _mean_of(self.benchmarks, found, lambda value: value, record, arm, key)
+
+
+@dataclass(frozen=True)
+class AtK(Measure):
+    """Avg@K, Maj@K or Pass@K in percent, the mean over benchmarks; the largest K for None.
+
+    `gained` takes off what the starting model has.
+    """
+
+    vote: Vote
+    benchmarks: tuple[str, ...]
+    k: int | None
+    gained: bool = False
+
+    def __str__(self) -> str:
+        name = f"{self.vote}@{self.k or 'K'}({', '.join(self.benchmarks)})"
+        return f"gain in {name}" if self.gained else name
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Samples of every benchmark."""
+        return tuple(Need("samples", name) for name in self.benchmarks)
+
+    def read(self, record: Record, arm: str) -> float:
+        """Mean over the benchmarks."""
+        found = {curve["mirrors"]: curve for curve in record["sampling"].values()}
+
+        def value(curve: Mapping[str, Record]) -> float:
+            after = self._at(curve["before" if arm == START else "after"], record, arm)
+            return after - self._at(curve["before"], record, arm) if self.gained else after
+
+        return _mean_of(self.benchmarks, found, value, record, arm, "samples")
+
+    def _at(self, row: Record, record: Record, arm: str) -> float:
+        """The value at K; the mean accuracy of K samples is, on average, that of one: Pass@1."""
+        if self.k is not None and self.k not in row["k"]:
+            raise missing(record, arm, f"{self.vote}@{self.k}; its K are {row['k']}")
+        if self.vote == "avg":
+            return row["pass"][row["k"].index(1)]
+        return row[self.vote][-1 if self.k is None else row["k"].index(self.k)]
+
+
+@dataclass(frozen=True)
+class Probability(Measure):
+    """A quantity that is computed from the policy's probabilities once it is trained."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"probability({self.name})"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The quantity."""
+        return (Need("probabilities", self.name),)
+
+    def read(self, record: Record, arm: str) -> float:
+        """The trained policy's value; the starting model's own for `start`."""
+        found = record.get("probabilities", {}).get(self.name)
+        if found is None:
+            raise missing(record, arm, f"probabilities {self.name!r}")
+        return found["before" if arm == START else "after"]
+
+
+def score(*benchmarks: str) -> Score:
+    """Mean greedy accuracy over `benchmarks`, in percent."""
+    return Score(benchmarks)
+
+
+def at_k(vote: Vote, *benchmarks: str, k: int | None = None) -> AtK:
+    """Accuracy of K samples in percent: their mean (`avg`), their vote (`maj`) or any (`pass`)."""
+    return AtK(vote, benchmarks, k)
+
+
+def gain_at_k(vote: Vote, *benchmarks: str, k: int | None = None) -> AtK:
+    """How much `at_k` rises over the starting model's."""
+    return AtK(vote, benchmarks, k, gained=True)
+
+
+def probability(name: str) -> Probability:
+    """A quantity of the probabilities, or the rewards, that a model gives to texts.
+
+    Such as `nll` or `pairs/accuracy`; it is read from `probabilities` in the record, by name, as
+    `before` and `after`.
+    """
+    return Probability(name)
+
+
+def _mean_of(
+    names: tuple[str, ...],
+    found: Mapping[str, T],
+    value: Callable[[T], float],
+    record: Record,
+    arm: str,
+    what: str,
+) -> float:
+    absent = [name for name in names if name not in found]
+    if absent:
+        raise missing(record, arm, f"{what} of {', '.join(absent)}")
+    return sum(value(found[name]) for name in names) / len(names)

@@ -1,0 +1,34 @@
+"""The variance of KL estimators under the policy, as exact sums over categorical policies."""
+
+import torch
+
+from core.losses.kl import ESTIMATORS
+
+# Pairs (policy, reference) of nearby categorical distributions, from nearly equal to a factor of 2.
+POLICIES: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = (
+    ((0.50, 0.30, 0.20), (0.48, 0.31, 0.21)),
+    ((0.50, 0.30, 0.20), (0.45, 0.33, 0.22)),
+    ((0.70, 0.20, 0.10), (0.60, 0.25, 0.15)),
+    ((0.25, 0.25, 0.25, 0.25), (0.30, 0.20, 0.30, 0.20)),
+    ((0.90, 0.05, 0.03, 0.02), (0.80, 0.10, 0.06, 0.04)),
+)
+
+
+def variance(estimator: str, *, sound: bool = False) -> list[float]:
+    """The variance of `k1`, `k2` or `k3` for each pair of `POLICIES`.
+
+    With `sound`, it is infinite where the estimator is negative somewhere or its mean is not
+    KL(policy || reference).
+    """
+    return [_variance(estimator, policy, reference, sound=sound) for policy, reference in POLICIES]
+
+
+def _variance(
+    estimator: str, policy: tuple[float, ...], reference: tuple[float, ...], *, sound: bool
+) -> float:
+    p, q = (torch.tensor([side], dtype=torch.float64) for side in (policy, reference))
+    values = ESTIMATORS[estimator](p.log(), q.log())
+    mean, kl = (p * values).sum(), (p * (p / q).log()).sum()
+    if sound and (values.min() < 0 or abs(mean - kl) > 1e-12):
+        return float("inf")
+    return float((p * (values - mean).square()).sum())
