@@ -10,18 +10,16 @@ from core.claims.measures import GainAtK
 from core.data.load import parts_of
 from core.families.table import find_family
 from core.paper import Paper
+from core.run.effective import effective
 from core.run.files import digest_of, file_digest, folder_files
 from core.run.resolve import Resolved
-from core.run.reward_keys import reward_key
-from core.run.settings import NEUTRAL, RunSettings
+from core.run.settings import RunSettings
 from core.run.stages.loading import loading_of
 from core.run.stages.stage import Stage
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
-
-TRAINING = ("data", "model", "heldout_every", "heldout_problems", "eval_max_tokens", "threads")
 
 
 def source_of(name: str) -> dict[str, str]:
@@ -88,18 +86,10 @@ def start_stage(resolved: Resolved) -> Stage:
 
 def train_stage(resolved: Resolved, seed: int) -> Stage:
     """The training of one arm with one seed."""
-    settings: dict[str, object] = {n: getattr(resolved.run, n) for n in TRAINING}
-    settings["rewards"] = [reward_key(reward) for reward in resolved.run.rewards]
-    settings |= resolved.run.lora
-    if resolved.run.launch is not None:  # another order of sums, as with another `threads`
-        settings |= {n: getattr(resolved.run, n) for n in ("launch", "processes")}
-    config = {k: v for k, v in resolved.config.items() if k not in NEUTRAL}
     return Stage(
         name="train",
         inputs={
-            "family": resolved.paper.family,
-            "config": config,
-            "settings": settings,
+            **effective(resolved),
             "seed": seed,
             "data": data_stage(resolved).key,
             "start": start_stage(resolved).key,
