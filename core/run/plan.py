@@ -8,17 +8,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from core.data.sets import find_sets
 from core.explain.batch_plan import batch_plan
 from core.models.shapes import GATED, find_shape
 from core.run.memory import Cluster, Memory, Work, all_launches
 from core.run.records.verdicts import cannot_test
+from core.run.refusals import refuse
 from core.run.resolve import Resolved, divided
+from core.run.settings import RunSettings
 from core.run.stages.inputs import arm_stages, model_folder, start_stages
 from core.run.stages.stage import DONE, Stage
 from eval.errors import BadValue
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
-POCKET_ROWS = 12_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,12 @@ class Plan:
 
 
 def make_plan(resolved: Resolved, seed: int) -> Plan:
-    """The plan of one arm with one seed; loads neither model nor data."""
+    """The plan of one arm with one seed; loads neither model nor data.
+
+    Raises:
+        UnknownName, BadValue: the paper or these settings ask what cannot be meant.
+    """
+    refuse([resolved])
     config = resolved.preview()
     stages = {s.key: s for s in (*start_stages(resolved), *arm_stages(resolved, seed))}
     order = ("data", "start", "train", "eval")
@@ -120,8 +127,16 @@ def _shapes(path: Path) -> list[list[int]]:
     return [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
 
 
+def count_rows(settings: RunSettings) -> int | None:
+    """The rows that are trained on, without those that are held out; None if it is not known."""
+    sets = find_sets(settings.data)
+    numbers = [one.n for one in sets if one.n is not None]
+    held = 0 if all(one.source.holds_out for one in sets) else settings.heldout_problems
+    return sum(numbers) - held if len(numbers) == len(sets) else None
+
+
 def _batches(config: Any, resolved: Resolved) -> str:
-    rows = POCKET_ROWS if resolved.run.data == "pocket" else None
+    rows = count_rows(resolved.run)
     processes = resolved.run.processes
     shared: Any = SimpleNamespace(**(vars(config) | divided(resolved.config, processes)))
     return str(batch_plan(shared, rows, processes)) if rows else "known with the data"

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from core.claims.measures import GainAtK
-from core.data.load import parts_of
+from core.data.sets import DataSet, find_sets
 from core.families.table import find_family
 from core.paper import Paper
 from core.run.effective import effective
@@ -34,11 +34,11 @@ def source_of(name: str) -> dict[str, str]:
 
 def _version(benchmark: Benchmark) -> str:
     folder = os.environ.get("REPRO_DATA")
-    if benchmark.hub is None:
+    if benchmark.folder is None and benchmark.hub is None:
         return f"generator {_generator()}"
-    if not folder:
+    if benchmark.folder is None and not folder:
         return "hub"
-    place = Path(folder) / (benchmark.part_of or benchmark.name)
+    place = benchmark.folder or Path(folder or ".") / (benchmark.part_of or benchmark.name)
     return digest_of({p.name: file_digest(p) for p in sorted(place.glob("*")) if p.is_file()})
 
 
@@ -48,6 +48,12 @@ def _generator() -> str:
     spec = find_spec("eval.pocket")
     places = list(spec.submodule_search_locations or ()) if spec else []
     return digest_of({p.name: file_digest(p) for place in places for p in Path(place).glob("*.py")})
+
+
+def rows_version(one: DataSet) -> dict[str, object]:
+    """The version of a data set's rows, and of the benchmarks that they are made of."""
+    parts = {name: source_of(name) for name in one.source.benchmarks}
+    return {"version": one.source.version(one.name), **parts}
 
 
 def model_folder(name: str) -> Path | None:
@@ -71,7 +77,7 @@ def data_stage(resolved: Resolved) -> Stage:
         name="data",
         inputs={
             "data": name,
-            "sources": {part: source_of(part) for part in parts_of(name)},
+            "sources": {one.name: rows_version(one) for one in find_sets(name)},
             "family": family,
             "columns": find_family(family).columns,
         },
