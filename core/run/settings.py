@@ -14,6 +14,7 @@ HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 NEUTRAL = frozenset(
     {
         "dataloader_pin_memory",
+        "dataset_num_proc",
         "ddp_timeout",
         "disable_tqdm",
         "do_predict",
