@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from core.data.sets import find_sets
-from core.explain.batch_plan import batch_plan
+from core.explain.batch_plan import BatchPlan, batch_plan
 from core.models.shapes import GATED, find_shape
 from core.run.memory import Cluster, Memory, Work, all_launches
 from core.run.records.verdicts import cannot_test
@@ -69,7 +69,7 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
         resolved=resolved,
         seed=seed,
         stages=[(s, "done" if (s.folder / DONE).is_file() else "to do") for s in ordered],
-        batches=_batches(config, resolved),
+        batches=str(plan_batches(config, resolved) or "known with the data"),
         cost=estimate(resolved, config),
     )
 
@@ -78,8 +78,9 @@ def estimate(resolved: Resolved, config: Any) -> dict[str, Any]:
     """Upper bounds: completions, tokens and memory of the parameters, where they can be known."""
     per_update = config.per_device_train_batch_size * config.gradient_accumulation_steps
     per_update *= config.world_size
-    updates = config.max_steps if config.max_steps > 0 else None
-    completions = per_update * updates / config.num_iterations if updates else None
+    batches = plan_batches(config, resolved)
+    updates = batches.updates if batches else max(0, config.max_steps)
+    completions = per_update * updates / config.num_iterations
     parameters = count_parameters(resolved.run.model)
     reference = config.beta != 0 or config.rollout_policy == "reference"
     each = sum(size for part, size in BYTES.items() if reference or part != "reference")
@@ -135,8 +136,8 @@ def count_rows(settings: RunSettings) -> int | None:
     return sum(numbers) - held if len(numbers) == len(sets) else None
 
 
-def _batches(config: Any, resolved: Resolved) -> str:
-    rows = count_rows(resolved.run)
-    processes = resolved.run.processes
+def plan_batches(config: Any, resolved: Resolved) -> BatchPlan | None:
+    """What becomes of the prompts, over all processes; None if their number is not known."""
+    rows, processes = count_rows(resolved.run), resolved.run.processes
     shared: Any = SimpleNamespace(**(vars(config) | divided(resolved.config, processes)))
-    return str(batch_plan(shared, rows, processes)) if rows else "known with the data"
+    return batch_plan(shared, rows, processes) if rows else None
