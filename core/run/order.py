@@ -9,6 +9,7 @@ from core.paper import Paper
 from core.run.places import check_writable, reports, results, root
 from core.run.records.record import Record, new_record, read_records, write_record
 from core.run.records.verdicts import cannot_test, judge
+from core.run.refusals import refuse
 from core.run.resolve import Resolved, resolve
 from core.run.settings import RunSettings
 from core.run.spread.jobs import run_jobs
@@ -17,8 +18,6 @@ from core.run.spread.pool import Unit, run_units
 from core.run.stages.inputs import arm_stages, start_stages
 from core.run.stages.one_run import run_arm, run_data, score_start
 from core.run.stages.stage import DONE, Stage, say
-from eval.errors import UnknownName
-from eval.sets.benchmarks import BENCHMARKS, find_benchmark
 
 START_UNIT = "start"
 
@@ -69,6 +68,7 @@ def run_order(order: Order) -> Outcome:
         for arm in order.arms or (order.paper.main_arm,)
         for seed in order.seeds
     ]
+    refuse([resolved for resolved, _ in runs])
     for resolved, _ in runs[:1]:
         check_inputs(resolved.run)
     check_outputs(order.paper.slug)
@@ -106,18 +106,13 @@ def queue(order: Order, cluster: str, units: list[Unit], resolved: list[Resolved
 
 
 def check_inputs(settings: RunSettings) -> None:
-    """Look up the model, the data, every suite and the launch before anything starts.
+    """Look up the model and the launch before anything starts.
 
     Raises:
         UnknownName: there is none of that name.
         MissingFile: a folder that is not there.
         BadValue: what a launch needs is not installed.
     """
-    for suite in settings.suites.values():
-        find_benchmark(suite)
-    for part in settings.data.split("+"):
-        if part != "pocket" and part not in BENCHMARKS:
-            raise UnknownName("training data", part, ["pocket", *BENCHMARKS])
     locate(settings.model)
     check_installed(settings)
 

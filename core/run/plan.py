@@ -8,17 +8,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from core.explain.batch_plan import batch_plan
+from core.data.sets import find_sets
+from core.explain.batch_plan import BatchPlan, batch_plan
 from core.models.shapes import GATED, find_shape
 from core.run.memory import Cluster, Memory, Work, all_launches
 from core.run.records.verdicts import cannot_test
+from core.run.refusals import refuse
 from core.run.resolve import Resolved, divided
+from core.run.settings import RunSettings
 from core.run.stages.inputs import arm_stages, model_folder, start_stages
 from core.run.stages.stage import DONE, Stage
 from eval.errors import BadValue
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
-POCKET_ROWS = 12_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,12 @@ class Plan:
 
 
 def make_plan(resolved: Resolved, seed: int) -> Plan:
-    """The plan of one arm with one seed; loads neither model nor data."""
+    """The plan of one arm with one seed; loads neither model nor data.
+
+    Raises:
+        UnknownName, BadValue: the paper or these settings ask what cannot be meant.
+    """
+    refuse([resolved])
     config = resolved.preview()
     stages = {s.key: s for s in (*start_stages(resolved), *arm_stages(resolved, seed))}
     order = ("data", "start", "train", "eval")
@@ -62,7 +69,7 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
         resolved=resolved,
         seed=seed,
         stages=[(s, "done" if (s.folder / DONE).is_file() else "to do") for s in ordered],
-        batches=_batches(config, resolved),
+        batches=str(plan_batches(config, resolved) or "known with the data"),
         cost=estimate(resolved, config),
     )
 
@@ -71,8 +78,9 @@ def estimate(resolved: Resolved, config: Any) -> dict[str, Any]:
     """Upper bounds: completions, tokens and memory of the parameters, where they can be known."""
     per_update = config.per_device_train_batch_size * config.gradient_accumulation_steps
     per_update *= config.world_size
-    updates = config.max_steps if config.max_steps > 0 else None
-    completions = per_update * updates / config.num_iterations if updates else None
+    batches = plan_batches(config, resolved)
+    updates = batches.updates if batches else max(0, config.max_steps)
+    completions = per_update * updates / config.num_iterations
     parameters = count_parameters(resolved.run.model)
     reference = config.keeps_reference
     each = sum(size for part, size in BYTES.items() if reference or part != "reference")
@@ -120,8 +128,16 @@ def _shapes(path: Path) -> list[list[int]]:
     return [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
 
 
-def _batches(config: Any, resolved: Resolved) -> str:
-    rows = POCKET_ROWS if resolved.run.data == "pocket" else None
-    processes = resolved.run.processes
+def count_rows(settings: RunSettings) -> int | None:
+    """The rows that are trained on, without those that are held out; None if it is not known."""
+    sets = find_sets(settings.data)
+    numbers = [one.n for one in sets if one.n is not None]
+    held = 0 if all(one.source.holds_out for one in sets) else settings.heldout_problems
+    return sum(numbers) - held if len(numbers) == len(sets) else None
+
+
+def plan_batches(config: Any, resolved: Resolved) -> BatchPlan | None:
+    """What becomes of the prompts, over all processes; None if their number is not known."""
+    rows, processes = count_rows(resolved.run), resolved.run.processes
     shared: Any = SimpleNamespace(**(vars(config) | divided(resolved.config, processes)))
-    return str(batch_plan(shared, rows, processes)) if rows else "known with the data"
+    return batch_plan(shared, rows, processes) if rows else None

@@ -7,21 +7,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from core.claims import START
-from core.data.load import parts_of
+from core.data.sets import DataSet, find_sets
 from core.families.table import find_family
 from core.paper import Paper
+from core.run.effective import effective
 from core.run.files import digest_of, file_digest, folder_files
 from core.run.resolve import Resolved
-from core.run.reward_keys import reward_key
-from core.run.settings import NEUTRAL, RunSettings
+from core.run.settings import RunSettings
 from core.run.stages.loading import loading_of
 from core.run.stages.stage import Stage
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
-
-TRAINING = ("data", "model", "heldout_every", "heldout_problems", "eval_max_tokens", "threads")
 
 
 def source_of(name: str) -> dict[str, str]:
@@ -36,11 +34,11 @@ def source_of(name: str) -> dict[str, str]:
 
 def _version(benchmark: Benchmark) -> str:
     folder = os.environ.get("REPRO_DATA")
-    if benchmark.hub is None:
+    if benchmark.folder is None and benchmark.hub is None:
         return f"generator {_generator()}"
-    if not folder:
+    if benchmark.folder is None and not folder:
         return "hub"
-    place = Path(folder) / (benchmark.part_of or benchmark.name)
+    place = benchmark.folder or Path(folder or ".") / (benchmark.part_of or benchmark.name)
     return digest_of({p.name: file_digest(p) for p in sorted(place.glob("*")) if p.is_file()})
 
 
@@ -50,6 +48,12 @@ def _generator() -> str:
     spec = find_spec("eval.pocket")
     places = list(spec.submodule_search_locations or ()) if spec else []
     return digest_of({p.name: file_digest(p) for place in places for p in Path(place).glob("*.py")})
+
+
+def rows_version(one: DataSet) -> dict[str, object]:
+    """The version of a data set's rows, and of the benchmarks that they are made of."""
+    parts = {name: source_of(name) for name in one.source.benchmarks}
+    return {"version": one.source.version(one.name), **parts}
 
 
 def model_folder(name: str) -> Path | None:
@@ -73,7 +77,7 @@ def data_stage(resolved: Resolved) -> Stage:
         name="data",
         inputs={
             "data": name,
-            "sources": {part: source_of(part) for part in parts_of(name)},
+            "sources": {one.name: rows_version(one) for one in find_sets(name)},
             "family": family,
             "columns": find_family(family).columns,
         },
@@ -88,18 +92,10 @@ def start_stage(resolved: Resolved) -> Stage:
 
 def train_stage(resolved: Resolved, seed: int) -> Stage:
     """The training of one arm with one seed."""
-    settings: dict[str, object] = {n: getattr(resolved.run, n) for n in TRAINING}
-    settings["rewards"] = [reward_key(reward) for reward in resolved.run.rewards]
-    settings |= resolved.run.lora
-    if resolved.run.launch is not None:  # another order of sums, as with another `threads`
-        settings |= {n: getattr(resolved.run, n) for n in ("launch", "processes")}
-    config = {k: v for k, v in resolved.config.items() if k not in NEUTRAL}
     return Stage(
         name="train",
         inputs={
-            "family": resolved.paper.family,
-            "config": config,
-            "settings": settings,
+            **effective(resolved),
             "seed": seed,
             "data": data_stage(resolved).key,
             "start": start_stage(resolved).key,

@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Any
 
 from core.data.load import load_training_data
+from core.data.sets import find_sets
 from core.families.table import find_family
 from core.models.load import load_policy, load_tokenizer
 from core.rollout.chat import chat_text
@@ -109,7 +110,8 @@ def size_of(parameters: int | None) -> str | None:
 def _data(resolved: Resolved, folder: Path) -> Mapping[str, object]:
     name = resolved.run.data
     rows = load_training_data(name)
-    valid = load_training_data(name, split="valid") if name.startswith("pocket") else None
+    own = all(one.source.holds_out for one in find_sets(name))
+    valid = load_training_data(name, split="valid") if own else None
     count = write_rows(rows, valid, find_family(resolved.paper.family).columns, folder)
     return {"name": name, "rows": count, "digest": file_digest(folder / "rows.jsonl")}
 

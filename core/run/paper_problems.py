@@ -1,0 +1,48 @@
+"""What is wrong with a paper's module before anything runs, line by line."""
+
+from collections.abc import Iterator
+
+from core.claims import problems
+from core.families.profiles import SCALES
+from core.paper import Paper
+from core.paper.registry import Entry, lineage
+from core.run.refusals import arms, check_names, same_trainings
+from core.run.resolve import resolve
+from eval.errors import ReproError
+
+
+def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
+    """What is wrong with a paper's data: slug, settings, arms, claims, passages."""
+    expected = entry.module.rpartition(".")[2].replace("_", "-")
+    if paper.slug != entry.slug or (entry.module.startswith("papers.") and paper.slug != expected):
+        yield f"{entry.module} has the slug {paper.slug!r}, expected {entry.slug!r}"
+    if entry.slug == paper.slug:
+        lineage(paper)
+    for number in paper.reported:
+        if not number.passage:
+            yield f"{number.system}, {number.benchmark}: a reported number without a passage"
+    yield from (
+        f"{setting.name}: a setting without a passage"
+        for setting in paper.settings
+        if not setting.passage
+    )
+    for claim in paper.claims:
+        found = problems(claim, paper.arms, paper.benchmarks)
+        yield from (f"claim {claim.slug}: {line}" for line in found)
+    for scale in SCALES:
+        yield from settings_problems(paper, scale)
+
+
+def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
+    """What is wrong with the settings of the arms at a scale; what is so of several, once."""
+    found: dict[str, list[str]] = {}
+    for arm in paper.arms or (paper.main_arm,):
+        try:
+            resolved = resolve(paper, arm=arm, scale=scale)
+            resolved.preview()
+            check_names(resolved)
+        except ReproError as error:
+            found.setdefault(str(error), []).append(arm)
+    for error, named in found.items():
+        yield f"arm {', '.join(named)} at {scale}: {error}"
+    yield from (f"at {scale}: {line}" for line in same_trainings(arms(paper, scale)))
