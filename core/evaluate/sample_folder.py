@@ -13,8 +13,8 @@ from core.rollout.samplers.journal import Journal, difference
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.server import Service
 from core.run.files import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
-from core.run.stages.inputs import model_version
 from core.run.stages.loading import Loading
+from core.run.stages.sources import model_version
 from eval.errors import BadValue, DamagedFile
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding, Sampler, run_benchmark

@@ -13,8 +13,9 @@ from core.models.shapes import GATED, find_shape
 from core.run.memory import Cluster, Memory, Work, all_launches
 from core.run.records.verdicts import cannot_test
 from core.run.resolve import Resolved, divided
-from core.run.stages.inputs import arm_stages, model_folder, start_stages
-from core.run.stages.stage import DONE, Stage
+from core.run.stages.chain import Chain
+from core.run.stages.sources import model_folder
+from core.run.stages.stage import Stage
 from eval.errors import BadValue
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
@@ -55,13 +56,10 @@ class Plan:
 def make_plan(resolved: Resolved, seed: int) -> Plan:
     """The plan of one arm with one seed; loads neither model nor data."""
     config = resolved.preview()
-    stages = {s.key: s for s in (*start_stages(resolved), *arm_stages(resolved, seed))}
-    order = ("data", "start", "train", "eval")
-    ordered = sorted(stages.values(), key=lambda stage: order.index(stage.name))
     return Plan(
         resolved=resolved,
         seed=seed,
-        stages=[(s, "done" if (s.folder / DONE).is_file() else "to do") for s in ordered],
+        stages=[(s, "done" if s.done else "to do") for s in Chain(resolved, seed).stages],
         batches=_batches(config, resolved),
         cost=estimate(resolved, config),
     )

@@ -10,7 +10,7 @@ from core.data.load import load_training_data
 from core.families.profiles import profile
 from core.run.resolve import resolve
 from core.run.settings import HELD_OUT
-from core.run.stages.train import read_rows, split_rows, write_rows
+from core.run.stages.data import read_rows, split_rows, write_rows
 from core.run.watch.heldout import count_right
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER

@@ -8,7 +8,7 @@ from core.families.profiles import profile
 from core.paper import cite
 from core.run.plan import make_plan
 from core.run.resolve import resolve
-from core.run.stages.inputs import train_stage
+from core.run.stages.chain import Chain
 from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
 
@@ -78,7 +78,7 @@ def test_unknown_arms_and_scales_name_the_nearest(names, wrong):
 
 def test_keys_follow_what_is_computed_and_ignore_how_it_is_watched():
     def key(*arguments, seed=0, arm=None):
-        return train_stage(resolve(PAPER, arm=arm, arguments=arguments), seed).key
+        return Chain(resolve(PAPER, arm=arm, arguments=arguments), seed).train.key
 
     assert key() == key("report_to=wandb", "save_steps=1") == key("beta=0.04")
     keys = {key(), key(seed=1), key("beta=0.05"), key(arm="rft"), key("heldout_every=2")}

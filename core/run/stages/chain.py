@@ -1,0 +1,54 @@
+"""The chain of stages that a run is: data, start, train, and the evaluations before and after."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from core.run.resolve import Resolved
+from core.run.stages.data import Data
+from core.run.stages.evaluate import Evaluate, evaluations
+from core.run.stages.stage import Policy, Stage
+from core.run.stages.start import Start
+from core.run.stages.train import Train
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The stages of one arm at a scale with a seed."""
+
+    resolved: Resolved
+    seed: int = 0
+
+    @cached_property
+    def start(self) -> Start:
+        """The starting model."""
+        return Start(self.resolved.run.model)
+
+    @cached_property
+    def data(self) -> Data:
+        """The rows that are trained on."""
+        return Data(self.resolved.run.data, self.resolved.paper.family)
+
+    @cached_property
+    def train(self) -> Train:
+        """The training."""
+        return Train(resolved=self.resolved, seed=self.seed, data=self.data, begin=self.start)
+
+    def evaluations(self, policy: Policy) -> list[Evaluate]:
+        """All that is asked of the starting model, or of the trained one."""
+        return evaluations(self.resolved, policy)
+
+    @property
+    def start_stages(self) -> list[Stage]:
+        """Loading and scoring the starting model, which every arm and seed shares."""
+        return [self.start, *self.evaluations(self.start)]
+
+    @property
+    def own_stages(self) -> list[Stage]:
+        """Training and scoring what was trained."""
+        return [self.data, self.train, *self.evaluations(self.train)]
+
+    @property
+    def stages(self) -> list[Stage]:
+        """Every stage once, in the order in which one reads a plan."""
+        found = [self.data, self.start, self.train]
+        return [*found, *self.evaluations(self.start), *self.evaluations(self.train)]
