@@ -75,7 +75,8 @@ def plan(
 
 def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
     """Print what each launch needs on one GPU, in GB, and whether it is there."""
-    from core.run.memory import GB, GPUS, PROMPT_TOKENS, USABLE
+    from core.families.family import PROMPT_TOKENS
+    from core.run.memory import GB, GPUS, USABLE
 
     parts = (
         "weights", "gradients", "optimiser", "reference", "activations", "autocast", "gathered",

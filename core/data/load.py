@@ -12,6 +12,7 @@ from eval.pocket.draft import Draft
 from eval.pocket.suites import drafts
 from eval.sets.benchmarks import Benchmark, find_benchmark
 
+POCKET = ("pocket", "pocket-worked")
 POCKET_TRAINING = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites stay unseen
 LONG = 2  # more steps than this are left out by who hurries
 COLUMNS = ("id", "prompt", "answer", "language")
@@ -20,22 +21,27 @@ COLUMNS = ("id", "prompt", "answer", "language")
 def load_training_data(name: str, split: str = "train", data: Path | None = None) -> Dataset:
     """Rows `id`, `prompt` (one user turn), `answer`, `language` and `question`.
 
-    `answers` says more of a question that has several.
+    `answers` says more of a question that has several, and `completion` is an answer step by step.
 
-    `name` is "pocket", a benchmark, or several joined with `+`.
+    `name` is "pocket", "pocket-worked" for rows with completions, a benchmark, or several joined
+    with `+`.
 
     Raises:
         UnknownName: for a name that is neither.
     """
     parts = [rows(part, split, data) for part in parts_of(name)]
-    if name == "pocket":
+    if name == "pocket-worked":
+        for part, found in zip(parts_of(name), parts, strict=True):
+            for row, made in zip(found, drafts(part, split), strict=True):
+                row["completion"] = [{"role": "assistant", "content": made.solution}]
+    if name in POCKET:
         return Dataset.from_list(interleaved(parts))
     return concatenate_datasets([Dataset.from_list(part) for part in parts])
 
 
 def parts_of(name: str) -> tuple[str, ...]:
     """The benchmarks that a name of training data stands for."""
-    return POCKET_TRAINING if name == "pocket" else tuple(name.split("+"))
+    return POCKET_TRAINING if name in POCKET else tuple(name.split("+"))
 
 
 def rows(name: str, split: str, data: Path | None) -> list[dict[str, object]]:
@@ -43,7 +49,7 @@ def rows(name: str, split: str, data: Path | None) -> list[dict[str, object]]:
     try:
         benchmark = find_benchmark(name)
     except UnknownName as error:
-        raise UnknownName("training data", name, ["pocket", "gsm8k", "math"]) from error
+        raise UnknownName("training data", name, [*POCKET, "gsm8k", "math"]) from error
     problems = benchmark.load(data, split=split)
     found: list[dict[str, object]] = [
         {

@@ -132,10 +132,10 @@ class Paper:
     title: str
     arxiv: str
     family: str
-    config: Sequence[tuple[Setting, ...]]
+    config: Sequence[tuple[Setting, ...]] = ()
     rewards: tuple[Reward, ...] = ()
     model: str
-    data: str
+    data: str = ""
     benchmarks: tuple[str, ...] = ()
     base: str | None = None
     reported: tuple[Reported, ...] = ()

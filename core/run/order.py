@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.claims.measures import START
+from core.data.load import POCKET
 from core.models.load import locate
 from core.paper import Paper
 from core.run.places import check_writable, reports, results, root
 from core.run.records.record import Record, new_record, read_records, write_record
 from core.run.records.verdicts import cannot_test, judge
-from core.run.resolve import resolve
-from core.run.settings import RunSettings
+from core.run.resolve import Resolved, resolve
 from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
 from core.run.spread.pool import Unit, run_units
@@ -71,7 +71,7 @@ def run_order(order: Order) -> Outcome:
         for seed in order.seeds
     ]
     first = runs[0]
-    check_inputs(first.resolved.run)
+    check_inputs(first.resolved)
     check_outputs(order.paper.slug)
     for slug, why in cannot_test(order.paper, first.resolved.run).items():
         say(f"claim {slug} will have no verdict: {why}")
@@ -100,13 +100,14 @@ def run_order(order: Order) -> Outcome:
 def queue(order: Order, cluster: str, units: list[Unit], runs: Sequence[Chain]) -> None:
     """Run the units as jobs; what several of them read is made before they start."""
     for chain in runs:
-        chain.data.run()
+        if chain.train is not None:
+            chain.train.data.run()
     for shared in (True, False):
         if some := [unit for unit in units if (unit.name == START_UNIT) == shared]:
             run_jobs(some, cluster, order.job, order.jobs)
 
 
-def check_inputs(settings: RunSettings) -> None:
+def check_inputs(resolved: Resolved) -> None:
     """Look up the model, the data, every suite and the launch before anything starts.
 
     Raises:
@@ -114,11 +115,12 @@ def check_inputs(settings: RunSettings) -> None:
         MissingFile: a folder that is not there.
         BadValue: what a launch needs is not installed.
     """
+    settings = resolved.run
     for suite in settings.suites.values():
         find_benchmark(suite)
-    for part in settings.data.split("+"):
-        if part != "pocket" and part not in BENCHMARKS:
-            raise UnknownName("training data", part, ["pocket", *BENCHMARKS])
+    for part in settings.data.split("+") if resolved.family.trains else ():
+        if part not in (*POCKET, *BENCHMARKS):
+            raise UnknownName("training data", part, [*POCKET, *BENCHMARKS])
     locate(settings.model)
     check_installed(settings)
 

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from core.explain.batch_plan import batch_plan
+from core.configs.base import BaseConfig
+from core.data.load import POCKET
 from core.models.shapes import GATED, find_shape
-from core.run.memory import Cluster, Memory, Work, all_launches
+from core.run.memory import Cluster, Memory, all_launches, work_of
 from core.run.records.verdicts import cannot_test
-from core.run.resolve import Resolved, divided
+from core.run.resolve import Resolved
 from core.run.stages.chain import Chain
 from core.run.stages.sources import model_folder
 from core.run.stages.stage import Stage
@@ -65,21 +65,15 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
     )
 
 
-def estimate(resolved: Resolved, config: Any) -> dict[str, Any]:
-    """Upper bounds: completions, tokens and memory of the parameters, where they can be known."""
-    per_update = config.per_device_train_batch_size * config.gradient_accumulation_steps
-    per_update *= config.world_size
-    updates = config.max_steps if config.max_steps > 0 else None
-    completions = per_update * updates / config.num_iterations if updates else None
+def estimate(resolved: Resolved, config: BaseConfig) -> dict[str, object]:
+    """Upper bounds: samples, tokens and memory of the parameters, where they can be known."""
+    cost = resolved.family.cost(config)
     parameters = count_parameters(resolved.run.model)
-    reference = config.beta != 0 or config.rollout_policy == "reference"
-    each = sum(size for part, size in BYTES.items() if reference or part != "reference")
+    each = sum(BYTES[copy] for copy in cost.copies)
     return {
-        "updates": updates or "as many as the data gives",
-        "completions": int(completions) if completions else None,
-        "sampled tokens, at most": int(completions * config.max_completion_length)
-        if completions
-        else None,
+        "updates": "as many as the data gives" if cost.updates is None else cost.updates,
+        cost.unit: cost.samples,
+        "sampled tokens, at most": cost.sampled_tokens,
         "parameters": parameters or "known once the model is at hand",
         "memory of parameters, bytes": parameters * each if parameters else None,
     }
@@ -98,7 +92,7 @@ def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
             f"the sizes of {model} are not known here: give the folder of a model that is one of "
             f"{', '.join(GATED)}, as model=/path/to/it"
         )
-    return all_launches(shape, Work.of(resolved, cluster.count), cluster.count)
+    return all_launches(shape, work_of(resolved, cluster.count), cluster.count)
 
 
 def count_parameters(model: str) -> int | None:
@@ -118,8 +112,7 @@ def _shapes(path: Path) -> list[list[int]]:
     return [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
 
 
-def _batches(config: Any, resolved: Resolved) -> str:
-    rows = POCKET_ROWS if resolved.run.data == "pocket" else None
-    processes = resolved.run.processes
-    shared: Any = SimpleNamespace(**(vars(config) | divided(resolved.config, processes)))
-    return str(batch_plan(shared, rows, processes)) if rows else "known with the data"
+def _batches(config: BaseConfig, resolved: Resolved) -> str:
+    if resolved.family.trains and resolved.run.data not in POCKET:
+        return "known with the data"
+    return resolved.family.batches(config, POCKET_ROWS, resolved.run.processes, resolved.share)

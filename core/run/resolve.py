@@ -3,16 +3,19 @@
 Order, later wins: family defaults < base < paper < arm < profile < command line.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.families.profiles import SCALES, profile
+from core.configs.base import BaseConfig
+from core.families.family import Family
+from core.families.profiles import SCALES
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.overrides import checked, field_types, find_type, parse_overrides
 from core.paper.registry import lineage
+from core.run.files import as_text
 from core.run.reward_keys import reward_key
 from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
@@ -46,6 +49,17 @@ class Resolved:
     arguments: tuple[str, ...] = ()  # of the command line, as they were given
 
     @property
+    def family(self) -> Family:
+        """Whose trainer it uses."""
+        return find_family(self.paper.family)
+
+    @property
+    def share(self) -> dict[str, int]:
+        """The sizes of the batch of one process."""
+        own = self.family.micro_batches
+        return divided(self.config, self.run.processes, own)
+
+    @property
     def run(self) -> RunSettings:
         """The settings around the trainer."""
         chosen = {name: v.value for name, v in self.values.items() if name in RUN_FIELDS}
@@ -61,22 +75,24 @@ class Resolved:
         """What the command line set."""
         return {n: v.value for n, v in self.values.items() if v.source == COMMAND_LINE}
 
-    def preview(self) -> Any:  # Any: the family's config class
+    def preview(self) -> BaseConfig:
         """The config as any machine can build it: to look at, not to train with."""
         return self.build(output_dir=Path("runs"), seed=0, use_cpu=True, bf16=False)
 
-    def build(self, *, output_dir: Path, seed: int, **machine: object) -> Any:  # Any: as above
+    def build(self, *, output_dir: Path, seed: int, **machine: object) -> BaseConfig:
         """The family's config object, built once for the trainer.
 
         Raises:
             BadValue: a value is out of range or does not go with another one.
         """
-        cls = find_family(self.paper.family).config_class()
+        cls = self.family.config_class()
         ours = {"output_dir": str(output_dir), "seed": seed, "disable_tqdm": True}
         name = f"{self.paper.slug}-{self.arm}-{seed}"
         quiet = {"report_to": "none", "save_total_limit": 2, "run_name": name}
+        # Any: the values of all kinds of fields, whose types `resolve` has checked
+        fields: dict[str, Any] = {**quiet, **self.config, **ours, **machine}
         try:
-            return cls(**(quiet | self.config | ours | machine))
+            return cls(**fields)
         except BadValue:
             raise
         except (ValueError, TypeError) as error:
@@ -113,29 +129,33 @@ def resolve(
         values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
     _check_choices(resolved, config)
+    _check_unused(resolved)
     for reward in resolved.run.rewards:
         reward_key(reward)
-    divided(resolved.config, resolved.run.processes)
+    _ = resolved.share  # or it is refused here
     return resolved
 
 
-def divided(config: Mapping[str, object], processes: int) -> dict[str, int]:
+def divided(
+    config: Mapping[str, object], processes: int, own: Sequence[str] = ()
+) -> dict[str, int]:
     """The batch of one process such that all of them together make the batch of one.
 
-    Micro-batches are shared out; where an update has too few of them, their completions are.
+    Micro-batches are shared out, which fields of a family's `own` count too; where an update has
+    too few of them, their rows are.
 
     Raises:
         BadValue: neither divides.
     """
-    steps = {"gradient_accumulation_steps": 1, "steps_per_generation": None}
+    steps = {"gradient_accumulation_steps": 1, **dict.fromkeys(own)}
     batch = {"per_device_train_batch_size": 8}
     for defaults in (steps, batch):
         sizes = {n: v for n, v in (defaults | dict(config)).items() if n in defaults and v}
         if all(isinstance(v, int) and v % processes == 0 for v in sizes.values()):
             return {name: int(str(v)) // processes for name, v in sizes.items()}
     raise BadValue(
-        f"processes={processes} divides neither gradient_accumulation_steps and "
-        "steps_per_generation nor per_device_train_batch_size: choose a number that does"
+        f"processes={processes} divides neither {' and '.join(steps)} nor "
+        "per_device_train_batch_size: choose a number that does"
     )
 
 
@@ -148,9 +168,20 @@ def _layers(paper: Paper, arm: str, scale: str) -> list[tuple[Mapping[str, objec
         own = {"model": link.model, "data": link.data, "rewards": link.rewards}
         layers.append((own | {"benchmarks": link.benchmarks}, link.slug))
     layers.append((paper.arms.get(arm, {}), f"arm {arm}"))
-    layers.append((profile(paper.family, scale), f"profile {scale}"))
+    layers.append((find_family(paper.family).profiles.get(scale, {}), f"profile {scale}"))
     layers += [(link.profiles.get(scale, {}), f"{link.slug} at {scale}") for link in chain]
     return layers
+
+
+def _check_unused(resolved: Resolved) -> None:
+    """Refuse a setting that nothing in a run of this family reads."""
+    for name in resolved.family.unused:
+        value, idle = getattr(resolved.run, name), getattr(RunSettings, name, "")
+        if value != idle:
+            raise BadValue(
+                f"{name}={as_text(value)} ({resolved.values[name].source}): nothing in a run of "
+                f"the family {resolved.family.name} uses it; leave it out"
+            )
 
 
 def _check_choices(resolved: Resolved, config: type[Any]) -> None:

@@ -106,7 +106,7 @@ def no_larger_file(size):
 def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_too(repro, settings, straight):
     """In its weights, which safetensors writes, and in its optimizer, which torch writes."""
     chain = Chain(resolve(find_paper(PAPER), arguments=(*settings, FOUR)))
-    chain.data.run()
+    chain.train.data.run()
     chain.start.run()
     for size in (60_000, 100_000):
         with no_larger_file(size):

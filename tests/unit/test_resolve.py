@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.families.profiles import profile
+from core.families.grpo import GRPO
 from core.paper import cite
 from core.run.plan import make_plan
 from core.run.resolve import resolve
@@ -18,7 +18,7 @@ def test_later_sources_win_and_say_so():
     sources = {name: (found[name].value, found[name].source) for name in found}
     assert sources["loss_type"] == ("grpo", "deepseekmath-grpo s4.1.1 eq. 3")
     assert sources["beta"] == (0.0, "arm online-rft")
-    assert sources["learning_rate"] == (profile("grpo", "cpu")["learning_rate"], "profile cpu")
+    assert sources["learning_rate"] == (GRPO.profiles["cpu"]["learning_rate"], "profile cpu")
     assert sources["num_generations"] == (16, "deepseekmath-grpo at cpu")
     assert sources["max_steps"] == (7, "command line")
 
@@ -89,8 +89,7 @@ def test_a_plan_knows_the_cost_and_the_stages():
     plan = make_plan(resolve(PAPER, arguments=("max_steps=10",)), 0)
     assert plan.cost["completions"] == 1280
     assert (
-        plan.cost["sampled tokens, at most"]
-        == 1280 * profile("grpo", "cpu")["max_completion_length"]
+        plan.cost["sampled tokens, at most"] == 1280 * GRPO.profiles["cpu"]["max_completion_length"]
     )
     assert [stage.name for stage, _ in plan.stages][:3] == ["data", "start", "train"]
     assert {state for _, state in plan.stages} <= {"done", "to do"}

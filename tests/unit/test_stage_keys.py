@@ -1,11 +1,10 @@
 """What the rows of a run are made of is in the key of the stage that makes them."""
 
-from dataclasses import replace
 from shutil import copytree
 
 import pytest
 
-from core.families.table import FAMILIES
+from core.families.grpo import GRPO
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 from core.run.stages.data import Data
@@ -26,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def rows_key(*arguments):
-    return Chain(resolve(PAPER, arguments=arguments)).data.key
+    return Chain(resolve(PAPER, arguments=arguments)).train.data.key
 
 
 def suite_key(suite):
@@ -36,14 +35,22 @@ def suite_key(suite):
     return stage.key
 
 
-def test_rows_made_for_another_trainer_are_other_rows(monkeypatch):
-    before = rows_key()
-    grpo = FAMILIES["grpo"]
-    monkeypatch.setitem(FAMILIES, "grpo", replace(grpo, columns=(*grpo.columns, "label")))
-    other = rows_key()
-    monkeypatch.setitem(FAMILIES, "other", FAMILIES["grpo"])
-    third = Data("pocket", "other").key
-    assert len({before, other, third}) == 3
+class Wider(GRPO):
+    """The same trainer, of rows with another column."""
+
+    columns = (*GRPO.columns, "label")
+
+
+class Renamed(GRPO):
+    """The same rows for a family of another name."""
+
+    name = "other"
+
+
+def test_rows_made_for_another_trainer_are_other_rows():
+    keys = {Data("pocket", family()).key for family in (GRPO, Wider, Renamed)}
+    assert keys >= {rows_key()}
+    assert len(keys) == 3
 
 
 @pytest.mark.parametrize("name", ["gsm8k", "math"])

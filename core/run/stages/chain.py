@@ -1,4 +1,4 @@
-"""The chain of stages that a run is: data, start, train, and the evaluations before and after."""
+"""The chain of stages that a run is: data, start, train, and evaluations before and after."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,14 +24,18 @@ class Chain:
         return Start(self.resolved.run.model)
 
     @cached_property
-    def data(self) -> Data:
-        """The rows that are trained on."""
-        return Data(self.resolved.run.data, self.resolved.paper.family)
+    def train(self) -> Train | None:
+        """The training, if the family has one."""
+        run, family = self.resolved.run, self.resolved.family
+        if not family.trains:
+            return None
+        rows = Data(run.data, family)
+        return Train(resolved=self.resolved, seed=self.seed, data=rows, begin=self.start)
 
-    @cached_property
-    def train(self) -> Train:
-        """The training."""
-        return Train(resolved=self.resolved, seed=self.seed, data=self.data, begin=self.start)
+    @property
+    def policy(self) -> Policy:
+        """What the run is about: the trained model, or the model as it is."""
+        return self.train or self.start
 
     def evaluations(self, policy: Policy) -> list[Evaluate]:
         """All that is asked of the starting model, or of the trained one."""
@@ -44,11 +48,13 @@ class Chain:
 
     @property
     def own_stages(self) -> list[Stage]:
-        """Training and scoring what was trained."""
-        return [self.data, self.train, *self.evaluations(self.train)]
+        """Training, and scoring what the run is about."""
+        trained = [self.train.data, self.train] if self.train else []
+        return [*trained, *self.evaluations(self.policy)]
 
     @property
     def stages(self) -> list[Stage]:
         """Every stage once, in the order in which one reads a plan."""
-        found = [self.data, self.start, self.train]
-        return [*found, *self.evaluations(self.start), *self.evaluations(self.train)]
+        trained = [self.train.data, self.start, self.train] if self.train else [self.start]
+        scored = self.evaluations(self.start) + self.evaluations(self.policy)
+        return list({stage.key: stage for stage in (*trained, *scored)}.values())

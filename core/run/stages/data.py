@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.data.load import load_training_data, parts_of
-from core.families.table import find_family
+from core.families.family import Family
 from core.run.files import file_digest
 from core.run.stages.sources import source_of
 from core.run.stages.stage import Stage
@@ -20,7 +20,7 @@ class Data(Stage):
 
     name = "data"
     data: str
-    family: str
+    family: Family
 
     @property
     def inputs(self) -> Mapping[str, object]:
@@ -28,8 +28,8 @@ class Data(Stage):
         return {
             "data": self.data,
             "sources": {part: source_of(part) for part in parts_of(self.data)},
-            "family": self.family,
-            "columns": find_family(self.family).columns,
+            "family": self.family.name,
+            "columns": self.family.columns,
         }
 
     @property
@@ -42,7 +42,7 @@ class Data(Stage):
         rows = load_training_data(self.data)
         pocket = self.data.startswith("pocket")
         valid = load_training_data(self.data, split="valid") if pocket else None
-        count = write_rows(rows, valid, find_family(self.family).columns, folder)
+        count = write_rows(rows, valid, self.family.columns, folder)
         return {"name": self.data, "rows": count, "digest": file_digest(folder / "rows.jsonl")}
 
 

@@ -10,21 +10,18 @@ from core.run.resolve import Resolved
 from core.run.settings import NEUTRAL
 from core.run.stages.chain import Chain
 from core.run.stages.evaluate import Scored, evaluate
-from core.run.stages.stage import say
+from core.run.stages.stage import Outputs, say
 
 
 def run_chain(chain: Chain, *, force: bool = False) -> Record:
     """All stages of one run and its record; what is there already is taken as it is."""
     began, resolved = monotonic(), chain.resolved
-    data = chain.data.run(force=force)
+    data = chain.train.data.run(force=force) if chain.train else {}
     start = chain.start.run(force=force)
-    if chain.train.done and not force:
-        say(f"{resolved.arm} seed {chain.seed}: trained before, runs/{chain.train.folder.name}")
-    trained = chain.train.run(force=force)
-    after = evaluate(chain.evaluations(chain.train), force=force)
+    trained = train_policy(chain, force=force)
+    after = evaluate(chain.evaluations(chain.policy), force=force)
     before = score_start(chain)  # last: by now another process has often done it
     publish_samples(resolved.paper.slug, before, after)
-    train = {k: v for k, v in trained.items() if k not in ("curves", "phases")}
     return write_record(
         new_record(
             "run",
@@ -39,8 +36,8 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
             size=size_of(start["parameters"]),
             model=start,
             data=data,
-            train=train,
-            start_scores=before.scores,
+            train={k: v for k, v in trained.items() if k not in ("curves", "phases")},
+            start_scores=before.scores if chain.train else [],
             scores=after.scores,
             curves=trained["curves"],
             sampling=paired(before, after),
@@ -51,6 +48,17 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
             },
         )
     )
+
+
+def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
+    """What the training put out; of a run without one, that there is none."""
+    train, resolved = chain.train, chain.resolved
+    if train is None:
+        plan = resolved.family.batches(resolved.preview(), 0, 1, {})
+        return {"steps": 0, "plan": plan, "curves": {}, "phases": {}}
+    if train.done and not force:
+        say(f"{resolved.arm} seed {chain.seed}: trained before, runs/{train.folder.name}")
+    return train.run(force=force)
 
 
 def score_start(chain: Chain, *, force: bool = False) -> Scored:

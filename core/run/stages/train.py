@@ -16,14 +16,14 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 
 from core.collect.reward_calls import reward_note
+from core.configs.base import BaseConfig
 from core.errors import RewardError
-from core.explain.batch_plan import batch_plan
 from core.explain.jsonl import JsonlCallback, read_log
-from core.families.table import find_family
-from core.models.load import load_policy, load_tokenizer
+from core.families.family import Training
+from core.models.load import load_tokenizer
 from core.rewards.verifiers import check_rewards
 from core.run.files import canonical, digest_of, folder_files, write_atomic
-from core.run.resolve import Resolved, divided
+from core.run.resolve import Resolved
 from core.run.reward_keys import reward_key
 from core.run.settings import NEUTRAL, RunSettings
 from core.run.spread.launch import launch
@@ -32,6 +32,7 @@ from core.run.stages.data import Data, read_rows, split_rows
 from core.run.stages.stage import Policy, say
 from core.run.watch.heldout import HeldOutCallback
 from core.run.watch.progress import ProgressCallback
+from core.trainers.resume import ResumableTrainer
 from eval.errors import BadValue, ReproError
 from eval.grading import GRADER_VERSION
 
@@ -41,6 +42,7 @@ SETTINGS = ("data", "model", "heldout_every", "heldout_problems", "eval_max_toke
 LOG = "log.jsonl"
 MODEL = "model"
 WORK = "trainer"
+ANSWER_TOKENS = 1024  # of held-out answers, where neither the run nor its family says
 TRAINED = "trained.json"  # what the stage gives, written when the model is whole
 # Logged numbers that depend on the machine and the moment: kept in the log, not in the record.
 TIMES = ("_runtime", "_per_second", "step_time", "seconds", "time/", "phase", "total_flos")
@@ -68,7 +70,7 @@ class Train(Policy):
         if run.launch is not None:  # another order of sums, as with another `threads`
             settings |= {name: getattr(run, name) for name in ("launch", "processes")}
         return {
-            "family": self.resolved.paper.family,
+            "family": self.resolved.family.name,
             "config": {k: v for k, v in self.resolved.config.items() if k not in NEUTRAL},
             "settings": settings,
             "seed": self.seed,
@@ -117,8 +119,7 @@ def _train(
     settings, work = resolved.run, folder / WORK
     prepare_torch(settings.threads)
     main = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch, or the only one
-    share = divided(resolved.config, settings.processes)
-    config = resolved.build(output_dir=work, seed=seed, **share)
+    config = resolved.build(output_dir=work, seed=seed, **resolved.share)
     train, valid = split_rows(read_rows(data), settings.heldout_problems)
     resume = last_checkpoint(work)
     trainer, heldout = build_trainer(resolved, config, model, train, valid, folder)
@@ -126,7 +127,7 @@ def _train(
     if heldout is not None:
         heldout.trainer = trainer
     name = f"{resolved.paper.slug} {resolved.arm}, seed {seed}"
-    plan = str(batch_plan(config, len(train), config.world_size))
+    plan = resolved.family.batches(config, len(train), settings.processes, {})
     if main:
         say(name)
     if main and resume is not None:
@@ -147,7 +148,7 @@ def _train(
         "curves": curves(folder / LOG),
         "phases": phases,
         **(
-            {"launch": f"{settings.launch}, {config.world_size} processes"}
+            {"launch": f"{settings.launch}, {settings.processes} processes"}
             if settings.launch
             else {}
         ),
@@ -173,35 +174,33 @@ def naming_rewards() -> Generator[None]:
 
 def build_trainer(
     resolved: Resolved,
-    config: Any,
+    config: BaseConfig,
     model: str,
     train: list[dict[str, Any]],
     valid: list[dict[str, Any]],
     folder: Path,
-) -> tuple[Any, HeldOutCallback | None]:
+) -> tuple[ResumableTrainer, HeldOutCallback | None]:
     """The family's trainer with every callback of a run, and the one that needs the trainer."""
-    settings, family = resolved.run, find_family(resolved.paper.family)
-    heldout = HeldOutCallback(
-        valid,
-        every=settings.heldout_every,
-        max_tokens=settings.eval_max_tokens or config.max_completion_length,
-    )
+    settings, family = resolved.run, resolved.family
+    tokens = settings.eval_max_tokens or family.answer_tokens(config) or ANSWER_TOKENS
+    heldout = HeldOutCallback(valid, every=settings.heldout_every, max_tokens=tokens)
     callbacks: list[TrainerCallback] = [
         *([heldout] if valid else []),
         JsonlCallback(folder / LOG),
-        ProgressCallback(f"{resolved.arm} seed {config.seed}"),
+        ProgressCallback(f"{resolved.arm} seed {config.seed}", family.progress),
         SealCallback(),
     ]
-    trainer = family.trainer_class()(
-        model=load_policy(model),
-        reward_funcs=list(settings.rewards),
-        args=config,
-        train_dataset=DATASET.from_list(train),
-        processing_class=load_tokenizer(model),
-        peft_config=lora_config(settings),
-        callbacks=callbacks,
+    trainer = family.trainer(
+        Training(
+            config=config,
+            model=model,
+            rewards=settings.rewards,
+            rows=DATASET.from_list(train),
+            callbacks=callbacks,
+            adapters=lora_config(settings),
+        )
     )
-    if "wandb" in config.report_to:
+    if "wandb" in (config.report_to or ()):
         from transformers.integrations.integration_utils import WandbCallback
 
         from core.run.watch.wandb_rows import WandbRows
@@ -242,9 +241,9 @@ def save_policy(trainer: Any, model: str, folder: Path) -> None:  # Any: a Train
         (folder / name).unlink(missing_ok=True)
 
 
-def end_wandb(report_to: list[str]) -> None:
+def end_wandb(report_to: str | list[str] | None) -> None:
     """Close the W&B run of this training, so that the next one in this process is its own."""
-    if "wandb" in report_to:
+    if "wandb" in (report_to or ()):
         import wandb
 
         wandb.finish()
