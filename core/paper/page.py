@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from core.claims.measures import Side
 
 Reward: TypeAlias = Callable[..., list[float | None]]
 Relation: TypeAlias = Literal[">", ">=", "<"]
 Number: TypeAlias = "float | Marked | None"
+AT, SAME_AS = "at", "same_as"  # what an arm may say besides the settings that it changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +125,10 @@ class Paper:
     """One paper: what differs from its base, what it printed, what must hold.
 
     `config` are groups made by `cite`; `arms` map an arm's name to what it changes, the first one
-    is the paper's own method; `profiles` hold this paper's settings at each scale. `trl_index` are
-    the fields that TRL's paper index sets for this paper, for comparison alone.
+    is the paper's own method; `profiles` hold this paper's settings at each scale. An arm wins over
+    them; what it changes at one scale only stands in its `"at": {scale: {...}}`. Two arms may not
+    be one training; `"same_as": arm`, in an arm or in its `at`, says that these two are meant to
+    be. `trl_index` are the fields that TRL's paper index sets for this paper, for comparison alone.
     """
 
     slug: str
@@ -158,3 +161,23 @@ class Paper:
     def main_arm(self) -> str:
         """The arm that is the paper's own method: the first."""
         return next(iter(self.arms), "main")
+
+    def changes(self, arm: str, scale: str | None = None) -> dict[str, object]:
+        """The settings that an arm changes at all scales, or what it adds at this one."""
+        said = self._said(arm, scale)
+        return {name: value for name, value in said.items() if name not in (AT, SAME_AS)}
+
+    def scales(self, arm: str) -> tuple[str, ...]:
+        """The scales at which an arm adds to what it changes."""
+        return tuple(self._at(arm))
+
+    def same_as(self, arm: str, scale: str) -> str | None:
+        """The arm that this one says to be the same training as, at a scale."""
+        said = {**self._said(arm, None), **self._said(arm, scale)}.get(SAME_AS)
+        return None if said is None else str(said)
+
+    def _said(self, arm: str, scale: str | None) -> Mapping[str, object]:
+        return self.arms.get(arm, {}) if scale is None else self._at(arm).get(scale, {})
+
+    def _at(self, arm: str) -> Mapping[str, Mapping[str, object]]:
+        return cast(Mapping[str, Mapping[str, object]], self.arms.get(arm, {}).get(AT, {}))

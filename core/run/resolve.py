@@ -1,6 +1,7 @@
 """One value for every setting, and where it came from.
 
-Order, later wins: family defaults < base < paper < arm < profile < command line.
+Order, later wins: family defaults < base < paper < the scale's profile < the paper's profile < arm
+< command line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -114,8 +115,7 @@ def resolve(
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
     chosen = paper.main_arm if arm is None else arm
-    if chosen != paper.main_arm and chosen not in paper.arms:
-        raise UnknownName("arm", chosen, paper.arms, f"repro show {paper.slug}")
+    _check_arm(paper, chosen)
     config = find_family(paper.family).config_class()
     values: dict[str, Sourced] = {}
     for settings, source in _layers(paper, chosen, scale):
@@ -167,9 +167,10 @@ def _layers(paper: Paper, arm: str, scale: str) -> list[tuple[Mapping[str, objec
         layers += [({s.name: s.value}, f"{link.slug} {s.passage}") for s in link.settings]
         own = {"model": link.model, "data": link.data, "rewards": link.rewards}
         layers.append((own | {"benchmarks": link.benchmarks}, link.slug))
-    layers.append((paper.arms.get(arm, {}), f"arm {arm}"))
     layers.append((find_family(paper.family).profiles.get(scale, {}), f"profile {scale}"))
     layers += [(link.profiles.get(scale, {}), f"{link.slug} at {scale}") for link in chain]
+    layers.append((paper.changes(arm), f"arm {arm}"))
+    layers.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
     return layers
 
 
@@ -182,6 +183,22 @@ def _check_unused(resolved: Resolved) -> None:
                 f"{name}={as_text(value)} ({resolved.values[name].source}): nothing in a run of "
                 f"the family {resolved.family.name} uses it; leave it out"
             )
+
+
+def _check_arm(paper: Paper, arm: str) -> None:
+    """Refuse an arm that the paper has not, and scales or arms that the paper names and are not.
+
+    Raises:
+        UnknownName: with the nearest names.
+    """
+    arms = paper.arms or {paper.main_arm: {}}
+    same = [name for scale in SCALES if (name := paper.same_as(arm, scale)) is not None]
+    for name in (arm, *same):
+        if name not in arms:
+            raise UnknownName("arm", name, arms, f"repro show {paper.slug}")
+    for name in (*paper.profiles, *paper.scales(arm)):
+        if name not in SCALES:
+            raise UnknownName("scale", name, SCALES)
 
 
 def _check_choices(resolved: Resolved, config: type[Any]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from core.configs.idle import Idle
 from core.paper import Reward
 from eval.errors import BadValue, UnknownName
 
@@ -12,18 +13,36 @@ HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 # what it computes: no part of what a record sets.
 NEUTRAL = frozenset(
     {
+        "dataloader_pin_memory",
+        "ddp_timeout",
         "disable_tqdm",
+        "do_predict",
+        "do_train",
+        "enable_jit_checkpoint",
+        "hub_always_push",
+        "hub_model_id",
+        "hub_private_repo",
+        "hub_revision",
+        "hub_strategy",
+        "hub_token",
         "launch",
+        "local_rank",
         "log_level",
+        "log_level_replica",
+        "log_on_each_node",
         "logging_dir",
         "output_dir",
         "processes",
         "project",
         "report_to",
         "run_name",
+        "save_on_each_node",
         "save_steps",
         "save_strategy",
         "save_total_limit",
+        "trackio_bucket_id",
+        "trackio_space_id",
+        "trackio_static_space_id",
         "vllm_group_port",
         "vllm_server_base_url",
         "vllm_server_host",
@@ -112,6 +131,15 @@ AT_LEAST: Mapping[str, float] = {
     "lora_alpha": 1,
     "lora_dropout": 0.0,
     "processes": 1,
+}
+# Fields that cannot act beside others; those of a trainer's config are in core.configs.idle.
+IDLE = (
+    Idle(("heldout_every", "eval_max_tokens"), lambda s: s.heldout_problems == 0),
+    Idle(("lora_*",), lambda s: not s.use_peft),
+)
+# Fields that say what is asked of a trained policy: no part of its training.
+SCORING = frozenset({"benchmarks", "twins", "eval_limit"}) | {
+    f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")
 }
 LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 RUN_FIELDS = frozenset(f.name for f in fields(RunSettings))

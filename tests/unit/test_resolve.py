@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.families.grpo import GRPO
+from core.families.profiles import SCALES
 from core.paper import cite
 from core.run.plan import make_plan
 from core.run.resolve import resolve
@@ -21,6 +22,58 @@ def test_later_sources_win_and_say_so():
     assert sources["learning_rate"] == (GRPO.profiles["cpu"]["learning_rate"], "profile cpu")
     assert sources["num_generations"] == (16, "deepseekmath-grpo at cpu")
     assert sources["max_steps"] == (7, "command line")
+
+
+LADDER = ("profile cpu", "ladder at cpu", "arm main", "arm main at cpu", "command line")
+
+
+@pytest.mark.parametrize("last", range(len(LADDER)))
+def test_of_all_sources_of_one_setting_the_last_wins(last):
+    """Every source up to `last` sets the learning rate to a number of its own."""
+    rates = {"profile cpu": GRPO.profiles["cpu"]["learning_rate"]}
+    rates |= {source: 10.0**-step for step, source in enumerate(LADDER[1 : last + 1])}
+    said = {source: {"learning_rate": rate} for source, rate in rates.items()}
+    ladder = replace(
+        PAPER,
+        slug="ladder",
+        config=(cite("s1", learning_rate=2.0),),
+        profiles={"cpu": said.get("ladder at cpu", {})},
+        arms={"main": {**said.get("arm main", {}), "at": {"cpu": said.get("arm main at cpu", {})}}},
+    )
+    given = tuple(f"{n}={v}" for n, v in said.get("command line", {}).items())
+    found = resolve(ladder, arguments=given).values["learning_rate"]
+    assert (found.source, found.value) == (LADDER[last], rates[LADDER[last]])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("arm", PAPER.arms)
+def test_an_arm_differs_from_the_main_arm_by_what_it_changes_and_nothing_else(arm, scale):
+    def values(arm):
+        return {n: v.value for n, v in resolve(PAPER, arm=arm, scale=scale).values.items()}
+
+    assert values(arm) == values("grpo") | PAPER.changes(arm) | PAPER.changes(arm, scale)
+
+
+def test_what_an_arm_changes_at_one_scale_changes_no_other():
+    arms = {"main": {"beta": 0.1, "at": {"gpu": {"beta": 0.2, "epsilon": 0.3}}}}
+    paper = replace(PAPER, arms=arms, claims=())
+    betas = [resolve(paper, scale=scale).config["beta"] for scale in SCALES]
+    assert betas == [0.1, 0.2, 0.1]
+    assert resolve(paper, scale="gpu").values["epsilon"].source == "arm main at gpu"
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"arms": {"main": {"at": {"gpuu": {"beta": 0.1}}}}}, "no scale 'gpuu'"),
+        ({"profiles": {"cpuu": {"beta": 0.1}}}, "no scale 'cpuu'"),
+        ({"arms": {"main": {}, "other": {"same_as": "mian"}}}, "no arm 'mian'"),
+    ],
+)
+def test_a_scale_or_an_arm_that_a_paper_names_and_is_not_is_refused(changes, wrong):
+    paper = replace(PAPER, **changes)
+    with pytest.raises(UnknownName, match=wrong):
+        resolve(paper, arm=next(reversed(paper.arms)))
 
 
 def test_at_paper_scale_the_settings_are_the_papers():

@@ -4,16 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from core.claims.measures import START, GainAtK, Score, Side
-from core.families.profiles import SCALES
 from core.paper import Paper
-from core.paper.registry import Entry, entries, find_entry, lineage
+from core.paper.registry import Entry, entries, find_entry
 from core.run.pages.render import ran_at, report_files, report_folder
 from core.run.pages.speed import speed_files
+from core.run.paper_problems import module_problems
 from core.run.places import record_files, reports, results
 from core.run.records.accepted import drops
 from core.run.records.record import Record, read_record, standard
-from core.run.resolve import resolve
 from eval.errors import DamagedFile, ReproError
 from eval.samples.evaluation import score
 from eval.samples.store import Sample, read_samples, regrade
@@ -66,44 +64,6 @@ def whole_records(slug: str) -> tuple[list[Record], list[str]]:
         except ReproError as error:
             damaged.append(f"record: {error}")
     return sorted(records, key=lambda record: (record["created"], record["digest"])), damaged
-
-
-def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
-    """What is wrong with a paper's data: slug, settings, arms, claims, passages."""
-    expected = entry.module.rpartition(".")[2].replace("_", "-")
-    if paper.slug != entry.slug or (entry.module.startswith("papers.") and paper.slug != expected):
-        yield f"{entry.module} has the slug {paper.slug!r}, expected {entry.slug!r}"
-    if entry.slug == paper.slug:
-        lineage(paper)
-    for number in paper.reported:
-        if not number.passage:
-            yield f"{number.system}, {number.benchmark}: a reported number without a passage"
-    yield from (
-        f"{setting.name}: a setting without a passage"
-        for setting in paper.settings
-        if not setting.passage
-    )
-    for claim in paper.claims:
-        for side in (claim.left, claim.right):
-            yield from (f"claim {claim.slug}: {line}" for line in side_problems(side, paper))
-    for arm in paper.arms or (paper.main_arm,):
-        for scale in SCALES:
-            try:
-                resolve(paper, arm=arm, scale=scale).preview()
-            except ReproError as error:
-                yield f"arm {arm} at {scale}: {error}"
-
-
-def side_problems(side: Side, paper: Paper) -> Iterator[str]:
-    """An arm or a benchmark of a claim that the paper does not have."""
-    if side.arm is not None and side.arm != START and side.arm not in paper.arms:
-        yield f"no arm {side.arm!r}"
-    if isinstance(side.measure, Score | GainAtK):
-        yield from (
-            f"no benchmark {name!r}"
-            for name in side.measure.benchmarks
-            if name not in paper.benchmarks
-        )
 
 
 class Regrader:

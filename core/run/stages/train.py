@@ -22,10 +22,10 @@ from core.explain.jsonl import JsonlCallback, read_log
 from core.families.family import Training
 from core.models.load import load_tokenizer
 from core.rewards.verifiers import check_rewards
+from core.run.effective import effective
 from core.run.files import canonical, digest_of, folder_files, write_atomic
 from core.run.resolve import Resolved
-from core.run.reward_keys import reward_key
-from core.run.settings import NEUTRAL, RunSettings
+from core.run.settings import RunSettings
 from core.run.spread.launch import launch
 from core.run.stages.checkpoints import SealCallback, last_checkpoint
 from core.run.stages.data import Data, read_rows, split_rows
@@ -37,8 +37,6 @@ from eval.errors import BadValue, ReproError
 from eval.grading import GRADER_VERSION
 
 DATASET: Any = Dataset  # Any: its methods are half typed
-# Settings around the trainer that decide what is trained, or what is held out.
-SETTINGS = ("data", "model", "heldout_every", "heldout_problems", "eval_max_tokens", "threads")
 LOG = "log.jsonl"
 MODEL = "model"
 WORK = "trainer"
@@ -63,16 +61,8 @@ class Train(Policy):
     @property
     def inputs(self) -> Mapping[str, object]:
         """The settings that act, the seed, the rows and the model that it begins with."""
-        run = self.resolved.run
-        settings: dict[str, object] = {name: getattr(run, name) for name in SETTINGS}
-        settings["rewards"] = [reward_key(reward) for reward in run.rewards]
-        settings |= run.lora
-        if run.launch is not None:  # another order of sums, as with another `threads`
-            settings |= {name: getattr(run, name) for name in ("launch", "processes")}
         return {
-            "family": self.resolved.family.name,
-            "config": {k: v for k, v in self.resolved.config.items() if k not in NEUTRAL},
-            "settings": settings,
+            **effective(self.resolved),
             "seed": self.seed,
             "data": self.data.key,
             "start": self.begin.key,

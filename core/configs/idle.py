@@ -1,0 +1,77 @@
+"""Which settings cannot act beside others, so that a training does not depend on them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Fields, `*` standing for any end of a name, and when the other settings leave them idle."""
+
+    fields: tuple[str, ...]
+    when: Callable[[Any], bool]  # Any: of whichever config has the fields
+
+    def __contains__(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self.fields)
+
+
+def ratio_is_one(config: Any) -> bool:  # Any: as above
+    """Whether every rollout is used up before the policy moves."""
+    return config.gradient_accumulation_steps % config.rollout_uses == 0
+
+
+# Of a trainer's config. A row counts for the configs that have one of its fields.
+IDLE: tuple[Idle, ...] = (
+    Idle(("num_train_epochs",), lambda c: c.max_steps > 0),
+    Idle(("warmup_steps",), lambda c: c.lr_scheduler_type == "constant"),
+    Idle(("adam_*",), lambda c: c.optim in ("sgd", "adafactor")),
+    Idle(
+        ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs"),
+        lambda c: not c.gradient_checkpointing,
+    ),
+    Idle(("liger_kernel_config",), lambda c: not c.use_liger_kernel),
+    Idle(
+        (
+            "batch_eval_metrics",
+            "eval_accumulation_steps",
+            "eval_delay",
+            "eval_do_concat_batches",
+            "eval_steps",
+            "eval_use_gather_object",
+            "per_device_eval_batch_size",
+            "prediction_loss_only",
+        ),
+        lambda c: c.eval_strategy == "no",
+    ),
+    Idle(("num_generations_eval",), lambda c: c.eval_strategy == "no"),
+    Idle(("eval_packing",), lambda c: c.eval_strategy == "no"),
+    Idle(("packing_strategy",), lambda c: not c.packing),
+    Idle(("log_multimodal",), lambda _: True),  # there are no images
+    Idle(("log_unique_prompts", "num_completions_to_print"), lambda c: not c.log_completions),
+    Idle(("vllm_*",), lambda c: not c.use_vllm),
+    Idle(("epsilon", "epsilon_high"), ratio_is_one),
+    Idle(("delta",), lambda c: ratio_is_one(c) and (c.delta is None or c.delta >= 1)),
+    Idle(("use_bias_correction_kl",), lambda c: c.beta == 0),
+    Idle(("ref_model_*",), lambda c: not c.sync_ref_model),
+    Idle(("scale_rewards",), lambda c: c.multi_objective_aggregation == "normalize_then_sum"),
+    Idle(("token_normalizer",), lambda c: not c.mixes_rollouts),
+)
+# What a field that is unset stands for.
+UNSET: Mapping[str, str] = {
+    "epsilon_high": "upper_epsilon",
+    "num_generations_eval": "generations_eval",
+}
+
+
+def acting(settings: Any, table: Sequence[Idle] = IDLE) -> dict[str, object]:  # Any: as above
+    """The fields of a dataclass that can act beside its others, each with the value it acts by."""
+    names = [each.name for each in fields(settings) if each.init]
+    rows = [row for row in table if any(name in row for name in names)]
+    idle = [row for row in rows if row.when(settings)]
+    return {
+        name: getattr(settings, UNSET.get(name, name))
+        for name in names
+        if not any(name in row for row in idle)
+    }

@@ -1,0 +1,43 @@
+"""What a training computes with: its settings as they act, whoever set them and wherever."""
+
+from core.configs.idle import acting
+from core.run.files import canonical
+from core.run.resolve import NO_SETTINGS, Resolved
+from core.run.reward_keys import reward_key
+from core.run.settings import IDLE, NEUTRAL, SCORING
+
+
+def effective(resolved: Resolved) -> dict[str, object]:
+    """The family, and every setting that can change a bit of what the training gives but its seed.
+
+    Two papers, or two arms, of equal ones are one training: no name of a paper or of an arm is
+    among them, a default that is written out counts as one that is not, and a field that cannot act
+    beside the others does not count.
+
+    Raises:
+        BadValue: a value is out of range or does not go with another one.
+    """
+    return {
+        "family": resolved.family.name,
+        "config": canonical(config_of(resolved)),
+        "settings": canonical(settings_of(resolved)),
+    }
+
+
+def config_of(resolved: Resolved) -> dict[str, object]:
+    """The acting fields of the trainer's config, in the precision and place that were asked for."""
+    config, given = resolved.preview(), resolved.config
+    unset = given.get("bf16") is None
+    asked = {
+        "bf16": not config.fp16 if unset else given["bf16"],  # a preview trains on any machine
+        "use_cpu": given.get("use_cpu", False),
+    }
+    left_out = NEUTRAL | NO_SETTINGS.keys()
+    return {n: v for n, v in (acting(config) | asked).items() if n not in left_out}
+
+
+def settings_of(resolved: Resolved) -> dict[str, object]:
+    """The acting settings around the trainer, less those that only say how it is scored later."""
+    found = acting(resolved.run, IDLE)
+    rewards = [reward_key(reward) for reward in resolved.run.rewards]
+    return {n: v for n, v in found.items() if n not in SCORING} | {"rewards": rewards}

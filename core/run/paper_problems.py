@@ -1,0 +1,48 @@
+"""What is wrong with a paper's module before anything runs, line by line."""
+
+from collections.abc import Iterator
+
+from core.claims.measures import START, GainAtK, Score, Side
+from core.families.profiles import SCALES
+from core.paper import Paper
+from core.paper.registry import Entry, lineage
+from core.run.resolve import resolve
+from eval.errors import ReproError
+
+
+def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
+    """What is wrong with a paper's data: slug, settings, arms, claims, passages."""
+    expected = entry.module.rpartition(".")[2].replace("_", "-")
+    if paper.slug != entry.slug or (entry.module.startswith("papers.") and paper.slug != expected):
+        yield f"{entry.module} has the slug {paper.slug!r}, expected {entry.slug!r}"
+    if entry.slug == paper.slug:
+        lineage(paper)
+    for number in paper.reported:
+        if not number.passage:
+            yield f"{number.system}, {number.benchmark}: a reported number without a passage"
+    yield from (
+        f"{setting.name}: a setting without a passage"
+        for setting in paper.settings
+        if not setting.passage
+    )
+    for claim in paper.claims:
+        for side in (claim.left, claim.right):
+            yield from (f"claim {claim.slug}: {line}" for line in side_problems(side, paper))
+    for arm in paper.arms or (paper.main_arm,):
+        for scale in SCALES:
+            try:
+                resolve(paper, arm=arm, scale=scale).preview()
+            except ReproError as error:
+                yield f"arm {arm} at {scale}: {error}"
+
+
+def side_problems(side: Side, paper: Paper) -> Iterator[str]:
+    """An arm or a benchmark of a claim that the paper does not have."""
+    if side.arm is not None and side.arm != START and side.arm not in paper.arms:
+        yield f"no arm {side.arm!r}"
+    if isinstance(side.measure, Score | GainAtK):
+        yield from (
+            f"no benchmark {name!r}"
+            for name in side.measure.benchmarks
+            if name not in paper.benchmarks
+        )
