@@ -157,7 +157,6 @@ def test_the_run_layer_names_no_family_and_no_field_of_one():
     found = {
         path.name: names & forbidden
         for path in sorted(folder.rglob("*.py"))
-        if path.name != "settings.py"
         if (names := set(names_in(path))) & forbidden
     }
     assert found == {}
