@@ -61,7 +61,8 @@ class Score(_OfArm):
     def read(self, record: Record, arm: str) -> float:
         """Mean of the top1 scores; the starting model's own for `start`."""
         key = "start_scores" if arm == START else "scores"
-        found = {s["mirrors"]: s["value"] for s in record[key] if s["metric"] == "top1"}
+        rows = [s for s in record[key] if (s["metric"], s.get("mode", "cot")) == ("top1", "cot")]
+        found = {s["mirrors"]: s["value"] for s in rows if "temperature" not in s}
         missing = [name for name in self.benchmarks if name not in found]
         if missing:
             raise MissingMeasure(f"record {_name(record)} has no {key} of {', '.join(missing)}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.evaluation import EvaluationConfig
 
 
-class Evaluation(Family):
+class Untrained(Family):
     """Papers about benchmarks, votes and graders."""
 
     name = "evaluation"

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from core.families.evaluation import Evaluation
+from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
 from core.families.sft import SFT
 from eval.errors import UnknownName
 
-ROWS: tuple[Family, ...] = (GRPO(), SFT(), Evaluation())
+ROWS: tuple[Family, ...] = (GRPO(), SFT(), Untrained())
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}
 
 

@@ -2,6 +2,7 @@
 
 from core.paper.page import (
     Claim,
+    Evaluation,
     Marked,
     Number,
     Paper,
@@ -16,6 +17,7 @@ from core.paper.page import (
 
 __all__ = [
     "Claim",
+    "Evaluation",
     "Marked",
     "Number",
     "Paper",

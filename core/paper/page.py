@@ -121,14 +121,30 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What a paper asks of its models: benchmarks, the mode of answering, and how it is drawn.
+
+    Without `benchmarks` it is on all of the paper's. `samples` answers to each problem are drawn at
+    a `temperature`, 0 being greedy.
+    """
+
+    benchmarks: tuple[str, ...] = ()
+    mode: str = "cot"
+    samples: int = 1
+    temperature: float = 0.0
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Paper:
     """One paper: what differs from its base, what it printed, what must hold.
 
-    `config` are groups made by `cite`; `arms` map an arm's name to what it changes, the first one
-    is the paper's own method; `profiles` hold this paper's settings at each scale. An arm wins over
-    them; what it changes at one scale only stands in its `"at": {scale: {...}}`. Two arms may not
-    be one training; `"same_as": arm`, in an arm or in its `at`, says that these two are meant to
-    be. `trl_index` are the fields that TRL's paper index sets for this paper, for comparison alone.
+    `config` are groups made by `cite`; `evaluations` say how models answer the `benchmarks`.
+    `arms` map an arm's name to what it changes, the first one is the paper's own method;
+    `profiles` hold this paper's settings at each scale. An arm wins over them; what it changes at
+    one scale only stands in its `"at": {scale: {...}}`. Two arms may not be one training;
+    `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. `trl_index` are
+    the fields that TRL's paper index sets for this paper, for comparison alone.
     """
 
     slug: str
@@ -140,6 +156,7 @@ class Paper:
     model: str
     data: str = ""
     benchmarks: tuple[str, ...] = ()
+    evaluations: tuple[Evaluation, ...] = (Evaluation(),)
     base: str | None = None
     reported: tuple[Reported, ...] = ()
     arms: Mapping[str, Mapping[str, object]] = field(

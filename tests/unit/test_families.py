@@ -7,16 +7,20 @@ from pathlib import Path
 import pytest
 from transformers import TrainingArguments
 
+from core.claims.measures import score
 from core.families.table import FAMILIES
-from core.paper import Paper, cite
+from core.paper import Evaluation, Paper, cite
 from core.run import order as run_layer
 from core.run.order import Order, run_order
 from core.run.pages.render import render_outcome
 from core.run.plan import make_plan
+from core.run.records.check import Regrader
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
-from eval.errors import BadValue
+from core.run.stages.start import Start
+from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding
+from eval.stats.summary import metrics
 
 SHORT = (
     "max_steps=2",
@@ -88,6 +92,36 @@ def test_a_paper_that_trains_nothing_goes_from_its_plan_to_its_page(root):
         "start",
         ["pocket-gsm8k", "pocket-cmath"],
     )
+
+
+def test_a_paper_asks_in_any_mode_and_draws_answers_as_it_says(root):
+    del root
+    ways = (
+        Evaluation(),
+        Evaluation(benchmarks=("gsm8k",), mode="tir"),
+        Evaluation(benchmarks=("cmath",), mode="few-shot", samples=2, temperature=0.8, top_p=0.9),
+    )
+    few = ("eval_limit=3", "eval_max_tokens=24")
+    paper = replace(SCORED, evaluations=ways)
+    (record,) = run_order(Order(paper=paper, arguments=few)).runs
+    rows = {(r["mirrors"], r["mode"], r["metric"], r.get("temperature")) for r in record["scores"]}
+    greedy = {(name, "cot", "top1", None) for name in ("gsm8k", "cmath")}
+    drawn = {("cmath", "few-shot", name, 0.8) for name in metrics(2)}
+    assert rows == greedy | {("gsm8k", "tir", "top1", None)} | drawn
+    assert {row["programs"] > 0 for row in record["scores"] if row["mode"] == "cot"} == {False}
+    assert list(Regrader(paper.slug).problems(record)) == []
+    read = score("gsm8k").of("main").measure.read(record, "main")
+    assert read == next(r["value"] for r in record["scores"] if r["mirrors"] == "gsm8k")
+    keys = {each.key for each in Chain(resolve(paper, arguments=few)).evaluations(Start("a"))}
+    assert len(keys) == 4
+
+
+def test_an_evaluation_of_what_is_not_scored_names_what_is():
+    paper = replace(SCORED, evaluations=(Evaluation(benchmarks=("math",)),))
+    with pytest.raises(
+        UnknownName, match="no benchmark of an evaluation 'math': did you mean cmath"
+    ):
+        make_plan(resolve(paper), 0)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.claims.measures import GainAtK
-from core.paper import Paper
+from core.paper import Evaluation, Paper
 from core.rollout.samplers.journal import Journal
 from core.rollout.samplers.policy import PolicySampler
 from core.run.resolve import Resolved
@@ -15,26 +15,34 @@ from core.run.settings import RunSettings
 from core.run.stages.loading import Loading, loading_of
 from core.run.stages.sources import model_folder, source_of
 from core.run.stages.stage import Policy, Stage, say
+from core.run.stages.tools import tools
 from core.run.stages.train import prepare_torch
+from eval.errors import UnknownName
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.store import Sample, read_samples, write_samples
 from eval.sets.benchmarks import find_benchmark
-from eval.stats.summary import curve, score
+from eval.stats.summary import curve, metrics, score
 
 SAMPLES = "samples.jsonl.gz"
 JOURNAL = "journal"
+PLAIN_MODE = "cot"
 PLAIN = "float32 on cpu"  # how numbers are computed that say nothing else
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What one eval stage asks of a policy: a suite, how many problems, and how to decode."""
+    """What one eval stage asks of a policy: a suite, how many problems, in which mode, and how.
+
+    `curves` are Maj@K and Pass@K over every K, else one score for all samples.
+    """
 
     suite: str
     mirrors: str
     limit: int | None
     decoding: Decoding
+    mode: str = "cot"
+    curves: bool = False
 
 
 class Answering:
@@ -67,7 +75,8 @@ class Evaluate(Stage):
         return {
             "policy": self.answering.policy.key,
             "suite": self.question.suite,
-            "source": source_of(self.question.suite),
+            "mode": self.question.mode,
+            "source": source_of(self.question.suite, self.question.mode),
             "decoding": asdict(self.question.decoding),
             "limit": self.question.limit,
             "dtype": self.answering.loading.dtype,
@@ -77,21 +86,24 @@ class Evaluate(Stage):
 
     @property
     def of(self) -> str:
-        """The suite."""
-        return self.question.suite
+        """The suite, and how it is answered if not step by step."""
+        mode = self.question.mode
+        return self.question.suite if mode == PLAIN_MODE else f"{self.question.suite} {mode}"
 
     def work(self, folder: Path) -> Mapping[str, object]:
         """Draw the samples that are not in the journal yet, and grade all."""
-        how = str(self.answering.loading)
-        with Journal(folder / JOURNAL, {"stage": self.key, "computed": how}) as journal:
+        how, asked = str(self.answering.loading), self.question
+        note = {"stage": self.key, "computed": how}
+        with Journal(folder / JOURNAL, note) as journal, tools(asked.mode) as with_tools:
             samples = run_benchmark(
-                self.answering.sampler.journaled(journal),
-                find_benchmark(self.question.suite),
-                limit=self.question.limit,
-                decoding=self.question.decoding,
+                with_tools(self.answering.sampler.journaled(journal), journal),
+                find_benchmark(asked.suite),
+                limit=asked.limit,
+                mode=asked.mode,
+                decoding=asked.decoding,
             )
         right = sum(sample.correct is True for sample in samples)
-        say(f"eval: {self.question.suite}, {right} right of {len(samples)} answers")
+        say(f"eval: {self.of}, {right} right of {len(samples)} answers")
         digest = write_samples(folder / SAMPLES, samples)
         (folder / JOURNAL).unlink()
         return {"digest": digest, **({} if how == PLAIN else {"computed": how})}
@@ -99,7 +111,7 @@ class Evaluate(Stage):
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """The scores of one policy: greedy ones, samples at K, and where the samples lie by digest."""
+    """The scores of one policy, its curves at K, and where the samples lie by digest."""
 
     scores: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # Any: a Score's
     at_k: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -114,10 +126,10 @@ def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
         samples = list(read_samples(stage.folder / SAMPLES, found["digest"]))
         scored.files[found["digest"]] = stage.folder / SAMPLES
         named = {"mirrors": question.mirrors, **found}
-        if question.decoding.samples > 1:
+        if question.curves:
             scored.at_k[question.suite] = {**at_k_curve(samples, question), **named}
         else:
-            scored.scores.extend({**row, **named} for row in top1(samples, question))
+            scored.scores.extend({**row, **named} for row in score_rows(samples, question))
     return scored
 
 
@@ -128,21 +140,36 @@ def evaluations(resolved: Resolved, policy: Policy) -> list[Evaluate]:
 
 
 def questions(resolved: Resolved) -> list[Question]:
-    """Every question; samples only where a claim compares Maj@K or Pass@K."""
-    sampled = at_k_questions(resolved.run) if resolved.arm in sampled_arms(resolved.paper) else []
-    return greedy_questions(resolved.run) + sampled
+    """Every question; samples at K only where a claim compares Maj@K or Pass@K."""
+    run, paper = resolved.run, resolved.paper
+    asked = [question for each in paper.evaluations for question in questions_of(each, run)]
+    return asked + (at_k_questions(run) if resolved.arm in sampled_arms(paper) else [])
 
 
-def greedy_questions(settings: RunSettings) -> list[Question]:
-    """Every suite once, greedily."""
+def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:
+    """An evaluation of the paper on the suites that stand for its benchmarks.
+
+    Raises:
+        UnknownName: a benchmark is not among those that are scored.
+    """
+    names = asked.benchmarks or tuple(settings.suites)
+    for name in names:
+        if name not in settings.suites:
+            raise UnknownName("benchmark of an evaluation", name, settings.suites)
     return [
         Question(
-            suite=suite,
+            suite=settings.suites[name],
             mirrors=name,
             limit=settings.eval_limit,
-            decoding=Decoding(max_tokens=_tokens(settings, suite)),
+            mode=asked.mode,
+            decoding=Decoding(
+                samples=asked.samples,
+                temperature=asked.temperature,
+                top_p=asked.top_p,
+                max_tokens=_tokens(settings, settings.suites[name]),
+            ),
         )
-        for name, suite in settings.suites.items()
+        for name in names
     ]
 
 
@@ -154,6 +181,7 @@ def at_k_questions(settings: RunSettings) -> list[Question]:
             suite=suite,
             mirrors=name,
             limit=min(limits, default=None),
+            curves=True,
             decoding=Decoding(
                 samples=settings.at_k_samples,
                 temperature=settings.at_k_temperature,
@@ -170,11 +198,13 @@ def sampled_arms(paper: Paper) -> set[str]:
     return {side.arm for side in sides if side.arm and isinstance(side.measure, GainAtK)}
 
 
-def top1(samples: list[Sample], question: Question) -> list[dict[str, Any]]:
-    """The greedy score of a suite with its interval."""
-    benchmark = find_benchmark(question.suite)
-    rows = score(samples, benchmark, metrics=("top1",))
-    return [asdict(row) | {"drawn": benchmark.drawn(question.limit)} for row in rows]
+def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]]:
+    """The scores of a suite with their intervals; of drawn answers, how they were drawn."""
+    benchmark, decoding = find_benchmark(question.suite), question.decoding
+    rows = score(samples, benchmark, metrics=metrics(decoding.samples), mode=question.mode)
+    drawn = {"temperature": decoding.temperature, "top_p": decoding.top_p}
+    more = {"drawn": benchmark.drawn(question.limit), **(drawn if decoding.temperature else {})}
+    return [asdict(row) | more for row in rows]
 
 
 def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:

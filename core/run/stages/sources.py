@@ -10,14 +10,14 @@ from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
 
 
-def source_of(name: str) -> dict[str, str]:
-    """The version of a benchmark's problems, and the words in which they are asked.
+def source_of(name: str, mode: str = "cot") -> dict[str, str]:
+    """The version of a benchmark's problems, and the words in which they are asked in a mode.
 
     It is that of their generator, of the local files, or the hub's name.
     """
     benchmark = find_benchmark(name)
     empty = Problem(id="", question="", answer="", language=benchmark.language)
-    return {"version": _version(benchmark), "asked": benchmark.prompt(empty)}
+    return {"version": _version(benchmark), "asked": benchmark.prompt(empty, mode)}
 
 
 def _version(benchmark: Benchmark) -> str:
