@@ -9,7 +9,8 @@ from core.claims.measures import Side
 Reward: TypeAlias = Callable[..., list[float | None]]
 Relation: TypeAlias = Literal[">", ">=", "<"]
 Number: TypeAlias = "float | Marked | None"
-AT, SAME_AS = "at", "same_as"  # what an arm may say besides the settings that it changes
+# What an arm may say besides the settings that it changes.
+AT, SAME_AS, FAMILY = "at", "same_as", "family"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +144,10 @@ class Paper:
     `arms` map an arm's name to what it changes, the first one is the paper's own method;
     `profiles` hold this paper's settings at each scale. An arm wins over them; what it changes at
     one scale only stands in its `"at": {scale: {...}}`. Two arms may not be one training;
-    `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. `trl_index` are
-    the fields that TRL's paper index sets for this paper, for comparison alone.
+    `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. An arm of
+    another `"family"` has that one's profile, and of the paper the model, data, rewards and
+    benchmarks, and as many samples as its main arm. `trl_index` are the fields that TRL's paper
+    index sets for this paper, for comparison alone.
     """
 
     slug: str
@@ -182,7 +185,11 @@ class Paper:
     def changes(self, arm: str, scale: str | None = None) -> dict[str, object]:
         """The settings that an arm changes at all scales, or what it adds at this one."""
         said = self._said(arm, scale)
-        return {name: value for name, value in said.items() if name not in (AT, SAME_AS)}
+        return {name: value for name, value in said.items() if name not in (AT, SAME_AS, FAMILY)}
+
+    def family_of(self, arm: str) -> str:
+        """The family whose trainer an arm uses."""
+        return str(self._said(arm, None).get(FAMILY, self.family))
 
     def scales(self, arm: str) -> tuple[str, ...]:
         """The scales at which an arm adds to what it changes."""

@@ -71,7 +71,8 @@ def run_order(order: Order) -> Outcome:
         for seed in order.seeds
     ]
     first = runs[0]
-    check_inputs(first.resolved)
+    for chain in runs:
+        check_inputs(chain.resolved)
     check_outputs(order.paper.slug)
     for slug, why in cannot_test(order.paper, first.resolved.run).items():
         say(f"claim {slug} will have no verdict: {why}")

@@ -5,7 +5,8 @@ Order, later wins: family defaults < base < paper < the scale's profile < the pa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class Resolved:
     @property
     def family(self) -> Family:
         """Whose trainer it uses."""
-        return find_family(self.paper.family)
+        return find_family(self.paper.family_of(self.arm))
 
     @property
     def share(self) -> dict[str, int]:
@@ -116,7 +117,7 @@ def resolve(
         raise UnknownName("scale", scale, SCALES)
     chosen = paper.main_arm if arm is None else arm
     _check_arm(paper, chosen)
-    config = find_family(paper.family).config_class()
+    config = find_family(paper.family_of(chosen)).config_class()
     values: dict[str, Sourced] = {}
     for settings, source in _layers(paper, chosen, scale):
         for name, value in settings.items():
@@ -128,6 +129,8 @@ def resolve(
             raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
         values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
+    if resolved.family.name != paper.family:
+        values |= _budget(resolved)
     _check_choices(resolved, config)
     _check_unused(resolved)
     for reward in resolved.run.rewards:
@@ -160,18 +163,47 @@ def divided(
 
 
 def _layers(paper: Paper, arm: str, scale: str) -> list[tuple[Mapping[str, object], str]]:
-    """Every source of settings, weakest first."""
+    """Every source of settings, weakest first.
+
+    An arm of another family takes from the paper what surrounds a trainer, less what nothing in
+    that family reads.
+    """
     layers: list[tuple[Mapping[str, object], str]] = []
-    chain = lineage(paper)
+    chain, family = lineage(paper), find_family(paper.family_of(arm))
+    taken = RUN_FIELDS.difference(family.unused)
+    own = family.name == paper.family
+
+    def told(settings: Mapping[str, object]) -> Mapping[str, object]:
+        return settings if own else {n: v for n, v in settings.items() if n in taken}
+
     for link in chain:
-        layers += [({s.name: s.value}, f"{link.slug} {s.passage}") for s in link.settings]
-        own = {"model": link.model, "data": link.data, "rewards": link.rewards}
-        layers.append((own | {"benchmarks": link.benchmarks}, link.slug))
-    layers.append((find_family(paper.family).profiles.get(scale, {}), f"profile {scale}"))
-    layers += [(link.profiles.get(scale, {}), f"{link.slug} at {scale}") for link in chain]
+        layers += [(told({s.name: s.value}), f"{link.slug} {s.passage}") for s in link.settings]
+        around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
+        layers.append((told(around), link.slug))
+    layers.append((family.profiles.get(scale, {}), f"profile {scale}"))
+    layers += [(told(link.profiles.get(scale, {})), f"{link.slug} at {scale}") for link in chain]
     layers.append((paper.changes(arm), f"arm {arm}"))
     layers.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
     return layers
+
+
+def _budget(resolved: Resolved) -> dict[str, Sourced]:
+    """The steps in which an arm of another family sees as many samples as the main arm.
+
+    None where the arm or the command line says how many steps, or the data decides.
+    """
+    paper, family = resolved.paper, resolved.family
+    said = resolved.values.get("max_steps", Sourced(None, "")).source
+    if not family.trains or said.startswith("arm ") or said == COMMAND_LINE:
+        return {}
+    main = resolve(paper, arm=paper.main_arm, scale=resolved.scale)
+    samples = main.family.cost(main.preview()).samples
+    if samples is None:
+        return {}
+    one = replace(resolved, values={**resolved.values, "max_steps": Sourced(1, "")})
+    each = family.cost(one.preview()).samples or 1
+    source = f"{samples} samples as arm {paper.main_arm}"
+    return {"max_steps": Sourced(ceil(samples / each), source)}
 
 
 def _check_unused(resolved: Resolved) -> None:

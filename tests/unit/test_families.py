@@ -21,6 +21,7 @@ from core.run.stages.start import Start
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding
 from eval.stats.summary import metrics
+from papers.deepseekmath_grpo import PAPER
 
 SHORT = (
     "max_steps=2",
@@ -47,6 +48,15 @@ SCORED = Paper(
     family="evaluation",
     model="pocket-instruct",
     benchmarks=("gsm8k", "cmath"),
+)
+
+
+BOTH = replace(
+    PAPER,
+    slug="two-families",
+    benchmarks=("gsm8k",),
+    claims=(),
+    arms={"grpo": {}, "sft": {"family": "sft", "learning_rate": 1e-3}},
 )
 
 
@@ -92,6 +102,29 @@ def test_a_paper_that_trains_nothing_goes_from_its_plan_to_its_page(root):
         "start",
         ["pocket-gsm8k", "pocket-cmath"],
     )
+
+
+def test_an_arm_of_another_family_sees_as_many_samples_of_the_same_task():
+    main, other = resolve(BOTH), resolve(BOTH, arm="sft")
+    assert other.family.name == "sft"
+    assert (other.run.model, other.run.benchmarks) == (main.run.model, main.run.benchmarks)
+    assert (other.run.rewards, other.config["learning_rate"]) == ((), 1e-3)
+    assert "num_generations" not in other.values
+    costs = [make_plan(each, 0).cost for each in (main, other)]
+    assert costs[0]["completions"] == costs[1]["rows"] == 4608
+    assert other.values["max_steps"].source == "4608 samples as arm grpo"
+    assert resolve(BOTH, arm="sft", arguments=("max_steps=3",)).config["max_steps"] == 3
+    with pytest.raises(UnknownName, match="no field 'num_generations'"):
+        resolve(BOTH, arm="sft", arguments=("num_generations=4",))
+
+
+@pytest.mark.long
+def test_an_arm_of_another_family_runs(root):
+    (record,) = run_order(Order(paper=BOTH, arms=("sft",), arguments=SHORT)).runs
+    assert (record["train"]["steps"], record["arm"], record["main"]) == (2, "sft", False)
+    assert record["data"]["name"] == "pocket-worked"
+    assert "loss" in record["curves"]
+    assert (root / "results" / "two-families").is_dir()
 
 
 def test_a_paper_asks_in_any_mode_and_draws_answers_as_it_says(root):
