@@ -31,7 +31,8 @@ class Score(Measure):
     def read(self, record: Record, arm: str) -> float:
         """Mean of the top1 scores; the starting model's own for `start`."""
         key = "start_scores" if arm == START else "scores"
-        found = {row["mirrors"]: row["value"] for row in record[key] if row["metric"] == "top1"}
+        rows = [s for s in record[key] if (s["metric"], s.get("mode", "cot")) == ("top1", "cot")]
+        found = {row["mirrors"]: row["value"] for row in rows if "temperature" not in row}
         return _mean_of(self.benchmarks, found, lambda value: value, record, arm, key)
 
 

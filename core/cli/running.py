@@ -63,10 +63,7 @@ def plan(
     print_text(f"\n{found.batches}\n")
     print_columns(
         ("stage", "key", "state", "of"),
-        [
-            (s.name, s.key, state, s.inputs.get("suite") or s.inputs.get("model") or "")
-            for s, state in found.stages
-        ],
+        [(s.name, s.key, state, s.of) for s, state in found.stages],
     )
     print_text()
     print_columns(("cost", ""), [(k, v) for k, v in found.cost.items() if v is not None])
@@ -78,7 +75,8 @@ def plan(
 
 def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
     """Print what each launch needs on one GPU, in GB, and whether it is there."""
-    from core.run.memory import GB, GPUS, PROMPT_TOKENS, USABLE
+    from core.families.family import PROMPT_TOKENS
+    from core.run.memory import GB, GPUS, USABLE
 
     parts = (
         "weights", "gradients", "optimiser", "reference", "activations", "autocast", "gathered",
@@ -188,12 +186,13 @@ def one(
     """Run one arm with one seed, or score the starting model; what `run` starts in processes."""
     from core.run.resolve import resolve
     from core.run.spread.pool import die_with_parent
-    from core.run.stages.one_run import run_arm, run_start, score_start
+    from core.run.stages.chain import Chain
+    from core.run.stages.record import run_chain, score_start
 
     die_with_parent()
     resolved = resolve(find_paper(paper), arm=arm, scale=at, arguments=tuple(settings or ()))
     if seed is not None:
-        run_arm(resolved, seed, force=force)
+        run_chain(Chain(resolved, seed), force=force)
     else:
-        run_start(resolved, force=force)
-        score_start(resolved, force=force)
+        Chain(resolved).start.run(force=force)
+        score_start(Chain(resolved), force=force)

@@ -63,6 +63,46 @@ IDLE: tuple[Idle, ...] = (
     Idle(("scale_rewards",), lambda c: c.multi_objective_aggregation == "normalize_then_sum"),
     Idle(("token_normalizer",), lambda c: not c.mixes_rollouts),
 )
+# Fields that say how a training is watched and stored, or where a server is, which may move; not
+# what it computes: no part of what a record sets.
+WATCHED = frozenset(
+    {
+        "dataloader_pin_memory",
+        "dataset_num_proc",
+        "ddp_timeout",
+        "disable_tqdm",
+        "do_predict",
+        "do_train",
+        "enable_jit_checkpoint",
+        "hub_always_push",
+        "hub_model_id",
+        "hub_private_repo",
+        "hub_revision",
+        "hub_strategy",
+        "hub_token",
+        "local_rank",
+        "log_level",
+        "log_level_replica",
+        "log_on_each_node",
+        "logging_dir",
+        "output_dir",
+        "project",
+        "report_to",
+        "run_name",
+        "save_on_each_node",
+        "save_steps",
+        "save_strategy",
+        "save_total_limit",
+        "trackio_bucket_id",
+        "trackio_space_id",
+        "trackio_static_space_id",
+        "vllm_group_port",
+        "vllm_server_base_url",
+        "vllm_server_host",
+        "vllm_server_port",
+        "vllm_server_timeout",
+    }
+)
 # What a field that is unset stands for.
 UNSET: Mapping[str, str] = {
     "epsilon_high": "upper_epsilon",

@@ -1,27 +1,22 @@
 """A model on benchmarks, outside of any run."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.evaluate.sample_folder import Tools, kept_samples, no_tools
+from core.evaluate.sample_folder import kept_samples
 from core.models.load import SHIPPED, load_tokenizer, locate
-from core.rollout.samplers.journal import JournaledExecutor
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.server import ChatSampler, CompletionsSampler, Service
 from core.run.stages.loading import Loading
-from core.run.stages.stage import say
+from core.run.stages.tools import tools
 from core.run.stages.train import prepare_torch
 from eval.samples.evaluation import Decoding, run_benchmark
-from eval.samples.pal import ProgramSampler
 from eval.samples.store import Sample
-from eval.samples.tir import ToolSampler, program_scores
-from eval.sandbox import Sandbox
+from eval.samples.tir import program_scores
 from eval.sets.benchmarks import find_benchmark
-from eval.sets.fewshot import PAL
 from eval.stats.summary import Score, metrics, score
 
 
@@ -70,26 +65,6 @@ def score_model(
                 found_here += program_scores(samples, problems, benchmark, named)
             scores += [replace(one, drawn=benchmark.drawn(limit)) for one in found_here]
     return scores
-
-
-@contextmanager
-def tools(mode: str) -> Generator[Tools]:
-    """What a mode makes of a sampler: with tools, answers whose programs run in a sandbox.
-
-    With a journal, programs whose results are in it are not run again.
-
-    Raises:
-        SandboxUnavailable: no backend works here.
-    """
-    kinds = {"tir": ToolSampler, PAL: ProgramSampler}
-    if mode not in kinds:
-        yield no_tools
-        return
-    with Sandbox() as sandbox:
-        say(f"programs run in the sandbox {sandbox.backend}")
-        yield lambda sampler, journal: kinds[mode](
-            sampler, sandbox if journal is None else JournaledExecutor(sandbox, journal)
-        )
 
 
 def load_sampler(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
@@ -13,24 +13,18 @@ from core.rollout.samplers.journal import Journal, difference
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.server import Service
 from core.run.files import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
-from core.run.stages.inputs import model_version
 from core.run.stages.loading import Loading
+from core.run.stages.sources import model_version
+from core.run.stages.tools import Tools, no_tools
 from eval.errors import BadValue, DamagedFile
 from eval.grading import GRADER_VERSION
-from eval.samples.evaluation import Decoding, Sampler, run_benchmark
+from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.prompted_samples import AskedSample, read_graded, with_questions
 from eval.samples.side_by_side import by_paper, judge_both
 from eval.samples.store import write_samples
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import FEW_SHOT, PAL
 from eval.tables.page import render_page
-
-Tools: TypeAlias = Callable[[Sampler, Journal | None], Sampler]
-
-
-def no_tools(sampler: Sampler, journal: Journal | None) -> Sampler:  # noqa: ARG001 - one of Tools
-    """The sampler as it is."""
-    return sampler
 
 
 def kept_samples(

@@ -1,37 +1,15 @@
-"""Which classes train a family of papers; imported only when something is about to run."""
+"""Every family by its name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
+from core.families.evaluation import Untrained
+from core.families.family import Family
+from core.families.grpo import GRPO
+from core.families.sft import SFT
 from eval.errors import UnknownName
 
-
-@dataclass(frozen=True, kw_only=True)
-class Family:
-    """A family's config and trainer class (`module:name`), and the data columns it must have."""
-
-    config: str
-    trainer: str
-    columns: tuple[str, ...]
-
-    def config_class(self) -> type[Any]:
-        """Import the config class: a `transformers.TrainingArguments`."""
-        return _load(self.config)
-
-    def trainer_class(self) -> type[Any]:
-        """Import the trainer class: a `transformers.Trainer`."""
-        return _load(self.trainer)
-
-
-FAMILIES: Mapping[str, Family] = {
-    "grpo": Family(
-        config="core.configs.grpo:GRPOConfig",
-        trainer="core.trainers.grpo:GRPOTrainer",
-        columns=("prompt", "answer"),
-    ),
-}
+ROWS: tuple[Family, ...] = (GRPO(), SFT(), Untrained())
+FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}
 
 
 def find_family(name: str) -> Family:
@@ -43,8 +21,3 @@ def find_family(name: str) -> Family:
     if name not in FAMILIES:
         raise UnknownName("family", name, FAMILIES)
     return FAMILIES[name]
-
-
-def _load(path: str) -> type[Any]:  # Any: classes of torch-side libraries
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)

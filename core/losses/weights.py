@@ -64,5 +64,5 @@ def _gradient_norm(loss_type: str, probability: float) -> float:
     rest = (1 - probability) / 3  # of each of three other tokens
     logits = torch.tensor([probability, rest, rest, rest], dtype=torch.float64).log()
     logits.requires_grad_()
-    loss = SUPERVISED[loss_type](logits.log_softmax(-1)[:1]).sum()
+    loss = SUPERVISED[loss_type].loss(logits.log_softmax(-1)[:1]).sum()
     return float(torch.autograd.grad(loss, logits)[0].square().sum().sqrt())

@@ -1,6 +1,7 @@
 """What a paper is made of, and where papers are found."""
 
 from core.paper.page import (
+    Evaluation,
     Marked,
     Number,
     Paper,
@@ -13,6 +14,7 @@ from core.paper.page import (
 )
 
 __all__ = [
+    "Evaluation",
     "Marked",
     "Number",
     "Paper",

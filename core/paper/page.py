@@ -8,7 +8,8 @@ from core.claims import Claim
 
 Reward: TypeAlias = Callable[..., list[float | None]]
 Number: TypeAlias = "float | Marked | None"
-AT, SAME_AS = "at", "same_as"  # what an arm may say besides the settings that it changes
+# What an arm may say besides the settings that it changes.
+AT, SAME_AS, FAMILY = "at", "same_as", "family"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,25 +100,44 @@ def printed(
 
 
 @dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What a paper asks of its models: benchmarks, the mode of answering, and how it is drawn.
+
+    Without `benchmarks` it is on all of the paper's. `samples` answers to each problem are drawn at
+    a `temperature`, 0 being greedy.
+    """
+
+    benchmarks: tuple[str, ...] = ()
+    mode: str = "cot"
+    samples: int = 1
+    temperature: float = 0.0
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Paper:
     """One paper: what differs from its base, what it printed, what must hold.
 
-    `config` are groups made by `cite`; `arms` map an arm's name to what it changes, the first one
-    is the paper's own method; `profiles` hold this paper's settings at each scale. An arm wins over
-    them; what it changes at one scale only stands in its `"at": {scale: {...}}`. Two arms may not
-    be one training; `"same_as": arm`, in an arm or in its `at`, says that these two are meant to
-    be. `trl_index` are the fields that TRL's paper index sets for this paper, for comparison alone.
+    `config` are groups made by `cite`; `evaluations` say how models answer the `benchmarks`.
+    `arms` map an arm's name to what it changes, the first one is the paper's own method;
+    `profiles` hold this paper's settings at each scale. An arm wins over them; what it changes at
+    one scale only stands in its `"at": {scale: {...}}`. Two arms may not be one training;
+    `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. An arm of
+    another `"family"` has that one's profile, and of the paper the model, data, rewards and
+    benchmarks, and as many samples as its main arm. `trl_index` are the fields that TRL's paper
+    index sets for this paper, for comparison alone.
     """
 
     slug: str
     title: str
     arxiv: str
     family: str
-    config: Sequence[tuple[Setting, ...]]
+    config: Sequence[tuple[Setting, ...]] = ()
     rewards: tuple[Reward, ...] = ()
     model: str
-    data: str
+    data: str = ""
     benchmarks: tuple[str, ...] = ()
+    evaluations: tuple[Evaluation, ...] = (Evaluation(),)
     base: str | None = None
     reported: tuple[Reported, ...] = ()
     arms: Mapping[str, Mapping[str, object]] = field(
@@ -143,7 +163,11 @@ class Paper:
     def changes(self, arm: str, scale: str | None = None) -> dict[str, object]:
         """The settings that an arm changes at all scales, or what it adds at this one."""
         said = self._said(arm, scale)
-        return {name: value for name, value in said.items() if name not in (AT, SAME_AS)}
+        return {name: value for name, value in said.items() if name not in (AT, SAME_AS, FAMILY)}
+
+    def family_of(self, arm: str) -> str:
+        """The family whose trainer an arm uses."""
+        return str(self._said(arm, None).get(FAMILY, self.family))
 
     def scales(self, arm: str) -> tuple[str, ...]:
         """The scales at which an arm adds to what it changes."""

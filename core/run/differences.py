@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 
+from core.configs.idle import acting
 from core.families.table import find_family
-from core.losses.policy import LOSS_TYPES
 from core.paper.registry import find_paper
 from core.run.resolve import Sourced, resolve
 from core.run.settings import NEUTRAL, RUN_FIELDS, RunSettings
@@ -64,8 +64,7 @@ def trl_settings(slug: str) -> dict[str, Sourced]:
 def idle(slug: str, scale: str) -> frozenset[str]:
     """Fields that TRL lacks and that change nothing with the other settings of a paper."""
     config = resolve(find_paper(slug), scale=scale).preview()
-    acts = LOSS_TYPES[config.loss_type].counts_tokens and config.mixes_rollouts
-    return frozenset() if acts else frozenset({"token_normalizer"})
+    return frozenset(config.TRL_WAYS) - acting(config).keys()
 
 
 def defaults(settings: type, source: str) -> Mapping[str, Sourced]:

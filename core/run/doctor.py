@@ -9,7 +9,7 @@ import torch
 from core.models.load import RESTORE
 from core.run.places import root
 from core.run.records.record import versions
-from core.run.stages.inputs import model_folder
+from core.run.stages.sources import model_folder
 from eval.sandbox import backends
 
 

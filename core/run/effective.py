@@ -18,7 +18,7 @@ def effective(resolved: Resolved) -> dict[str, object]:
         BadValue: a value is out of range or does not go with another one.
     """
     return {
-        "family": resolved.paper.family,
+        "family": resolved.family.name,
         "config": canonical(config_of(resolved)),
         "settings": canonical(settings_of(resolved)),
     }

@@ -15,13 +15,13 @@ without.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
+from core.families.family import Work
 from core.forward.head import CHUNK, KEPT
 from core.forward.micro_pieces import MANY_TOKENS
 from core.models.shapes import Shape
-from core.rollout.native.native import ROWS
 from core.run.resolve import Resolved, divided
 from core.run.settings import LAUNCHES
 from eval.errors import BadValue, UnknownName
@@ -40,7 +40,6 @@ GPUS: Mapping[str, int] = {
     "V100": 32,
 }
 USABLE = 0.9  # what fragments, buffers and the libraries themselves leave of it
-PROMPT_TOKENS = 256  # assumed where the data is not at hand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,49 +70,18 @@ class Cluster:
         return Cluster(count=int(found[1]), gpu=found[2])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """What one process computes at a time, in tokens, and in which precision.
+def work_of(resolved: Resolved, processes: int) -> Work:
+    """What one of the processes computes at a time.
 
-    `micro_batch` completions of at most `prompts` prompts are trained on together, each prompt
-    once, and `rows` are sampled together.
+    Raises:
+        BadValue: the processes do not divide the batch, or nothing is trained.
     """
-
-    micro_batch: int
-    prompts: int
-    rows: int
-    prompt: int
-    completion: int
-    bf16: bool
-    checkpointing: bool
-    reference: bool
-
-    @property
-    def tokens(self) -> int:
-        """Of a micro-batch packed into one row."""
-        return self.prompts * self.prompt + self.micro_batch * self.completion
-
-    @staticmethod
-    def of(resolved: Resolved, processes: int, *, prompt: int = PROMPT_TOKENS) -> "Work":
-        """The share of one process in what the settings say.
-
-        Raises:
-            BadValue: the processes do not divide the batch.
-        """
-        config, given = resolved.preview(), resolved.config
-        share = divided(given, processes)
-        rollout = config.rollout_size // processes
-        batch = share.get("per_device_train_batch_size") or config.per_device_train_batch_size
-        return Work(
-            micro_batch=batch,
-            prompts=min(batch, ceil(rollout / config.num_generations)),
-            rows=min(rollout, ROWS),
-            prompt=prompt,
-            completion=config.max_completion_length,
-            bf16=given.get("bf16") is not False and not given.get("fp16"),
-            checkpointing=bool(config.activation_checkpointing),
-            reference=config.keeps_reference,
-        )
+    family, given = resolved.family, resolved.config
+    share = divided(given, processes, family.micro_batches)
+    found = family.work(resolved.preview(), processes, share)
+    if found is None:
+        raise BadValue(f"--gpus: papers of the family {family.name} train nothing; leave it out")
+    return replace(found, bf16=given.get("bf16") is not False and not given.get("fp16"))
 
 
 @dataclass(frozen=True, kw_only=True)

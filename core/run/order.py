@@ -1,6 +1,6 @@
 """A whole paper: every arm and seed that was asked for, then the verdicts and the report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,14 +10,14 @@ from core.run.places import check_writable, reports, results, root
 from core.run.records.record import Record, new_record, read_records, write_record
 from core.run.records.verdicts import cannot_test, judge
 from core.run.refusals import refuse
-from core.run.resolve import Resolved, resolve
+from core.run.resolve import resolve
 from core.run.settings import RunSettings
 from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
 from core.run.spread.pool import Unit, run_units
-from core.run.stages.inputs import arm_stages, start_stages
-from core.run.stages.one_run import run_arm, run_data, score_start
-from core.run.stages.stage import DONE, Stage, say
+from core.run.stages.chain import Chain
+from core.run.stages.record import run_chain, score_start
+from core.run.stages.stage import Stage, say
 
 START_UNIT = "start"
 
@@ -64,26 +64,27 @@ def claimed_arms(paper: Paper) -> tuple[str, ...]:
 def run_order(order: Order) -> Outcome:
     """Run what is not done yet, judge the claims, and write all records."""
     runs = [
-        (resolve(order.paper, arm=arm, scale=order.scale, arguments=order.arguments), seed)
+        Chain(resolve(order.paper, arm=arm, scale=order.scale, arguments=order.arguments), seed)
         for arm in order.arms or (order.paper.main_arm,)
         for seed in order.seeds
     ]
-    refuse([resolved for resolved, _ in runs])
-    for resolved, _ in runs[:1]:
-        check_inputs(resolved.run)
+    first = runs[0]
+    refuse([chain.resolved for chain in runs])
+    for chain in runs:
+        check_inputs(chain.resolved.run)
     check_outputs(order.paper.slug)
-    for slug, why in cannot_test(order.paper, runs[0][0].run).items():
+    for slug, why in cannot_test(order.paper, first.resolved.run).items():
         say(f"claim {slug} will have no verdict: {why}")
     units = pending(order, runs)
     apart = order.cluster is not None or (order.jobs > 1 and len(units) > 1)
     if order.cluster is not None:
-        queue(order, order.cluster, units, [resolved for resolved, _ in runs])
+        queue(order, order.cluster, units, runs)
     elif apart:
         run_units(units, order.jobs)
     force = order.force and not apart
     if force:
-        score_start(runs[0][0], force=True)
-    records = [run_arm(resolved, seed, force=force) for resolved, seed in runs]
+        score_start(first, force=True)
+    records = [run_chain(chain, force=force) for chain in runs]
     verdicts = judge(order.paper, records)
     claims = new_record(
         "claims",
@@ -96,10 +97,11 @@ def run_order(order: Order) -> Outcome:
     return Outcome(runs=records, claims=write_record(claims))
 
 
-def queue(order: Order, cluster: str, units: list[Unit], resolved: list[Resolved]) -> None:
+def queue(order: Order, cluster: str, units: list[Unit], runs: Sequence[Chain]) -> None:
     """Run the units as jobs; what several of them read is made before they start."""
-    for one in resolved:
-        run_data(one)
+    for chain in runs:
+        if chain.train is not None:
+            chain.train.data.run()
     for shared in (True, False):
         if some := [unit for unit in units if (unit.name == START_UNIT) == shared]:
             run_jobs(some, cluster, order.job, order.jobs)
@@ -128,20 +130,21 @@ def check_outputs(slug: str) -> None:
     read_records(slug)
 
 
-def pending(order: Order, runs: Sequence[tuple[Resolved, int]]) -> list[Unit]:
+def pending(order: Order, runs: Sequence[Chain]) -> list[Unit]:
     """The commands of what has not finished; scoring the starting model is one of them."""
     same = ("--at", order.scale, *(["--force"] if order.force else []))
     units: list[Unit] = []
-    starts = {stage.key: stage for resolved, _ in runs for stage in start_stages(resolved)}
-    if order.force or not all(map(_done, starts.values())):
+    starts = {stage.key: stage for chain in runs for stage in chain.start_stages}
+    if order.force or not finished(starts.values()):
         units.append(Unit(START_UNIT, ("one", order.paper.slug, *same, *order.arguments)))
-    for resolved, seed in runs:
-        if order.force or not all(map(_done, arm_stages(resolved, seed))):
-            chosen = ("--arm", resolved.arm, "--seed", str(seed))
-            command = ("one", order.paper.slug, *same, *chosen, *order.arguments)
-            units.append(Unit(f"{resolved.arm} {seed}", command))
+    for chain in runs:
+        if order.force or not finished(chain.own_stages):
+            arm, seed = chain.resolved.arm, str(chain.seed)
+            command = ("one", order.paper.slug, *same, "--arm", arm, "--seed", seed)
+            units.append(Unit(f"{arm} {seed}", (*command, *order.arguments)))
     return units
 
 
-def _done(stage: Stage) -> bool:
-    return (stage.folder / DONE).is_file()
+def finished(stages: Iterable[Stage]) -> bool:
+    """Whether nothing is left to do in these."""
+    return all(stage.done for stage in stages)

@@ -5,19 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+from core.configs.base import BaseConfig
 from core.data.sets import find_sets
-from core.explain.batch_plan import BatchPlan, batch_plan
 from core.models.shapes import GATED, find_shape
-from core.run.memory import Cluster, Memory, Work, all_launches
+from core.run.memory import Cluster, Memory, all_launches, work_of
 from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse
-from core.run.resolve import Resolved, divided
-from core.run.settings import RunSettings
-from core.run.stages.inputs import arm_stages, model_folder, start_stages
-from core.run.stages.stage import DONE, Stage
+from core.run.resolve import Resolved
+from core.run.stages.chain import Chain
+from core.run.stages.sources import model_folder
+from core.run.stages.stage import Stage
 from eval.errors import BadValue
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
@@ -62,34 +61,24 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
     """
     refuse([resolved])
     config = resolved.preview()
-    stages = {s.key: s for s in (*start_stages(resolved), *arm_stages(resolved, seed))}
-    order = ("data", "start", "train", "eval")
-    ordered = sorted(stages.values(), key=lambda stage: order.index(stage.name))
     return Plan(
         resolved=resolved,
         seed=seed,
-        stages=[(s, "done" if (s.folder / DONE).is_file() else "to do") for s in ordered],
-        batches=str(plan_batches(config, resolved) or "known with the data"),
+        stages=[(s, "done" if s.done else "to do") for s in Chain(resolved, seed).stages],
+        batches=_batches(config, resolved),
         cost=estimate(resolved, config),
     )
 
 
-def estimate(resolved: Resolved, config: Any) -> dict[str, Any]:
-    """Upper bounds: completions, tokens and memory of the parameters, where they can be known."""
-    per_update = config.per_device_train_batch_size * config.gradient_accumulation_steps
-    per_update *= config.world_size
-    batches = plan_batches(config, resolved)
-    updates = batches.updates if batches else max(0, config.max_steps)
-    completions = per_update * updates / config.num_iterations
+def estimate(resolved: Resolved, config: BaseConfig) -> dict[str, object]:
+    """Upper bounds: samples, tokens and memory of the parameters, where they can be known."""
+    cost = resolved.family.cost(config, count_rows(resolved))
     parameters = count_parameters(resolved.run.model)
-    reference = config.keeps_reference
-    each = sum(size for part, size in BYTES.items() if reference or part != "reference")
+    each = sum(BYTES[copy] for copy in cost.copies)
     return {
-        "updates": updates or "as many as the data gives",
-        "completions": int(completions) if completions else None,
-        "sampled tokens, at most": int(completions * config.max_completion_length)
-        if completions
-        else None,
+        "updates": "as many as the data gives" if cost.updates is None else cost.updates,
+        cost.unit: cost.samples,
+        "sampled tokens, at most": cost.sampled_tokens,
         "parameters": parameters or "known once the model is at hand",
         "memory of parameters, bytes": parameters * each if parameters else None,
     }
@@ -108,7 +97,7 @@ def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
             f"the sizes of {model} are not known here: give the folder of a model that is one of "
             f"{', '.join(GATED)}, as model=/path/to/it"
         )
-    return all_launches(shape, Work.of(resolved, cluster.count), cluster.count)
+    return all_launches(shape, work_of(resolved, cluster.count), cluster.count)
 
 
 def count_parameters(model: str) -> int | None:
@@ -128,16 +117,18 @@ def _shapes(path: Path) -> list[list[int]]:
     return [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
 
 
-def count_rows(settings: RunSettings) -> int | None:
+def count_rows(resolved: Resolved) -> int | None:
     """The rows that are trained on, without those that are held out; None if it is not known."""
-    sets = find_sets(settings.data)
+    if not resolved.family.trains:
+        return 0
+    sets = find_sets(resolved.run.data)
     numbers = [one.n for one in sets if one.n is not None]
-    held = 0 if all(one.source.holds_out for one in sets) else settings.heldout_problems
+    held = 0 if all(one.source.holds_out for one in sets) else resolved.run.heldout_problems
     return sum(numbers) - held if len(numbers) == len(sets) else None
 
 
-def plan_batches(config: Any, resolved: Resolved) -> BatchPlan | None:
-    """What becomes of the prompts, over all processes; None if their number is not known."""
-    rows, processes = count_rows(resolved.run), resolved.run.processes
-    shared: Any = SimpleNamespace(**(vars(config) | divided(resolved.config, processes)))
-    return batch_plan(shared, rows, processes) if rows else None
+def _batches(config: BaseConfig, resolved: Resolved) -> str:
+    rows = count_rows(resolved)
+    if rows is None:
+        return "known with the data"
+    return resolved.family.batches(config, rows, resolved.run.processes, resolved.share)

@@ -5,7 +5,6 @@ from itertools import combinations
 from typing import Any
 
 from core.data.sets import find_sets
-from core.families.table import find_family
 from core.paper import Paper
 from core.run.effective import effective
 from core.run.resolve import COMMAND_LINE, Resolved, resolve
@@ -71,12 +70,12 @@ def check_names(resolved: Resolved) -> None:
         UnknownName: there is none of that name.
         BadValue: the data lacks a column, a suite stands for two benchmarks, or one has none here.
     """
-    family, settings = find_family(resolved.paper.family), resolved.run
-    for one in find_sets(settings.data):
+    family, settings = resolved.family, resolved.run
+    for one in find_sets(settings.data) if family.trains else ():
         missing = [name for name in family.columns if name not in (one.columns or family.columns)]
         if missing:
             raise BadValue(
-                f"data={one.name} has no column {missing[0]}, which {resolved.paper.family} "
+                f"data={one.name} has no column {missing[0]}, which {family.name} "
                 f"trains on; it has {', '.join(one.columns or ())}"
             )
     for one, other in combinations(settings.benchmarks, 2):

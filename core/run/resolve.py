@@ -4,16 +4,20 @@ Order, later wins: family defaults < base < paper < the scale's profile < the pa
 < command line.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
-from core.families.profiles import SCALES, profile
+from core.configs.base import BaseConfig
+from core.families.family import Family
+from core.families.profiles import SCALES
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.overrides import checked, field_types, find_type, parse_overrides
 from core.paper.registry import lineage
+from core.run.files import as_text
 from core.run.reward_keys import reward_key
 from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
@@ -47,6 +51,17 @@ class Resolved:
     arguments: tuple[str, ...] = ()  # of the command line, as they were given
 
     @property
+    def family(self) -> Family:
+        """Whose trainer it uses."""
+        return find_family(self.paper.family_of(self.arm))
+
+    @property
+    def share(self) -> dict[str, int]:
+        """The sizes of the batch of one process."""
+        own = self.family.micro_batches
+        return divided(self.config, self.run.processes, own)
+
+    @property
     def run(self) -> RunSettings:
         """The settings around the trainer."""
         chosen = {name: v.value for name, v in self.values.items() if name in RUN_FIELDS}
@@ -62,22 +77,24 @@ class Resolved:
         """What the command line set."""
         return {n: v.value for n, v in self.values.items() if v.source == COMMAND_LINE}
 
-    def preview(self) -> Any:  # Any: the family's config class
+    def preview(self) -> BaseConfig:
         """The config as any machine can build it: to look at, not to train with."""
         return self.build(output_dir=Path("runs"), seed=0, use_cpu=True, bf16=False)
 
-    def build(self, *, output_dir: Path, seed: int, **machine: object) -> Any:  # Any: as above
+    def build(self, *, output_dir: Path, seed: int, **machine: object) -> BaseConfig:
         """The family's config object, built once for the trainer.
 
         Raises:
             BadValue: a value is out of range or does not go with another one.
         """
-        cls = find_family(self.paper.family).config_class()
+        cls = self.family.config_class()
         ours = {"output_dir": str(output_dir), "seed": seed, "disable_tqdm": True}
         name = f"{self.paper.slug}-{self.arm}-{seed}"
         quiet = {"report_to": "none", "save_total_limit": 2, "run_name": name}
+        # Any: the values of all kinds of fields, whose types `resolve` has checked
+        fields: dict[str, Any] = {**quiet, **self.config, **ours, **machine}
         try:
-            return cls(**(quiet | self.config | ours | machine))
+            return cls(**fields)
         except BadValue:
             raise
         except (ValueError, TypeError) as error:
@@ -100,7 +117,7 @@ def resolve(
         raise UnknownName("scale", scale, SCALES)
     chosen = paper.main_arm if arm is None else arm
     _check_arm(paper, chosen)
-    config = find_family(paper.family).config_class()
+    config = find_family(paper.family_of(chosen)).config_class()
     values: dict[str, Sourced] = {}
     for settings, source in _layers(paper, chosen, scale):
         for name, value in settings.items():
@@ -112,46 +129,92 @@ def resolve(
             raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
         values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
+    if resolved.family.name != paper.family:
+        values |= _budget(resolved)
     _check_choices(resolved, config)
+    _check_unused(resolved)
     for reward in resolved.run.rewards:
         reward_key(reward)
-    divided(resolved.config, resolved.run.processes)
+    _ = resolved.share  # or it is refused here
     return resolved
 
 
-def divided(config: Mapping[str, object], processes: int) -> dict[str, int]:
+def divided(
+    config: Mapping[str, object], processes: int, own: Sequence[str] = ()
+) -> dict[str, int]:
     """The batch of one process such that all of them together make the batch of one.
 
-    Micro-batches are shared out; where an update has too few of them, their completions are.
+    Micro-batches are shared out, which fields of a family's `own` count too; where an update has
+    too few of them, their rows are.
 
     Raises:
         BadValue: neither divides.
     """
-    steps = {"gradient_accumulation_steps": 1, "steps_per_generation": None}
+    steps = {"gradient_accumulation_steps": 1, **dict.fromkeys(own)}
     batch = {"per_device_train_batch_size": 8}
     for defaults in (steps, batch):
         sizes = {n: v for n, v in (defaults | dict(config)).items() if n in defaults and v}
         if all(isinstance(v, int) and v % processes == 0 for v in sizes.values()):
             return {name: int(str(v)) // processes for name, v in sizes.items()}
     raise BadValue(
-        f"processes={processes} divides neither gradient_accumulation_steps and "
-        "steps_per_generation nor per_device_train_batch_size: choose a number that does"
+        f"processes={processes} divides neither {' and '.join(steps)} nor "
+        "per_device_train_batch_size: choose a number that does"
     )
 
 
 def _layers(paper: Paper, arm: str, scale: str) -> list[tuple[Mapping[str, object], str]]:
-    """Every source of settings, weakest first."""
+    """Every source of settings, weakest first.
+
+    An arm of another family takes from the paper what surrounds a trainer, less what nothing in
+    that family reads.
+    """
     layers: list[tuple[Mapping[str, object], str]] = []
-    chain = lineage(paper)
+    chain, family = lineage(paper), find_family(paper.family_of(arm))
+    taken = RUN_FIELDS.difference(family.unused)
+    own = family.name == paper.family
+
+    def told(settings: Mapping[str, object]) -> Mapping[str, object]:
+        return settings if own else {n: v for n, v in settings.items() if n in taken}
+
     for link in chain:
-        layers += [({s.name: s.value}, f"{link.slug} {s.passage}") for s in link.settings]
-        own = {"model": link.model, "data": link.data, "rewards": link.rewards}
-        layers.append((own | {"benchmarks": link.benchmarks}, link.slug))
-    layers.append((profile(paper.family, scale), f"profile {scale}"))
-    layers += [(link.profiles.get(scale, {}), f"{link.slug} at {scale}") for link in chain]
+        layers += [(told({s.name: s.value}), f"{link.slug} {s.passage}") for s in link.settings]
+        around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
+        layers.append((told(around), link.slug))
+    layers.append((family.profiles.get(scale, {}), f"profile {scale}"))
+    layers += [(told(link.profiles.get(scale, {})), f"{link.slug} at {scale}") for link in chain]
     layers.append((paper.changes(arm), f"arm {arm}"))
     layers.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
     return layers
+
+
+def _budget(resolved: Resolved) -> dict[str, Sourced]:
+    """The steps in which an arm of another family sees as many samples as the main arm.
+
+    None where the arm or the command line says how many steps, or the data decides.
+    """
+    paper, family = resolved.paper, resolved.family
+    said = resolved.values.get("max_steps", Sourced(None, "")).source
+    if not family.trains or said.startswith("arm ") or said == COMMAND_LINE:
+        return {}
+    main = resolve(paper, arm=paper.main_arm, scale=resolved.scale)
+    samples = main.family.cost(main.preview()).samples
+    if samples is None:
+        return {}
+    one = replace(resolved, values={**resolved.values, "max_steps": Sourced(1, "")})
+    each = family.cost(one.preview()).samples or 1
+    source = f"{samples} samples as arm {paper.main_arm}"
+    return {"max_steps": Sourced(ceil(samples / each), source)}
+
+
+def _check_unused(resolved: Resolved) -> None:
+    """Refuse a setting that nothing in a run of this family reads."""
+    for name in resolved.family.unused:
+        value, idle = getattr(resolved.run, name), getattr(RunSettings, name, "")
+        if value != idle:
+            raise BadValue(
+                f"{name}={as_text(value)} ({resolved.values[name].source}): nothing in a run of "
+                f"the family {resolved.family.name} uses it; leave it out"
+            )
 
 
 def _check_arm(paper: Paper, arm: str) -> None:

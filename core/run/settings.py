@@ -3,54 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from core.configs.idle import Idle
+from core.configs.idle import WATCHED, Idle
 from core.paper import Reward
 from eval.errors import BadValue, UnknownName
 
 LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/run/spread/accelerate_configs
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
-# Fields that say how a run is watched, stored and spread, or where a server is, which may move; not
-# what it computes: no part of what a record sets.
-NEUTRAL = frozenset(
-    {
-        "dataloader_pin_memory",
-        "dataset_num_proc",
-        "ddp_timeout",
-        "disable_tqdm",
-        "do_predict",
-        "do_train",
-        "enable_jit_checkpoint",
-        "hub_always_push",
-        "hub_model_id",
-        "hub_private_repo",
-        "hub_revision",
-        "hub_strategy",
-        "hub_token",
-        "launch",
-        "local_rank",
-        "log_level",
-        "log_level_replica",
-        "log_on_each_node",
-        "logging_dir",
-        "output_dir",
-        "processes",
-        "project",
-        "report_to",
-        "run_name",
-        "save_on_each_node",
-        "save_steps",
-        "save_strategy",
-        "save_total_limit",
-        "trackio_bucket_id",
-        "trackio_space_id",
-        "trackio_static_space_id",
-        "vllm_group_port",
-        "vllm_server_base_url",
-        "vllm_server_host",
-        "vllm_server_port",
-        "vllm_server_timeout",
-    }
-)
+# Settings that say how a run is watched, stored and spread, not what it computes.
+NEUTRAL = WATCHED | {"launch", "processes"}
 
 
 @dataclass(frozen=True, kw_only=True)

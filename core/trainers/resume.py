@@ -17,6 +17,7 @@ from transformers import (
 from transformers.trainer_utils import TrainOutput
 
 from core.configs.base import BaseConfig
+from core.explain.phases import Phases
 from core.shards.reference import mix_into
 from core.shards.sharding import gathered
 from core.trainers.publish import PublishedTrainer
@@ -35,6 +36,7 @@ class ResumableTrainer(PublishedTrainer):
     """
 
     UNCALLED: ClassVar[Mapping[str, str]] = {}  # see `refuse_uncalled`
+    phases: Phases
     _metrics: dict[str, defaultdict[str, list[float]]]
 
     def __init_subclass__(cls, **keywords: Any):

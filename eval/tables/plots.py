@@ -21,13 +21,6 @@ Points = Sequence[tuple[float, float]]
 # Okabe and Ito's palette without its yellow, which white paper swallows.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
-TRAINING = {
-    "reward": "mean reward",
-    "completions/mean_length": "completion length (tokens)",
-    "entropy": "entropy (nats/token)",
-    "kl": "KL to reference (nats/token)",
-}
-HELD_OUT = {"held_out/accuracy": "held-out accuracy (%)"}
 SAMPLED = {"maj": "Maj@K", "pass": "Pass@K"}
 MOMENTS = ("before", "after")
 STYLE: dict[Any, Any] = {  # matplotlib types its keys as a closed list of literals
@@ -46,7 +39,7 @@ STYLE: dict[Any, Any] = {  # matplotlib types its keys as a closed list of liter
 METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
-def training_curves(runs: Iterable[Record], metrics: Mapping[str, str] = TRAINING) -> Figure:
+def training_curves(runs: Iterable[Record], metrics: Mapping[str, str]) -> Figure:
     """Plot logged metrics against the optimizer step: seeds as thin lines, their mean thick.
 
     `metrics` maps the logged name to the label of its axis, with the unit. A metric that no run
@@ -69,11 +62,6 @@ def training_curves(runs: Iterable[Record], metrics: Mapping[str, str] = TRAININ
                 axes.text(0.5, 0.5, "not logged", ha="center", transform=axes.transAxes)
         finish(figure, panels)
     return figure
-
-
-def held_out_accuracy(runs: Iterable[Record]) -> Figure:
-    """Plot held-out accuracy against the optimizer step for every arm."""
-    return training_curves(runs, HELD_OUT)
 
 
 def sampling_curves(runs: Iterable[Record], benchmarks: Mapping[str, str]) -> Figure:

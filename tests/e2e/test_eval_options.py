@@ -5,7 +5,8 @@ import json
 import pytest
 
 from core.run.resolve import resolve
-from core.run.stages.one_run import score_start
+from core.run.stages.chain import Chain
+from core.run.stages.record import score_start
 from papers.deepseekmath_grpo import PAPER
 
 SUITE = ("--benchmarks", "pocket-gsm8k", "--limit", 4, "--max-tokens", 6)
@@ -96,8 +97,8 @@ def test_the_scores_of_a_run_say_how_they_were_computed(root, tiny_model):
     del root
     few = (f"model={tiny_model}", "eval_limit=2", "eval_max_tokens=6", "benchmarks=('gsm8k',)")
     few = (*few, "at_k_samples=2", "at_k_limit=2")
-    plain = score_start(resolve(PAPER, arguments=few))
-    half = score_start(resolve(PAPER, arguments=(*few, "bf16=true")))
+    plain = score_start(Chain(resolve(PAPER, arguments=few)))
+    half = score_start(Chain(resolve(PAPER, arguments=(*few, "bf16=true"))))
     assert all("computed" not in row for row in (*plain.scores, *plain.at_k.values()))
     rows = [*half.scores, *half.at_k.values()]
     assert {row["computed"] for row in rows} == {"bfloat16 on cpu"}

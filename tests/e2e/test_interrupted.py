@@ -13,7 +13,7 @@ from waiting import checkpoint, wait_for
 from core.paper.registry import find_paper
 from core.run.places import record_files
 from core.run.resolve import resolve
-from core.run.stages.one_run import run_data, run_start
+from core.run.stages.chain import Chain
 
 PAPER = "deepseekmath-grpo"
 FOUR = "max_steps=8"  # long enough to be hit in the middle
@@ -105,9 +105,9 @@ def no_larger_file(size):
 @pytest.mark.usefixtures("root")
 def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_too(repro, settings, straight):
     """In its weights, which safetensors writes, and in its optimizer, which torch writes."""
-    resolved = resolve(find_paper(PAPER), arguments=(*settings, FOUR))
-    run_data(resolved)
-    run_start(resolved)
+    chain = Chain(resolve(find_paper(PAPER), arguments=(*settings, FOUR)))
+    chain.train.data.run()
+    chain.start.run()
     for size in (60_000, 100_000):
         with no_larger_file(size):
             full = repro("run", PAPER, "--jobs", 1, *settings, FOUR)

@@ -7,7 +7,7 @@ import pytest
 from core.models.load import load_policy
 from core.run.records.record import read_records
 from core.run.resolve import resolve
-from core.run.stages.inputs import train_stage
+from core.run.stages.chain import Chain
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 
@@ -40,7 +40,7 @@ def test_a_run_keeps_adapters_and_scores_what_they_make(repro, settings, tiny_mo
 
 def test_adapters_enter_the_key_of_a_run_that_has_them():
     plain, four, eight = (
-        train_stage(resolve(PAPER, arguments=arguments), 0)
+        Chain(resolve(PAPER, arguments=arguments)).train
         for arguments in ((), ("use_peft=true", "lora_r=4"), ("use_peft=true", "lora_r=8"))
     )
     assert len({plain.key, four.key, eight.key}) == 3

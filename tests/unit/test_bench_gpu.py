@@ -24,8 +24,9 @@ from core.bench.gpu import (
 )
 from core.bench.measure import Measure
 from core.bench.table import BENCHES, runnable
+from core.families.family import Work
 from core.models.shapes import Shape
-from core.run.memory import Work, activations, kv_cache
+from core.run.memory import activations, kv_cache
 from core.run.pages.render import render_all
 from core.run.pages.speed_chart import chart
 from core.run.records.record import new_record, write_record

@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
+from core.run.stages.inputs import data_stage
 
 from core.data.load import load_training_data
 from core.data.sets import SETS, find_sets
 from core.data.sources import File, Hub, Problems
 from core.run.plan import count_rows, make_plan
 from core.run.resolve import resolve
-from core.run.stages.inputs import data_stage
 from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
 from eval.registered import registered
 from papers.deepseekmath_grpo import PAPER

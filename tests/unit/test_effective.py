@@ -11,7 +11,7 @@ from core.configs.idle import IDLE, acting
 from core.run.effective import effective
 from core.run.resolve import NO_SETTINGS, Sourced, resolve
 from core.run.settings import NEUTRAL
-from core.run.stages.inputs import train_stage
+from core.run.stages.chain import Chain
 from core.run.stages.train import TIMES
 from papers.deepseekmath_grpo import PAPER
 
@@ -122,7 +122,7 @@ SFT_CASES = {
 
 
 def key(**settings):
-    return train_stage(resolve(PAPER, arguments=[f"{n}={v}" for n, v in settings.items()]), 0).key
+    return Chain(resolve(PAPER, arguments=[f"{n}={v}" for n, v in settings.items()])).train.key
 
 
 def told(trainer):
@@ -223,7 +223,7 @@ def test_what_an_unset_field_stands_for_is_the_same_training(unset, set_):
 
 def test_equal_trainings_of_other_papers_and_arms_are_one():
     other = replace(PAPER, slug="other", arms={"other": {}}, base=None)
-    assert train_stage(resolve(other), 0).key == train_stage(resolve(PAPER), 0).key
+    assert Chain(resolve(other)).train.key == Chain(resolve(PAPER)).train.key
 
 
 def test_every_other_field_of_the_config_counts(resolved):

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.data.load import load_training_data
-from core.families.profiles import profile
+from core.families.grpo import GRPO
 from core.run.resolve import resolve
 from core.run.settings import HELD_OUT
-from core.run.stages.train import read_rows, split_rows, write_rows
+from core.run.stages.data import read_rows, split_rows, write_rows
 from core.run.watch.heldout import count_right
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
@@ -73,5 +73,5 @@ def test_on_a_gpu_there_are_held_out_problems_for_the_claims_that_read_them():
     assert HELD_OUT in {need.name for claim in PAPER.claims for _, need in claim.needs}
     settings = resolve(PAPER, scale="gpu").run
     assert settings.heldout_problems == 200
-    steps = profile("grpo", "gpu")["max_steps"]
+    steps = GRPO.profiles["gpu"]["max_steps"]
     assert steps // settings.heldout_every >= 9  # three of them in the last third

@@ -6,7 +6,7 @@ import torch
 from core.evaluate.model_scores import load_sampler
 from core.lm_eval.model import ReproLM
 from core.run.resolve import resolve
-from core.run.stages.inputs import questions, start_stage
+from core.run.stages.chain import Chain
 from core.run.stages.loading import Loading, loading_of
 from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
@@ -79,9 +79,8 @@ def test_a_run_is_scored_where_it_trains():
 
 def test_scores_in_another_precision_are_other_scores():
     def keys(*arguments):
-        resolved = resolve(PAPER, arguments=arguments)
-        start = start_stage(resolved)
-        return [question.stage(resolved, start).key for question in questions(resolved)]
+        chain = Chain(resolve(PAPER, arguments=arguments))
+        return [stage.key for stage in chain.evaluations(chain.start)]
 
     assert not set(keys()) & set(keys("bf16=true"))
     assert keys() == keys("bf16=false")

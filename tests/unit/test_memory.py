@@ -12,13 +12,13 @@ from same_batch import QUIET
 from torch.profiler import ProfilerActivity, profile
 
 from core import GRPOConfig, GRPOTrainer
+from core.families.family import Work
 from core.forward.micro_pieces import TOKENS
 from core.models.load import CHECKPOINTS, load_policy
 from core.models.shapes import KNOWN, Shape, find_shape
 from core.paper.registry import find_paper
 from core.run.memory import (
     Cluster,
-    Work,
     activations,
     estimate_memory,
     kv_cache,

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from core.families.grpo import GRPO, HELD_OUT
 from eval.errors import BadValue, UnknownName
 from eval.tables.plots import (
     COLOURS,
-    TRAINING,
-    held_out_accuracy,
     mean_points,
     sampling_curves,
     styles,
@@ -17,6 +16,7 @@ from eval.tables.plots import (
 )
 
 KS = [1, 2, 4, 8]
+TRAINING = GRPO.figures[0].metrics
 
 
 def curve(base):
@@ -52,7 +52,7 @@ def given(run, metric):
 
 
 def test_training_panels_draw_every_seed_and_the_mean_of_each_arm():
-    figure = training_curves(RUNS)
+    figure = training_curves(RUNS, TRAINING)
     assert [axes.get_ylabel() for axes in figure.axes] == list(TRAINING.values())
     for axes, metric in zip(figure.axes, TRAINING, strict=True):
         lines = drawn(axes)
@@ -66,12 +66,12 @@ def test_training_panels_draw_every_seed_and_the_mean_of_each_arm():
 
 
 def test_the_legend_names_every_arm_once_with_its_seeds():
-    texts = [text.get_text() for text in training_curves(RUNS[:4]).legends[0].get_texts()]
+    texts = [text.get_text() for text in training_curves(RUNS[:4], TRAINING).legends[0].get_texts()]
     assert texts == ["grpo (3 seeds)", "rft (1 seed)"]
 
 
 def test_held_out_accuracy_draws_all_arms_in_percent():
-    (axes,) = held_out_accuracy([run(arm, 0) for arm in "abc"]).axes
+    (axes,) = training_curves([run(arm, 0) for arm in "abc"], HELD_OUT.metrics).axes
     assert drawn(axes) == [given(run("a", 0), "held_out/accuracy")] * 3
     assert axes.get_ylabel() == "held-out accuracy (%)"
 
@@ -79,7 +79,7 @@ def test_held_out_accuracy_draws_all_arms_in_percent():
 def test_a_metric_nobody_logged_says_so():
     bare = run("grpo", 0)
     del bare["curves"]["kl"]
-    axes = training_curves([bare]).axes[3]
+    axes = training_curves([bare], TRAINING).axes[3]
     assert [text.get_text() for text in axes.texts] == ["not logged"]
     assert not axes.lines
 
@@ -87,7 +87,7 @@ def test_a_metric_nobody_logged_says_so():
 def test_steps_are_sorted_and_missing_values_left_out():
     odd = run("grpo", 0)
     odd["curves"]["reward"] = [[3, 0.3], [1, 0.1], [2, None]]
-    assert drawn(training_curves([odd]).axes[0]) == [[(1, 0.1), (3, 0.3)]]
+    assert drawn(training_curves([odd], TRAINING).axes[0]) == [[(1, 0.1), (3, 0.3)]]
 
 
 def test_the_mean_covers_only_steps_that_all_seeds_have():
@@ -142,19 +142,19 @@ def test_the_same_runs_give_the_same_bytes(fmt):
 
 
 def test_a_figure_can_be_written_again_with_the_same_bytes():
-    figure = held_out_accuracy(RUNS)
+    figure = training_curves(RUNS, HELD_OUT.metrics)
     assert to_bytes(figure, "svg") == to_bytes(figure, "svg")
 
 
 def test_svg_carries_no_date_and_no_version():
-    text = to_bytes(held_out_accuracy(RUNS[:1]), "svg").decode()
+    text = to_bytes(training_curves(RUNS[:1], HELD_OUT.metrics), "svg").decode()
     assert "dc:date" not in text
     assert "matplotlib.org" not in text
 
 
 def test_refuses_no_runs_several_arms_other_ks_and_unknown_formats():
     with pytest.raises(BadValue, match="nothing to plot"):
-        training_curves([])
+        training_curves([], TRAINING)
     with pytest.raises(BadValue, match="one arm"):
         sampling_curves(RUNS, {"gsm8k": "GSM8K"})
     other = run("grpo", 1)
@@ -162,7 +162,7 @@ def test_refuses_no_runs_several_arms_other_ks_and_unknown_formats():
     with pytest.raises(BadValue, match="16"):
         sampling_curves([RUNS[0], other], {"gsm8k": "GSM8K"})
     with pytest.raises(UnknownName, match="gif"):
-        to_bytes(held_out_accuracy(RUNS[:1]), "gif")
+        to_bytes(training_curves(RUNS[:1], HELD_OUT.metrics), "gif")
 
 
 def test_arms_differ_in_colour_and_in_dash_also_in_grey():

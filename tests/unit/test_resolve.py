@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from core.families.profiles import SCALES, profile
+from core.families.grpo import GRPO
+from core.families.profiles import SCALES
 from core.paper import cite
 from core.run.plan import make_plan
 from core.run.resolve import resolve
-from core.run.stages.inputs import train_stage
+from core.run.stages.chain import Chain
 from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
 
@@ -18,7 +19,7 @@ def test_later_sources_win_and_say_so():
     sources = {name: (found[name].value, found[name].source) for name in found}
     assert sources["loss_type"] == ("grpo", "deepseekmath-grpo s4.1.1 eq. 3")
     assert sources["beta"] == (0.0, "arm online-rft")
-    assert sources["learning_rate"] == (profile("grpo", "cpu")["learning_rate"], "profile cpu")
+    assert sources["learning_rate"] == (GRPO.profiles["cpu"]["learning_rate"], "profile cpu")
     assert sources["num_generations"] == (16, "deepseekmath-grpo at cpu")
     assert sources["max_steps"] == (7, "command line")
 
@@ -29,7 +30,7 @@ LADDER = ("profile cpu", "ladder at cpu", "arm main", "arm main at cpu", "comman
 @pytest.mark.parametrize("last", range(len(LADDER)))
 def test_of_all_sources_of_one_setting_the_last_wins(last):
     """Every source up to `last` sets the learning rate to a number of its own."""
-    rates = {"profile cpu": profile("grpo", "cpu")["learning_rate"]}
+    rates = {"profile cpu": GRPO.profiles["cpu"]["learning_rate"]}
     rates |= {source: 10.0**-step for step, source in enumerate(LADDER[1 : last + 1])}
     said = {source: {"learning_rate": rate} for source, rate in rates.items()}
     ladder = replace(
@@ -130,7 +131,7 @@ def test_unknown_arms_and_scales_name_the_nearest(names, wrong):
 
 def test_keys_follow_what_is_computed_and_ignore_how_it_is_watched():
     def key(*arguments, seed=0, arm=None):
-        return train_stage(resolve(PAPER, arm=arm, arguments=arguments), seed).key
+        return Chain(resolve(PAPER, arm=arm, arguments=arguments), seed).train.key
 
     assert key() == key("report_to=wandb", "save_steps=1") == key("beta=0.04")
     keys = {key(), key(seed=1), key("beta=0.05"), key(arm="rft"), key("heldout_every=2")}
@@ -141,8 +142,7 @@ def test_a_plan_knows_the_cost_and_the_stages():
     plan = make_plan(resolve(PAPER, arguments=("max_steps=10",)), 0)
     assert plan.cost["completions"] == 1280
     assert (
-        plan.cost["sampled tokens, at most"]
-        == 1280 * profile("grpo", "cpu")["max_completion_length"]
+        plan.cost["sampled tokens, at most"] == 1280 * GRPO.profiles["cpu"]["max_completion_length"]
     )
     assert [stage.name for stage, _ in plan.stages][:3] == ["data", "start", "train"]
     assert {state for _, state in plan.stages} <= {"done", "to do"}

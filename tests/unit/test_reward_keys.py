@@ -16,7 +16,7 @@ from core.rewards import Accuracy, SoftOverlong
 from core.run.files import canonical, digest_of
 from core.run.resolve import resolve
 from core.run.reward_keys import reward_key
-from core.run.stages.inputs import train_stage
+from core.run.stages.chain import Chain
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 
@@ -72,7 +72,7 @@ def module(tmp_path, monkeypatch):
 
 def training(*rewards):
     """The key of the paper's training with these rewards."""
-    return train_stage(resolve(replace(PAPER, rewards=rewards), arm="rft"), 0).key
+    return Chain(resolve(replace(PAPER, rewards=rewards), arm="rft")).train.key
 
 
 def every(m):

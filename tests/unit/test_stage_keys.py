@@ -1,13 +1,13 @@
 """What the rows of a run are made of is in the key of the stage that makes them."""
 
-from dataclasses import replace
 from shutil import copytree
 
 import pytest
 
-from core.families.table import FAMILIES
+from core.families.grpo import GRPO
 from core.run.resolve import resolve
-from core.run.stages.inputs import data_stage, greedy_questions, start_stage, train_stage
+from core.run.stages.chain import Chain
+from core.run.stages.data import Data
 from eval.sets.prompts import REQUESTS
 from papers.deepseekmath_grpo import PAPER
 
@@ -25,23 +25,32 @@ def folder(tmp_path, monkeypatch):
 
 
 def rows_key(*arguments):
-    return data_stage(resolve(PAPER, arguments=arguments)).key
+    return Chain(resolve(PAPER, arguments=arguments)).train.data.key
 
 
 def suite_key(suite):
-    settings = resolve(PAPER, arguments=("twins={}", f"benchmarks=('{suite}',)"))
-    (question,) = greedy_questions(settings.run)
-    return question.stage(settings, start_stage(settings)).key
+    asked = ("twins={}", f"benchmarks=('{suite}',)", "at_k_benchmarks=0")
+    chain = Chain(resolve(PAPER, arguments=asked))
+    (stage,) = chain.evaluations(chain.start)
+    return stage.key
 
 
-def test_rows_made_for_another_trainer_are_other_rows(monkeypatch):
-    before = rows_key()
-    grpo = FAMILIES["grpo"]
-    monkeypatch.setitem(FAMILIES, "grpo", replace(grpo, columns=(*grpo.columns, "label")))
-    other = rows_key()
-    monkeypatch.setitem(FAMILIES, "other", FAMILIES["grpo"])
-    third = data_stage(replace(resolve(PAPER), paper=replace(PAPER, family="other"))).key
-    assert len({before, other, third}) == 3
+class Wider(GRPO):
+    """The same trainer, of rows with another column."""
+
+    columns = (*GRPO.columns, "label")
+
+
+class Renamed(GRPO):
+    """The same rows for a family of another name."""
+
+    name = "other"
+
+
+def test_rows_made_for_another_trainer_are_other_rows():
+    keys = {Data("pocket", family()).key for family in (GRPO, Wider, Renamed)}
+    assert keys >= {rows_key()}
+    assert len(keys) == 3
 
 
 @pytest.mark.parametrize("name", ["gsm8k", "math"])
@@ -73,7 +82,5 @@ def test_a_question_asked_in_other_words_is_another_one(monkeypatch):
 
 
 def test_held_out_answers_of_another_length_are_another_curve():
-    keys = {
-        train_stage(resolve(PAPER, arguments=(f"eval_max_tokens={n}",)), 0).key for n in (12, 96)
-    }
+    keys = {Chain(resolve(PAPER, arguments=(f"eval_max_tokens={n}",))).train.key for n in (12, 96)}
     assert len(keys) == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.families.profiles import SCALES
+from core.families.table import find_family
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.run.files import write_atomic
@@ -19,7 +20,7 @@ from core.run.records.record import Record, read_records, standard
 from eval.errors import ReproError
 from eval.tables import render
 from eval.tables.deepseekmath import SLUG, SUITES, benchmark_table, runs_table
-from eval.tables.plots import held_out_accuracy, sampling_curves, to_bytes, training_curves
+from eval.tables.plots import sampling_curves, to_bytes, training_curves
 from eval.tables.report import ClaimResult, Field, Passage, Picture, Report, render_report
 from eval.tables.table import Table
 
@@ -140,20 +141,16 @@ def make_figures(paper: Paper, runs: Sequence[Record]) -> list[tuple[str, str, s
     """Name, caption, text for who cannot see it, and the figure."""
     seeds = len({run["seed"] for run in runs})
     of = f"{paper.slug}, {seeds} seed{'s' if seeds > 1 else ''}"
+    family = find_family(paper.family)
     figures: list[tuple[str, str, str, Any]] = [
-        ("training", f"Training, {of}.", "Logged metrics by step.", training_curves(runs)),
-        (
-            "held-out",
-            f"Held-out accuracy while training, {of}.",
-            "Accuracy by step for every arm.",
-            held_out_accuracy(runs),
-        ),
+        (each.name, f"{each.caption}, {of}.", each.alt, training_curves(runs, each.metrics))
+        for each in family.figures
     ]
     sampled = [run for run in runs if run["sampling"] and run["main"]]
     if sampled:
         titles = {suite: SUITES.get(suite, suite) for suite in map(str, sampled[0]["sampling"])}
         figure = sampling_curves(sampled, titles)
-        caption = f"Maj@K and Pass@K before and after RL, {of}."
+        caption = f"Maj@K and Pass@K before and after {family.trained_by}, {of}."
         figures.append(("at-k", caption, "Maj@K and Pass@K against K.", figure))
     return figures
 

@@ -102,7 +102,7 @@ class Regrader:
         """What a stored row says and its samples do not."""
         where = f"{run['paper']}/{run['digest']}.json, {row['benchmark']}"
         try:
-            found = measure(self.samples(row["digest"], row["benchmark"]))
+            found = measure(self.samples(row["digest"], row["benchmark"], row.get("mode", "cot")))
         except ReproError as error:
             yield f"{where}: {error}"
             return
@@ -110,7 +110,7 @@ class Regrader:
             if not close(row[name], value):
                 yield f"{where}: {name} is {row[name]}, its samples give {value}"
 
-    def samples(self, digest: str, suite: str) -> list[Sample]:
+    def samples(self, digest: str, suite: str, mode: str) -> list[Sample]:
         """The samples of a digest with fresh verdicts.
 
         Raises:
@@ -120,7 +120,7 @@ class Regrader:
         if digest not in self._known:
             path = self.folder / f"{digest}.jsonl.gz"
             stored = read_samples(path, digest)
-            fresh = regrade(stored, find_benchmark(suite).load())
+            fresh = regrade(stored, find_benchmark(suite).load(), mode)
             pairs = zip(stored, fresh, strict=True)
             changed = [old.id for old, new in pairs if old.correct != new.correct]
             if changed:

@@ -10,9 +10,8 @@ from shutil import which
 
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
-from core.run.spread.launcher import ENDED
+from core.run.spread.launcher import ENDED, FAILED, OUTPUTS
 from core.run.spread.pool import PYTHON, FailedUnit, Unit, run_units
-from core.run.spread.worker import FAILED, OUTPUTS
 from core.run.stages.checkpoints import last_checkpoint
 from core.run.stages.stage import say
 from eval.errors import BadValue
@@ -26,7 +25,9 @@ class Crash(FailedUnit):
     """A process did not fail but was ended by a fault in native code."""
 
 
-def launch(resolved: Resolved, seed: int, data: Path, folder: Path) -> Mapping[str, object]:
+def launch(
+    resolved: Resolved, seed: int, model: str, data: Path, folder: Path
+) -> Mapping[str, object]:
     """`train_model` on the processes that the settings ask for; what the first one gave.
 
     After a crash (as of a communication library) they start once more, from the last checkpoint.
@@ -35,16 +36,16 @@ def launch(resolved: Resolved, seed: int, data: Path, folder: Path) -> Mapping[s
         FailedUnit: a process failed; the message is that of the error.
     """
     try:
-        train_on_processes(resolved, seed, data, folder)
+        train_on_processes(resolved, seed, model, data, folder)
     except Crash as crash:
         say(f"{crash}; starting again from the last checkpoint")
-        train_on_processes(resolved, seed, data, folder)
+        train_on_processes(resolved, seed, model, data, folder)
     outputs = json.loads((folder / OUTPUTS).read_text(encoding="utf-8"))
     (folder / OUTPUTS).unlink()
     return outputs
 
 
-def train_on_processes(resolved: Resolved, seed: int, data: Path, folder: Path) -> None:
+def train_on_processes(resolved: Resolved, seed: int, model: str, data: Path, folder: Path) -> None:
     """Train until the processes end well, with the outputs in a file of the folder.
 
     Raises:
@@ -55,13 +56,14 @@ def train_on_processes(resolved: Resolved, seed: int, data: Path, folder: Path) 
     last_checkpoint(folder / "trainer")  # drops half-written ones before the processes look
     for name in (FAILED, OUTPUTS, ENDED):
         (folder / name).unlink(missing_ok=True)
-    what = (resolved.paper.slug, resolved.scale, resolved.arm, str(seed), str(data), str(folder))
+    what = (resolved.paper.slug, resolved.scale, resolved.arm, str(seed))
+    where = (model, str(data), str(folder))
     configuration = str(CONFIGS / f"{settings.launch}.yaml")
     arguments = (
         str(folder),
         *("--config_file", configuration, "--num_processes", str(settings.processes)),
         *machines(),
-        *("--module", "core.run.spread.worker", *what, *resolved.arguments),
+        *("--module", "core.run.spread.worker", *what, *where, *resolved.arguments),
     )
     unit = Unit(f"{settings.launch} x{settings.processes}", arguments, program())
     try:

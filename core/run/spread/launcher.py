@@ -14,6 +14,7 @@ from core.run.files import write_atomic
 from core.run.spread.pool import die_with_parent
 
 ENDED = "ended.txt"
+OUTPUTS, FAILED = "outputs.json", "failed.txt"  # what a process leaves there itself
 
 
 def main(folder: str, *options: str) -> None:

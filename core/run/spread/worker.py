@@ -5,12 +5,13 @@ import os
 import sys
 from pathlib import Path
 
+from core.run.spread.launcher import FAILED, OUTPUTS
 from core.run.spread.pool import die_with_parent
 
-OUTPUTS, FAILED = "outputs.json", "failed.txt"
 
-
-def main(slug: str, scale: str, arm: str, seed: str, data: str, folder: str, *rest: str) -> None:
+def main(
+    slug: str, scale: str, arm: str, seed: str, model: str, data: str, folder: str, *rest: str
+) -> None:
     """Train; a user's error is left in the folder, for one line of whoever launched this."""
     die_with_parent()  # before the seconds that these take
     import torch
@@ -25,7 +26,7 @@ def main(slug: str, scale: str, arm: str, seed: str, data: str, folder: str, *re
     try:
         resolved = resolve(find_paper(slug), arm=arm, scale=scale, arguments=rest)
         with no_space(place):
-            outputs = train_model(resolved, int(seed), Path(data), place)
+            outputs = train_model(resolved, int(seed), model, Path(data), place)
     except ReproError as error:
         try:
             write_atomic(place / FAILED, Exception.__str__(error))

@@ -1,74 +1,214 @@
-"""The eval stage: greedy accuracy on every suite, and samples for Maj@K and Pass@K where needed."""
+"""The eval stage: what a policy answers to one suite, graded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core.claims import START
+from core.paper import Evaluation, Paper
 from core.rollout.samplers.journal import Journal
 from core.rollout.samplers.policy import PolicySampler
 from core.run.resolve import Resolved
-from core.run.stages.inputs import Question, model_folder, questions
-from core.run.stages.loading import loading_of
-from core.run.stages.stage import Outputs, Stage, run_stage, say
+from core.run.settings import RunSettings
+from core.run.stages.loading import Loading, loading_of
+from core.run.stages.sources import model_folder, source_of
+from core.run.stages.stage import Policy, Stage, say
+from core.run.stages.tools import tools
 from core.run.stages.train import prepare_torch
-from eval.samples.evaluation import run_benchmark
+from eval.errors import UnknownName
+from eval.grading import GRADER_VERSION
+from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.store import Sample, read_samples, write_samples
 from eval.sets.benchmarks import find_benchmark
-from eval.stats.summary import curve, score
+from eval.stats.summary import curve, metrics, score
 
 SAMPLES = "samples.jsonl.gz"
 JOURNAL = "journal"
+PLAIN_MODE = "cot"
 PLAIN = "float32 on cpu"  # how numbers are computed that say nothing else
 
 
 @dataclass(frozen=True, kw_only=True)
+class Question:
+    """What one eval stage asks of a policy: a suite, how many problems, in which mode, and how.
+
+    `curves` are Maj@K and Pass@K over every K, else one score for all samples.
+    """
+
+    suite: str
+    mirrors: str
+    limit: int | None
+    decoding: Decoding
+    mode: str = "cot"
+    curves: bool = False
+
+
+class Answering:
+    """A policy that answers, loaded when its first sample is needed."""
+
+    def __init__(self, policy: Policy, loading: Loading, threads: int | None):
+        self.policy = policy
+        self.loading = loading
+        self.threads = threads
+
+    @cached_property
+    def sampler(self) -> PolicySampler:
+        """The policy as a sampler of the eval floor."""
+        prepare_torch(self.threads)
+        folder = model_folder(self.policy.model)
+        return self.loading.sampler(str(folder) if folder else self.policy.model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Stage):
+    """The graded samples of one policy on one suite."""
+
+    name = "eval"
+    answering: Answering
+    question: Question
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The policy, the question, and how answers are computed and judged."""
+        return {
+            "policy": self.answering.policy.key,
+            "suite": self.question.suite,
+            "mode": self.question.mode,
+            "source": source_of(self.question.suite, self.question.mode),
+            "decoding": asdict(self.question.decoding),
+            "limit": self.question.limit,
+            "dtype": self.answering.loading.dtype,
+            "threads": self.answering.threads,
+            "grader": GRADER_VERSION,
+        }
+
+    @property
+    def of(self) -> str:
+        """The suite, and how it is answered if not step by step."""
+        mode = self.question.mode
+        return self.question.suite if mode == PLAIN_MODE else f"{self.question.suite} {mode}"
+
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Draw the samples that are not in the journal yet, and grade all."""
+        how, asked = str(self.answering.loading), self.question
+        note = {"stage": self.key, "computed": how}
+        with Journal(folder / JOURNAL, note) as journal, tools(asked.mode) as with_tools:
+            samples = run_benchmark(
+                with_tools(self.answering.sampler.journaled(journal), journal),
+                find_benchmark(asked.suite),
+                limit=asked.limit,
+                mode=asked.mode,
+                decoding=asked.decoding,
+            )
+        right = sum(sample.correct is True for sample in samples)
+        say(f"eval: {self.of}, {right} right of {len(samples)} answers")
+        digest = write_samples(folder / SAMPLES, samples)
+        (folder / JOURNAL).unlink()
+        return {"digest": digest, **({} if how == PLAIN else {"computed": how})}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scored:
-    """The scores of one policy: greedy ones, samples at K, and where the samples lie by digest."""
+    """The scores of one policy, its curves at K, and where the samples lie by digest."""
 
     scores: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # Any: a Score's
     at_k: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     files: dict[str, Path] = field(default_factory=dict[str, Path])
 
 
-class Policy:
-    """A model that is loaded when its first sample is needed."""
-
-    def __init__(self, name: str, resolved: Resolved):
-        self.name = name
-        self.threads = resolved.run.threads
-        self.loading = loading_of(resolved)
-        self._sampler: PolicySampler | None = None
-
-    def sampler(self) -> PolicySampler:
-        """The policy as a sampler of the eval floor."""
-        if self._sampler is None:
-            prepare_torch(self.threads)
-            folder = model_folder(self.name)
-            self._sampler = self.loading.sampler(str(folder) if folder else self.name)
-        return self._sampler
-
-
-def evaluate(resolved: Resolved, stage: Stage, model: str, *, force: bool = False) -> Scored:
-    """Score the policy that `stage` made; `model` is its folder or name, loaded only if needed."""
-    scored, policy = Scored(), Policy(model, resolved)
-    for question in questions(resolved):
-        asked = question.stage(resolved, stage)
-        found, samples = _answers(policy, question, asked, force=force)
-        scored.files[found["digest"]] = asked.folder / SAMPLES
+def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
+    """The scores of one policy, whose model is loaded only if a sample is missing."""
+    scored = Scored()
+    for stage in stages:
+        found, question = stage.run(force=force), stage.question
+        samples = list(read_samples(stage.folder / SAMPLES, found["digest"]))
+        scored.files[found["digest"]] = stage.folder / SAMPLES
         named = {"mirrors": question.mirrors, **found}
-        if question.decoding.samples > 1:
+        if question.curves:
             scored.at_k[question.suite] = {**at_k_curve(samples, question), **named}
         else:
-            scored.scores.extend({**row, **named} for row in top1(samples, question))
+            scored.scores.extend({**row, **named} for row in score_rows(samples, question))
     return scored
 
 
-def top1(samples: list[Sample], question: Question) -> list[dict[str, Any]]:
-    """The greedy score of a suite with its interval."""
-    benchmark = find_benchmark(question.suite)
-    rows = score(samples, benchmark, metrics=("top1",))
-    return [asdict(row) | {"drawn": benchmark.drawn(question.limit)} for row in rows]
+def evaluations(resolved: Resolved, policy: Policy) -> list[Evaluate]:
+    """All that is asked of a run's policy, which is loaded once for all of it."""
+    answering = Answering(policy, loading_of(resolved), resolved.run.threads)
+    return [Evaluate(answering=answering, question=each) for each in questions(resolved)]
+
+
+def questions(resolved: Resolved) -> list[Question]:
+    """Every question; samples at K only where a claim compares Maj@K or Pass@K."""
+    run, paper = resolved.run, resolved.paper
+    asked = [question for each in paper.evaluations for question in questions_of(each, run)]
+    return asked + (at_k_questions(run) if resolved.arm in sampled_arms(paper) else [])
+
+
+def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:
+    """An evaluation of the paper on the suites that stand for its benchmarks.
+
+    Raises:
+        UnknownName: a benchmark is not among those that are scored.
+    """
+    names = asked.benchmarks or tuple(settings.suites)
+    for name in names:
+        if name not in settings.suites:
+            raise UnknownName("benchmark of an evaluation", name, settings.suites)
+    return [
+        Question(
+            suite=settings.suites[name],
+            mirrors=name,
+            limit=settings.eval_limit,
+            mode=asked.mode,
+            decoding=Decoding(
+                samples=asked.samples,
+                temperature=asked.temperature,
+                top_p=asked.top_p,
+                max_tokens=_tokens(settings, settings.suites[name]),
+            ),
+        )
+        for name in names
+    ]
+
+
+def at_k_questions(settings: RunSettings) -> list[Question]:
+    """The first suites again, with the samples for Maj@K and Pass@K."""
+    limits = [n for n in (settings.eval_limit, settings.at_k_limit) if n is not None]
+    return [
+        Question(
+            suite=suite,
+            mirrors=name,
+            limit=min(limits, default=None),
+            curves=True,
+            decoding=Decoding(
+                samples=settings.at_k_samples,
+                temperature=settings.at_k_temperature,
+                max_tokens=_tokens(settings, suite),
+            ),
+        )
+        for name, suite in list(settings.suites.items())[: settings.at_k_benchmarks]
+    ]
+
+
+def sampled_arms(paper: Paper) -> set[str]:
+    """The arms whose samples a claim reads; the starting model's are in the record of any."""
+    needs = [(claim.arms, *need) for claim in paper.claims for need in claim.needs]
+    return {
+        next(iter(arms), paper.main_arm) if arm == START else arm
+        for arms, arm, need in needs
+        if need.kind == "samples"
+    }
+
+
+def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]]:
+    """The scores of a suite with their intervals; of drawn answers, how they were drawn."""
+    benchmark, decoding = find_benchmark(question.suite), question.decoding
+    rows = score(samples, benchmark, metrics=metrics(decoding.samples), mode=question.mode)
+    drawn = {"temperature": decoding.temperature, "top_p": decoding.top_p}
+    more = {"drawn": benchmark.drawn(question.limit), **(drawn if decoding.temperature else {})}
+    return [asdict(row) | more for row in rows]
 
 
 def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
@@ -81,25 +221,6 @@ def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
     return {**found, "n": len({sample.id for sample in samples}), "drawn": drawn, **asked}
 
 
-def _answers(
-    policy: Policy, question: Question, stage: Stage, *, force: bool
-) -> tuple[Outputs, list[Sample]]:
-    """The samples of one suite, drawn now or as they lie there, and what the stage says of them."""
-
-    def work(folder: Path) -> Mapping[str, object]:
-        how = str(policy.loading)
-        with Journal(folder / JOURNAL, {"stage": stage.key, "computed": how}) as journal:
-            samples = run_benchmark(
-                policy.sampler().journaled(journal),
-                find_benchmark(question.suite),
-                limit=question.limit,
-                decoding=question.decoding,
-            )
-        right = sum(sample.correct is True for sample in samples)
-        say(f"eval: {question.suite}, {right} right of {len(samples)} answers")
-        digest = write_samples(folder / SAMPLES, samples)
-        (folder / JOURNAL).unlink()
-        return {"digest": digest, **({} if how == PLAIN else {"computed": how})}
-
-    found = run_stage(stage, work, force=force)
-    return found, list(read_samples(stage.folder / SAMPLES, found["digest"]))
+def _tokens(settings: RunSettings, suite: str) -> int:
+    """The most tokens of an answer: the run's setting, else the suite's."""
+    return settings.eval_max_tokens or find_benchmark(suite).max_tokens

@@ -1,14 +1,15 @@
-"""A stage is typed inputs to typed outputs, keyed by its inputs, skipped when its output exists."""
+"""A stage is typed inputs to typed output, keyed by its inputs, skipped when its output exists."""
 
 import fcntl
 import json
 import shutil
 import sys
-from collections.abc import Callable, Generator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from core.run.files import SHORT, canonical, digest_of, folder_files, no_space, write_atomic
 from core.run.places import root
@@ -20,14 +21,26 @@ DONE = "done.json"
 Outputs: TypeAlias = dict[str, Any]  # Any: JSON of several types
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """One step of a run: its name and all that its output depends on."""
+class Stage(ABC):
+    """One step of a run: all that its output depends on, and the work that makes the output."""
 
-    name: str
-    inputs: Mapping[str, object]
+    name: ClassVar[str]
 
     @property
+    @abstractmethod
+    def inputs(self) -> Mapping[str, object]:
+        """All that the output depends on."""
+
+    @property
+    @abstractmethod
+    def of(self) -> str:
+        """What it works on, for whoever reads a plan."""
+
+    @abstractmethod
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Make the output in this folder, where a killed call of it may have left a part."""
+
+    @cached_property
     def key(self) -> str:
         """Digest of the name, the inputs and our schema."""
         inputs = {"stage": self.name, "schema": SCHEMA, "inputs": self.inputs}
@@ -37,6 +50,16 @@ class Stage:
     def folder(self) -> Path:
         """Where its output lies."""
         return root() / "runs" / f"{self.name}-{self.key}"
+
+    @property
+    def done(self) -> bool:
+        """Whether it has finished."""
+        return (self.folder / DONE).is_file()
+
+    @property
+    def remedy(self) -> str:
+        """What to do about a damaged output."""
+        return f"delete {self.folder} or run with --force to do this stage again"
 
     def outputs(self) -> Outputs | None:
         """What it wrote, or None if it has not finished.
@@ -59,35 +82,35 @@ class Stage:
                 raise DamagedFile(f"{self.folder / name} {state}; {self.remedy}")
         return outputs
 
+    def run(self, *, force: bool = False) -> Outputs:
+        """Give the outputs: as they lie there, or made now.
+
+        `force` drops finished outputs only, so a forced run that was killed continues too.
+        """
+        with _locked(self), no_space(self.folder):
+            if force and self.done:
+                shutil.rmtree(self.folder)
+            if (found := self.outputs()) is not None:
+                return found
+            self.folder.mkdir(parents=True, exist_ok=True)
+            outputs = canonical(self.work(self.folder))
+            note = {
+                "stage": self.name,
+                "inputs": canonical(self.inputs),
+                "outputs": outputs,
+                "files": folder_files(self.folder),
+            }
+            write_atomic(self.folder / DONE, json.dumps(note, ensure_ascii=False, indent=1) + "\n")
+            return outputs  # type: ignore[return-value]  # canonical keeps a mapping a dict
+
+
+class Policy(Stage):
+    """A stage that gives a model, which later stages train on or score."""
+
     @property
-    def remedy(self) -> str:
-        """What to do about a damaged output."""
-        return f"delete {self.folder} or run with --force to do this stage again"
-
-
-def run_stage(
-    stage: Stage, work: Callable[[Path], Mapping[str, object]], *, force: bool = False
-) -> Outputs:
-    """The stage's outputs: as they lie there, or made now by `work` in the stage's folder.
-
-    What `work` leaves in the folder when it is killed is there when it is called again; `force`
-    drops finished outputs only, so a forced run continues too.
-    """
-    with _locked(stage), no_space(stage.folder):
-        if force and (stage.folder / DONE).exists():
-            shutil.rmtree(stage.folder)
-        if (found := stage.outputs()) is not None:
-            return found
-        stage.folder.mkdir(parents=True, exist_ok=True)
-        outputs = canonical(work(stage.folder))
-        note = {
-            "stage": stage.name,
-            "inputs": canonical(stage.inputs),
-            "outputs": outputs,
-            "files": folder_files(stage.folder),
-        }
-        write_atomic(stage.folder / DONE, json.dumps(note, ensure_ascii=False, indent=1) + "\n")
-        return outputs  # type: ignore[return-value]  # canonical keeps a mapping a dict
+    @abstractmethod
+    def model(self) -> str:
+        """The model's folder or name."""
 
 
 def say(line: str) -> None:

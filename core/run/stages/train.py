@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,24 +16,31 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 
 from core.collect.reward_calls import reward_note
+from core.configs.base import BaseConfig
 from core.errors import RewardError
-from core.explain.batch_plan import batch_plan
 from core.explain.jsonl import JsonlCallback, read_log
-from core.families.table import find_family
-from core.models.load import load_policy, load_tokenizer
+from core.families.family import Training
+from core.models.load import load_tokenizer
 from core.rewards.verifiers import check_rewards
+from core.run.effective import effective
 from core.run.files import canonical, digest_of, folder_files, write_atomic
-from core.run.resolve import Resolved, divided
+from core.run.resolve import Resolved
 from core.run.settings import RunSettings
+from core.run.spread.launch import launch
 from core.run.stages.checkpoints import SealCallback, last_checkpoint
-from core.run.stages.stage import say
+from core.run.stages.data import Data, read_rows, split_rows
+from core.run.stages.stage import Policy, say
 from core.run.watch.heldout import HeldOutCallback
 from core.run.watch.progress import ProgressCallback
-from eval.errors import BadValue, DamagedFile, ReproError
+from core.trainers.resume import ResumableTrainer
+from eval.errors import BadValue, ReproError
+from eval.grading import GRADER_VERSION
 
 DATASET: Any = Dataset  # Any: its methods are half typed
 LOG = "log.jsonl"
 MODEL = "model"
+WORK = "trainer"
+ANSWER_TOKENS = 1024  # of held-out answers, where neither the run nor its family says
 TRAINED = "trained.json"  # what the stage gives, written when the model is whole
 # Logged numbers that depend on the machine and the moment: kept in the log, not in the record.
 TIMES = ("_runtime", "_per_second", "step_time", "seconds", "time/", "phase", "total_flos")
@@ -40,14 +48,53 @@ TIMES = ("_runtime", "_per_second", "step_time", "seconds", "time/", "phase", "t
 SKIPPED = ("step", "epoch", "train_loss")  # the last is one number, no curve
 
 
-def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict[str, object]:
+@dataclass(frozen=True, kw_only=True)
+class Train(Policy):
+    """The training of one arm with one seed, from the model of another stage."""
+
+    name = "train"
+    resolved: Resolved
+    seed: int
+    data: Data
+    begin: Policy
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The settings that act, the seed, the rows and the model that it begins with."""
+        return {
+            **effective(self.resolved),
+            "seed": self.seed,
+            "data": self.data.key,
+            "start": self.begin.key,
+            "grader": GRADER_VERSION,  # of the accuracy reward and of held-out problems
+        }
+
+    @property
+    def of(self) -> str:
+        """The arm."""
+        return self.resolved.arm
+
+    @property
+    def model(self) -> str:
+        """The folder of the trained model."""
+        return str(self.folder / MODEL)
+
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Train in this process, or on those of a launch."""
+        train = train_model if self.resolved.run.launch is None else launch
+        return train(self.resolved, self.seed, self.begin.model, self.data.folder, folder)
+
+
+def train_model(
+    resolved: Resolved, seed: int, model: str, data: Path, folder: Path
+) -> dict[str, object]:
     """Train into `folder`: `model/`, `log.jsonl`, and the curves and the time table as outputs.
 
     In a launch every process calls this, and the first one writes and has the outputs.
     """
-    work, trained = folder / "trainer", folder / TRAINED
+    work, trained = folder / WORK, folder / TRAINED
     if not trained.exists():
-        outputs = _train(resolved, seed, data, folder, work)
+        outputs = _train(resolved, seed, model, data, folder)
         if not outputs:
             return {}
         write_atomic(trained, json.dumps(canonical(outputs)) + "\n")
@@ -56,22 +103,21 @@ def train_model(resolved: Resolved, seed: int, data: Path, folder: Path) -> dict
 
 
 def _train(
-    resolved: Resolved, seed: int, data: Path, folder: Path, work: Path
+    resolved: Resolved, seed: int, model: str, data: Path, folder: Path
 ) -> dict[str, object]:
     """Train and save; the outputs, which only the first process has."""
-    settings = resolved.run
+    settings, work = resolved.run, folder / WORK
     prepare_torch(settings.threads)
     main = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch, or the only one
-    share = divided(resolved.config, settings.processes)
-    config = resolved.build(output_dir=work, seed=seed, **share)
+    config = resolved.build(output_dir=work, seed=seed, **resolved.share)
     train, valid = split_rows(read_rows(data), settings.heldout_problems)
     resume = last_checkpoint(work)
-    trainer, heldout = build_trainer(resolved, config, train, valid, folder)
+    trainer, heldout = build_trainer(resolved, config, model, train, valid, folder)
     trainer.remove_callback(PrinterCallback)  # standard output is for results
     if heldout is not None:
         heldout.trainer = trainer
     name = f"{resolved.paper.slug} {resolved.arm}, seed {seed}"
-    plan = str(batch_plan(config, len(train), config.world_size))
+    plan = resolved.family.batches(config, len(train), settings.processes, {})
     if main:
         say(name)
     if main and resume is not None:
@@ -81,7 +127,7 @@ def _train(
     with naming_rewards():
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     end_wandb(config.report_to)
-    save_policy(trainer, settings, folder / MODEL)
+    save_policy(trainer, model, folder / MODEL)
     if not main:
         return {}
     phases = trainer.phases.summary()
@@ -92,7 +138,7 @@ def _train(
         "curves": curves(folder / LOG),
         "phases": phases,
         **(
-            {"launch": f"{settings.launch}, {config.world_size} processes"}
+            {"launch": f"{settings.launch}, {settings.processes} processes"}
             if settings.launch
             else {}
         ),
@@ -117,31 +163,34 @@ def naming_rewards() -> Generator[None]:
 
 
 def build_trainer(
-    resolved: Resolved, config: Any, train: list[dict[str, Any]], valid: list[Any], folder: Path
-) -> tuple[Any, HeldOutCallback | None]:
+    resolved: Resolved,
+    config: BaseConfig,
+    model: str,
+    train: list[dict[str, Any]],
+    valid: list[dict[str, Any]],
+    folder: Path,
+) -> tuple[ResumableTrainer, HeldOutCallback | None]:
     """The family's trainer with every callback of a run, and the one that needs the trainer."""
-    settings, family = resolved.run, find_family(resolved.paper.family)
-    heldout = HeldOutCallback(
-        valid,
-        every=settings.heldout_every,
-        max_tokens=settings.eval_max_tokens or config.max_completion_length,
-    )
+    settings, family = resolved.run, resolved.family
+    tokens = settings.eval_max_tokens or family.answer_tokens(config) or ANSWER_TOKENS
+    heldout = HeldOutCallback(valid, every=settings.heldout_every, max_tokens=tokens)
     callbacks: list[TrainerCallback] = [
         *([heldout] if valid else []),
         JsonlCallback(folder / LOG),
-        ProgressCallback(f"{resolved.arm} seed {config.seed}"),
+        ProgressCallback(f"{resolved.arm} seed {config.seed}", family.progress),
         SealCallback(),
     ]
-    trainer = family.trainer_class()(
-        model=load_policy(settings.model),
-        reward_funcs=list(settings.rewards),
-        args=config,
-        train_dataset=DATASET.from_list(train),
-        processing_class=load_tokenizer(settings.model),
-        peft_config=lora_config(settings),
-        callbacks=callbacks,
+    trainer = family.trainer(
+        Training(
+            config=config,
+            model=model,
+            rewards=settings.rewards,
+            rows=DATASET.from_list(train),
+            callbacks=callbacks,
+            adapters=lora_config(settings),
+        )
     )
-    if "wandb" in config.report_to:
+    if "wandb" in (config.report_to or ()):
         from transformers.integrations.integration_utils import WandbCallback
 
         from core.run.watch.wandb_rows import WandbRows
@@ -168,22 +217,23 @@ def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional
     )
 
 
-def save_policy(trainer: Any, settings: RunSettings, folder: Path) -> None:  # Any: a Trainer
-    """Write the trained model, or its adapters, and the tokenizer; no paths of this machine."""
-    if settings.use_peft:
-        trainer.model.peft_config["default"].base_model_name_or_path = settings.model
+def save_policy(trainer: Any, model: str, folder: Path) -> None:  # Any: a Trainer
+    """Write what `model` was trained to, or its adapters; no paths of this machine."""
+    adapters = getattr(trainer.model, "peft_config", {})
+    if adapters:
+        adapters["default"].base_model_name_or_path = model
     trainer.save_model(str(folder))
     if not trainer.is_world_process_zero():
         return
-    tokenizer: Any = load_tokenizer(settings.model)  # Any: its methods are half typed
+    tokenizer: Any = load_tokenizer(model)  # Any: its methods are half typed
     tokenizer.save_pretrained(str(folder))
     for name in ("training_args.bin", "README.md"):  # the second is peft's empty form
         (folder / name).unlink(missing_ok=True)
 
 
-def end_wandb(report_to: list[str]) -> None:
+def end_wandb(report_to: str | list[str] | None) -> None:
     """Close the W&B run of this training, so that the next one in this process is its own."""
-    if "wandb" in report_to:
+    if "wandb" in (report_to or ()):
         import wandb
 
         wandb.finish()
@@ -194,62 +244,6 @@ def prepare_torch(threads: int | None) -> None:
     logging.disable_progress_bar()
     if threads is not None:
         torch.set_num_threads(threads)
-
-
-def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) -> int:
-    """Write training and held-out rows (datasets) as JSON lines; returns how many to train on.
-
-    Raises:
-        BadValue: there are no rows, or a column is missing.
-    """
-    missing = [column for column in columns if column not in rows.column_names]
-    if missing:
-        raise BadValue(
-            f"the training data has no column {', '.join(missing)}; it has "
-            f"{', '.join(rows.column_names)}"
-        )
-    if not len(rows):
-        raise BadValue("the training data has no rows")
-    with (folder / "rows.jsonl").open("w", encoding="utf-8") as file:
-        for split, dataset in (("train", rows), ("valid", valid or ())):
-            for row in dataset:
-                file.write(json.dumps({"split": split, **row}, ensure_ascii=False) + "\n")
-    return len(rows)
-
-
-def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """The rows of the data stage."""
-    path = folder / "rows.jsonl"
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        return [json.loads(line) for line in lines if line]
-    except ValueError as error:
-        raise DamagedFile(f"{path}: not JSON lines ({error}); delete {folder}") from error
-
-
-def split_rows(
-    rows: list[dict[str, Any]], heldout: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Training rows and `heldout` held-out rows: of the data's own, else of the training rows.
-
-    Every k-th row is held out, so that all parts of the data are in a small number of them.
-    """
-    plain = [(row["split"], {k: v for k, v in row.items() if k != "split"}) for row in rows]
-    train = [row for split, row in plain if split == "train"]
-    valid = [row for split, row in plain if split == "valid"]
-    if valid and heldout > len(valid):
-        raise BadValue(
-            f"heldout_problems={heldout}: the data has {len(valid)} rows to hold out; ask for as "
-            "many or fewer"
-        )
-    source = valid or train
-    chosen = range(len(source))[:: max(1, len(source) // max(1, heldout))][:heldout]
-    held = [source[place] for place in chosen]
-    if valid or not held:
-        return train, held
-    if heldout >= len(train):
-        raise BadValue(f"heldout_problems={heldout}: the data has {len(train)} rows only")
-    return [row for place, row in enumerate(train) if place not in chosen], held
 
 
 def curves(log: Path) -> Mapping[str, list[list[float]]]:

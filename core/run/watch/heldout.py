@@ -10,6 +10,7 @@ from core.rewards.verifiers import problem_of
 from core.rollout.samplers.policy import PolicySampler
 from core.run.settings import HELD_OUT
 from core.shards.sharding import gathered
+from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 from eval.samples.store import judged
 
@@ -19,9 +20,17 @@ class HeldOutCallback(TrainerCallback):
 
     It enters the trainer's own metrics, so it is in the same line as the step's other numbers.
     Training goes on as if it had not happened: greedy decoding draws nothing.
+
+    Raises:
+        BadValue: the rows have no answers to judge by.
     """
 
     def __init__(self, rows: Sequence[dict[str, Any]], *, every: int, max_tokens: int):
+        if rows and "answer" not in rows[0]:
+            raise BadValue(
+                f"heldout_problems={len(rows)}: the data has no column answer to judge by, only "
+                f"{', '.join(rows[0])}; ask for heldout_problems=0"
+            )
         self.rows = rows
         self.every = every
         self.decoding = Decoding(max_tokens=max_tokens)

@@ -1,6 +1,7 @@
 """What a training shows while it runs: a live bar on a terminal, plain lines elsewhere."""
 
 import sys
+from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
@@ -10,20 +11,18 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from core.run.stages.stage import say
 
-SHOWN = (
-    ("reward", "reward", "{:.3f}"),
-    ("entropy", "entropy", "{:.3f}"),
-    ("kl", "KL", "{:.4f}"),
-    ("held_out/accuracy", "held-out", "{:.1f} %"),
-)
 LINE_S = 10.0  # seconds between two plain lines
 
 
 class ProgressCallback(TrainerCallback):
-    """Step, reward, entropy, KL, tokens per second and the time left."""
+    """Step, the family's numbers, tokens per second and the time left.
 
-    def __init__(self, name: str):
+    `numbers` are logged metrics, each with its title and format.
+    """
+
+    def __init__(self, name: str, numbers: Sequence[tuple[str, str, str]]):
         self.name = name
+        self.numbers = numbers
         self.shown: dict[str, str] = {}
         self.began = self.last_line = monotonic()
         self.first_step = self.tokens = self.first_tokens = 0.0
@@ -63,7 +62,7 @@ class ProgressCallback(TrainerCallback):
             return
         self.shown |= {
             title: "-" if logs[key] is None else form.format(logs[key])
-            for key, title, form in SHOWN
+            for key, title, form in self.numbers
             if key in logs
         }
         tokens = float(logs.get("num_tokens", self.tokens))

@@ -1,0 +1,132 @@
+"""What a run asks of a family of methods; `core.run` knows families by this alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from core.paper import Reward
+
+if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wait for
+    from datasets import Dataset
+    from peft import PeftConfig
+    from transformers import TrainerCallback
+
+    from core.configs.base import BaseConfig
+    from core.trainers.resume import ResumableTrainer
+
+PROMPT_TOKENS = 256  # of a prompt, assumed where the data is not at hand
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure of a page: logged metrics against the optimizer step, each with its axis' label.
+
+    `alt` is for whoever cannot see it.
+    """
+
+    name: str
+    caption: str
+    alt: str
+    metrics: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a training makes at most; None where only the data decides.
+
+    `samples` are what a budget counts, `unit` says which. `copies` are what lies in memory for each
+    parameter, by name.
+    """
+
+    updates: int | None
+    samples: int | None
+    unit: str
+    sampled_tokens: int | None = None
+    copies: tuple[str, ...] = ("weights", "gradients", "AdamW")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What one process computes at a time, in tokens, and in which precision.
+
+    `micro_batch` completions of at most `prompts` prompts are trained on together, each prompt
+    once, and `rows` are sampled together.
+    """
+
+    micro_batch: int
+    prompts: int
+    rows: int
+    completion: int
+    checkpointing: bool
+    reference: bool
+    prompt: int = PROMPT_TOKENS
+    bf16: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """Of a micro-batch packed into one row."""
+        return self.prompts * self.prompt + self.micro_batch * self.completion
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What a trainer is made of: settings, the model by name or folder, rows, and who watches."""
+
+    config: "BaseConfig"
+    model: str
+    rewards: tuple[Reward, ...]
+    rows: "Dataset"
+    callbacks: "Sequence[TrainerCallback]"
+    adapters: "PeftConfig | None"
+
+
+class Family(Protocol):
+    """A family of methods, on one page.
+
+    `columns` are those that its training data must have, none where nothing is trained.
+    `micro_batches` are fields of its config, beside gradient_accumulation_steps, that count
+    micro-batches, which the processes of a launch share. `trained_by` is the training in a word.
+    `progress` are logged metrics with the title and format in which a terminal shows them.
+    `unused` are settings of a run that nothing in it reads: set to something, they are refused.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    profiles: Mapping[str, Mapping[str, object]]
+    trained_by: str
+    micro_batches: tuple[str, ...] = ()
+    progress: tuple[tuple[str, str, str], ...] = ()
+    figures: tuple[Figure, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a training, or models are scored as they are."""
+        return bool(self.columns)
+
+    def config_class(self) -> "type[BaseConfig]":
+        """Import the class of its settings."""
+        ...
+
+    def trainer(self, training: Training) -> "ResumableTrainer":
+        """Import and build its trainer."""
+        ...
+
+    def batches(
+        self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
+    ) -> str:
+        """Say how rows become updates; `share` holds the sizes of a batch of one process."""
+        ...
+
+    def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
+        """Work out what the settings of one process make of so many rows, if they are known."""
+        ...
+
+    def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work | None:
+        """Work out what one of the processes computes at a time; None where nothing is trained."""
+        ...
+
+    def answer_tokens(self, config: "BaseConfig") -> int | None:
+        """The longest answer that it trains on, if it knows."""
+        del config
+        return None

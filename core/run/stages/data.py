@@ -1,0 +1,103 @@
+"""The data stage: rows to train on and rows to hold out, made for the family's trainer."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.data.load import load_training_data
+from core.data.sets import find_sets
+from core.families.family import Family
+from core.run.files import file_digest
+from core.run.stages.sources import rows_version
+from core.run.stages.stage import Stage
+from eval.errors import BadValue, DamagedFile
+
+
+@dataclass(frozen=True)
+class Data(Stage):
+    """The rows of a data set with the columns of a family."""
+
+    name = "data"
+    data: str
+    family: Family
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The data set, where its rows come from, and for whom they are made."""
+        return {
+            "data": self.data,
+            "sources": {one.name: rows_version(one) for one in find_sets(self.data)},
+            "family": self.family.name,
+            "columns": self.family.columns,
+        }
+
+    @property
+    def of(self) -> str:
+        """The data set."""
+        return self.data
+
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Write the rows; name, number and digest."""
+        rows = load_training_data(self.data)
+        own = all(one.source.holds_out for one in find_sets(self.data))
+        valid = load_training_data(self.data, split="valid") if own else None
+        count = write_rows(rows, valid, self.family.columns, folder)
+        return {"name": self.data, "rows": count, "digest": file_digest(folder / "rows.jsonl")}
+
+
+def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) -> int:
+    """Write training and held-out rows (datasets) as JSON lines; returns how many to train on.
+
+    Raises:
+        BadValue: there are no rows, or a column is missing.
+    """
+    missing = [column for column in columns if column not in rows.column_names]
+    if missing:
+        raise BadValue(
+            f"the training data has no column {', '.join(missing)}; it has "
+            f"{', '.join(rows.column_names)}"
+        )
+    if not len(rows):
+        raise BadValue("the training data has no rows")
+    with (folder / "rows.jsonl").open("w", encoding="utf-8") as file:
+        for split, dataset in (("train", rows), ("valid", valid or ())):
+            for row in dataset:
+                file.write(json.dumps({"split": split, **row}, ensure_ascii=False) + "\n")
+    return len(rows)
+
+
+def read_rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of the data stage."""
+    path = folder / "rows.jsonl"
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        return [json.loads(line) for line in lines if line]
+    except ValueError as error:
+        raise DamagedFile(f"{path}: not JSON lines ({error}); delete {folder}") from error
+
+
+def split_rows(
+    rows: list[dict[str, Any]], heldout: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Training rows and `heldout` held-out rows: of the data's own, else of the training rows.
+
+    Every k-th row is held out, so that all parts of the data are in a small number of them.
+    """
+    plain = [(row["split"], {k: v for k, v in row.items() if k != "split"}) for row in rows]
+    train = [row for split, row in plain if split == "train"]
+    valid = [row for split, row in plain if split == "valid"]
+    if valid and heldout > len(valid):
+        raise BadValue(
+            f"heldout_problems={heldout}: the data has {len(valid)} rows to hold out; ask for as "
+            "many or fewer"
+        )
+    source = valid or train
+    chosen = range(len(source))[:: max(1, len(source) // max(1, heldout))][:heldout]
+    held = [source[place] for place in chosen]
+    if valid or not held:
+        return train, held
+    if heldout >= len(train):
+        raise BadValue(f"heldout_problems={heldout}: the data has {len(train)} rows only")
+    return [row for place, row in enumerate(train) if place not in chosen], held

@@ -1,0 +1,94 @@
+"""The record of a run: every stage of its chain done once, and what they gave in one file."""
+
+from time import monotonic
+from typing import Any
+
+from core.run.files import copy_atomic, file_digest
+from core.run.places import results
+from core.run.records.record import Record, machine, new_record, write_record
+from core.run.resolve import Resolved
+from core.run.settings import NEUTRAL
+from core.run.stages.chain import Chain
+from core.run.stages.evaluate import Scored, evaluate
+from core.run.stages.stage import Outputs, say
+
+
+def run_chain(chain: Chain, *, force: bool = False) -> Record:
+    """All stages of one run and its record; what is there already is taken as it is."""
+    began, resolved = monotonic(), chain.resolved
+    data = chain.train.data.run(force=force) if chain.train else {}
+    start = chain.start.run(force=force)
+    trained = train_policy(chain, force=force)
+    after = evaluate(chain.evaluations(chain.policy), force=force)
+    before = score_start(chain)  # last: by now another process has often done it
+    publish_samples(resolved.paper.slug, before, after)
+    return write_record(
+        new_record(
+            "run",
+            paper=resolved.paper.slug,
+            scale=resolved.scale,
+            arm=resolved.arm,
+            main=resolved.arm == resolved.paper.main_arm,
+            seed=chain.seed,
+            config={n: {"value": v.value, "source": v.source} for n, v in recorded(resolved)},
+            overrides={n: v.value for n, v in recorded(resolved) if n in resolved.overrides},
+            start_model=start["name"],
+            size=size_of(start["parameters"]),
+            model=start,
+            data=data,
+            train={k: v for k, v in trained.items() if k not in ("curves", "phases")},
+            start_scores=before.scores if chain.train else [],
+            scores=after.scores,
+            curves=trained["curves"],
+            sampling=paired(before, after),
+            timings={
+                "phases": trained["phases"],
+                "wall_s": round(monotonic() - began, 1),
+                "machine": machine(),
+            },
+        )
+    )
+
+
+def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
+    """What the training put out; of a run without one, that there is none."""
+    train, resolved = chain.train, chain.resolved
+    if train is None:
+        plan = resolved.family.batches(resolved.preview(), 0, 1, {})
+        return {"steps": 0, "plan": plan, "curves": {}, "phases": {}}
+    if train.done and not force:
+        say(f"{resolved.arm} seed {chain.seed}: trained before, runs/{train.folder.name}")
+    return train.run(force=force)
+
+
+def score_start(chain: Chain, *, force: bool = False) -> Scored:
+    """The starting model's scores: one stage for all arms and seeds."""
+    return evaluate(chain.evaluations(chain.start), force=force)
+
+
+def recorded(resolved: Resolved) -> list[tuple[str, Any]]:
+    """The settings that a record holds: all but those that only say how a run is watched."""
+    return [(name, value) for name, value in resolved.values.items() if name not in NEUTRAL]
+
+
+def paired(before: Scored, after: Scored) -> dict[str, Any]:
+    """Maj@K and Pass@K of each sampled suite, before and after."""
+    return {
+        suite: {"mirrors": curve["mirrors"], "before": before.at_k[suite], "after": curve}
+        for suite, curve in after.at_k.items()
+    }
+
+
+def publish_samples(slug: str, *scored: Scored) -> None:
+    """Copy the samples beside the records, under their digest."""
+    for digest, path in (item for one in scored for item in one.files.items()):
+        target = results() / slug / "samples" / f"{digest}.jsonl.gz"
+        if not target.exists() or file_digest(target) != file_digest(path):
+            copy_atomic(path, target)
+
+
+def size_of(parameters: int | None) -> str | None:
+    """A number of parameters as a table shows it: 0.9M, 7.0B."""
+    if parameters is None:
+        return None
+    return f"{parameters / 1e9:.1f}B" if parameters >= 1e9 else f"{parameters / 1e6:.1f}M"
