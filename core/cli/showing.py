@@ -9,7 +9,7 @@ import typer
 from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_text, tell
 from core.families.profiles import SCALES
 from core.families.table import find_family
-from core.paper import Claim, Paper, Reported
+from core.paper import Claim, Paper
 from core.paper.registry import entries, find_entry
 from core.run.files import as_text
 from core.run.places import record_files
@@ -51,6 +51,9 @@ def list_papers(
 
 def show(paper: Slug, as_json: AsJson = False) -> None:
     """Show one paper: settings with passages, rewards, reported numbers, claims, caveats."""
+    from core.run.pages.printed import passages, printed_table
+    from eval.tables import render_all
+
     entry = find_entry(paper)
     found = entry.load()
     if as_json:
@@ -70,9 +73,9 @@ def show(paper: Slug, as_json: AsJson = False) -> None:
     print_text("\nclaims")
     for claim in found.claims:
         print_text(f"  {claim.slug}: {claim.statement}\n    {comparison(claim)}")
-    print_text(f"\nreported ({len(found.reported)} numbers, percent)")
-    print_columns(("  system", "size", "block", *found.benchmarks), reported_rows(found))
-    return None
+    print_text(f"\nreported ({len(found.reported)} numbers)\n")
+    tables = [printed_table(found, passage) for passage in passages(found)]
+    return print_text(render_all(tables, "md"), end="")
 
 
 def diff(
@@ -127,18 +130,6 @@ def comparison(claim: Claim) -> str:
     return f"{claim.left} {claim.relation} {claim.right}{margin}"
 
 
-def reported_rows(paper: Paper) -> list[list[str]]:
-    """The reported numbers, one row a system; a metric other than top1 stands beside its number."""
-    rows: dict[tuple[str, str, str], dict[str, Reported]] = {}
-    for number in paper.reported:
-        key = (number.system, number.size or "-", number.block)
-        rows.setdefault(key, {})[number.benchmark] = number
-    return [
-        [f"  {system}", size, block, *(_cell(cells.get(name)) for name in paper.benchmarks)]
-        for (system, size, block), cells in rows.items()
-    ]
-
-
 def as_data(paper: Paper, text: str) -> dict[str, Any]:
     """A paper as JSON."""
     return {
@@ -159,9 +150,3 @@ def as_data(paper: Paper, text: str) -> dict[str, Any]:
         ],
         "reported": [asdict(number) for number in paper.reported],
     }
-
-
-def _cell(number: Reported | None) -> str:
-    if number is None:
-        return "-"
-    return f"{number.value}" if number.metric == "top1" else f"{number.value} ({number.metric})"

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from core.claims.measures import Side
+from core.paper.printed import Layout, Reported
 
 Reward: TypeAlias = Callable[..., list[float | None]]
 Relation: TypeAlias = Literal[">", ">=", "<"]
-Number: TypeAlias = "float | Marked | None"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,77 +25,6 @@ def cite(passage: str, **settings: object) -> tuple[Setting, ...]:
     return tuple(
         Setting(name=name, value=value, passage=passage) for name, value in settings.items()
     )
-
-
-@dataclass(frozen=True)
-class Marked:
-    """A printed number whose metric is not its table's."""
-
-    value: float
-    metric: str
-
-
-def marked(metric: str, value: float) -> Marked:
-    """A cell printed with another metric than the rest of its table, e.g. `maj@32`."""
-    return Marked(value, metric)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reported:
-    """One printed number: whose, on what, how measured (percent), and where it is printed.
-
-    `block` is the part of the table it stands in (`cot`, `tool`, or `text` outside any table),
-    `source` whether the system's weights are `open` or `closed`.
-    """
-
-    system: str
-    size: str | None
-    block: str
-    source: str
-    benchmark: str
-    metric: str
-    value: float
-    passage: str
-
-
-def printed(
-    passage: str,
-    benchmarks: Sequence[str],
-    metric: str,
-    rows: Mapping[str, Sequence[Number]] | Mapping[tuple[str, str], Sequence[Number]],
-    *,
-    block: str = "cot",
-    source: str = "open",
-) -> tuple[Reported, ...]:
-    """The numbers of one printed block, row by row; `None` is a cell the paper leaves empty.
-
-    A row's key is the system's name, or the pair of its name and its size.
-
-    Raises:
-        ValueError: a row has another number of cells than there are benchmarks.
-    """
-    numbers: list[Reported] = []
-    for row, cells in rows.items():
-        system, size = (row, None) if isinstance(row, str) else row
-        if len(cells) != len(benchmarks):
-            raise ValueError(f"{passage}: {system} has {len(cells)} cells, not {len(benchmarks)}")
-        for benchmark, cell in zip(benchmarks, cells, strict=True):
-            if cell is None:
-                continue
-            number = cell if isinstance(cell, Marked) else Marked(cell, metric)
-            numbers.append(
-                Reported(
-                    system=system,
-                    size=size,
-                    block=block,
-                    source=source,
-                    benchmark=benchmark,
-                    metric=number.metric,
-                    value=number.value,
-                    passage=passage,
-                )
-            )
-    return tuple(numbers)
 
 
 @dataclass(frozen=True)
@@ -124,7 +53,8 @@ class Paper:
     """One paper: what differs from its base, what it printed, what must hold.
 
     `config` are groups made by `cite`; `arms` map an arm's name to what it changes, the first one
-    is the paper's own method; `profiles` hold this paper's settings at each scale. `trl_index` are
+    is the paper's own method; `profiles` hold this paper's settings at each scale. `layouts` are
+    of tables that a plain grid of their numbers would not show as they are printed. `trl_index` are
     the fields that TRL's paper index sets for this paper, for comparison alone.
     """
 
@@ -139,6 +69,7 @@ class Paper:
     benchmarks: tuple[str, ...] = ()
     base: str | None = None
     reported: tuple[Reported, ...] = ()
+    layouts: tuple[Layout, ...] = ()
     arms: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]]
     )

@@ -57,7 +57,7 @@ def validate(record: Record, where: object = "record") -> None:
     kind = str(record.get("kind"))
     if kind not in KINDS:
         return  # a kind of another room, or of another distribution
-    for mistake in mistakes(record, KINDS[kind]):
+    for mistake in mistakes({"digest": "", **record}, KINDS[kind]):
         raise BadValue(f"{where}, of kind {kind!r}: {mistake}")
     if record["schema"] > VERSION:
         raise BadValue(

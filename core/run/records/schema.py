@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import (
     Any,
-    NotRequired,
     TypeAlias,
     TypedDict,
     cast,
@@ -16,7 +15,7 @@ from typing import (
 
 from core.paper.overrides import describe, fits
 
-VERSION = 1  # one more when a field changes its meaning; new fields are `NotRequired`
+VERSION = 1  # one more when a field changes its meaning; a new field is `NotRequired`
 
 Record: TypeAlias = dict[str, Any]  # Any: a record of any kind, JSON of several types
 
@@ -63,7 +62,7 @@ class AnyRecord(TypedDict):
     supersedes: str | None
     created: str
     timings: dict[str, Any]  # Any: circumstances, which nothing is computed from
-    digest: NotRequired[str]
+    digest: str
 
 
 class SettingValue(TypedDict):
