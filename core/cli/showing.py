@@ -1,6 +1,5 @@
 """`repro list`, `repro show` and `repro diff`: what papers there are and what they say."""
 
-import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -12,8 +11,8 @@ from core.families.table import find_family
 from core.paper import Claim, Paper
 from core.paper.registry import entries, find_entry
 from core.run.files import as_text
-from core.run.places import record_files
-from eval.errors import DamagedFile, ReproError
+from core.run.records.index import Index
+from eval.errors import ReproError
 
 # A line of `repro list` for a paper that cannot be read.
 UNREAD = {"family": "(error)", "claims": "-", "numbers": "-", "runs": dict.fromkeys(SCALES, "-")}
@@ -30,12 +29,13 @@ def list_papers(
     if family is not None:
         find_family(family)
     rows, errors = list[dict[str, Any]](), list[ReproError]()
-    for entry in entries().values():
-        try:
-            rows.append(summary(entry.load(), entry.distribution))
-        except ReproError as error:
-            rows.append({"paper": entry.slug, "from": entry.distribution, "error": str(error)})
-            errors.append(error)
+    with Index() as index:
+        for entry in entries().values():
+            try:
+                rows.append(summary(entry.load(), entry.distribution, index))
+            except ReproError as error:
+                rows.append({"paper": entry.slug, "from": entry.distribution, "error": str(error)})
+                errors.append(error)
     chosen = [row for row in rows if "error" in row or family in (None, row["family"])]
     if as_json:
         print_json(chosen)
@@ -99,20 +99,16 @@ def diff(
     return print_columns(("setting", paper, "from", other, "from"), rows)
 
 
-def summary(paper: Paper, distribution: str) -> dict[str, Any]:
-    """One line of `repro list`; counts the runs by reading no more than their scale.
+def summary(paper: Paper, distribution: str, index: Index) -> dict[str, Any]:
+    """One line of `repro list`.
 
     Raises:
         DamagedFile: a record is no JSON object.
     """
     runs = dict.fromkeys(SCALES, 0)
-    for path in record_files(paper.slug):
-        try:
-            record = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError, RecursionError) as error:
-            raise DamagedFile(f"{path}: not a JSON record ({error}); see `repro check`") from error
-        if record.get("kind") == "run" and record.get("scale") in runs:
-            runs[record["scale"]] += 1
+    for scale in index.scales_of_runs(paper.slug):
+        if scale in runs:
+            runs[scale] += 1
     return {
         "paper": paper.slug,
         "title": paper.title,
