@@ -7,14 +7,14 @@ from core.claims.measures import START, GainAtK, Score, Side
 from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import Entry, entries, find_entry, lineage
-from core.run.files import as_text, folder_files
+from core.run.files import as_text, canonical, folder_files
 from core.run.pages.render import report_files, report_folder
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import ran_at
 from core.run.places import record_files, reports
 from core.run.records.accepted import accepted, drops
 from core.run.records.passed import Passed, code_digest
-from core.run.records.record import read_record, standard
+from core.run.records.record import current, read_record, standard
 from core.run.records.regrade import Regrader, graded_with
 from core.run.records.schema import Record, runs_of
 from core.run.resolve import resolve
@@ -53,6 +53,7 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
         or passed.problems(graded_with(run), regrader.problems(run))
     ]
     found += [f"samples: {line}" for line in dict.fromkeys(problems)]
+    found += [f"reported: {line}" for line in reported_problems(paper, records)]
     if not found:  # a report and a comparison say nothing about damaged records
         shown = standard(records)
         seen = {"records": [r["digest"] for r in shown], "code": code_digest(RENDERER, LIBRARIES)}
@@ -64,6 +65,15 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
         ]
         found += [f"regression: {line}" for line in worse]
     return found
+
+
+def reported_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
+    """That the record of the printed numbers says others than the paper's module, if it does."""
+    cells = canonical([number.cell() for number in paper.reported])
+    for record in current(r for r in records if r["kind"] == "reported"):
+        if record["cells"] != cells:
+            where = f"{paper.slug}/{record['digest']}.json"
+            yield f"{where} has other numbers than the paper's module: run `repro report`"
 
 
 def files_of(slug: str) -> dict[str, str]:
