@@ -17,7 +17,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import START, Claim, gain, gain_at_k, late, law, score
-from core.paper import Paper, cite, marked, printed
+from core.paper import Layout, Paper, cite, marked, printed
 from core.rewards import Accuracy, StepAccuracy
 
 BENCHMARKS = ("gsm8k", "math", "mgsm_zh", "cmath")
@@ -56,6 +56,7 @@ OPEN_TOOL = {
     ("DeepSeekMath-Instruct", "7B"): (83.7, 57.4, 72.0, 84.3),
     ("DeepSeekMath-RL", "7B"): (86.7, 58.8, 78.4, 87.6),
 }
+ABSTRACT = {("DeepSeekMath", "7B"): (marked("maj@64", 60.9),)}
 
 PAPER = Paper(
     slug="deepseekmath-grpo",
@@ -78,11 +79,23 @@ PAPER = Paper(
     data="gsm8k+math",
     benchmarks=BENCHMARKS,
     reported=(
-        *printed("table 5", BENCHMARKS, "top1", CLOSED_COT, source="closed"),
-        *printed("table 5", BENCHMARKS, "top1", OPEN_COT),
+        *printed("table 5", BENCHMARKS, "top1", CLOSED_COT, block="cot", source="closed"),
+        *printed("table 5", BENCHMARKS, "top1", OPEN_COT, block="cot", source="open"),
         *printed("table 5", BENCHMARKS, "top1", CLOSED_TOOL, block="tool", source="closed"),
-        *printed("table 5", BENCHMARKS, "top1", OPEN_TOOL, block="tool"),
-        *printed("abstract", ["math"], "maj@64", {("DeepSeekMath", "7B"): [60.9]}, block="text"),
+        *printed("table 5", BENCHMARKS, "top1", OPEN_TOOL, block="tool", source="open"),
+        *printed("abstract", ["math"], "top1", ABSTRACT, block="text", source="open"),
+    ),
+    layouts=(
+        Layout(
+            of="table 5",
+            name="deepseekmath",
+            caption="DeepSeekMath: accuracy in %",
+            blocks={"cot": "Chain-of-thought reasoning", "tool": "Tool-integrated reasoning"},
+            sources={"closed": "Closed-source models", "open": "Open-source models"},
+            ranked=("open",),
+            notes=("Bold: the best open-source cell of a benchmark, within its block.",),
+        ),
+        Layout(of="cpu", name="deepseekmath-pocket", caption="The pocket world: accuracy in %"),
     ),
     arms={
         "grpo": {},

@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from core.bench.measure import Measure, median_seconds
+from core.bench.collection import collection
+from core.bench.measure import Measure, median_seconds, seconds
+from core.run.places import no_runs, record_files
 from core.run.spread.pool import PYTHON
+from core.run.stages.stage import say
 
 LIGHT = {"--help": None, "list": 0.4}  # and the most seconds that each may take
+PAPERS, RUNS = 86, 16  # of a collection, and of each of its papers; with what is beside them 1548
+LIST_S, CHECK_S = 0.4, 180.0  # the most that these may take of it
+PAPER = "deepseekmath-grpo"
 REPEATS = 5
 # Runs a command and prints the memory of its largest process in kilobytes, as Linux counts: a
 # process begins with what the one that started it held, which here is next to nothing.
@@ -22,8 +28,8 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 def bench_commands() -> list[Measure]:
-    """Start-up of the commands that load no library of size."""
-    return [
+    """Start-up of the commands that load no library of size, and commands that read all records."""
+    light = [
         Measure(
             name=f"repro {command}",
             unit="s",
@@ -32,13 +38,33 @@ def bench_commands() -> list[Measure]:
         )
         for command, at_most in LIGHT.items()
     ]
+    if not record_files(PAPER):
+        say(f"not measured: commands that read all records; {no_runs(PAPER)}")
+        return light
+    return [*light, *bench_collection()]
+
+
+def bench_collection() -> list[Measure]:
+    """`list` and `check` of as many papers and records as are aimed at, which passed before."""
+    with collection(PAPER, PAPERS, RUNS) as environment:
+        output(repro("report"), **environment)
+        first = seconds(lambda: output(repro("check"), **environment))
+        again = seconds(lambda: output(repro("check"), **environment))
+        output(repro("list"), **environment)
+        listed = median_seconds(lambda: output(repro("list"), **environment), REPEATS)
+    of = f"of {PAPERS} papers, {RUNS} runs each"
+    return [
+        Measure(name=f"repro list {of}", unit="s", ours=listed, at_most=LIST_S),
+        Measure(name=f"repro check {of}, all new", unit="s", ours=first),
+        Measure(name=f"repro check {of}, unchanged", unit="s", ours=again, at_most=CHECK_S),
+    ]
 
 
 def bench_run() -> list[Measure]:
     """One arm and one seed of DeepSeekMath in an empty folder, evaluation and report included."""
     with TemporaryDirectory() as folder:
         start = perf_counter()
-        watched = [sys.executable, "-c", WATCH, *repro("run", "deepseekmath-grpo")]
+        watched = [sys.executable, "-c", WATCH, *repro("run", PAPER)]
         kilobytes = int(output(watched, REPRO_ROOT=folder))
         took = perf_counter() - start
     return [

@@ -16,6 +16,9 @@ def check(
     accept: Annotated[
         bool, typer.Option("--accept", help="Take the newest records as the ones to beat.")
     ] = False,
+    ask_again: Annotated[
+        bool, typer.Option("--all", help="Grade and render again what passed here before.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Check modules, records, samples, reports and regressions; exit code 1 if one fails."""
@@ -30,7 +33,7 @@ def check(
     if accept:
         for slug in slugs or entries():
             accept_records(slug, standard(read_records(slug)))
-    found = check_papers(slugs)
+    found = check_papers(slugs, ask_again=ask_again)
     if as_json:
         print_json(found)
     else:

@@ -1,6 +1,5 @@
 """`repro list`, `repro show` and `repro diff`: what papers there are and what they say."""
 
-import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -9,11 +8,11 @@ import typer
 from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_text, tell
 from core.families.profiles import SCALES
 from core.families.table import find_family
-from core.paper import Paper, Reported
+from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.run.files import as_text
-from core.run.places import record_files
-from eval.errors import DamagedFile, ReproError
+from core.run.records.index import Index
+from eval.errors import ReproError
 
 # A line of `repro list` for a paper that cannot be read.
 UNREAD = {"family": "(error)", "claims": "-", "numbers": "-", "runs": dict.fromkeys(SCALES, "-")}
@@ -30,12 +29,13 @@ def list_papers(
     if family is not None:
         find_family(family)
     rows, errors = list[dict[str, Any]](), list[ReproError]()
-    for entry in entries().values():
-        try:
-            rows.append(summary(entry.load(), entry.distribution))
-        except ReproError as error:
-            rows.append({"paper": entry.slug, "from": entry.distribution, "error": str(error)})
-            errors.append(error)
+    with Index() as index:
+        for entry in entries().values():
+            try:
+                rows.append(summary(entry.load(), entry.distribution, index))
+            except ReproError as error:
+                rows.append({"paper": entry.slug, "from": entry.distribution, "error": str(error)})
+                errors.append(error)
     chosen = [row for row in rows if "error" in row or family in (None, row["family"])]
     if as_json:
         print_json(chosen)
@@ -51,6 +51,9 @@ def list_papers(
 
 def show(paper: Slug, as_json: AsJson = False) -> None:
     """Show one paper: settings with passages, rewards, reported numbers, claims, caveats."""
+    from core.run.pages.printed import passages, printed_table
+    from eval.tables import render_all
+
     entry = find_entry(paper)
     found = entry.load()
     if as_json:
@@ -70,9 +73,9 @@ def show(paper: Slug, as_json: AsJson = False) -> None:
     print_text("\nclaims")
     for claim in found.claims:
         print_text(f"  {claim.slug}: {claim.statement}\n    {claim.test}")
-    print_text(f"\nreported ({len(found.reported)} numbers, percent)")
-    print_columns(("  system", "size", "block", *found.benchmarks), reported_rows(found))
-    return None
+    print_text(f"\nreported ({len(found.reported)} numbers)\n")
+    tables = [printed_table(found, passage) for passage in passages(found)]
+    return print_text(render_all(tables, "md"), end="")
 
 
 def diff(
@@ -96,20 +99,16 @@ def diff(
     return print_columns(("setting", paper, "from", other, "from"), rows)
 
 
-def summary(paper: Paper, distribution: str) -> dict[str, Any]:
-    """One line of `repro list`; counts the runs by reading no more than their scale.
+def summary(paper: Paper, distribution: str, index: Index) -> dict[str, Any]:
+    """One line of `repro list`.
 
     Raises:
         DamagedFile: a record is no JSON object.
     """
     runs = dict.fromkeys(SCALES, 0)
-    for path in record_files(paper.slug):
-        try:
-            record = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError, RecursionError) as error:
-            raise DamagedFile(f"{path}: not a JSON record ({error}); see `repro check`") from error
-        if record.get("kind") == "run" and record.get("scale") in runs:
-            runs[record["scale"]] += 1
+    for scale in index.scales_of_runs(paper.slug):
+        if scale in runs:
+            runs[scale] += 1
     return {
         "paper": paper.slug,
         "title": paper.title,
@@ -119,18 +118,6 @@ def summary(paper: Paper, distribution: str) -> dict[str, Any]:
         "runs": runs,
         "from": distribution,
     }
-
-
-def reported_rows(paper: Paper) -> list[list[str]]:
-    """The reported numbers, one row a system; a metric other than top1 stands beside its number."""
-    rows: dict[tuple[str, str, str], dict[str, Reported]] = {}
-    for number in paper.reported:
-        key = (number.system, number.size or "-", number.block)
-        rows.setdefault(key, {})[number.benchmark] = number
-    return [
-        [f"  {system}", size, block, *(_cell(cells.get(name)) for name in paper.benchmarks)]
-        for (system, size, block), cells in rows.items()
-    ]
 
 
 def as_data(paper: Paper, text: str) -> dict[str, Any]:
@@ -153,9 +140,3 @@ def as_data(paper: Paper, text: str) -> dict[str, Any]:
         ],
         "reported": [asdict(number) for number in paper.reported],
     }
-
-
-def _cell(number: Reported | None) -> str:
-    if number is None:
-        return "-"
-    return f"{number.value}" if number.metric == "top1" else f"{number.value} ({number.metric})"

@@ -9,7 +9,9 @@ from core.cli.output import AsJson, print_json, print_text, tell
 
 
 def table(
-    name: Annotated[str, typer.Argument(help="deepseekmath, deepseekmath-pocket or samples.")],
+    name: Annotated[
+        str, typer.Argument(help="A paper for all its tables, one of them, or samples.")
+    ],
     systems: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -21,16 +23,16 @@ def table(
     fmt: Annotated[str, typer.Option("--format", help="md, latex, html or csv.")] = "md",
     as_json: AsJson = False,
 ) -> None:
-    """Regenerate a table from the records in results/, or compare systems by their samples."""
+    """Draw a paper's tables, as printed and of its runs, or compare systems by their samples."""
     from dataclasses import asdict
 
-    from core.run.pages.tables import make_table
-    from eval.tables import render
+    from core.run.pages.tables import tables_named
+    from eval.tables import render_all
 
-    found = make_table(name, systems or ())
+    found = tables_named(name, systems or ())
     if as_json:
-        return print_json(asdict(found))
-    return print_text(render(found, fmt), end="")
+        return print_json([asdict(one) for one in found])
+    return print_text(render_all(found, fmt), end="")
 
 
 def report(

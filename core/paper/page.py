@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from core.claims import Claim
+from core.paper.printed import Layout, Reported
 
 Reward: TypeAlias = Callable[..., list[float | None]]
-Number: TypeAlias = "float | Marked | None"
 # What an arm may say besides the settings that it changes.
 AT, SAME_AS, FAMILY = "at", "same_as", "family"
 
@@ -29,77 +29,6 @@ def cite(passage: str, **settings: object) -> tuple[Setting, ...]:
 
 
 @dataclass(frozen=True)
-class Marked:
-    """A printed number whose metric is not its table's."""
-
-    value: float
-    metric: str
-
-
-def marked(metric: str, value: float) -> Marked:
-    """A cell printed with another metric than the rest of its table, e.g. `maj@32`."""
-    return Marked(value, metric)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reported:
-    """One printed number: whose, on what, how measured (percent), and where it is printed.
-
-    `block` is the part of the table it stands in (`cot`, `tool`, or `text` outside any table),
-    `source` whether the system's weights are `open` or `closed`.
-    """
-
-    system: str
-    size: str | None
-    block: str
-    source: str
-    benchmark: str
-    metric: str
-    value: float
-    passage: str
-
-
-def printed(
-    passage: str,
-    benchmarks: Sequence[str],
-    metric: str,
-    rows: Mapping[str, Sequence[Number]] | Mapping[tuple[str, str], Sequence[Number]],
-    *,
-    block: str = "cot",
-    source: str = "open",
-) -> tuple[Reported, ...]:
-    """The numbers of one printed block, row by row; `None` is a cell the paper leaves empty.
-
-    A row's key is the system's name, or the pair of its name and its size.
-
-    Raises:
-        ValueError: a row has another number of cells than there are benchmarks.
-    """
-    numbers: list[Reported] = []
-    for row, cells in rows.items():
-        system, size = (row, None) if isinstance(row, str) else row
-        if len(cells) != len(benchmarks):
-            raise ValueError(f"{passage}: {system} has {len(cells)} cells, not {len(benchmarks)}")
-        for benchmark, cell in zip(benchmarks, cells, strict=True):
-            if cell is None:
-                continue
-            number = cell if isinstance(cell, Marked) else Marked(cell, metric)
-            numbers.append(
-                Reported(
-                    system=system,
-                    size=size,
-                    block=block,
-                    source=source,
-                    benchmark=benchmark,
-                    metric=number.metric,
-                    value=number.value,
-                    passage=passage,
-                )
-            )
-    return tuple(numbers)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """What a paper asks of its models: benchmarks, the mode of answering, and how it is drawn.
 
@@ -124,7 +53,8 @@ class Paper:
     one scale only stands in its `"at": {scale: {...}}`. Two arms may not be one training;
     `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. An arm of
     another `"family"` has that one's profile, and of the paper the model, data, rewards and
-    benchmarks, and as many samples as its main arm. `trl_index` are the fields that TRL's paper
+    benchmarks, and as many samples as its main arm. `layouts` are of tables that a plain grid of
+    their numbers would not show as they are printed. `trl_index` are the fields that TRL's paper
     index sets for this paper, for comparison alone.
     """
 
@@ -140,6 +70,7 @@ class Paper:
     evaluations: tuple[Evaluation, ...] = (Evaluation(),)
     base: str | None = None
     reported: tuple[Reported, ...] = ()
+    layouts: tuple[Layout, ...] = ()
     arms: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]]
     )

@@ -95,12 +95,12 @@ def write_samples(path: Path, samples: Iterable[Sample]) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def read_samples(path: Path, digest: str | None = None) -> list[Sample]:
-    """The samples of a file.
+def read_content(path: Path, digest: str | None = None) -> bytes:
+    """The uncompressed content of a file of samples, which has the digest if one is expected.
 
     Raises:
         MissingFile: there is no such file.
-        DamagedFile: truncated, altered, or not of this format; says where and what to do.
+        DamagedFile: truncated, or altered; says where and what to do.
     """
     try:
         content = gzip.decompress(path.read_bytes())
@@ -111,6 +111,17 @@ def read_samples(path: Path, digest: str | None = None) -> list[Sample]:
     found = hashlib.sha256(content).hexdigest()
     if digest is not None and found != digest:
         raise DamagedFile(f"{path}: digest {found}, expected {digest}; {ADVICE}")
+    return content
+
+
+def read_samples(path: Path, digest: str | None = None) -> list[Sample]:
+    """The samples of a file.
+
+    Raises:
+        MissingFile: there is no such file.
+        DamagedFile: truncated, altered, or not of this format; says where and what to do.
+    """
+    content = read_content(path, digest)
     if content and not content.endswith(b"\n"):
         raise DamagedFile(f"{path}: the last line is cut; {ADVICE}")
     lines = content.split(b"\n")[:-1]

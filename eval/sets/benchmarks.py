@@ -218,10 +218,10 @@ ROWS = (
     contest("aime24", "AIME 2024", 30),
     contest("aime25", "AIME 2025", 30),
     contest("amc23", "AMC 2023", 40),
-    pocket("pocket-gsm8k", "Pocket GSM8K", "en", "number"),
-    pocket("pocket-math", "Pocket MATH", "en", "latex"),
-    pocket("pocket-mgsm-zh", "Pocket MGSM-zh", "zh", "number"),
-    pocket("pocket-cmath", "Pocket CMATH", "zh", "number"),
+    pocket("pocket-gsm8k", "pocket GSM8K", "en", "number"),
+    pocket("pocket-math", "pocket MATH", "en", "latex"),
+    pocket("pocket-mgsm-zh", "pocket MGSM-zh", "zh", "number"),
+    pocket("pocket-cmath", "pocket CMATH", "zh", "number"),
 )
 BENCHMARKS = {row.name: row for row in ROWS}
 

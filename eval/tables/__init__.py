@@ -1,6 +1,6 @@
 """Tables: data first (Table, Cell), then one template per format."""
 
-from eval.tables.render import FORMATS, render
-from eval.tables.table import Block, Cell, Row, Section, Table
+from eval.tables.render import FORMATS, render, render_all
+from eval.tables.table import Block, Cell, Column, Row, Section, Table
 
-__all__ = ["FORMATS", "Block", "Cell", "Row", "Section", "Table", "render"]
+__all__ = ["FORMATS", "Block", "Cell", "Column", "Row", "Section", "Table", "render", "render_all"]

@@ -1,5 +1,6 @@
 """A table as text in one of four formats, through one template each."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -51,10 +52,18 @@ def environment(fmt: str) -> Environment:
 def render(table: Table, fmt: str) -> str:
     """Write the table as `md`, `latex` (a float for booktabs and xcolor), `html` (a page) or `csv`.
 
-    CSV is tidy: one line per number, with every digit. The others print one decimal.
+    CSV is tidy: one line per number, with every digit. The others print its column's decimals.
 
     Raises:
         UnknownName: no such format.
 
     """
-    return environment(fmt).get_template(f"table.{fmt}.j2").render(table=table)
+    return render_all([table], fmt)
+
+
+def render_all(tables: Sequence[Table], fmt: str) -> str:
+    """Write several tables below each other; as HTML they are one page."""
+    template = environment(fmt).get_template(f"table.{fmt}.j2")
+    if fmt == "html":
+        return template.render(tables=tables)
+    return "\n".join(template.render(table=table) for table in tables)

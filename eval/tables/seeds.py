@@ -5,8 +5,6 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-from scipy.special import stdtrit
-
 from eval.errors import BadValue
 from eval.sets.benchmarks import BENCHMARKS
 from eval.tables.table import Cell
@@ -24,6 +22,8 @@ def mean_interval(
     S, and the error of drawing seeds is s / sqrt(S) with t(S-1). The two distances from the mean
     are added in squares on either side (MOVER, Zou and Donner 2008); one seed keeps its interval.
     """
+    from scipy.special import stdtrit  # here: half a second that a table of one seed does not need
+
     count, mean = len(values), fmean(values)
     spread = stdev(values) / sqrt(count) * float(stdtrit(count - 1, 0.975)) if count > 1 else 0.0
     below = sqrt((mean - fmean(lows)) ** 2 + spread**2)

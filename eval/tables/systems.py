@@ -8,7 +8,7 @@ from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.comparisons import Comparison, compare_scores, holm
 from eval.stats.summary import Score, score
-from eval.tables.table import Block, Cell, Row, Section, Table, Versus
+from eval.tables.table import Block, Cell, Column, Row, Section, Table, Versus
 
 LIMITED = "a part"
 Samples = Sequence[Sample]
@@ -54,14 +54,13 @@ def systems_table(systems: Mapping[str, Mapping[str, Samples]]) -> Table:
         caption=f"Accuracy in % of {len(systems)} systems ({metric})",
         scale="samples",
         heads=("System",),
-        columns=tuple(find_benchmark(name).title for name in names),
+        columns=tuple(Column(find_benchmark(name).title, metric=metric) for name in names),
         blocks=(Block(f"Compared with {baseline}", (Section("", rows),)),),
         notes=(
             f"↑ and ↓: significantly above or below {baseline} (p < 0.05, two-sided, adjusted "
             "after Holm over all comparisons of this table).",
             "Intervals: 95 %; n: problems.",
         ),
-        metric=metric,
         marks={mark: explain(mark) for mark in sorted(marks)},
         baseline=baseline,
     )

@@ -1,7 +1,8 @@
 """The data of a table: cells that carry their own uncertainty, in rows, sections and blocks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from math import isfinite
 
 from eval.errors import BadValue
@@ -32,7 +33,7 @@ class Versus:
 
 @dataclass(frozen=True)
 class Cell:
-    """One number in percent; ours carries n and a 95 % interval, a reported one its passage.
+    """One number of a column; ours carries n and a 95 % interval, a reported one its passage.
 
     `mark` names a metric that the column does not rank ("maj@32"); `source` says where the number
     is from.
@@ -56,7 +57,7 @@ class Cell:
     def __post_init__(self) -> None:
         number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
         if not number or not isfinite(self.value):
-            raise BadValue(f"cell {self.value!r}: expected a finite number in percent")
+            raise BadValue(f"cell {self.value!r}: expected a finite number")
         if self.low is None or self.high is None or self.n is None:
             if not self.reported:
                 raise BadValue(
@@ -73,6 +74,32 @@ class Cell:
     def measured(self) -> bool:
         """Whether the cell has an interval to print."""
         return self.low is not None and self.high is not None and self.n is not None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A header, and how the numbers below it are printed and measured.
+
+    `group` stands above this column and its neighbours of the same group; `unit` is said in the
+    header, empty where the caption says it or there is none; `places` are decimals; `metric` is
+    that of unmarked cells.
+    """
+
+    title: str
+    group: str = ""
+    unit: str = ""
+    places: int = 1
+    metric: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title with the unit."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    @property
+    def whole_heading(self) -> str:
+        """The heading after that of its group, where a header has one line only."""
+        return f"{self.group}: {self.heading}" if self.group else self.heading
 
 
 @dataclass(frozen=True)
@@ -102,7 +129,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A whole table at one scale; `marks` explains each mark, `metric` is that of unmarked cells.
+    """A whole table at one scale; `marks` explains each mark.
 
     Raises:
         BadValue: a row is longer or shorter than the header, or a mark is not explained.
@@ -113,10 +140,9 @@ class Table:
     caption: str
     scale: str
     heads: tuple[str, ...]
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
     blocks: tuple[Block, ...]
     notes: tuple[str, ...] = ()
-    metric: str = "top1"
     marks: Mapping[str, str] = field(default_factory=dict)
     baseline: str = ""  # the system that cells are compared with
 
@@ -137,7 +163,20 @@ class Table:
         for _, _, row in self.rows():
             for column, cell in zip(self.columns, row.cells, strict=True):
                 if cell is not None and cell.versus is not None:
-                    yield row.labels[0], column, cell.versus
+                    yield row.labels[0], column.title, cell.versus
+
+    def groups(self) -> list[tuple[str, int]]:
+        """What stands above the columns and over how many of them; nothing if no column has it."""
+        runs = [(name, len(list(run))) for name, run in groupby(self.columns, lambda c: c.group)]
+        return runs if any(name for name, _ in runs) else []
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """The first and the last column below each group, counted from 1 with the labels."""
+        last = len(self.heads)
+        for name, count in self.groups():
+            first, last = last + 1, last + count
+            if name:
+                yield first, last
 
     def rows(self) -> Iterator[tuple[Block, Section, Row]]:
         """Every row with the block and the section it stands in."""
@@ -176,4 +215,19 @@ def with_best_bold(block: Block) -> Block:
             replace(section, rows=tuple(emphasised(section, row) for row in section.rows))
             for section in block.sections
         ),
+    )
+
+
+def told_apart(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The same columns; where several have one heading it stands above them, and their metrics."""
+    named = [column.whole_heading for column in columns]
+    return tuple(
+        replace(
+            column,
+            title=column.metric,
+            group=f"{column.group}: {column.title}" if column.group else column.title,
+        )
+        if named.count(name) > 1
+        else column
+        for name, column in zip(named, columns, strict=True)
     )

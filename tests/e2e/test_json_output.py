@@ -64,7 +64,8 @@ def arguments_of(model, outputs, settings):
 def test_every_command_with_json_prints_json_alone(
     repro, tiny_model, outputs, settings, monkeypatch
 ):
-    monkeypatch.setattr(commands, "REPEATS", 1)  # of what `bench` measures
+    for name in ("REPEATS", "PAPERS", "RUNS"):  # of what `bench` measures
+        monkeypatch.setattr(commands, name, 1)
     run_record(3)  # for `report`
     outputs.with_name("train.jsonl").write_text('{"question": "What is 1 + 1?"}\n')
     for name, calls in arguments_of(tiny_model, outputs, settings).items():

@@ -136,8 +136,9 @@ def test_folders_of_samples_are_compared_in_a_table(kept, repro, tmp_path):
     assert repro("eval", "pocket-base", *GREEDY, "--out", other).exit_code == 0
     table = repro("table", "samples", folder, other, "--json")
     assert table.exit_code == 0, table.output
-    found = json.loads(table.stdout)
-    assert (found["baseline"], found["columns"]) == ("out", ["Pocket CMATH", "Pocket MATH"])
+    (found,) = json.loads(table.stdout)
+    titles = [column["title"] for column in found["columns"]]
+    assert (found["baseline"], titles) == ("out", ["pocket CMATH", "pocket MATH"])
     (section,) = found["blocks"][0]["sections"]
     assert [row["labels"] for row in section["rows"]] == [["out"], ["other"]]
     for arguments, message in (

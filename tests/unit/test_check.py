@@ -11,7 +11,7 @@ from core.run.pages.render import render_all, render_outcome
 from core.run.places import record_files, results
 from core.run.records.accepted import accept
 from core.run.records.check import check_papers
-from core.run.records.record import read_records, standard
+from core.run.records.record import read_records, standard, write_record
 
 SLUG = "deepseekmath-grpo"
 
@@ -58,12 +58,24 @@ def test_a_changed_number_is_found(accepted):
 
 def test_a_number_that_its_samples_do_not_give_is_found(accepted):
     """The record is whole and its name right, but it never came from these samples."""
-    from core.run.records.record import write_record
-
     forged = {k: v for k, v in accepted.items() if k != "digest"}
     forged["scores"] = [{**accepted["scores"][0], "value": 70.0}, accepted["scores"][1]]
     write_record(forged)
     assert any("value is 70" in line and "samples give 66.6" in line for line in problems())
+
+
+@pytest.mark.usefixtures("accepted")
+def test_a_record_of_other_printed_numbers_than_the_module_s_is_found_and_superseded():
+    (path,) = (p for p in record_files(SLUG) if "cells" in json.loads(p.read_text()))
+    record = json.loads(path.read_text())
+    record["cells"][0]["value"] += 1
+    path.unlink()
+    write_record(record)
+    (line,) = problems()
+    assert "reported:" in line
+    assert "other numbers than the paper's module: run `repro report`" in line
+    render_all((SLUG,))
+    assert problems() == []
 
 
 def test_damaged_and_missing_samples_are_named(accepted):

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from core.paper.registry import find_paper
-from core.run.pages.render import make_tables, verdict_line
+from core.run.pages.render import verdict_line
+from core.run.pages.runs import runs_table
 from core.run.records.record import read_records, standard
 from core.run.records.verdicts import judge
 from eval.tables import render
@@ -29,9 +30,9 @@ def test_what_one_seed_prints_is_what_its_record_gives(records):
     (run,) = (
         r for r in records if r["kind"] == "run" and r["seed"] == 0 and r["arm"] == paper.main_arm
     )
-    tables = [render(table, "md") for table in make_tables(paper, [run], "cpu")]
+    table = render(runs_table(paper, [run], "cpu"), "md")
     lines = [verdict_line(verdict) for verdict in judge(paper, [run])]
-    printed = "\n".join([*tables, *lines, f"report: reports/{SLUG}/report.md"])
+    printed = "\n".join([table, *lines, f"report: reports/{SLUG}/report.md"])
     assert f"```\n{printed}\n```" in README
 
 

@@ -15,8 +15,10 @@ from core.run.records.record import (
     read_records,
     record_digest,
     standard,
+    validate,
     write_record,
 )
+from core.run.records.schema import KINDS, ScoreRow
 from eval.errors import BadValue, DamagedFile
 
 
@@ -139,3 +141,55 @@ def test_tables_take_claims_over_most_seeds_and_no_overrides():
     newer = write_record(verdicts([0, 1, 2], note="again"))
     assert newer["supersedes"] == three["digest"]
     assert newer["digest"] in [r["digest"] for r in standard(read_records("p"))]
+
+
+def a_run(**changes):
+    """The least that a run's record may hold."""
+    row = {"benchmark": "b", "mirrors": "b", "mode": "cot", "metric": "top1", "digest": "0"}
+    numbers = {"value": 50, "low": 40, "high": 60, "n": 100, "samples": 1, "limited": False}
+    content = {
+        "paper": "p",
+        "scale": "cpu",
+        "arm": "main",
+        "main": True,
+        "seed": 0,
+        "config": {"beta": {"value": 0.04, "source": "s4.2"}},
+        "overrides": {},
+        "start_model": "m",
+        "size": None,
+        "model": {},
+        "data": {},
+        "train": {},
+        "start_scores": [],
+        "scores": [row | numbers],
+        "curves": {"reward": [[1, 0.5]]},
+        "sampling": {},
+    }
+    return new_record("run", **content | changes)
+
+
+def test_every_field_that_a_schema_names_is_needed_and_of_its_type():
+    """Holds at every depth: a field is named by its path, as `scores[0].value`."""
+    record = a_run()
+    validate(record)
+    for name in KINDS["run"].__required_keys__ - {"kind", "digest"}:
+        with pytest.raises(BadValue, match=f"no field '{name}'"):
+            validate({k: v for k, v in record.items() if k != name})
+    for name in ScoreRow.__required_keys__:
+        row = record["scores"][0]
+        with pytest.raises(BadValue, match=rf"no field 'scores\[0\].{name}'"):
+            validate(record | {"scores": [{k: v for k, v in row.items() if k != name}]})
+        with pytest.raises(BadValue, match=rf"scores\[0\].{name} is a tuple"):
+            validate(record | {"scores": [row | {name: ()}]})
+
+
+def test_a_field_that_a_schema_does_not_name_is_kept():
+    """So records stay readable when a kind gains fields, and old ones that lack these do too."""
+    written = write_record(a_run(remark="by hand"))
+    assert read_records("p") == [written]
+    assert written["remark"] == "by hand"
+
+
+def test_a_record_of_a_later_schema_is_refused():
+    with pytest.raises(BadValue, match="version 2 of the schema, this code knows 1: update"):
+        validate(a_run(schema=2))

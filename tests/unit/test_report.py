@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from eval.errors import BadValue, UnknownName
-from eval.tables import Block, Cell, Row, Section, Table
+from eval.tables import Block, Cell, Column, Row, Section, Table
 from eval.tables.render import TEMPLATES
 from eval.tables.report import ClaimResult, Field, Passage, Picture, Report, render_report
 
@@ -18,7 +18,7 @@ TABLE = Table(
     caption="pocket table",
     scale="cpu",
     heads=("Model",),
-    columns=("GSM8K",),
+    columns=(Column("GSM8K"),),
     blocks=(
         Block("CoT", (Section("RL", (Row(("grpo",), (Cell(55.5, 51.2, 59.9, 500, seeds=3),)),)),)),
     ),

@@ -9,18 +9,18 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from table_records import one_cell, printed, reported, run
+from table_records import PRINTED, benchmark_table, one_cell, pocket_table, printed, run
 
 from eval.errors import BadValue, UnknownName
-from eval.tables import FORMATS, Block, Cell, Row, Section, render
-from eval.tables.deepseekmath import BENCHMARKS, benchmark_table, pocket_table
+from eval.sets.benchmarks import find_benchmark
+from eval.tables import FORMATS, Block, Cell, Column, Row, Section, render
 from eval.tables.filters import fixed, md, tex
 
 PLACES = [
     (block, source, name)
     for block in ("cot", "tool")
     for source in ("closed", "open")
-    for name in BENCHMARKS
+    for name in PRINTED
 ]
 
 
@@ -83,29 +83,28 @@ READERS = {"md": numbers_md, "latex": numbers_latex, "html": numbers_html, "csv"
 @settings(max_examples=40, deadline=None)
 @given(cells=reported_cells())
 def test_every_reported_cell_appears_exactly_once(fmt, cells):
-    found = READERS[fmt](render(benchmark_table([reported(cells)]), fmt))
-    assert sorted(found) == sorted(fixed(cell["value"]) for cell in cells)
+    found = READERS[fmt](render(benchmark_table(cells), fmt))
+    assert sorted(found) == sorted(fixed(cell.value) for cell in cells)
 
 
 @settings(max_examples=60, deadline=None)
 @given(cells=reported_cells())
 def test_bold_is_the_best_unmarked_open_cell_of_its_block(cells):
-    table = benchmark_table([reported(cells)])
-    names = list(BENCHMARKS)
+    table = benchmark_table(cells)
+    names = {find_benchmark(name).title: name for name in PRINTED}
     bold = {
-        (block.title.split("-")[0], names[column], cell.value)
+        (block.title.split("-")[0], names[table.columns[column].title], cell.value)
         for block, _, row in table.rows()
         for column, cell in enumerate(row.cells)
         if cell and cell.bold
     }
     expected = set()
     for block, title in (("cot", "Chain"), ("tool", "Tool")):
-        for name in names:
+        for name in PRINTED:
             rankable = [
-                c["value"]
+                c.value
                 for c in cells
-                if (c["block"], c["benchmark"], c["source"], c["metric"])
-                == (block, name, "open", "top1")
+                if (c.block, c.benchmark, c.source, c.metric) == (block, name, "open", "top1")
             ]
             if rankable:
                 expected.add((title, name, max(rankable)))
@@ -119,14 +118,14 @@ def test_bold_is_the_best_unmarked_open_cell_of_its_block(cells):
 )
 def test_csv_reads_back_as_the_same_floats_and_texts(values, label):
     cells = tuple(Cell(v, v, v, 7) for v in values)
-    columns = tuple(f"c{i}" for i in range(len(values)))
+    columns = tuple(Column(f"c{i}") for i in range(len(values)))
     table = one_cell(
         None, columns=columns, blocks=(Block(label, (Section("s", (Row((label,), cells),)),)),)
     )
     frame = pd.read_csv(StringIO(render(table, "csv")), keep_default_na=False, dtype=str)
     for end in ("value", "low", "high"):
         assert [float(number) for number in frame[end]] == values
-    assert list(frame["benchmark"]) == list(columns)
+    assert list(frame["benchmark"]) == [column.title for column in columns]
     assert set(frame["model"]) == set(frame["block"]) == {label}
     assert set(frame["n"]) == {"7"}
 
@@ -139,7 +138,7 @@ def test_special_characters_of_every_text_are_escaped(fmt):
     table = one_cell(
         None,
         caption=nasty,
-        columns=(nasty,),
+        columns=(Column(nasty),),
         notes=(nasty,),
         marks={"maj@32": nasty},
         blocks=(Block(nasty, (Section(nasty, (row,)),)),),
@@ -152,7 +151,7 @@ def test_special_characters_of_every_text_are_escaped(fmt):
 
 def test_marked_cells_are_marked_and_explained():
     cells = [printed("Gemini", "gsm8k", 94.4, source="closed", metric="maj@32")]
-    table = benchmark_table([reported(cells)])
+    table = benchmark_table(cells)
     assert "| 94.4* |" in re.sub(" +", " ", render(table, "md"))
     assert r"- \* maj@32: majority vote over 32 samples" in render(table, "md")
     assert r"\textcolor{gray}{94.4}\rlap{$^{\dagger}$}" in render(table, "latex")
@@ -162,11 +161,11 @@ def test_marked_cells_are_marked_and_explained():
 
 
 def test_missing_cells_are_dashes_and_absent_from_csv():
-    table = benchmark_table([reported([printed("a", "math", 50.0)])])
-    assert re.search(r"\| a +\| 7B +\| +- \| +\*\*50.0\*\* \| +- \| +- \|", render(table, "md"))
-    assert "a & 7B & -- & \\textbf{50.0} & -- & -- \\\\" in render(table, "latex")
-    assert render(table, "html").count('<td class="missing">-</td>') == 3
-    assert len(render(table, "csv").splitlines()) == 2
+    table = benchmark_table([printed("a", "math", 50.0), printed("b", "cmath", 51.0)])
+    assert re.search(r"\| a +\| 7B +\| +\*\*50.0\*\* \| +- \|", render(table, "md"))
+    assert "a & 7B & \\textbf{50.0} & -- \\\\" in render(table, "latex")
+    assert render(table, "html").count('<td class="missing">-</td>') == 2
+    assert len(render(table, "csv").splitlines()) == 3
 
 
 @pytest.mark.parametrize(
@@ -211,9 +210,9 @@ def test_a_mark_without_explanation_is_refused():
 def test_latex_compiles_and_fits_the_page(tmp_path, text):
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed: the LaTeX tables were NOT compiled")
-    ours = [run("grpo", seed, 90.0 + seed, "paper", tuple(BENCHMARKS)) for seed in range(2)]
+    ours = [run("grpo", seed, 90.0 + seed, "paper", PRINTED) for seed in range(2)]
     cells = [printed(text, "math", 50.0), printed("b", "gsm8k", 9.0, metric="maj@32")]
-    joined = benchmark_table([reported(cells), *ours])
+    joined = benchmark_table(cells, *ours)
     pocket = pocket_table([run("online_rft", seed, 50.0 + seed) for seed in range(3)])
     body = render(joined, "latex") + render(replace(pocket, notes=(text,)), "latex")
     document = (

@@ -13,13 +13,14 @@ from core.paper.registry import entries, find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
 from core.run.pages.claims import claims_files
+from core.run.pages.runs import by_arm, runs_table, title_of
 from core.run.pages.speed import speed_files
-from core.run.pages.tables import publish_reported, shown_arms
+from core.run.pages.tables import printed_tables, publish_reported, ran_at
 from core.run.places import reports, root
-from core.run.records.record import Record, read_records, standard
+from core.run.records.record import read_records, standard
+from core.run.records.schema import Record, RunRecord, claims_of, runs_of
 from eval.errors import ReproError
 from eval.tables import render
-from eval.tables.deepseekmath import SLUG, SUITES, benchmark_table, runs_table
 from eval.tables.plots import sampling_curves, to_bytes, training_curves
 from eval.tables.report import ClaimResult, Field, Passage, Picture, Report, render_report
 from eval.tables.table import Table
@@ -49,10 +50,9 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
         folder = report_folder(paper.slug, scale)
         records = standard(read_records(paper.slug))
     path = write_report(paper, records, scale, folder)
-    tables = make_tables(paper, [*outcome.runs], scale)
-    shown = [render(table, "md") for table in tables]
+    shown = render(runs_table(paper, outcome.runs, scale), "md")
     lines = "\n".join(verdict_line(verdict) for verdict in outcome.verdicts)
-    return Shown(text="\n".join([*shown, lines]), path=path)
+    return Shown(text=f"{shown}\n{lines}", path=path)
 
 
 def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
@@ -79,12 +79,6 @@ def render_paper(paper: Paper) -> list[Path]:
         write_report(paper, records, scale, report_folder(paper.slug, scale))
         for scale in ran_at(records)
     ]
-
-
-def ran_at(records: Sequence[Record]) -> list[str]:
-    """The scales that have runs, the smallest first."""
-    scales = {record["scale"] for record in records if record["kind"] == "run"}
-    return sorted(scales, key=SCALES.index)
 
 
 def report_folder(slug: str, scale: str) -> Path:
@@ -114,30 +108,19 @@ def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Pa
 
 def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[str, str | bytes]:
     """Every file of a report by name; the same records give the same bytes."""
-    runs = [r for r in records if r["kind"] == "run" and r["scale"] == scale]
-    arms = shown_arms(paper, runs)
-    runs.sort(key=lambda r: (arms.index(r["arm"]), r["seed"]))
+    runs = [run for some in by_arm(paper, runs_of(records, scale)).values() for run in some]
     files: dict[str, str | bytes] = {}
     figures = make_figures(paper, runs)
     for name, _, _, figure in figures:
         files |= {f"{name}.{fmt}": to_bytes(figure, fmt) for fmt in ("svg",)}
-    tables = make_tables(paper, records, scale)
+    tables = (*printed_tables(paper, records, text=False), runs_table(paper, records, scale))
     for table in tables:
         files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}
     context = make_report(paper, records, runs, scale, tables, figures)
     return files | {f"report.{fmt}": render_report(context, fmt) for fmt in ("md", "html")}
 
 
-def make_tables(paper: Paper, records: Sequence[Record], scale: str) -> tuple[Table, ...]:
-    """The paper's own table if there is one, and the table of its runs."""
-    tables: list[Table] = []
-    if paper.slug == SLUG and any(record["kind"] == "reported" for record in records):
-        tables.append(benchmark_table(records))
-    arms = shown_arms(paper, [r for r in records if r["scale"] == scale])
-    return (*tables, runs_table(records, scale, paper.slug, arms))
-
-
-def make_figures(paper: Paper, runs: Sequence[Record]) -> list[tuple[str, str, str, Any]]:
+def make_figures(paper: Paper, runs: Sequence[RunRecord]) -> list[tuple[str, str, str, Any]]:
     """Name, caption, text for who cannot see it, and the figure."""
     seeds = len({run["seed"] for run in runs})
     of = f"{paper.slug}, {seeds} seed{'s' if seeds > 1 else ''}"
@@ -148,7 +131,7 @@ def make_figures(paper: Paper, runs: Sequence[Record]) -> list[tuple[str, str, s
     ]
     sampled = [run for run in runs if run["sampling"] and run["main"]]
     if sampled:
-        titles = {suite: SUITES.get(suite, suite) for suite in map(str, sampled[0]["sampling"])}
+        titles = {suite: title_of(suite) for suite in sampled[0]["sampling"]}
         figure = sampling_curves(sampled, titles)
         caption = f"Maj@K and Pass@K before and after {family.trained_by}, {of}."
         figures.append(("at-k", caption, "Maj@K and Pass@K against K.", figure))
@@ -158,14 +141,14 @@ def make_figures(paper: Paper, runs: Sequence[Record]) -> list[tuple[str, str, s
 def make_report(
     paper: Paper,
     records: Sequence[Record],
-    runs: Sequence[Record],
+    runs: Sequence[RunRecord],
     scale: str,
     tables: tuple[Table, ...],
     figures: Sequence[tuple[str, str, str, Any]],
 ) -> Report:
     """Everything that the page shows."""
     main = next((run for run in runs if run["main"]), runs[0])
-    claims = [r for r in records if r["kind"] == "claims" and r["scale"] == scale]
+    claims = claims_of(records, scale)
     verdicts: list[dict[str, Any]] = claims[-1]["verdicts"] if claims else []
     used = [*runs, *claims[-1:]]
     return Report(
@@ -258,7 +241,7 @@ def caveats(slug: str) -> tuple[str, ...]:
     return tuple(items)
 
 
-def passages(run: Record) -> tuple[Passage, ...]:
+def passages(run: RunRecord) -> tuple[Passage, ...]:
     """The batch plan and the phase table of a run."""
     found = [Passage(title="Batch plan", text=str(run["train"]["plan"]))]
     phases: Mapping[str, float] = run["timings"].get("phases", {})

@@ -1,47 +1,85 @@
-"""Tables by name, from the records in results/; printed numbers are a record of their own."""
+"""Tables by name, from the records in results/ and the printed numbers of the papers."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from core.families.profiles import SCALES
 from core.paper import Paper
-from core.paper.registry import find_paper
+from core.paper.registry import BrokenPaper, Entry, entries
+from core.run.pages.printed import passages, printed_table
+from core.run.pages.runs import newest, runs_table
 from core.run.places import no_runs
-from core.run.records.record import Record, new_record, read_records, standard, write_record
+from core.run.records.record import new_record, read_records, standard, write_record
+from core.run.records.schema import Record, runs_of
 from eval.errors import BadValue, MissingFile, UnknownName
 from eval.samples.prompted_samples import read_graded
 from eval.samples.store import Sample
-from eval.tables.deepseekmath import SLUG, benchmark_table, pocket_table
 from eval.tables.systems import systems_table
 from eval.tables.table import Table
 
-TABLES: Mapping[str, Callable[[list[Record]], Table]] = {
-    "deepseekmath": benchmark_table,
-    "deepseekmath-pocket": lambda records: pocket_table(
-        records, arms=shown_arms(find_paper(SLUG), records)
-    ),
-}
+SAMPLES = "samples"
 
 
-def make_table(name: str, systems: Sequence[Path] = ()) -> Table:
-    """The table of that name from the records in results/; `samples` compares `systems`.
+def tables_named(name: str, systems: Sequence[Path] = ()) -> list[Table]:
+    """All tables of a paper, the one that a paper's layout names, or `samples` of `systems`.
 
     Raises:
         UnknownName: there is no such table.
-        BadValue: a record that it needs is not there yet, or systems for a table of records.
+        BadValue: there is nothing to show yet, or systems for a table of records.
     """
-    if name == "samples":
-        return compare_files(systems)
-    if name not in TABLES:
-        raise UnknownName("table", name, {*TABLES, "samples"})
+    if name == SAMPLES:
+        return [compare_files(systems)]
     if systems:
         raise BadValue(f"{name} is made from records: expected no files after it")
-    records = standard(read_records(SLUG))
-    if not any(record["kind"] == "reported" for record in records):
-        records += [record for record in [reported_record(find_paper(SLUG))] if record]
-    if name == "deepseekmath-pocket" and not shown_arms(find_paper(SLUG), records):
-        raise BadValue(no_runs(SLUG))
-    return TABLES[name](records)
+    known = entries()
+    if name in known:
+        return tables_of(known[name].load())
+    papers = [paper for entry in known.values() if (paper := loaded(entry)) is not None]
+    named = {layout.name: (paper, layout.of) for paper in papers for layout in paper.layouts}
+    if name not in named:
+        raise UnknownName("table or paper", name, {*named, *known, SAMPLES})
+    paper, of = named[name]
+    records = standard(read_records(paper.slug))
+    if of not in SCALES:
+        return [printed_table(paper, of, newest(records, paper, "paper"))]
+    if of not in ran_at(records):
+        raise BadValue(no_runs(paper.slug))
+    return [runs_table(paper, records, of)]
+
+
+def loaded(entry: Entry) -> Paper | None:
+    """A paper, or None where it is broken: `repro list` and `repro check` say so."""
+    try:
+        return entry.load()
+    except BrokenPaper:
+        return None
+
+
+def tables_of(paper: Paper) -> list[Table]:
+    """Every table of a paper: as printed, and of its runs at each scale.
+
+    Raises:
+        BadValue: it prints no number and has no run.
+    """
+    records = standard(read_records(paper.slug))
+    found = [
+        *printed_tables(paper, records),
+        *(runs_table(paper, records, scale) for scale in ran_at(records)),
+    ]
+    if not found:
+        raise BadValue(f"{paper.slug} prints no number, and there are {no_runs(paper.slug)}")
+    return found
+
+
+def printed_tables(paper: Paper, records: Iterable[Record], *, text: bool = True) -> list[Table]:
+    """What the paper prints, beside our runs at its scale; with `text` also what is in no table."""
+    ours = newest(records, paper, "paper")
+    return [printed_table(paper, passage, ours) for passage in passages(paper, text=text)]
+
+
+def ran_at(records: Iterable[Record]) -> list[str]:
+    """The scales that have runs, the smallest first."""
+    return sorted({run["scale"] for run in runs_of(records)}, key=SCALES.index)
 
 
 def compare_files(paths: Sequence[Path]) -> Table:
@@ -70,23 +108,11 @@ def samples_of(path: Path) -> dict[str, list[Sample]]:
     return found
 
 
-def shown_arms(paper: Paper, records: list[Record]) -> list[str]:
-    """The arms that have run, in the paper's order."""
-    ran = {record["arm"] for record in records if record["kind"] == "run"}
-    return [arm for arm in (paper.arms or {paper.main_arm: {}}) if arm in ran]
-
-
 def publish_reported(paper: Paper) -> Record | None:
     """The record of the paper's printed numbers, written once; None if it prints none."""
-    record = reported_record(paper)
-    return None if record is None else write_record(record)
-
-
-def reported_record(paper: Paper) -> Record | None:
-    """The paper's printed numbers as a record that is not written; None if it prints none."""
     if not paper.reported:
         return None
-    cells = [asdict(number) for number in paper.reported]
+    cells = [number.cell() for number in paper.reported]
     content = {"paper": paper.slug, "scale": "paper", "title": paper.title, "cells": cells}
     # Printed numbers depend on no library.
-    return new_record("reported", **content) | {"versions": {}}
+    return write_record(new_record("reported", **content) | {"versions": {}})

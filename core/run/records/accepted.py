@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from core.run.files import write_atomic
 from core.run.places import ACCEPTED, results
-from core.run.records.record import Record
+from core.run.records.record import read_record
+from core.run.records.schema import Record, RunRecord, runs_of
 from eval.errors import DamagedFile
 from eval.samples.store import Sample, read_samples
 from eval.stats.comparisons import compare_scores, holm
@@ -26,7 +27,7 @@ def accepted(slug: str) -> dict[str, str]:
 
 def accept(slug: str, records: list[Record]) -> int:
     """Take the newest runs as the ones that later ones are compared with; returns how many."""
-    runs = {run_name(record): record["digest"] for record in records if record["kind"] == "run"}
+    runs = {run_name(run): run["digest"] for run in runs_of(records)}
     if runs:
         text = json.dumps({"runs": runs}, indent=1, sort_keys=True)
         write_atomic(results() / slug / ACCEPTED, text + "\n")
@@ -39,7 +40,7 @@ def drops(slug: str, records: list[Record]) -> Iterator[str]:
     Each is a two-sided test on the same problems at 5 %, Holm-corrected over all that are made.
     """
     known = accepted(slug)
-    newer = [r for r in records if r["kind"] == "run" and known.get(run_name(r), "") != r["digest"]]
+    newer = [run for run in runs_of(records) if known.get(run_name(run), "") != run["digest"]]
     compared: list[tuple[str, float, float]] = []
     for record in newer:
         if run_name(record) not in known:
@@ -48,7 +49,7 @@ def drops(slug: str, records: list[Record]) -> Iterator[str]:
         if not path.is_file():
             yield f"{run_name(record)}: the accepted record {path.name} is gone; restore it"
             continue
-        before = json.loads(path.read_text(encoding="utf-8"))
+        (before,) = runs_of([read_record(path)])
         for suite, old, new in shared_suites(slug, before, record):
             found = compare_scores(old, new)
             compared.append((f"{run_name(record)}, {suite}", found.delta, found.p))
@@ -58,7 +59,7 @@ def drops(slug: str, records: list[Record]) -> Iterator[str]:
 
 
 def shared_suites(
-    slug: str, before: Record, after: Record
+    slug: str, before: RunRecord, after: RunRecord
 ) -> Iterator[tuple[str, list[Sample], list[Sample]]]:
     """The samples of every suite that both records scored."""
     folder = results() / slug / "samples"
@@ -72,6 +73,6 @@ def shared_suites(
             )
 
 
-def run_name(record: Record) -> str:
+def run_name(record: RunRecord) -> str:
     """What a run is called in the list: scale, arm and seed."""
     return f"{record['scale']}/{record['arm']}/{record['seed']}"

@@ -3,62 +3,26 @@
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import cast
 
-from core.paper.overrides import describe, fits
 from core.run.files import SHORT, canonical, digest_of, write_atomic
 from core.run.places import record_files, results
-from core.run.stages.stage import SCHEMA
+from core.run.records.schema import KINDS, VERSION, Record, mistakes
 from eval.errors import BadValue, DamagedFile
-
-Record: TypeAlias = dict[str, Any]  # Any: JSON of several types
-Rows: TypeAlias = list[dict[str, Any]]
 
 # Not part of what a record says: when and how fast it came to be, and its own name.
 CIRCUMSTANCES = ("created", "digest", "timings")
-
-_ALL: Mapping[str, Any] = {
-    "kind": str,
-    "schema": int,
-    "paper": str,
-    "scale": str,
-    "versions": dict[str, str],
-    "supersedes": str | None,
-    "created": str,
-    "timings": dict[str, Any],
-}
-SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "run": {
-        **_ALL,
-        "arm": str,
-        "main": bool,
-        "seed": int,
-        "config": dict[str, Any],
-        "overrides": dict[str, Any],
-        "start_model": str,
-        "size": str | None,
-        "model": dict[str, Any],
-        "data": dict[str, Any],
-        "train": dict[str, Any],
-        "start_scores": Rows,
-        "scores": Rows,
-        "curves": dict[str, Any],
-        "sampling": dict[str, Any],
-    },
-    "claims": {**_ALL, "seeds": list[int], "overrides": dict[str, Any], "verdicts": Rows},
-    "reported": {**_ALL, "title": str, "cells": Rows},
-}
 
 
 def new_record(kind: str, **content: object) -> Record:
     """A record of our schema with this moment and this machine's versions."""
     return {
         "kind": kind,
-        "schema": SCHEMA,
+        "schema": VERSION,
         "versions": versions(),
         "supersedes": None,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -88,18 +52,18 @@ def validate(record: Record, where: object = "record") -> None:
     """Check that a record has its kind's fields with their types.
 
     Raises:
-        BadValue: the first field that is missing or of another type.
+        BadValue: the first field that is missing or of another type, or a version of later code.
     """
-    schema = SCHEMAS.get(str(record.get("kind")))
-    if schema is None:
-        return  # a kind of another part of the project, or of another distribution
-    for name, hint in schema.items():
-        if name not in record:
-            raise BadValue(f"{where}: no field {name!r} in a record of kind {record['kind']!r}")
-        if not fits(record[name], hint):
-            raise BadValue(
-                f"{where}: {name} is a {type(record[name]).__name__}, expected {describe(hint)}"
-            )
+    kind = str(record.get("kind"))
+    if kind not in KINDS:
+        return  # a kind of another room, or of another distribution
+    for mistake in mistakes({"digest": "", **record}, KINDS[kind]):
+        raise BadValue(f"{where}, of kind {kind!r}: {mistake}")
+    if record["schema"] > VERSION:
+        raise BadValue(
+            f"{where}: written with version {record['schema']} of the schema, this code knows "
+            f"{VERSION}: update repro"
+        )
 
 
 def write_record(record: Record) -> Record:

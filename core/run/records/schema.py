@@ -1,0 +1,164 @@
+"""What a record of each kind holds: the one place where its fields and their types stand."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import (
+    Any,
+    TypeAlias,
+    TypedDict,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from core.paper.overrides import describe, fits
+
+VERSION = 1  # one more when a field changes its meaning; a new field is `NotRequired`
+
+Record: TypeAlias = dict[str, Any]  # Any: a record of any kind, JSON of several types
+
+
+class ScoreRow(TypedDict):
+    """One score of a run: in percent, with its 95 % interval and the digest of its samples."""
+
+    benchmark: str
+    mirrors: str
+    mode: str
+    metric: str
+    value: float
+    low: float
+    high: float
+    n: int
+    samples: int
+    limited: bool
+    digest: str
+
+
+class AtKCurves(TypedDict):
+    """Maj@K and Pass@K of one policy, a value and an interval for every `k`."""
+
+    k: list[int]
+    digest: str
+
+
+class AtKChange(TypedDict):
+    """The curves of the starting model and of the trained one on one suite."""
+
+    mirrors: str
+    before: AtKCurves
+    after: AtKCurves
+
+
+class AnyRecord(TypedDict):
+    """What every record says; `digest` is its name and stands in no file."""
+
+    kind: str
+    schema: int
+    paper: str
+    scale: str
+    versions: dict[str, str]
+    supersedes: str | None
+    created: str
+    timings: dict[str, Any]  # Any: circumstances, which nothing is computed from
+    digest: str
+
+
+class SettingValue(TypedDict):
+    """The value that a setting had, and where it came from."""
+
+    value: Any  # any type that JSON has
+    source: str
+
+
+class RunRecord(AnyRecord):
+    """One arm and seed of a paper at one scale."""
+
+    arm: str
+    main: bool
+    seed: int
+    config: dict[str, SettingValue]
+    overrides: dict[str, Any]  # Any: values as JSON
+    start_model: str
+    size: str | None
+    model: dict[str, Any]  # Any: what the stage `start` put out
+    data: dict[str, Any]  # Any: what the stage `data` put out
+    train: dict[str, Any]  # Any: what the stage `train` put out
+    start_scores: list[ScoreRow]
+    scores: list[ScoreRow]
+    curves: dict[str, list[list[float]]]
+    sampling: dict[str, AtKChange]
+
+
+class ClaimsRecord(AnyRecord):
+    """The verdicts on a paper's claims over several seeds."""
+
+    seeds: list[int]
+    overrides: dict[str, Any]  # Any: values as JSON
+    verdicts: list[dict[str, Any]]  # Any: as `core.run.records.verdicts` writes them
+
+
+class ReportedRecord(AnyRecord):
+    """The printed numbers of a paper; a cell holds the fields of `core.paper.Reported`."""
+
+    title: str
+    cells: list[dict[str, Any]]  # Any: texts and a number
+
+
+class BenchRecord(AnyRecord):
+    """What `repro bench` measured; a row holds the fields of `core.bench.measure.Measure`."""
+
+    machine: str
+    measures: list[dict[str, Any]]  # Any: texts and numbers
+
+
+# Other kinds are those of other rooms and distributions, which read only what they wrote.
+KINDS: dict[str, type] = {
+    "run": RunRecord,
+    "claims": ClaimsRecord,
+    "reported": ReportedRecord,
+    "bench": BenchRecord,
+}
+
+
+def mistakes(value: object, hint: Any, name: str = "") -> Iterator[str]:  # Any: an annotation
+    """What keeps a JSON value from being of a type: fields that it lacks or that are of another."""
+    if is_typeddict(hint) and isinstance(value, dict):
+        row = cast(Record, value)
+        wanted: frozenset[str] = hint.__required_keys__
+        yield from (f"no field {name_of(name, key)!r}" for key in sorted(wanted - row.keys()))
+        for key, part in fields_of(hint).items():
+            if key in row:
+                yield from mistakes(row[key], part, name_of(name, key))
+    elif get_origin(hint) is list and isinstance(value, list):
+        for position, item in enumerate(cast(list[object], value)):
+            yield from mistakes(item, get_args(hint)[0], f"{name}[{position}]")
+    elif get_origin(hint) is dict and isinstance(value, dict):
+        for key, item in cast(Record, value).items():
+            yield from mistakes(item, get_args(hint)[1], name_of(name, key))
+    elif is_typeddict(hint) or not fits(value, hint):
+        yield f"{name} is a {type(value).__name__}, expected {describe(hint)}"
+
+
+@cache
+def fields_of(hint: Any) -> dict[str, Any]:  # Any: annotations
+    """The fields of a TypedDict with their types."""
+    return get_type_hints(hint)
+
+
+def name_of(parent: str, key: str) -> str:
+    """A field as a path from the record."""
+    return f"{parent}.{key}" if parent else key
+
+
+def runs_of(records: Iterable[Record], scale: str | None = None) -> list[RunRecord]:
+    """The runs among records of several kinds, at one scale or at all."""
+    runs = cast(list[RunRecord], [r for r in records if r["kind"] == "run"])
+    return [run for run in runs if scale in (None, run["scale"])]
+
+
+def claims_of(records: Iterable[Record], scale: str) -> list[ClaimsRecord]:
+    """The verdicts among records of several kinds, at one scale."""
+    found = [r for r in records if r["kind"] == "claims" and r["scale"] == scale]
+    return cast(list[ClaimsRecord], found)

@@ -1,0 +1,49 @@
+"""The collection that the speed of commands is measured on: papers and records like real ones."""
+
+import json
+from pathlib import Path
+
+import pytest
+from run_records import run_record
+
+from core.bench.collection import collection
+from core.bench.commands import output, repro
+from core.run.records.record import read_record
+from eval.errors import BadValue
+
+SLUG = "deepseekmath-grpo"
+
+
+@pytest.fixture(autouse=True)
+def _root(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+
+
+def test_every_copy_is_a_paper_with_runs_and_their_samples():
+    run_record(40)
+    run_record(30, seed=1)
+    with collection(SLUG, papers=3, runs=4) as environment:
+        listed = json.loads(output(repro("list", "--json"), **environment))
+        assert [row["paper"] for row in listed] == ["copy-01", "copy-02", SLUG]
+        assert {row["runs"]["cpu"] for row in listed} == {4}
+        folder = Path(environment["REPRO_ROOT"]) / "results"
+        records = [read_record(path) for path in folder.glob("*/*.json")]
+        assert len(records) == 12
+        for record in records:
+            for row in record["start_scores"] + record["scores"]:
+                assert (folder / record["paper"] / "samples" / f"{row['digest']}.jsonl.gz").exists()
+
+
+def test_without_runs_there_is_nothing_to_copy():
+    with pytest.raises(BadValue, match="no runs of deepseekmath-grpo"), collection(SLUG, 2, 2):
+        pass
+
+
+@pytest.mark.long
+def test_a_collection_passes_its_check():
+    run_record(40)
+    with collection(SLUG, papers=2, runs=2) as environment:
+        output(repro("report"), **environment)
+        for _ in range(2):
+            found = json.loads(output(repro("check", "--json"), **environment))
+            assert found == {"copy-01": [], SLUG: [], "speed": []}

@@ -1,0 +1,141 @@
+"""The index of `repro list` and the list of passed checks save work and are never believed."""
+
+import json
+import shutil
+
+import pytest
+from run_records import run_record
+
+from core.run.pages.render import render_all
+from core.run.places import record_files, results, root
+from core.run.records.check import check_papers
+from core.run.records.index import Index
+from core.run.records.passed import Passed, code_digest
+from core.run.records.record import write_record
+from eval.errors import DamagedFile
+
+SLUG = "deepseekmath-grpo"
+
+
+@pytest.fixture(autouse=True)
+def _root(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+
+
+def counted():
+    with Index() as index:
+        return sorted(index.scales_of_runs(SLUG))
+
+
+def problems(**asked):
+    return check_papers([SLUG], **asked)[SLUG]
+
+
+def test_the_index_follows_the_records_that_come_change_and_go():
+    assert counted() == []
+    run_record(40)
+    assert counted() == counted() == ["cpu"]
+    run_record(30, scale="gpu")
+    assert counted() == ["cpu", "gpu"]
+    (changed,) = (p for p in record_files(SLUG) if json.loads(p.read_text())["scale"] == "gpu")
+    changed.write_text(changed.read_text().replace('"scale": "gpu"', '"scale": "paper"'))
+    assert counted() == ["cpu", "paper"]
+    changed.unlink()
+    assert counted() == ["cpu"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": 3}', '[["a", "b"]]', "null", "\udcff"])
+def test_a_damaged_index_is_made_again(content):
+    run_record(40)
+    assert counted() == ["cpu"]
+    path = root() / "runs" / "index.json"
+    path.write_text(content, errors="surrogateescape")
+    assert counted() == ["cpu"]
+    assert list(json.loads(path.read_text())) == [f"{SLUG}/{p.name}" for p in record_files(SLUG)]
+
+
+def test_a_record_that_is_no_json_is_named_and_the_others_are_kept():
+    run_record(40)
+    (results() / SLUG / "ffff.json").write_text("no")
+    with pytest.raises(DamagedFile, match=r"ffff.json: not a JSON record"):
+        counted()
+    assert len(json.loads((root() / "runs" / "index.json").read_text())) == 1
+
+
+def test_nothing_needs_to_be_written():
+    """As where all is mounted to be read only: a file in the place of the folder refuses too."""
+    run_record(40)
+    (root() / "runs").write_text("")
+    assert counted() == counted() == ["cpu"]
+    render_all((SLUG,))
+    assert problems() == problems() == []
+
+
+@pytest.fixture
+def forged():
+    """A record that is whole and rightly named, whose samples give another value."""
+    honest = run_record(40)
+    content = {k: v for k, v in honest.items() if k != "digest"}
+    content["scores"] = [{**honest["scores"][0], "value": 70.0}, honest["scores"][1]]
+    return write_record(content)
+
+
+@pytest.mark.usefixtures("forged")
+def test_what_did_not_pass_is_asked_again():
+    found = problems()
+    assert any("value is 70" in line for line in found)
+    assert problems() == problems(ask_again=True) == found
+
+
+def test_what_passed_is_not_graded_again_unless_asked_for():
+    run_record(40)
+    render_all((SLUG,))
+    assert problems() == []
+    path = root() / "runs" / "passed.json"
+    passed = json.loads(path.read_text())
+    assert len(passed) == 3  # the run's scores, the report, the regressions
+    page = root() / "reports" / SLUG / "report.md"
+    page.write_text(page.read_text().replace("66.7", "99.9"))
+    assert [line[:7] for line in problems()] == ["report:"]  # other files are another check
+    render_all((SLUG,))
+    assert problems() == problems(ask_again=True) == []
+    assert set(json.loads(path.read_text())) == set(passed)
+
+
+def test_samples_are_held_against_their_digest_though_their_record_passed():
+    record = run_record(40)
+    render_all((SLUG,))
+    assert problems() == []
+    digest = record["start_scores"][0]["digest"]
+    other = record["scores"][0]["digest"]
+    folder = results() / SLUG / "samples"
+    shutil.copy(folder / f"{other}.jsonl.gz", folder / f"{digest}.jsonl.gz")
+    assert any(f"digest {other}, expected {digest}" in line for line in problems())
+
+
+def test_a_check_is_the_same_one_while_all_that_it_depends_on_is():
+    passed = Passed()
+    assert passed.problems({"record": "a", "code": 1}, ["wrong"]) == ["wrong"]
+    assert passed.problems({"record": "a", "code": 1}, []) == []
+    passed.save(whole=False)
+    assert Passed().problems({"record": "a", "code": 1}, ["not asked"]) == []
+    assert Passed().problems({"record": "a", "code": 2}, ["asked"]) == ["asked"]
+    assert Passed(ask_again=True).problems({"record": "a", "code": 1}, ["asked"]) == ["asked"]
+    nothing = Passed()
+    nothing.problems({"record": "b"}, [])
+    nothing.save(whole=True)  # of all papers: what was not met belongs to no record any more
+    assert Passed().problems({"record": "a", "code": 1}, ["asked"]) == ["asked"]
+
+
+def test_the_code_is_another_when_a_source_file_is(tmp_path, monkeypatch):
+    package = tmp_path / "judges"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    seen = set()
+    for text in ("a = 1", "a = 2"):
+        (package / "rule.py").write_text(text)
+        code_digest.cache_clear()
+        seen |= {code_digest(("judges",), ()), code_digest(("judges",), ("numpy",))}
+    code_digest.cache_clear()
+    assert len(seen) == 4
