@@ -7,7 +7,6 @@ value, the same in every case.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import add, eq, ge, gt, le, lt, sub, truediv
 from typing import Any, Literal, TypeAlias
 
 from eval.errors import ReproError
@@ -18,12 +17,12 @@ Kind: TypeAlias = Literal["runs", "simulated", "exact"]
 Relation: TypeAlias = Literal[">", ">=", "<", "<=", "==", "~="]
 
 RELATIONS: Mapping[Relation, Callable[[float, float, float], bool]] = {
-    ">": lambda left, right, margin: gt(left, right + margin),
-    ">=": lambda left, right, margin: ge(left, right - margin),
-    "<": lambda left, right, margin: lt(left, right - margin),
-    "<=": lambda left, right, margin: le(left, right + margin),
-    "==": lambda left, right, _: eq(left, right),
-    "~=": lambda left, right, margin: le(abs(left - right), margin),
+    ">": lambda left, right, margin: left > right + margin,
+    ">=": lambda left, right, margin: left >= right - margin,
+    "<": lambda left, right, margin: left < right - margin,
+    "<=": lambda left, right, margin: left <= right + margin,
+    "==": lambda left, right, _: left == right,
+    "~=": lambda left, right, margin: abs(left - right) < margin,
 }
 
 
@@ -138,7 +137,11 @@ class Number(Side):
         return [self.value]
 
 
-OPERATORS: Mapping[str, Callable[[float, float], float]] = {"+": add, "-": sub, "/": truediv}
+OPERATORS: Mapping[str, Callable[[float, float], float]] = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "/": lambda left, right: left / right,
+}
 
 
 @dataclass(frozen=True, eq=False)
