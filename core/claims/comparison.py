@@ -200,8 +200,8 @@ class Comparison:
     holds where the sides differ by less.
 
     Raises:
-        BadClaim: sides of different kinds, two numbers, `==` on values that have noise, or `~=`
-            without a margin.
+        BadClaim: sides of different kinds, two numbers, `==` on values that have noise or with a
+            margin, or `~=` without one.
     """
 
     left: Side
@@ -217,6 +217,8 @@ class Comparison:
             raise BadClaim(
                 f"{self}: == is for laws, which are exact; use .about(other, within=...)"
             )
+        if self.relation == "==" and self.margin:
+            raise BadClaim(f"{self}: == has no margin; use .about(other, within=...)")
         if not 0 <= self.margin < float("inf") or (self.relation == "~=" and not self.margin):
             raise BadClaim(f"{self}: the margin is {self.margin:g}; expected a positive number")
 
