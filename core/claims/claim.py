@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from core.claims.comparison import BadClaim, Comparison, Need, Side
 from core.claims.laws import Law, Simulated
@@ -31,9 +32,10 @@ class Claim:
     test: Comparison | Untestable
 
     def __post_init__(self) -> None:
-        if not isinstance(self.test, Comparison | Untestable):  # what Python makes of a slip
+        test = cast(object, self.test)  # what Python makes of a slip may be anything
+        if not isinstance(test, Comparison | Untestable):
             raise BadClaim(
-                f"claim {self.slug}: its test is {self.test!r}; expected a comparison such as "
+                f"claim {self.slug}: its test is {test!r}; expected a comparison such as "
                 "late(m).of(a) > late(m).of(b), or Untestable(reason)"
             )
 

@@ -7,7 +7,6 @@ value, the same in every case.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import add, eq, ge, gt, le, lt, sub, truediv
 from typing import Any, Literal, TypeAlias
 
 from eval.errors import ReproError
@@ -18,12 +17,12 @@ Kind: TypeAlias = Literal["runs", "simulated", "exact"]
 Relation: TypeAlias = Literal[">", ">=", "<", "<=", "==", "~="]
 
 RELATIONS: Mapping[Relation, Callable[[float, float, float], bool]] = {
-    ">": lambda left, right, margin: gt(left, right + margin),
-    ">=": lambda left, right, margin: ge(left, right - margin),
-    "<": lambda left, right, margin: lt(left, right - margin),
-    "<=": lambda left, right, margin: le(left, right + margin),
-    "==": lambda left, right, _: eq(left, right),
-    "~=": lambda left, right, margin: le(abs(left - right), margin),
+    ">": lambda left, right, margin: left > right + margin,
+    ">=": lambda left, right, margin: left >= right - margin,
+    "<": lambda left, right, margin: left < right - margin,
+    "<=": lambda left, right, margin: left <= right + margin,
+    "==": lambda left, right, _: left == right,
+    "~=": lambda left, right, margin: abs(left - right) < margin,
 }
 
 
@@ -138,7 +137,11 @@ class Number(Side):
         return [self.value]
 
 
-OPERATORS: Mapping[str, Callable[[float, float], float]] = {"+": add, "-": sub, "/": truediv}
+OPERATORS: Mapping[str, Callable[[float, float], float]] = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "/": lambda left, right: left / right,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +200,8 @@ class Comparison:
     holds where the sides differ by less.
 
     Raises:
-        BadClaim: sides of different kinds, two numbers, `==` on values that have noise, or `~=`
-            without a margin.
+        BadClaim: sides of different kinds, two numbers, `==` on values that have noise or with a
+            margin, or `~=` without one.
     """
 
     left: Side
@@ -214,6 +217,8 @@ class Comparison:
             raise BadClaim(
                 f"{self}: == is for laws, which are exact; use .about(other, within=...)"
             )
+        if self.relation == "==" and self.margin:
+            raise BadClaim(f"{self}: == has no margin; use .about(other, within=...)")
         if not 0 <= self.margin < float("inf") or (self.relation == "~=" and not self.margin):
             raise BadClaim(f"{self}: the margin is {self.margin:g}; expected a positive number")
 

@@ -3,17 +3,18 @@
 A point of a curve is a step and a value; the last point's step is the length of training.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from math import sqrt
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from core.claims.comparison import RELATIONS, Need, Record
+from core.claims.comparison import RELATIONS, BadClaim, Need, Record
 from core.claims.measures import START, Measure, missing
 
 Curve: TypeAlias = Sequence[tuple[float, float]]
+Order: TypeAlias = Literal[">", ">=", "<", "<="]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,13 @@ class OfCurve(Measure):
 
     name: str
     metric: str
-    reduce: Callable[[Curve], float]
+    reduce: Callable[..., float]
+    options: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        wrong = {name: value for name, value in self.options.items() if not 0 <= value <= 1}
+        if wrong:
+            raise BadClaim(f"{self}: {wrong}; expected fractions of training, from 0 to 1")
 
     def __str__(self) -> str:
         return self.name
@@ -34,7 +41,7 @@ class OfCurve(Measure):
 
     def read(self, record: Record, arm: str) -> float:
         """The number that the curve comes to."""
-        return self.reduce(curve_of(record, arm, self.metric))
+        return self.reduce(curve_of(record, arm, self.metric), **self.options)
 
 
 @dataclass(frozen=True)
@@ -61,13 +68,13 @@ class AtBest(Measure):
 def early(metric: str, end: float = 1 / 3) -> OfCurve:
     """Mean of the points up to a fraction of training, the first third; at least the first."""
     name = f"early({metric})" if end == 1 / 3 else f"early({metric}, to {end:g})"
-    return OfCurve(name, metric, partial(_early, end=end))
+    return OfCurve(name, metric, _early, {"end": end})
 
 
 def late(metric: str, begin: float = 2 / 3) -> OfCurve:
     """Mean of the points after a fraction of training, the last third; of all with `begin` 0."""
     name = f"late({metric})" if begin == 2 / 3 else f"late({metric}, from {begin:g})"
-    return OfCurve(name, metric, partial(_late, begin=begin))
+    return OfCurve(name, metric, _late, {"begin": begin})
 
 
 def final(metric: str) -> OfCurve:
@@ -91,13 +98,13 @@ def largest(metric: str) -> OfCurve:
 def gain(metric: str, begin: float = 0.0, end: float = 1.0) -> OfCurve:
     """The point nearest to the fraction `end` of training minus that nearest to `begin`."""
     name = f"gain({metric}, {begin:g} to {end:g})"
-    return OfCurve(name, metric, partial(_gain, begin=begin, end=end))
+    return OfCurve(name, metric, _gain, {"begin": begin, "end": end})
 
 
 def fluctuation(metric: str, begin: float = 2 / 3) -> OfCurve:
     """Sample standard deviation of the points after a fraction of training, the last third."""
     name = f"fluctuation({metric})" if begin == 2 / 3 else f"fluctuation({metric}, from {begin:g})"
-    return OfCurve(name, metric, partial(_fluctuation, begin=begin))
+    return OfCurve(name, metric, _fluctuation, {"begin": begin})
 
 
 def drawdown(metric: str) -> OfCurve:
@@ -105,14 +112,14 @@ def drawdown(metric: str) -> OfCurve:
     return OfCurve(f"drawdown({metric})", metric, _drawdown)
 
 
-def share_of_steps(
-    metric: str, relation: Literal[">", ">=", "<", "<="], threshold: float, begin: float = 0.0
-) -> OfCurve:
+def share_of_steps(metric: str, relation: Order, threshold: float, begin: float = 0.0) -> OfCurve:
     """The share, 0 to 1, of the points after a fraction of training that the relation holds for."""
     after = f", from {begin:g}" if begin else ""
     name = f"share_of_steps({metric} {relation} {threshold:g}{after})"
-    holds = partial(_share, relation=relation, threshold=threshold, begin=begin)
-    return OfCurve(name, metric, holds)
+    if relation not in get_args(Order):
+        raise BadClaim(f"{name}: expected one of {' '.join(get_args(Order))}")
+    share = partial(_share, relation=relation, threshold=threshold)
+    return OfCurve(name, metric, share, {"begin": begin})
 
 
 def curve_of(record: Record, arm: str, metric: str) -> Curve:
@@ -178,8 +185,6 @@ def _drawdown(points: Curve) -> float:
     return max(peak - value for peak, value in zip(accumulate(values, max), values, strict=True))
 
 
-def _share(
-    points: Curve, relation: Literal[">", ">=", "<", "<="], threshold: float, begin: float
-) -> float:
+def _share(points: Curve, relation: Order, threshold: float, begin: float) -> float:
     after = _after(points, begin)
     return _mean([float(RELATIONS[relation](value, threshold, 0.0)) for value in after])

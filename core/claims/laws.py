@@ -25,7 +25,7 @@ class Call:
         given = [*map(str, self.positional), *(f"{k}={v}" for k, v in self.keywords.items())]
         return f"{self.function.rpartition(':')[2]}({', '.join(given)})"
 
-    def find(self) -> Callable[..., Any]:  # Any: functions of several signatures
+    def find(self) -> Callable[..., Any]:  # Any: functions of several signatures and results
         """The function.
 
         Raises:
@@ -57,7 +57,9 @@ class Law(Side):
     def values(self, cases: Sequence[Runs]) -> list[float]:
         """What the function gives: a number, or one for each case."""
         del cases
-        found = self.call.find()(*self.call.positional, **self.call.keywords)
+        found: Sequence[float] | float = self.call.find()(
+            *self.call.positional, **self.call.keywords
+        )
         return checked(self, found if isinstance(found, Sequence) else [found])
 
 
@@ -96,7 +98,7 @@ def simulated(function: str, *arguments: object, seeds: int, **keywords: object)
     return Simulated(Call(function, arguments, keywords), seeds)
 
 
-def checked(what: object, values: Sequence[Any]) -> list[float]:
+def checked(what: object, values: Sequence[float]) -> list[float]:
     """The values as floats.
 
     Raises:

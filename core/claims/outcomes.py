@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, get_args
 
-from core.claims.comparison import Need, Record
+from core.claims.comparison import BadClaim, Need, Record
 from core.claims.measures import START, Measure, missing
 
 Vote: TypeAlias = Literal["avg", "maj", "pass"]
@@ -19,6 +19,10 @@ class Score(Measure):
     """
 
     benchmarks: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.benchmarks:
+            raise BadClaim(f"{self}: expected at least one benchmark")
 
     def __str__(self) -> str:
         return f"top1({', '.join(self.benchmarks)})"
@@ -48,8 +52,18 @@ class AtK(Measure):
     k: int | None
     gained: bool = False
 
+    def __post_init__(self) -> None:
+        if (
+            self.vote not in get_args(Vote)
+            or not self.benchmarks
+            or not (self.k is None or self.k > 0)
+        ):
+            raise BadClaim(
+                f"{self}: expected {', '.join(get_args(Vote))}, at least one benchmark, K above 0"
+            )
+
     def __str__(self) -> str:
-        name = f"{self.vote}@{self.k or 'K'}({', '.join(self.benchmarks)})"
+        name = f"{self.vote}@{'K' if self.k is None else self.k}({', '.join(self.benchmarks)})"
         return f"gain in {name}" if self.gained else name
 
     @property
