@@ -82,7 +82,7 @@ ROWS = (
         pocket(name, (name,))
         for name in ("pocket-gsm8k", "pocket-math", "pocket-mgsm-zh", "pocket-cmath")
     ),
-    pocket("pocket-solutions", POCKET, "worked"),
+    pocket("pocket-worked", POCKET, "worked"),
     # Mathematics and code with answers that can be checked.
     DataSet(name="gsm8k", columns=PROBLEMS, licence="MIT", n=7473, source=Problems(("gsm8k",))),
     DataSet(name="math", columns=PROBLEMS, licence="MIT", n=7500, source=Problems(("math",))),

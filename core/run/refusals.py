@@ -1,7 +1,7 @@
-"""What a paper may not ask at a scale: names that nobody has, and arms or suites that are one."""
+"""What a paper may not ask at a scale: names that nothing has, and arms or suites that are one."""
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from core.data.sets import find_sets
@@ -17,13 +17,14 @@ def refuse(runs: Sequence[Resolved]) -> None:
 
     Raises:
         UnknownName: there is no such data set or suite.
-        BadValue: a name or a suite stands for two, or two arms are one training.
+        BadValue: the data lacks a column, a benchmark has no suite of its own, or two arms are one
+            training.
     """
     for resolved in runs:
         check_names(resolved)
     paper, scale = runs[0].paper, runs[0].scale
-    together = {resolved.arm: resolved for resolved in runs}
-    for found in (*same_trainings(list(together.values())), *same_trainings(arms(paper, scale))):
+    found = next(chain(same_trainings(runs), same_trainings(arms(paper, scale))), None)
+    if found is not None:
         raise BadValue(f"{paper.slug} at {scale}: {found}")
 
 
