@@ -69,7 +69,8 @@ def printed_table(paper: Paper, passage: str, runs: Sequence[RunRecord] = ()) ->
         heads=HEADS if sized else HEADS[:1],
         columns=headers(columns, numbers),
         blocks=tuple(blocks),
-        marks={**{mark: meaning(mark) for mark in sorted(marks)}, **limited_mark(runs)},
+        marks={mark: meaning(mark) for mark in sorted(marks)}
+        | (limited_mark(runs) if ours else {}),
         notes=(*layout.notes, *((SEEDS_NOTE,) if ours else ())),
     )
 

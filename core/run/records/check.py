@@ -31,7 +31,10 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
     """
     chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
     passed, regrader = Passed(ask_again=ask_again), Regrader()
-    found = {entry.slug: check_paper(entry, passed, regrader) for entry in chosen}
+    found: dict[str, list[str]] = {}
+    for entry in chosen:
+        found[entry.slug] = check_paper(entry, passed, regrader)
+        passed.save(whole=False)  # so a check that is interrupted continues from here
     passed.save(whole=not slugs)
     return found if slugs else found | {"speed": check_speed(), "claims": check_claims()}
 

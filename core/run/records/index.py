@@ -20,7 +20,7 @@ Line: TypeAlias = tuple[int, int, str, str]  # size, time of change, kind and sc
 
 
 class Index:
-    """The index, read when it is opened and written when it is closed if files have changed.
+    """The index, read when it is opened; when it is closed, what was asked for is written.
 
     It lies beside the runs of this machine; where it cannot be written it is made each time.
     """
@@ -37,9 +37,9 @@ class Index:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        if self._now != {name: self._before.get(name) for name in self._now}:
+        if self._now != self._before:
             with suppress(OSError):
-                write_atomic(self.path, json.dumps(self._before | self._now) + "\n")
+                write_atomic(self.path, json.dumps(self._now) + "\n")
 
     def scales_of_runs(self, slug: str) -> Iterator[str]:
         """The scale of every run of a paper.
