@@ -9,6 +9,7 @@ from core.claims.measures import Side
 Reward: TypeAlias = Callable[..., list[float | None]]
 Relation: TypeAlias = Literal[">", ">=", "<"]
 Number: TypeAlias = "float | Marked | None"
+PREPARED = "prepared:"  # before the name of a preparation, in place of a model's name
 # What an arm may say besides the settings that it changes.
 AT, SAME_AS, FAMILY = "at", "same_as", "family"
 
@@ -146,8 +147,9 @@ class Paper:
     one scale only stands in its `"at": {scale: {...}}`. Two arms may not be one training;
     `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. An arm of
     another `"family"` has that one's profile, and of the paper the model, data, rewards and
-    benchmarks, and as many samples as its main arm. `trl_index` are the fields that TRL's paper
-    index sets for this paper, for comparison alone.
+    benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
+    written like arms: a `model` of `"prepared:NAME"` is what one of them made. `trl_index` are the
+    fields that TRL's paper index sets for this paper, for comparison alone.
     """
 
     slug: str
@@ -163,6 +165,9 @@ class Paper:
     base: str | None = None
     reported: tuple[Reported, ...] = ()
     arms: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, Mapping[str, object]]
+    )
+    preparations: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]]
     )
     claims: tuple[Claim, ...] = ()
@@ -200,8 +205,12 @@ class Paper:
         said = {**self._said(arm, None), **self._said(arm, scale)}.get(SAME_AS)
         return None if said is None else str(said)
 
+    @property
+    def _changed(self) -> Mapping[str, Mapping[str, object]]:
+        return {**self.preparations, **self.arms}
+
     def _said(self, arm: str, scale: str | None) -> Mapping[str, object]:
-        return self.arms.get(arm, {}) if scale is None else self._at(arm).get(scale, {})
+        return self._changed.get(arm, {}) if scale is None else self._at(arm).get(scale, {})
 
     def _at(self, arm: str) -> Mapping[str, Mapping[str, object]]:
-        return cast(Mapping[str, Mapping[str, object]], self.arms.get(arm, {}).get(AT, {}))
+        return cast(Mapping[str, Mapping[str, object]], self._changed.get(arm, {}).get(AT, {}))

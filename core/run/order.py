@@ -11,7 +11,7 @@ from core.paper import Paper
 from core.run.places import check_writable, reports, results, root
 from core.run.records.record import Record, new_record, read_records, write_record
 from core.run.records.verdicts import cannot_test, judge
-from core.run.resolve import Resolved, resolve
+from core.run.resolve import resolve
 from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
 from core.run.spread.pool import Unit, run_units
@@ -72,7 +72,7 @@ def run_order(order: Order) -> Outcome:
     ]
     first = runs[0]
     for chain in runs:
-        check_inputs(chain.resolved)
+        check_inputs(chain)
     check_outputs(order.paper.slug)
     for slug, why in cannot_test(order.paper, first.resolved.run).items():
         say(f"claim {slug} will have no verdict: {why}")
@@ -108,7 +108,7 @@ def queue(order: Order, cluster: str, units: list[Unit], runs: Sequence[Chain]) 
             run_jobs(some, cluster, order.job, order.jobs)
 
 
-def check_inputs(resolved: Resolved) -> None:
+def check_inputs(chain: Chain) -> None:
     """Look up the model, the data, every suite and the launch before anything starts.
 
     Raises:
@@ -116,13 +116,16 @@ def check_inputs(resolved: Resolved) -> None:
         MissingFile: a folder that is not there.
         BadValue: what a launch needs is not installed.
     """
-    settings = resolved.run
+    settings, trains = chain.resolved.run, chain.resolved.family.trains
     for suite in settings.suites.values():
         find_benchmark(suite)
-    for part in settings.data.split("+") if resolved.family.trains else ():
+    for part in settings.data.split("+") if trains else ():
         if part not in (*POCKET, *BENCHMARKS):
             raise UnknownName("training data", part, [*POCKET, *BENCHMARKS])
-    locate(settings.model)
+    if chain.before is None:
+        locate(settings.model)
+    else:
+        check_inputs(chain.before)
     check_installed(settings)
 
 

@@ -28,7 +28,7 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
     for claim in paper.claims:
         for side in (claim.left, claim.right):
             yield from (f"claim {claim.slug}: {line}" for line in side_problems(side, paper))
-    for arm in paper.arms or (paper.main_arm,):
+    for arm in (*(paper.arms or (paper.main_arm,)), *paper.preparations):
         for scale in SCALES:
             try:
                 resolve(paper, arm=arm, scale=scale).preview()

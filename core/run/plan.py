@@ -68,7 +68,7 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
 def estimate(resolved: Resolved, config: BaseConfig) -> dict[str, object]:
     """Upper bounds: samples, tokens and memory of the parameters, where they can be known."""
     cost = resolved.family.cost(config)
-    parameters = count_parameters(resolved.run.model)
+    parameters = count_parameters(Chain(resolved).pretrained)
     each = sum(BYTES[copy] for copy in cost.copies)
     return {
         "updates": "as many as the data gives" if cost.updates is None else cost.updates,
@@ -85,7 +85,7 @@ def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
     Raises:
         BadValue: the model's sizes are not known here, or the GPUs do not divide the batch.
     """
-    model = resolved.run.model
+    model = Chain(resolved).pretrained
     shape = find_shape(model, model_folder(model))
     if shape is None:
         raise BadValue(
