@@ -31,6 +31,8 @@ IDLE: tuple[Idle, ...] = (
         ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs"),
         lambda c: not c.gradient_checkpointing,
     ),
+    Idle(("logging_steps",), lambda c: c.logging_strategy != "steps"),
+    Idle(("length_column_name",), lambda c: c.train_sampling_strategy != "group_by_length"),
     Idle(("liger_kernel_config",), lambda c: not c.use_liger_kernel),
     Idle(
         (
@@ -40,6 +42,9 @@ IDLE: tuple[Idle, ...] = (
             "eval_do_concat_batches",
             "eval_steps",
             "eval_use_gather_object",
+            "greater_is_better",
+            "include_for_metrics",
+            "metric_for_best_model",
             "per_device_eval_batch_size",
             "prediction_loss_only",
         ),
@@ -63,6 +68,7 @@ IDLE: tuple[Idle, ...] = (
 WATCHED = frozenset(
     {
         "dataloader_pin_memory",
+        "dataset_num_proc",
         "ddp_timeout",
         "disable_tqdm",
         "do_predict",

@@ -45,9 +45,9 @@ class Untrained(Family):
         del config, rows, processes, share
         return "Nothing is trained: the model is scored as it is."
 
-    def cost(self, config: "BaseConfig") -> Cost:
+    def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
         """Nothing but the weights."""
-        del config
+        del config, rows
         return Cost(updates=0, samples=0, unit="samples", copies=("weights",))
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> None:

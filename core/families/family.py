@@ -118,8 +118,8 @@ class Family(Protocol):
         """Say how rows become updates; `share` holds the sizes of a batch of one process."""
         ...
 
-    def cost(self, config: "BaseConfig") -> Cost:
-        """Work out what the settings of one process make."""
+    def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
+        """Work out what the settings of one process make of so many rows, if that is known."""
         ...
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work | None:

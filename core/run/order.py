@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.claims.measures import START
-from core.data.load import POCKET
 from core.models.load import locate
 from core.paper import Paper
 from core.run.places import check_writable, reports, results, root
 from core.run.records.record import Record, new_record, read_records, write_record
 from core.run.records.verdicts import cannot_test, judge
+from core.run.refusals import refuse
 from core.run.resolve import resolve
 from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
@@ -18,8 +18,6 @@ from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
 from core.run.stages.record import run_chain, score_start
 from core.run.stages.stage import Stage, say
-from eval.errors import UnknownName
-from eval.sets.benchmarks import BENCHMARKS, find_benchmark
 
 START_UNIT = "start"
 
@@ -70,6 +68,7 @@ def run_order(order: Order) -> Outcome:
         for arm in order.arms or (order.paper.main_arm,)
         for seed in order.seeds
     ]
+    refuse([chain.resolved for chain in runs])
     first = runs[0]
     for chain in runs:
         check_inputs(chain)
@@ -109,24 +108,18 @@ def queue(order: Order, cluster: str, units: list[Unit], runs: Sequence[Chain]) 
 
 
 def check_inputs(chain: Chain) -> None:
-    """Look up the model, the data, every suite and the launch before anything starts.
+    """Look up the model and the launch before anything starts.
 
     Raises:
         UnknownName: there is none of that name.
         MissingFile: a folder that is not there.
         BadValue: what a launch needs is not installed.
     """
-    settings, trains = chain.resolved.run, chain.resolved.family.trains
-    for suite in settings.suites.values():
-        find_benchmark(suite)
-    for part in settings.data.split("+") if trains else ():
-        if part not in (*POCKET, *BENCHMARKS):
-            raise UnknownName("training data", part, [*POCKET, *BENCHMARKS])
     if chain.before is None:
-        locate(settings.model)
+        locate(chain.resolved.run.model)
     else:
         check_inputs(chain.before)
-    check_installed(settings)
+    check_installed(chain.resolved.run)
 
 
 def check_outputs(slug: str) -> None:

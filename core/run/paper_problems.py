@@ -6,6 +6,7 @@ from core.claims.measures import START, GainAtK, Score, Side
 from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import Entry, lineage
+from core.run.refusals import arms, check_names, same_trainings
 from core.run.resolve import resolve
 from eval.errors import ReproError
 
@@ -28,12 +29,23 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
     for claim in paper.claims:
         for side in (claim.left, claim.right):
             yield from (f"claim {claim.slug}: {line}" for line in side_problems(side, paper))
+    for scale in SCALES:
+        yield from settings_problems(paper, scale)
+
+
+def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
+    """What is wrong with the settings of the arms at a scale; what is so of several, once."""
+    found: dict[str, list[str]] = {}
     for arm in (*(paper.arms or (paper.main_arm,)), *paper.preparations):
-        for scale in SCALES:
-            try:
-                resolve(paper, arm=arm, scale=scale).preview()
-            except ReproError as error:
-                yield f"arm {arm} at {scale}: {error}"
+        try:
+            resolved = resolve(paper, arm=arm, scale=scale)
+            resolved.preview()
+            check_names(resolved)
+        except ReproError as error:
+            found.setdefault(str(error), []).append(arm)
+    for error, named in found.items():
+        yield f"arm {', '.join(named)} at {scale}: {error}"
+    yield from (f"at {scale}: {line}" for line in same_trainings(arms(paper, scale)))
 
 
 def side_problems(side: Side, paper: Paper) -> Iterator[str]:

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from core.configs.base import BaseConfig
-from core.data.load import POCKET
+from core.data.sets import find_sets
 from core.models.shapes import GATED, find_shape
 from core.run.memory import Cluster, Memory, all_launches, work_of
 from core.run.records.verdicts import cannot_test
+from core.run.refusals import refuse
 from core.run.resolve import Resolved
+from core.run.settings import RunSettings
 from core.run.stages.chain import Chain
 from core.run.stages.sources import model_folder
 from core.run.stages.stage import Stage
 from eval.errors import BadValue
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
-POCKET_ROWS = 12_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,20 +55,25 @@ class Plan:
 
 
 def make_plan(resolved: Resolved, seed: int) -> Plan:
-    """The plan of one arm with one seed; loads neither model nor data."""
+    """The plan of one arm with one seed; loads neither model nor data.
+
+    Raises:
+        UnknownName, BadValue: the paper or these settings ask what cannot be meant.
+    """
+    refuse([resolved])
     config = resolved.preview()
     return Plan(
         resolved=resolved,
         seed=seed,
         stages=[(s, "done" if s.done else "to do") for s in Chain(resolved, seed).stages],
-        batches=_batches(config, resolved),
+        batches=plan_batches(config, resolved),
         cost=estimate(resolved, config),
     )
 
 
 def estimate(resolved: Resolved, config: BaseConfig) -> dict[str, object]:
     """Upper bounds: samples, tokens and memory of the parameters, where they can be known."""
-    cost = resolved.family.cost(config)
+    cost = resolved.family.cost(config, known_rows(resolved))
     parameters = count_parameters(Chain(resolved).pretrained)
     each = sum(BYTES[copy] for copy in cost.copies)
     return {
@@ -112,7 +118,22 @@ def _shapes(path: Path) -> list[list[int]]:
     return [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
 
 
-def _batches(config: BaseConfig, resolved: Resolved) -> str:
-    if resolved.family.trains and resolved.run.data not in POCKET:
+def known_rows(resolved: Resolved) -> int | None:
+    """The rows that are trained on; None if their number is not known, or nothing is trained."""
+    return count_rows(resolved.run) if resolved.family.trains else None
+
+
+def count_rows(settings: RunSettings) -> int | None:
+    """The rows that are trained on, without those that are held out; None if it is not known."""
+    sets = find_sets(settings.data)
+    numbers = [one.n for one in sets if one.n is not None]
+    held = 0 if all(one.source.holds_out for one in sets) else settings.heldout_problems
+    return sum(numbers) - held if len(numbers) == len(sets) else None
+
+
+def plan_batches(config: BaseConfig, resolved: Resolved) -> str:
+    """What becomes of the rows, over all processes."""
+    family, rows = resolved.family, known_rows(resolved)
+    if family.trains and rows is None:
         return "known with the data"
-    return resolved.family.batches(config, POCKET_ROWS, resolved.run.processes, resolved.share)
+    return family.batches(config, rows or 0, resolved.run.processes, resolved.share)

@@ -1,4 +1,8 @@
-"""The benchmarks: where their problems are, how many there are, how they are asked."""
+"""The benchmarks: where their problems are, how many there are, how they are asked.
+
+Another distribution adds one by an entry point of the group `repro.benchmarks`,
+`name = "module:OBJECT"` with a `Benchmark` of that name.
+"""
 
 import os
 from dataclasses import dataclass
@@ -6,6 +10,7 @@ from pathlib import Path
 
 from eval.errors import BadValue, DamagedFile, UnknownName
 from eval.pocket.suites import SIZES, pocket_problems
+from eval.registered import find_row
 from eval.sets.fewshot import FEW_SHOT, PAL, PROGRAMS, SHOTS, Shots
 from eval.sets.loading import (
     MGSM_ROWS,
@@ -33,13 +38,15 @@ class Benchmark:
     `strata` are what a part of it is drawn over; a set whose problems come `in_turn`, kind by kind
     and level by level, has a fair part in its first ones. `margin` is how many points from a
     printed score still count as reproduced: it stands here so that it is chosen before any run. A
-    set `by_id` need not lie in the data folder.
+    set `by_id` need not lie in the data folder. A set may lie in a `folder` of its own, as
+    `<split>.jsonl`.
     """
 
     name: str
     title: str
     n: int
-    hub: Hub | None  # None: the set is generated, see eval.pocket
+    hub: Hub | None = None  # None without a folder: the set is generated, see eval.pocket
+    folder: Path | None = None
     language: str = "en"
     style: str = "number"  # what an answer is: "number" or "latex"
     max_tokens: int = 1024  # the limit of the paper's evaluation
@@ -83,6 +90,9 @@ class Benchmark:
 
     def _all(self, data: Path | None, split: str) -> tuple[list[Problem], str]:
         """Every problem of a split and where it came from."""
+        if self.folder is not None:
+            own = self.folder / f"{split}.jsonl"
+            return read_problems(own), str(own)
         if self.hub is None:
             return pocket_problems(self.name, split), self.name
         folder = data or os.environ.get("REPRO_DATA")
@@ -220,8 +230,7 @@ def find_benchmark(name: str) -> Benchmark:
     """The benchmark of that name.
 
     Raises:
-        UnknownName: with the nearest names.
+        UnknownName: there is none; the nearest names are given.
+        BadValue: another distribution registers what is no benchmark, or one that we have.
     """
-    if name not in BENCHMARKS:
-        raise UnknownName("benchmark", name, BENCHMARKS)
-    return BENCHMARKS[name]
+    return find_row("benchmark", name, BENCHMARKS, "repro.benchmarks", Benchmark)

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROJECT = """
 [build-system]
 requires = ["setuptools"]
@@ -14,8 +16,17 @@ name = "repro-plugin-test"
 version = "0.1"
 [project.entry-points."repro.papers"]
 low-kl = "low_kl_paper"
+own-sums = "own_sums.paper"
+[project.entry-points."repro.data"]
+sums = "own_sums.paper:ROWS"
+[project.entry-points."repro.benchmarks"]
+sums-suite = "own_sums.paper:SUITE"
+sums-twin = "own_sums.paper:TWIN"
 [tool.setuptools]
 py-modules = ["low_kl_paper"]
+packages = ["own_sums"]
+[tool.setuptools.package-data]
+"*" = ["*.jsonl", "*/*.jsonl"]
 """
 MODULE = '''
 """A paper of another distribution: GRPO with hardly any KL."""
@@ -46,22 +57,100 @@ PAPER = Paper(
     ),
 )
 '''
+OWN = '''
+"""A paper with its own data, reward, benchmark and small twin."""
+
+from pathlib import Path
+
+from core.data.sets import DataSet
+from core.data.sources import File
+from core.paper import Paper, cite
+from eval.sets.benchmarks import Benchmark
+
+HERE = Path(__file__).parent
+ROWS = DataSet(name="sums", columns=("prompt", "answer"), source=File(HERE / "rows.jsonl"), n=16)
+SUITE = Benchmark(name="sums-suite", title="Sums", n=9, folder=HERE / "suite")
+TWIN = Benchmark(name="sums-twin", title="Few sums", n=3, folder=HERE / "twin")
 
 
-def test_a_plug_in_is_installed_listed_planned_and_run(tmp_path, settings):
-    source, target, root = tmp_path / "source", tmp_path / "target", tmp_path / "root"
-    for folder in (source, root):
-        folder.mkdir()
+def digits(completions, **_):
+    return [float(completion[-1]["content"].isdigit()) for completion in completions]
+
+
+PAPER = Paper(
+    slug="own-sums",
+    title="Own sums",
+    arxiv="0000.00000",
+    family="grpo",
+    config=(cite("s1", beta=0.0),),
+    rewards=(digits,),
+    model="owner/name",
+    data="sums",
+    benchmarks=("sums-suite",),
+    profiles={"cpu": {"data": "sums", "twins": {"sums-suite": "sums-twin"}}},
+)
+'''
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory):
+    """A folder with the distribution, installed by pip."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
     (source / "pyproject.toml").write_text(PROJECT)
     (source / "low_kl_paper.py").write_text(MODULE)
+    own = source / "own_sums"
+    for folder in ("suite", "twin"):
+        (own / folder).mkdir(parents=True)
+    (own / "__init__.py").touch()
+    (own / "paper.py").write_text(OWN)
+    asked = [
+        {"prompt": [{"role": "user", "content": f"{i}+1="}], "answer": str(i + 1)}
+        for i in range(16)
+    ]
+    (own / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    for folder, n in (("suite", 9), ("twin", 3)):
+        problems = [
+            {"id": f"{folder}-{i}", "question": f"{i}+2=", "answer": str(i + 2), "language": "en"}
+            for i in range(n)
+        ]
+        text = "".join(json.dumps(row) + "\n" for row in problems)
+        (own / folder / "test.jsonl").write_text(text)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--no-index", "--target", str(target), str(source)], check=True)
-    place = {**os.environ, "PYTHONPATH": str(target), "REPRO_ROOT": str(root)}
+    return target
 
-    def repro(*arguments):
+
+@pytest.fixture
+def repro(target, tmp_path):
+    """The command line with the distribution on the path."""
+    place = {**os.environ, "PYTHONPATH": str(target), "REPRO_ROOT": str(tmp_path)}
+
+    def call(*arguments):
         command = [sys.executable, "-m", "core.cli.main", *arguments]
         return subprocess.run(command, env=place, capture_output=True, text=True, check=False)
 
+    return call
+
+
+def runs(root, slug):
+    """The records of a paper's runs."""
+    written = [json.loads(p.read_text()) for p in (root / "results" / slug).glob("*.json")]
+    return [record for record in written if record["kind"] == "run"]
+
+
+def test_a_plug_in_brings_its_own_data_reward_benchmark_and_twin(repro, tmp_path, settings):
+    result = repro("run", "own-sums", "--jobs", "1", *settings)
+    assert result.returncode == 0, result.stderr
+    (run,) = runs(tmp_path, "own-sums")
+    assert (run["data"]["name"], run["data"]["rows"]) == ("sums", 16)
+    assert [(s["benchmark"], s["mirrors"], s["n"]) for s in run["scores"]] == [
+        ("sums-twin", "sums-suite", 3)
+    ]
+    assert run["config"]["rewards"]["value"] == ["own_sums.paper.digits"]
+    assert repro("check", "own-sums").returncode == 0
+
+
+def test_a_plug_in_is_installed_listed_planned_and_run(repro, tmp_path, settings):
     listed = repro("list")
     assert "low-kl" in listed.stdout
     assert "repro-plugin-test" in listed.stdout
@@ -69,9 +158,7 @@ def test_a_plug_in_is_installed_listed_planned_and_run(tmp_path, settings):
     assert result.returncode == 0, result.stderr
     assert "+ low-kl" in result.stdout
     assert "undecided  better" in result.stdout
-    written = [json.loads(p.read_text()) for p in (root / "results" / "low-kl").glob("*.json")]
-    (run,) = [record for record in written if record["kind"] == "run"]
-    assert len(written) == 2
+    (run,) = runs(tmp_path, "low-kl")
     rewards = ["Accuracy(right=1.0, wrong=0.0)", "low_kl_paper.brief"]
     assert run["config"]["rewards"]["value"] == rewards
     planned = repro("plan", "low-kl", "--json", *settings)

@@ -46,17 +46,20 @@ def make_grpo(build_llama, tiny_tokenizer, tmp_path):
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Put a distribution on the path: `install("name", {"slug": "module"}, {"module": text})`."""
+    """Put a distribution on the path: `install("name", {"slug": "module"}, {"module": text})`.
+
+    `group` is that of its entry points: papers, unless another one is given.
+    """
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def put(distribution, points, modules):
+    def put(distribution, points, modules, group="repro.papers"):
         info = tmp_path / f"{distribution}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
         )
         lines = [f"{slug} = {module}" for slug, module in points.items()]
-        (info / "entry_points.txt").write_text("\n".join(["[repro.papers]", *lines, ""]))
+        (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
         for name, text in modules.items():
             path = tmp_path / f"{name.replace('.', '/')}.py"
             path.parent.mkdir(exist_ok=True)

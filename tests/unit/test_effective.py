@@ -25,6 +25,9 @@ EVALUATION = {
     "eval_do_concat_batches": False,
     "eval_steps": 2,
     "eval_use_gather_object": True,
+    "greater_is_better": True,
+    "include_for_metrics": ["inputs"],
+    "metric_for_best_model": "loss",
     "per_device_eval_batch_size": 32,
     "prediction_loss_only": True,
 }
@@ -64,6 +67,16 @@ CASES = {
             "activation_checkpointing_kwargs": {"use_reentrant": True},
         },
         {"gradient_checkpointing": True},
+    ),
+    "logging_steps": (
+        {"logging_strategy": "epoch"},
+        {"logging_steps": 2},
+        {"logging_strategy": "steps"},
+    ),
+    "length_column_name": (
+        {},
+        {"length_column_name": "answer"},
+        {"train_sampling_strategy": "group_by_length"},
     ),
     "liger_kernel_config": (
         {},

@@ -148,6 +148,16 @@ def test_a_plan_knows_the_cost_and_the_stages():
     assert {state for _, state in plan.stages} <= {"done", "to do"}
 
 
+def test_a_plan_at_paper_scale_counts_what_the_data_gives():
+    """The problems of GSM8K and MATH, 16 an update, each answered 64 times in 1,024 tokens."""
+    cost = make_plan(resolve(PAPER, scale="paper"), 0).cost
+    updates = (7473 + 7500) // 16
+    assert cost["updates"] == updates
+    assert cost["sampled tokens, at most"] == updates * 1024 * 1024
+    unknown = make_plan(resolve(PAPER, scale="paper", arguments=("data=math-level-3-5",)), 0).cost
+    assert (unknown["updates"], unknown["completions"]) == ("as many as the data gives", None)
+
+
 @pytest.mark.parametrize(
     ("said", "scale"),
     [("none", "none"), ("false", "none"), ("False", "none"), ("true", "group"), ("batch", "batch")],

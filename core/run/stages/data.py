@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.data.load import load_training_data, parts_of
+from core.data.load import load_training_data
+from core.data.sets import find_sets
 from core.families.family import Family
 from core.run.files import file_digest
-from core.run.stages.sources import source_of
+from core.run.stages.sources import rows_version
 from core.run.stages.stage import Stage
 from eval.errors import BadValue, DamagedFile
 
@@ -27,7 +28,7 @@ class Data(Stage):
         """The data set, where its rows come from, and for whom they are made."""
         return {
             "data": self.data,
-            "sources": {part: source_of(part) for part in parts_of(self.data)},
+            "sources": {one.name: rows_version(one) for one in find_sets(self.data)},
             "family": self.family.name,
             "columns": self.family.columns,
         }
@@ -40,8 +41,8 @@ class Data(Stage):
     def work(self, folder: Path) -> Mapping[str, object]:
         """Write the rows; name, number and digest."""
         rows = load_training_data(self.data)
-        pocket = self.data.startswith("pocket")
-        valid = load_training_data(self.data, split="valid") if pocket else None
+        own = all(one.source.holds_out for one in find_sets(self.data))
+        valid = load_training_data(self.data, split="valid") if own else None
         count = write_rows(rows, valid, self.family.columns, folder)
         return {"name": self.data, "rows": count, "digest": file_digest(folder / "rows.jsonl")}
 

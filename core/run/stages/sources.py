@@ -5,6 +5,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from core.data.sets import DataSet
 from core.run.files import digest_of, file_digest, folder_files
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
@@ -22,11 +23,11 @@ def source_of(name: str, mode: str = "cot") -> dict[str, str]:
 
 def _version(benchmark: Benchmark) -> str:
     folder = os.environ.get("REPRO_DATA")
-    if benchmark.hub is None:
+    if benchmark.folder is None and benchmark.hub is None:
         return f"generator {_generator()}"
-    if not folder:
+    if benchmark.folder is None and not folder:
         return "hub"
-    place = Path(folder) / (benchmark.part_of or benchmark.name)
+    place = benchmark.folder or Path(folder or ".") / (benchmark.part_of or benchmark.name)
     return digest_of({p.name: file_digest(p) for p in sorted(place.glob("*")) if p.is_file()})
 
 
@@ -36,6 +37,12 @@ def _generator() -> str:
     spec = find_spec("eval.pocket")
     places = list(spec.submodule_search_locations or ()) if spec else []
     return digest_of({p.name: file_digest(p) for place in places for p in Path(place).glob("*.py")})
+
+
+def rows_version(one: DataSet) -> dict[str, object]:
+    """The version of a data set's rows, and of the benchmarks that they are made of."""
+    parts = {name: source_of(name) for name in one.source.benchmarks}
+    return {"version": one.source.version(one.name), **parts}
 
 
 def model_folder(name: str) -> Path | None:

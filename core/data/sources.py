@@ -1,0 +1,200 @@
+"""Where the rows of a data set come from: benchmarks, the hub, or a file of JSON lines."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from eval.errors import DamagedFile, MissingFile
+from eval.pocket.draft import Draft
+from eval.pocket.suites import drafts
+from eval.sets.benchmarks import asked_in, find_benchmark
+from eval.sets.prompts import REQUESTS
+
+Row: TypeAlias = dict[str, Any]  # Any: columns of any type
+LONG = 2  # more steps than this are left out by who hurries
+STYLES: Mapping[str, Callable[[Draft], str]] = {
+    "worked": lambda made: made.solution,
+    "hurried": lambda made: made.final if len(made.steps) > LONG else made.solution,
+    "program": lambda made: made.transcript,
+}
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The training problems of benchmarks as these ask them; of several, one of each in turn.
+
+    `holds_out`: there is a split `valid` too. With a `style`, one of `STYLES`, each row has a
+    completion: the generator's own solution, told in that style.
+    """
+
+    benchmarks: tuple[str, ...]
+    holds_out: bool = False
+    style: str | None = None
+
+    def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
+        """The rows of all benchmarks, that any stretch holds all of them."""
+        parts = [self.part(benchmark, split, data) for benchmark in self.benchmarks]
+        return [row for group in zip(*parts, strict=True) for row in group]
+
+    def part(self, benchmark: str, split: str, data: Path | None) -> list[Row]:
+        """The rows of one benchmark."""
+        found = problem_rows(benchmark, split, data)
+        if self.style is None:
+            return found
+        told = map(STYLES[self.style], drafts(benchmark, split))
+        said = ({"completion": [{"role": "assistant", "content": text}]} for text in told)
+        return [row | turn for row, turn in zip(found, said, strict=True)]
+
+    def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
+        """The style; the rest is of the benchmarks."""
+        return str(self.style)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of JSON lines such as another distribution brings; `digest` is its SHA-256."""
+
+    path: Path
+    digest: str | None = None
+    benchmarks: tuple[str, ...] = field(default=(), init=False)
+    holds_out: bool = field(default=False, init=False)
+
+    def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
+        """The rows of the file."""
+        return read_rows(self.path, self.digest)
+
+    def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
+        """Digest of the file."""
+        return file_digest(self.path)
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A data set of the Hugging Face hub, or its rows in a folder `name` of REPRO_DATA.
+
+    `columns` names the hub's column for each of ours, `a.b` for what lies in a column; without it
+    the rows stay as they are. A `question` becomes the prompt as a benchmark would ask it. Without
+    an `id` no public place of it is known: there is the folder alone.
+    """
+
+    id: str | None = None
+    config: str | None = None
+    split: str = "train"
+    columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    benchmarks: tuple[str, ...] = field(default=(), init=False)
+    holds_out: bool = field(default=False, init=False)
+
+    def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
+        """The rows of the folder, else of the hub."""
+        path = local(name, data)
+        found = read_rows(path, None) if path else self.download(name)
+        return [self.row(f"{name}-{place}", row) for place, row in enumerate(found)]
+
+    def row(self, key: str, row: Mapping[str, Any]) -> Row:
+        """One row in our columns."""
+        if not self.columns:
+            return dict(row)
+        try:
+            taken = {ours: within(row, theirs) for ours, theirs in self.columns.items()}
+        except (KeyError, TypeError) as error:
+            raise DamagedFile(f"{key}: {error} is no column of {sorted(row)}") from None
+        if "question" not in taken:
+            return taken
+        asked = {"content": f"{taken['question']}\n{REQUESTS['cot', asked_in('en')]}"}
+        return {"id": key, "prompt": [{"role": "user", **asked}], "language": "en"} | taken
+
+    def download(self, name: str) -> Iterable[Mapping[str, Any]]:
+        """The rows of the hub, through `datasets` and its cache."""
+        place = f"put its rows as JSON lines into {name}/train.jsonl in the folder of REPRO_DATA"
+        if self.id is None:
+            raise MissingFile(f"{name}: no public place of it is known: {place}")
+        from datasets import load_dataset  # a heavy import that a local folder never needs
+        from datasets.exceptions import DatasetsError
+
+        try:
+            return load_dataset(self.id, self.config, split=self.split)  # pyright: ignore[reportReturnType] - a split is given: it is a Dataset
+        except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+            said = " ".join(str(error).split())
+            raise MissingFile(
+                f"{name}: cannot load {self.id} from the hub ({type(error).__name__}: {said}); "
+                f"{place}"
+            ) from error
+
+    def version(self, name: str) -> str:
+        """Digest of the file in the folder, or the hub's name."""
+        path = local(name, None)
+        return file_digest(path) if path else f"hub {self.id} {self.config} {self.split}"
+
+
+Source: TypeAlias = Problems | File | Hub
+
+
+def problem_rows(name: str, split: str, data: Path | None) -> list[Row]:
+    """One row for every problem of a benchmark's split."""
+    benchmark = find_benchmark(name)
+    problems = benchmark.load(data, split=split)
+    found: list[Row] = [
+        {
+            "id": problem.id,
+            "prompt": [{"role": "user", "content": benchmark.prompt(problem)}],
+            "question": problem.question,
+            "answer": problem.answer,
+            "language": problem.language,
+        }
+        for problem in problems
+    ]
+    if any(problem.answers for problem in problems):
+        for row, problem in zip(found, problems, strict=True):
+            row["answers"] = asdict(problem.answers) if problem.answers else None
+    return found
+
+
+def read_rows(path: Path, digest: str | None) -> list[Row]:
+    """The rows of a file of JSON lines.
+
+    Raises:
+        MissingFile: there is no such file.
+        DamagedFile: it has another digest, or a line is no JSON object.
+    """
+    if not path.is_file():
+        raise MissingFile(f"{path}: no such file")
+    if digest is not None and (found := file_digest(path)) != digest:
+        raise DamagedFile(f"{path}: its SHA-256 is {found}, expected {digest}: get it again")
+    rows: list[Row] = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            rows.append(dict(json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise DamagedFile(f"{path}, line {number}: no JSON object ({error})") from None
+    return rows
+
+
+def local(name: str, data: Path | None) -> Path | None:
+    """The file with a data set's rows in a folder, else in that of REPRO_DATA; None without one."""
+    folder = data or os.environ.get("REPRO_DATA")
+    path = Path(folder or ".") / name / "train.jsonl"
+    return path if folder and path.is_file() else None
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes.
+
+    Raises:
+        MissingFile: there is no such file.
+    """
+    if not path.is_file():
+        raise MissingFile(f"{path}: no such file")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def within(row: Mapping[str, Any], path: str) -> Any:  # Any: of a column
+    """What lies in a row at a path of columns."""
+    value: Any = row
+    for name in path.split("."):
+        value = value[name]
+    return value

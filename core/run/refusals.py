@@ -1,0 +1,94 @@
+"""What a paper may not ask at a scale: names that nothing has, and arms or suites that are one."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations
+from typing import Any
+
+from core.data.sets import find_sets
+from core.paper import Paper
+from core.run.effective import effective
+from core.run.resolve import COMMAND_LINE, Resolved, resolve
+from eval.errors import BadValue, ReproError
+from eval.sets.benchmarks import find_benchmark
+
+
+def refuse(runs: Sequence[Resolved]) -> None:
+    """Stop before anything starts that a paper, or the runs asked for, cannot mean.
+
+    Raises:
+        UnknownName: there is no such data set or suite.
+        BadValue: the data lacks a column, a benchmark has no suite of its own, or two arms are one
+            training.
+    """
+    for resolved in runs:
+        check_names(resolved)
+    paper, scale = runs[0].paper, runs[0].scale
+    found = next(chain(same_trainings(runs), same_trainings(arms(paper, scale))), None)
+    if found is not None:
+        raise BadValue(f"{paper.slug} at {scale}: {found}")
+
+
+def arms(paper: Paper, scale: str) -> list[Resolved]:
+    """The arms of a paper at a scale, without those that cannot be built."""
+    found: list[Resolved] = []
+    for arm in paper.arms or (paper.main_arm,):
+        try:
+            resolved = resolve(paper, arm=arm, scale=scale)
+            resolved.preview()
+        except ReproError:
+            continue  # it stops its own run, and `repro check` names it
+        found.append(resolved)
+    return found
+
+
+def same_trainings(runs: Sequence[Resolved]) -> Iterator[str]:
+    """The arms that come to one training and do not say so, and those that say so and do not."""
+    settings = {resolved.arm: effective(resolved) for resolved in runs}
+    names = {run.arm: run.paper.same_as(run.arm, run.scale) or run.arm for run in runs}
+    for one, other in combinations(settings, 2):
+        differ = different(settings[one], settings[other])
+        said = names[one] == names[other]
+        if said and differ:
+            yield f"arms {one} and {other} are said to be one training, but differ in {differ[0]}"
+        elif not said and not differ:
+            yield (
+                f"arms {one} and {other} come to one training: a claim would compare a run with "
+                'itself; let an arm change more here, by "at", or say so by "same_as"'
+            )
+
+
+def different(one: Any, other: Any) -> list[str]:  # Any: of `effective`
+    """The names of the settings in which two trainings differ."""
+    pairs = ((one, other), (one["config"], other["config"]), (one["settings"], other["settings"]))
+    found = [n for a, b in pairs for n in {**a, **b} if a.get(n, ...) != b.get(n, ...)]
+    return [name for name in found if name not in ("config", "settings")]
+
+
+def check_names(resolved: Resolved) -> None:
+    """Look up the data and the suites; each benchmark has a suite of its own, at cpu a small one.
+
+    Raises:
+        UnknownName: there is none of that name.
+        BadValue: the data lacks a column, a suite stands for two benchmarks, or one has none here.
+    """
+    family, settings = resolved.family, resolved.run
+    for one in find_sets(settings.data) if family.trains else ():
+        missing = [name for name in family.columns if name not in (one.columns or family.columns)]
+        if missing:
+            raise BadValue(
+                f"data={one.name} has no column {missing[0]}, which {family.name} "
+                f"trains on; it has {', '.join(one.columns or ())}"
+            )
+    for one, other in combinations(settings.benchmarks, 2):
+        suite = settings.suites[one]
+        if suite == settings.suites[other]:
+            raise BadValue(
+                f"benchmarks {one} and {other} are both scored on {suite}: give each a suite of "
+                "its own in `twins`, or leave one out"
+            )
+    asked = resolved.values["twins"].source if "twins" in resolved.values else None
+    for name, suite in settings.suites.items():
+        if find_benchmark(suite).hub and resolved.scale == "cpu" and asked != COMMAND_LINE:
+            raise BadValue(
+                f"benchmark {name} has no small twin at cpu: name one in `twins`, or leave it out"
+            )
