@@ -194,5 +194,4 @@ def one(
     if seed is not None:
         run_chain(Chain(resolved, seed), force=force)
     else:
-        Chain(resolved).start.run(force=force)
         score_start(Chain(resolved), force=force)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from core.cli.output import print_text
+from core.families.family import Family
 from core.paper.registry import entries
 from eval.errors import BadValue
 
@@ -17,22 +18,34 @@ MODULE = '''"""TODO: what the paper does, in one sentence.
 - Where paper, code and TRL disagree: one item each.
 """
 
-from core.paper import Paper, cite
-from core.rewards import Accuracy
-
+from core.paper import {names}
+{imports}
 PAPER = Paper(
     slug="{slug}",
     title="TODO",
     arxiv="{arxiv}",
     family="{family}",{base}
-    config=(cite("unstated", learning_rate=1e-6),),
-    rewards=(Accuracy(),),
-    model="TODO/owner-and-name",
-    data="gsm8k+math",
+{settings}    model="TODO/owner-and-name",
     benchmarks=("gsm8k", "math"),
     arms={{"{slug}": {{}}}},
 )
 '''
+
+
+def used(family: Family) -> dict[str, str]:
+    """The lines that a paper of this family needs: what it trains on, and what pays for answers."""
+    pays = "rewards" not in family.unused
+    data = "pocket-worked" if "completion" in family.columns else "gsm8k+math"
+    lines = {
+        'config=(cite("unstated", learning_rate=1e-6),)': family.trains,
+        "rewards=(Accuracy(),)": pays,
+        f'data="{data}"': family.trains,
+    }
+    return {
+        "names": "Paper, cite" if family.trains else "Paper",
+        "imports": "from core.rewards import Accuracy\n" if pays else "",
+        "settings": "".join(f"    {line},\n" for line, needed in lines.items() if needed),
+    }
 
 
 def new(
@@ -50,7 +63,7 @@ def new(
         raise BadValue(f"slug {slug!r}: expected lower-case words joined by hyphens")
     if not re.fullmatch(r"\d{4}\.\d{4,5}", arxiv):
         raise BadValue(f"--arxiv {arxiv}: expected a number such as 2501.01234")
-    find_family(family)
+    chosen = find_family(family)
     if base is not None:
         find_entry(base)
     path = folder / f"{slug.replace('-', '_')}.py"
@@ -58,9 +71,8 @@ def new(
         raise BadValue(f"{slug} exists already ({path}): choose another slug")
     line = f'\n    base="{base}",' if base else ""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        MODULE.format(slug=slug, arxiv=arxiv, family=family, base=line), encoding="utf-8"
-    )
+    filled = MODULE.format(slug=slug, arxiv=arxiv, family=family, base=line, **used(chosen))
+    path.write_text(filled, encoding="utf-8")
     print_text(path)
     ours = find_spec("papers")
     if path.parent.resolve() not in map(

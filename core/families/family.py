@@ -119,7 +119,7 @@ class Family(Protocol):
         ...
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
-        """Work out what the settings of one process make of so many rows, if they are known."""
+        """Work out what the settings of one process make of so many rows, if that is known."""
         ...
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work | None:

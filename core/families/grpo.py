@@ -11,6 +11,7 @@ from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
     from core.configs.grpo import GRPOConfig
+    from core.explain.batch_plan import BatchPlan
     from core.trainers.grpo import GRPOTrainer
 
 HELD_OUT = Figure(
@@ -100,19 +101,24 @@ class GRPO(Family):
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:
         """Say how prompts become rollouts, and rollouts updates."""
+        return str(self.plan(config, rows, processes, share))
+
+    def plan(
+        self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
+    ) -> "BatchPlan":
+        """The batch plan behind it, in numbers."""
         from core.explain.batch_plan import batch_plan
 
-        shared: Any = SimpleNamespace(**({**vars(config), **share}))  # Any: a config's fields
-        return str(batch_plan(shared, rows, processes))
+        shared: Any = SimpleNamespace(**vars(config))  # Any: a config's fields
+        vars(shared).update(share)
+        return batch_plan(shared, rows, processes)
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
         """Work out the completions of all updates."""
-        from core.explain.batch_plan import batch_plan
-
         c = cast("GRPOConfig", config)
-        batch: Any = c  # Any: the plan's fields are those of a config that may say None
-        known = batch_plan(batch, rows, c.world_size).updates if rows else None
-        updates = c.max_steps if c.max_steps > 0 else known
+        updates = c.max_steps if c.max_steps > 0 else None
+        if rows is not None:
+            updates = self.plan(c, rows, 1, {}).updates
         each = c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
         samples = int(each * updates / c.num_iterations) if updates else None
         compares = ("reference",) if c.keeps_reference else ()

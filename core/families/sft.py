@@ -24,7 +24,7 @@ class SFT(Family):
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {
             **CPU_TRAINING,
-            "data": "pocket-solutions",
+            "data": "pocket-worked",
             "learning_rate": 1e-4,
             "lr_scheduler_type": "constant",
             "per_device_train_batch_size": 32,
@@ -92,8 +92,7 @@ class SFT(Family):
         each = share.get("per_device_train_batch_size", c.per_device_train_batch_size)
         parts = share.get("gradient_accumulation_steps", c.gradient_accumulation_steps)
         update = each * parts * processes
-        epoch = -(-rows // update)
-        run = c.max_steps if c.max_steps > 0 else round(c.num_train_epochs * epoch)
+        epoch, run = updates_of(c, rows, update)
         packed = ", several of them in one of its rows" if c.packing else ""
         return "\n".join(
             [
@@ -108,8 +107,9 @@ class SFT(Family):
         """Work out the rows of all updates."""
         c = cast("SFTConfig", config)
         each = c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
-        known = round(c.num_train_epochs * ceil(rows / each)) if rows else None
-        updates = c.max_steps if c.max_steps > 0 else known
+        updates = c.max_steps if c.max_steps > 0 else None
+        if rows is not None:
+            updates = updates_of(c, rows, each)[1]
         return Cost(updates=updates, samples=updates and each * updates, unit="rows")
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
@@ -126,3 +126,10 @@ class SFT(Family):
             checkpointing=bool(c.activation_checkpointing),
             reference=False,
         )
+
+
+def updates_of(config: "SFTConfig", rows: int, update: int) -> tuple[int, int]:
+    """The updates of an epoch and of the run, each of so many rows."""
+    epoch = -(-rows // update)
+    run = config.max_steps if config.max_steps > 0 else ceil(config.num_train_epochs * epoch)
+    return epoch, run

@@ -8,6 +8,7 @@ from core.claims import Claim
 from core.paper.printed import Layout, Reported
 
 Reward: TypeAlias = Callable[..., list[float | None]]
+PREPARED = "prepared:"  # before the name of a preparation, in place of a model's name
 # What an arm may say besides the settings that it changes.
 AT, SAME_AS, FAMILY = "at", "same_as", "family"
 
@@ -53,9 +54,10 @@ class Paper:
     one scale only stands in its `"at": {scale: {...}}`. Two arms may not be one training;
     `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. An arm of
     another `"family"` has that one's profile, and of the paper the model, data, rewards and
-    benchmarks, and as many samples as its main arm. `layouts` are of tables that a plain grid of
-    their numbers would not show as they are printed. `trl_index` are the fields that TRL's paper
-    index sets for this paper, for comparison alone.
+    benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
+    written like arms: a `model` of `"prepared:NAME"` is what one of them made. `layouts` are of
+    tables that a plain grid of their numbers would not show as they are printed. `trl_index` are
+    the fields that TRL's paper index sets for this paper, for comparison alone.
     """
 
     slug: str
@@ -72,6 +74,9 @@ class Paper:
     reported: tuple[Reported, ...] = ()
     layouts: tuple[Layout, ...] = ()
     arms: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, Mapping[str, object]]
+    )
+    preparations: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]]
     )
     claims: tuple[Claim, ...] = ()
@@ -109,8 +114,12 @@ class Paper:
         said = {**self._said(arm, None), **self._said(arm, scale)}.get(SAME_AS)
         return None if said is None else str(said)
 
+    @property
+    def _changed(self) -> Mapping[str, Mapping[str, object]]:
+        return {**self.preparations, **self.arms}
+
     def _said(self, arm: str, scale: str | None) -> Mapping[str, object]:
-        return self.arms.get(arm, {}) if scale is None else self._at(arm).get(scale, {})
+        return self._changed.get(arm, {}) if scale is None else self._at(arm).get(scale, {})
 
     def _at(self, arm: str) -> Mapping[str, Mapping[str, object]]:
-        return cast(Mapping[str, Mapping[str, object]], self.arms.get(arm, {}).get(AT, {}))
+        return cast(Mapping[str, Mapping[str, object]], self._changed.get(arm, {}).get(AT, {}))

@@ -11,7 +11,6 @@ from core.run.records.record import Record, new_record, read_records, write_reco
 from core.run.records.verdicts import cannot_test, judge
 from core.run.refusals import refuse
 from core.run.resolve import resolve
-from core.run.settings import RunSettings
 from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
 from core.run.spread.pool import Unit, run_units
@@ -71,7 +70,7 @@ def run_order(order: Order) -> Outcome:
     first = runs[0]
     refuse([chain.resolved for chain in runs])
     for chain in runs:
-        check_inputs(chain.resolved.run)
+        check_inputs(chain)
     check_outputs(order.paper.slug)
     for slug, why in cannot_test(order.paper, first.resolved.run).items():
         say(f"claim {slug} will have no verdict: {why}")
@@ -107,7 +106,7 @@ def queue(order: Order, cluster: str, units: list[Unit], runs: Sequence[Chain]) 
             run_jobs(some, cluster, order.job, order.jobs)
 
 
-def check_inputs(settings: RunSettings) -> None:
+def check_inputs(chain: Chain) -> None:
     """Look up the model and the launch before anything starts.
 
     Raises:
@@ -115,8 +114,11 @@ def check_inputs(settings: RunSettings) -> None:
         MissingFile: a folder that is not there.
         BadValue: what a launch needs is not installed.
     """
-    locate(settings.model)
-    check_installed(settings)
+    if chain.before is None:
+        locate(chain.resolved.run.model)
+    else:
+        check_inputs(chain.before)
+    check_installed(chain.resolved.run)
 
 
 def check_outputs(slug: str) -> None:

@@ -36,7 +36,7 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
 def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
     """What is wrong with the settings of the arms at a scale; what is so of several, once."""
     found: dict[str, list[str]] = {}
-    for arm in paper.arms or (paper.main_arm,):
+    for arm in (*(paper.arms or (paper.main_arm,)), *paper.preparations):
         try:
             resolved = resolve(paper, arm=arm, scale=scale)
             resolved.preview()

@@ -14,6 +14,7 @@ from core.run.memory import Cluster, Memory, all_launches, work_of
 from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse
 from core.run.resolve import Resolved
+from core.run.settings import RunSettings
 from core.run.stages.chain import Chain
 from core.run.stages.sources import model_folder
 from core.run.stages.stage import Stage
@@ -65,15 +66,15 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
         resolved=resolved,
         seed=seed,
         stages=[(s, "done" if s.done else "to do") for s in Chain(resolved, seed).stages],
-        batches=_batches(config, resolved),
+        batches=plan_batches(config, resolved),
         cost=estimate(resolved, config),
     )
 
 
 def estimate(resolved: Resolved, config: BaseConfig) -> dict[str, object]:
     """Upper bounds: samples, tokens and memory of the parameters, where they can be known."""
-    cost = resolved.family.cost(config, count_rows(resolved))
-    parameters = count_parameters(resolved.run.model)
+    cost = resolved.family.cost(config, known_rows(resolved))
+    parameters = count_parameters(Chain(resolved).pretrained)
     each = sum(BYTES[copy] for copy in cost.copies)
     return {
         "updates": "as many as the data gives" if cost.updates is None else cost.updates,
@@ -90,7 +91,7 @@ def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
     Raises:
         BadValue: the model's sizes are not known here, or the GPUs do not divide the batch.
     """
-    model = resolved.run.model
+    model = Chain(resolved).pretrained
     shape = find_shape(model, model_folder(model))
     if shape is None:
         raise BadValue(
@@ -117,18 +118,22 @@ def _shapes(path: Path) -> list[list[int]]:
     return [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
 
 
-def count_rows(resolved: Resolved) -> int | None:
+def known_rows(resolved: Resolved) -> int | None:
+    """The rows that are trained on; None if their number is not known, or nothing is trained."""
+    return count_rows(resolved.run) if resolved.family.trains else None
+
+
+def count_rows(settings: RunSettings) -> int | None:
     """The rows that are trained on, without those that are held out; None if it is not known."""
-    if not resolved.family.trains:
-        return 0
-    sets = find_sets(resolved.run.data)
+    sets = find_sets(settings.data)
     numbers = [one.n for one in sets if one.n is not None]
-    held = 0 if all(one.source.holds_out for one in sets) else resolved.run.heldout_problems
+    held = 0 if all(one.source.holds_out for one in sets) else settings.heldout_problems
     return sum(numbers) - held if len(numbers) == len(sets) else None
 
 
-def _batches(config: BaseConfig, resolved: Resolved) -> str:
-    rows = count_rows(resolved)
-    if rows is None:
+def plan_batches(config: BaseConfig, resolved: Resolved) -> str:
+    """What becomes of the rows, over all processes."""
+    family, rows = resolved.family, known_rows(resolved)
+    if family.trains and rows is None:
         return "known with the data"
-    return resolved.family.batches(config, rows, resolved.run.processes, resolved.share)
+    return family.batches(config, rows or 0, resolved.run.processes, resolved.share)

@@ -16,6 +16,7 @@ from core.families.profiles import SCALES
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.overrides import checked, field_types, find_type, parse_overrides
+from core.paper.page import PREPARED
 from core.paper.registry import lineage
 from core.run.files import as_text
 from core.run.reward_keys import reward_key
@@ -54,6 +55,12 @@ class Resolved:
     def family(self) -> Family:
         """Whose trainer it uses."""
         return find_family(self.paper.family_of(self.arm))
+
+    @property
+    def prepared(self) -> str | None:
+        """The preparation that trains the model to begin with, if there is one."""
+        model = self.run.model
+        return model.removeprefix(PREPARED) if model.startswith(PREPARED) else None
 
     @property
     def share(self) -> dict[str, int]:
@@ -129,8 +136,10 @@ def resolve(
             raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
         values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
-    if resolved.family.name != paper.family:
+    if resolved.family.name != paper.family and chosen not in paper.preparations:
         values |= _budget(resolved)
+    if (prepared := resolved.prepared) is not None and prepared not in paper.preparations:
+        raise UnknownName("preparation", prepared, paper.preparations, f"repro show {paper.slug}")
     _check_choices(resolved, config)
     _check_unused(resolved)
     for reward in resolved.run.rewards:
@@ -222,8 +231,12 @@ def _check_arm(paper: Paper, arm: str) -> None:
 
     Raises:
         UnknownName: with the nearest names.
+        BadValue: a preparation has the name of an arm.
     """
-    arms = paper.arms or {paper.main_arm: {}}
+    arms = {**(paper.arms or {paper.main_arm: {}}), **paper.preparations}
+    for name in paper.preparations:
+        if name in paper.arms:
+            raise BadValue(f"{paper.slug}: {name} is an arm and a preparation: rename one of them")
     same = [name for scale in SCALES if (name := paper.same_as(arm, scale)) is not None]
     for name in (arm, *same):
         if name not in arms:

@@ -26,7 +26,7 @@ class RunSettings:
     """
 
     model: str
-    data: str
+    data: str = ""
     rewards: tuple[Reward, ...] = ()
     benchmarks: tuple[str, ...] = ()
     twins: Mapping[str, str] = field(default_factory=dict[str, str])

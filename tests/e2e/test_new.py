@@ -2,8 +2,30 @@
 
 from importlib.util import module_from_spec, spec_from_file_location
 
+import pytest
+
+from core.families.table import FAMILIES
 from core.paper import Paper
+from core.run.refusals import check_names
 from core.run.resolve import resolve
+
+
+def loaded(path):
+    """The `PAPER` of a module."""
+    spec = spec_from_file_location(path.stem, path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.PAPER
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_module_of_any_family_is_a_paper_that_can_be_planned(repro, root, family):
+    result = repro("new", "my-paper", "--arxiv", "2501.01234", "--family", family, "--folder", root)
+    assert result.exit_code == 0, result.output
+    found = resolve(loaded(root / "my_paper.py"), scale="cpu")
+    check_names(found)
+    assert found.preview()
+    assert found.family.name == family
 
 
 def test_the_module_is_a_paper_that_resolves_against_its_base(repro, root):
@@ -12,11 +34,9 @@ def test_the_module_is_a_paper_that_resolves_against_its_base(repro, root):
     assert result.exit_code == 0, result.output
     path = root / "my_paper.py"
     assert result.stdout.strip() == str(path)
-    spec = spec_from_file_location("my_paper", path)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert isinstance(module.PAPER, Paper)
-    settings = resolve(module.PAPER, arm=slug, scale="paper").values
+    paper = loaded(path)
+    assert isinstance(paper, Paper)
+    settings = resolve(paper, arm=slug, scale="paper").values
     assert settings["learning_rate"].value == 1e-6  # its own line
     assert settings["beta"].source == "deepseekmath-grpo s4.2"  # its base's
 

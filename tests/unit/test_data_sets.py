@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
-from core.run.stages.inputs import data_stage
 
 from core.data.load import load_training_data
 from core.data.sets import SETS, find_sets
 from core.data.sources import File, Hub, Problems
 from core.run.plan import count_rows, make_plan
 from core.run.resolve import resolve
+from core.run.stages.chain import Chain
 from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
 from eval.registered import registered
 from papers.deepseekmath_grpo import PAPER
@@ -69,7 +69,7 @@ def test_rows_of_the_hub_are_read_from_a_folder_of_their_name(row, tmp_path, mon
 
 
 def data_key(name):
-    return data_stage(resolve(PAPER, arguments=(f"data={name}",))).key
+    return Chain(resolve(PAPER, arguments=(f"data={name}",))).train.data.key
 
 
 def test_what_nobody_published_says_where_it_is_looked_for():

@@ -37,7 +37,7 @@ SFT = Paper(
     family="sft",
     config=(cite("s1", learning_rate=1e-3),),
     model="pocket-instruct",
-    data="pocket-solutions",
+    data="pocket-worked",
     benchmarks=("gsm8k", "cmath"),
     arms={"sft": {}, "dft": {"loss_type": "dft"}},
 )
@@ -78,7 +78,7 @@ def test_a_paper_that_fine_tunes_goes_from_its_plan_to_its_page(root):
     losses = [value for _, value in record["curves"]["loss"]]
     assert len(losses) == 2
     assert losses[1] < losses[0] != 0
-    assert record["data"]["name"] == "pocket-solutions"
+    assert record["data"]["name"] == "pocket-worked"
     again = make_plan(resolve(SFT, arguments=SHORT), 0)
     assert {state for _, state in again.stages} == {"done"}
     page = render_outcome(SFT, outcome).path.read_text()
@@ -122,7 +122,7 @@ def test_an_arm_of_another_family_sees_as_many_samples_of_the_same_task():
 def test_an_arm_of_another_family_runs(root):
     (record,) = run_order(Order(paper=BOTH, arms=("sft",), arguments=SHORT)).runs
     assert (record["train"]["steps"], record["arm"], record["main"]) == (2, "sft", False)
-    assert record["data"]["name"] == "pocket-solutions"
+    assert record["data"]["name"] == "pocket-worked"
     assert "loss" in record["curves"]
     assert (root / "results" / "two-families").is_dir()
 

@@ -3,25 +3,60 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from core.run.resolve import Resolved
+from core.run.resolve import Resolved, resolve
 from core.run.stages.data import Data
 from core.run.stages.evaluate import Evaluate, evaluations
 from core.run.stages.stage import Policy, Stage
 from core.run.stages.start import Start
 from core.run.stages.train import Train
+from eval.errors import BadValue
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The stages of one arm at a scale with a seed."""
+    """The stages of one arm at a scale with a seed; `waiting` are preparations that need it."""
 
     resolved: Resolved
     seed: int = 0
+    waiting: tuple[str, ...] = ()
+
+    @cached_property
+    def before(self) -> "Chain | None":
+        """The preparation that trains the model to begin with; the command line leaves it alone.
+
+        It has one seed, such that all that begin with it begin with the same model.
+
+        Raises:
+            BadValue: preparations wait for each other, or one of them trains nothing.
+        """
+        resolved, name = self.resolved, self.resolved.prepared
+        if name is None:
+            return None
+        if name in self.waiting:
+            circle = " > ".join((*self.waiting, name))
+            raise BadValue(f"{resolved.paper.slug}: preparations wait for each other: {circle}")
+        own = resolve(resolved.paper, arm=name, scale=resolved.scale)
+        if not own.family.trains:
+            raise BadValue(f"{resolved.paper.slug}: the preparation {name} trains nothing")
+        return Chain(own, waiting=(*self.waiting, name))
+
+    @property
+    def pretrained(self) -> str:
+        """The model with which the first training begins."""
+        return self.before.pretrained if self.before else self.resolved.run.model
+
+    @property
+    def preparations(self) -> list[Stage]:
+        """All that is trained before, the first one first."""
+        if self.before is None:
+            return []
+        return [*self.before.preparations, *self.before.training]
 
     @cached_property
     def start(self) -> Start:
         """The starting model."""
-        return Start(self.resolved.run.model)
+        trained = self.before.train if self.before else None
+        return Start(self.resolved.run.model, trained)
 
     @cached_property
     def train(self) -> Train | None:
@@ -37,6 +72,11 @@ class Chain:
         """What the run is about: the trained model, or the model as it is."""
         return self.train or self.start
 
+    @property
+    def training(self) -> list[Stage]:
+        """The rows, the starting model and the training; the model alone where there is none."""
+        return [self.train.data, self.start, self.train] if self.train else [self.start]
+
     def evaluations(self, policy: Policy) -> list[Evaluate]:
         """All that is asked of the starting model, or of the trained one."""
         return evaluations(self.resolved, policy)
@@ -44,7 +84,7 @@ class Chain:
     @property
     def start_stages(self) -> list[Stage]:
         """Loading and scoring the starting model, which every arm and seed shares."""
-        return [self.start, *self.evaluations(self.start)]
+        return [*self.preparations, self.start, *self.evaluations(self.start)]
 
     @property
     def own_stages(self) -> list[Stage]:
@@ -55,6 +95,6 @@ class Chain:
     @property
     def stages(self) -> list[Stage]:
         """Every stage once, in the order in which one reads a plan."""
-        trained = [self.train.data, self.start, self.train] if self.train else [self.start]
+        trained = [*self.preparations, *self.training]
         scored = self.evaluations(self.start) + self.evaluations(self.policy)
         return list({stage.key: stage for stage in (*trained, *scored)}.values())

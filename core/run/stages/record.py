@@ -14,8 +14,13 @@ from core.run.stages.stage import Outputs, say
 
 
 def run_chain(chain: Chain, *, force: bool = False) -> Record:
-    """All stages of one run and its record; what is there already is taken as it is."""
+    """All stages of one run and its record; what is there already is taken as it is.
+
+    `force` leaves preparations alone, which other runs begin with too.
+    """
     began, resolved = monotonic(), chain.resolved
+    for stage in chain.preparations:
+        stage.run()
     data = chain.train.data.run(force=force) if chain.train else {}
     start = chain.start.run(force=force)
     trained = train_policy(chain, force=force)
@@ -63,6 +68,9 @@ def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
 
 def score_start(chain: Chain, *, force: bool = False) -> Scored:
     """The starting model's scores: one stage for all arms and seeds."""
+    for stage in chain.preparations:
+        stage.run()
+    chain.start.run(force=force)
     return evaluate(chain.evaluations(chain.start), force=force)
 
 

@@ -13,25 +13,28 @@ from core.run.stages.stage import Policy
 
 @dataclass(frozen=True)
 class Start(Policy):
-    """A model by its name or folder."""
+    """A model by its name or folder, or what a preparation of that name trains."""
 
     name = "start"
     chosen: str
+    trained: Policy | None = None
 
     @property
     def model(self) -> str:
-        """As it was chosen."""
-        return self.chosen
+        """As it was chosen, or where the preparation leaves it."""
+        return self.trained.model if self.trained else self.chosen
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The model and its files."""
-        return {"model": self.model, "version": model_version(self.model)}
+        """The model and its files, or the preparation by whatever name."""
+        if self.trained is not None:
+            return {"trained": self.trained.key}
+        return {"model": self.chosen, "version": model_version(self.chosen)}
 
     @property
     def of(self) -> str:
-        """The model."""
-        return self.model
+        """The model as it was chosen."""
+        return self.chosen
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Load it once; name, digest and number of parameters."""
@@ -39,7 +42,7 @@ class Start(Policy):
         model = load_policy(self.model)
         files = model_folder(self.model)
         return {
-            "name": self.model,
+            "name": self.chosen,
             "digest": digest_of(folder_files(files)) if files else None,
             "parameters": sum(p.numel() for p in model.parameters()),
         }
