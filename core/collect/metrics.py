@@ -80,8 +80,8 @@ def loss_sums(result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig) 
     """KL, entropy and how much was clipped, of one piece of a micro-batch."""
     low, high = clipped_low(r, result.ratio, c), clipped_high(r, result.ratio, c)
     # Widths alone don't tell whole completions from tokens: all may be one token long.
-    whole = c.importance_sampling_level == "sequence" and low.size(1) == 1
-    clip_mask = torch.ones_like(low) if whole else r.mask
+    one_ratio = c.importance_sampling_level == "sequence" and low.size(1) == 1
+    clip_mask = torch.ones_like(low) if one_ratio else r.mask
     token_means = {**({} if result.kl is None else {"kl": result.kl}), "entropy": entropy}
     clip_means = {
         "clip_ratio/low_mean": low,

@@ -6,23 +6,23 @@ import torch
 from torch import Tensor
 
 from core.forward.batches import Batch, trained_mask
-from core.forward.packing import kept
+from core.forward.packing import unpadded
 
 TOKENS = {"cpu": 1024}  # of a piece: its activations stay in a processor's cache
 MANY_TOKENS = 2**14  # of a piece on other devices, enough to fill them
 
 
 def pieces(
-    batch: Batch, learns: Tensor, *, whole: bool = False
+    batch: Batch, learns: Tensor, *, uncut: bool = False
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Pieces, by their rows, of completions that have a gradient, at least one, and of others.
 
-    Completions of one prompt stay together as far as a piece reaches. With `whole`, all is one
+    Completions of one prompt stay together as far as a piece reaches. With `uncut`, all is one
     piece.
     """
-    if whole:
+    if uncut:
         return [list(range(len(learns)))], []
-    prompts = [tuple(row) for row in kept(batch["prompt_ids"], batch["prompt_mask"])]
+    prompts = [tuple(row) for row in unpadded(batch["prompt_ids"], batch["prompt_mask"])]
     first = {prompt: row for row, prompt in reversed(list(enumerate(prompts)))}
     order = sorted(range(len(prompts)), key=lambda row: first[prompts[row]])
     lengths = batch["completion_mask"].sum(1).tolist()

@@ -79,8 +79,8 @@ def pack(batch: Batch) -> Packed:
     token of a completion predicts nothing that is read, so it stays out; a completion whose mask is
     empty stays out altogether.
     """
-    prompts = [tuple(row) for row in kept(batch["prompt_ids"], batch["prompt_mask"])]
-    completions = kept(batch["completion_ids"], batch["completion_mask"])
+    prompts = [tuple(row) for row in unpadded(batch["prompt_ids"], batch["prompt_mask"])]
+    completions = unpadded(batch["completion_ids"], batch["completion_mask"])
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, prompt in enumerate(prompts):
         if completions[index]:
@@ -108,7 +108,7 @@ def pack(batch: Batch) -> Packed:
     )
 
 
-def kept(ids: Tensor, mask: Tensor) -> list[list[int]]:
+def unpadded(ids: Tensor, mask: Tensor) -> list[list[int]]:
     """The tokens of each row that its mask keeps."""
     return [
         [token for token, keep in zip(row, keeps, strict=True) if keep]

@@ -8,7 +8,7 @@ from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from core.shards.adapters import has_adapters
-from core.shards.sharding import like, whole
+from core.shards.sharding import gathered, like
 
 
 def frozen_copy(model: nn.Module) -> nn.Module:
@@ -32,9 +32,9 @@ class SyncReferenceCallback(TrainerCallback):
     algorithm 1 line 3.
     """
 
-    def __init__(self, reference: nn.Module, room: nn.Module | None):
+    def __init__(self, reference: nn.Module, frame: nn.Module | None):
         self.reference = reference
-        self.room = room
+        self.frame = frame
 
     def on_step_end(
         self,
@@ -45,5 +45,5 @@ class SyncReferenceCallback(TrainerCallback):
     ) -> None:
         """Move it if this step is one of those."""
         if state.global_step % args.ref_model_sync_steps == 0:  # type: ignore[attr-defined] - GRPOConfig's
-            with whole(kwargs["model"], self.room) as policy:
+            with gathered(kwargs["model"], self.frame) as policy:
                 mix_into(self.reference, policy, args.ref_model_mixup_alpha)  # type: ignore[attr-defined]

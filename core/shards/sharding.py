@@ -28,28 +28,28 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 def without_weights(model: Model) -> Model:
-    """A copy of a model that is not sharded yet, with empty weights: room to gather them in."""
+    """A copy of a model that is not sharded yet, without weights: the frame to gather them in."""
     memo = {id(p): nn.Parameter(p.new_empty(0), requires_grad=False) for p in model.parameters()}
     return deepcopy(model, memo).eval()
 
 
 @contextmanager
-def whole(model: Model, room: Model | None) -> Iterator[Model]:
+def gathered(model: Model, frame: Model | None) -> Iterator[Model]:
     """The model with all weights on this process, callable without the other processes.
 
-    That is the model itself, or if it is sharded `room`, which holds the weights inside of the
+    That is the model itself, or if it is sharded `frame`, which holds the weights inside of the
     `with` block. All processes enter together.
     """
-    if room is None or not is_sharded(model):
+    if frame is None or not is_sharded(model):
         yield model
         return
-    pairs = list(zip(room.parameters(), model.parameters(), strict=True))
+    pairs = list(zip(frame.parameters(), model.parameters(), strict=True))
     with gathered_by_deepspeed(model):
         for place, weight in pairs:
             place.data = full(weight.detach())
-        room.to(pairs[0][0].device)
+        frame.to(pairs[0][0].device)
         try:
-            yield room
+            yield frame
         finally:
             for place, _ in pairs:
                 place.data = place.new_empty(0)

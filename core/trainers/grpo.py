@@ -35,7 +35,7 @@ from core.rollout.seeds import seed_of
 from core.rollout.stops import end_tokens
 from core.shards.adapters import adapted, refuse_adapters
 from core.shards.reference import SyncReferenceCallback, frozen_copy
-from core.shards.sharding import spread, whole
+from core.shards.sharding import gathered, spread
 from core.trainers.attributes import GRPOAttributes
 from core.trainers.correction import correct_sampling, sampling_logps
 from core.trainers.publish import DEEPSEEKMATH
@@ -133,7 +133,10 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
             self.check_generation()
             offline = self.args.rollout_policy == "reference"
             chosen = self.reference() if offline else self.policy()
-            with self.accelerator.autocast(), whole(chosen, self.room) as model:  # as in training
+            with (
+                self.accelerator.autocast(),
+                gathered(chosen, self.frame) as model,
+            ):  # as in training
                 seeds, engine = self.seeds(prompts), self.engine(model)
                 return sample(
                     model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
@@ -217,15 +220,15 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         """Keep the starting policy if the loss or the sampling needs it, and move it if asked."""
         if self.args.beta == 0.0 and self.args.rollout_policy == "policy":
             return
-        with whole(self.policy(), self.room) as policy:  # ZeRO-3 may have cut it while loading
+        with gathered(self.policy(), self.frame) as policy:  # ZeRO-3 may have cut it while loading
             self.ref_model = frozen_copy(policy)
         if adapters_off:
             cast(Any, self.ref_model).base_model.disable_adapter_layers()
-        if self.room is not None:
+        if self.frame is not None:
             spread(self.ref_model, self.args.device)
         if self.args.sync_ref_model:
             refuse_adapters(self.policy(), "sync_ref_model=True")
-            self.add_callback(SyncReferenceCallback(self.ref_model, self.room))
+            self.add_callback(SyncReferenceCallback(self.ref_model, self.frame))
 
     def rollout(self, rows: Rows) -> Batch:
         """Sample, score and compare a completion for each row."""
@@ -245,8 +248,8 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         if generated.trained is not None:
             batch["tool_mask"] = padded(generated.trained, 1, multiple=multiple)[0]
         if self.args.mask_truncated_completions:
-            whole = ~torch.tensor(generated.truncated([*self.eos_token_ids, pad]))
-            batch["completion_mask"] = batch["completion_mask"] * whole.unsqueeze(1)
+            complete = ~torch.tensor(generated.truncated([*self.eos_token_ids, pad]))
+            batch["completion_mask"] = batch["completion_mask"] * complete.unsqueeze(1)
         if self.args.corrects_sampling:
             batch["sampling_logps"] = sampling_logps(generated, like=batch["completion_mask"])
         return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
@@ -273,7 +276,7 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         """Add the log-probabilities of a policy to micro-batches under a name."""
         temperature, router = self.args.temperature, self.router_weight != 0.0
         # the policy has autocast in its forward, the reference has not
-        with self.accelerator.autocast(), whole(policy, self.room) as model:
+        with self.accelerator.autocast(), gathered(policy, self.frame) as model:
             for batch in batches:
                 learned, watched = self.pieces(batch)
                 rows = [*watched, *learned]

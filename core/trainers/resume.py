@@ -18,7 +18,7 @@ from transformers.trainer_utils import TrainOutput
 
 from core.configs.base import BaseConfig
 from core.shards.reference import mix_into
-from core.shards.sharding import whole
+from core.shards.sharding import gathered
 from core.trainers.publish import PublishedTrainer
 from core.trainers.uncalled_methods import refuse_uncalled
 from eval.errors import DamagedFile
@@ -42,7 +42,7 @@ class ResumableTrainer(PublishedTrainer):
         refuse_uncalled(cls, cls.UNCALLED)
 
     def __init__(self, *, callbacks: list[TrainerCallback], **rest: Any):
-        self._kept: Mapping[str, Any] = {}
+        self._resumed: Mapping[str, Any] = {}
         super().__init__(callbacks=[LossCallback(self), *callbacks], **rest)
 
     def train(self, *args: Any, **keywords: Any) -> TrainOutput:
@@ -72,9 +72,9 @@ class ResumableTrainer(PublishedTrainer):
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         found = checkpoint and load_state(Path(checkpoint), self.args.process_index)
-        self._kept = found or {}
-        self._metrics["train"] = defaultdict(list, self._kept.get("metrics", {}))
-        self.take_state(self._kept)
+        self._resumed = found or {}
+        self._metrics["train"] = defaultdict(list, self._resumed.get("metrics", {}))
+        self.take_state(self._resumed)
 
     def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
         """Make `train_loss` the mean over all steps, not only those since the last resume."""
@@ -97,12 +97,12 @@ class LossCallback(TrainerCallback):
         **_: object,
     ) -> None:
         """Go on with those of the checkpoint."""
-        trainer, kept = self.trainer, self.trainer._kept
-        if kept:
-            trainer._tr_loss += kept["loss"]
-            trainer._total_loss_scalar = kept["total_loss"]
-            trainer._globalstep_last_logged = kept["logged"]
-            trainer._kept = {}
+        trainer, found = self.trainer, self.trainer._resumed
+        if found:
+            trainer._tr_loss += found["loss"]
+            trainer._total_loss_scalar = found["total_loss"]
+            trainer._globalstep_last_logged = found["logged"]
+            trainer._resumed = {}
 
 
 def save_state(folder: Path, state: Mapping[str, Any], rank: int) -> None:
@@ -138,12 +138,12 @@ def save_reference(folder: Path, reference: nn.Module) -> None:
     save_model(reference, str(folder / REFERENCE))
 
 
-def load_reference(folder: Path, reference: nn.Module, room: nn.Module | None) -> None:
-    """Put a moved reference back, if the checkpoint has one; see `whole` for `room`."""
+def load_reference(folder: Path, reference: nn.Module, frame: nn.Module | None) -> None:
+    """Put a moved reference back, if the checkpoint has one; see `gathered` for `frame`."""
     path = folder / REFERENCE
     if not path.exists():
         return
-    with whole(reference, room) as loaded:
+    with gathered(reference, frame) as loaded:
         load_model(loaded, str(path))
         if loaded is not reference:
             mix_into(reference, loaded, alpha=1.0)

@@ -23,7 +23,7 @@ from core.explain.health import HealthCallback
 from core.explain.phases import PhaseCallback, Phases
 from core.forward.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
 from core.forward.micro_pieces import counted, pieces, take
-from core.shards.sharding import shards_weights, whole, without_weights
+from core.shards.sharding import gathered, shards_weights, without_weights
 from core.trainers.resume import ResumableTrainer, load_reference, save_reference
 
 Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
@@ -63,7 +63,7 @@ class RolloutTrainer(ResumableTrainer):
         collator: Any = list  # rows stay as they are, though typed as tensors, until sampling
         super().__init__(args=args, data_collator=collator, callbacks=explained, **rest)
         self.current_gradient_accumulation_steps = args.gradient_accumulation_steps
-        self.room = without_weights(self.policy()) if shards_weights(self.accelerator) else None
+        self.frame = without_weights(self.policy()) if shards_weights(self.accelerator) else None
 
     @abstractmethod
     def rollout(self, rows: Rows) -> Batch:
@@ -83,8 +83,8 @@ class RolloutTrainer(ResumableTrainer):
     def pieces(self, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
         """The rows of a micro-batch that go through a model together; see `pieces`."""
         sharded = self.is_deepspeed_enabled or self.is_fsdp_enabled
-        whole = sharded or self.mode == "eval" or self.router_weight != 0.0
-        return pieces(batch, self.learns(batch), whole=whole)
+        uncut = sharded or self.mode == "eval" or self.router_weight != 0.0
+        return pieces(batch, self.learns(batch), uncut=uncut)
 
     @property
     def mode(self) -> str:
@@ -98,7 +98,7 @@ class RolloutTrainer(ResumableTrainer):
         return args.num_generations if self.mode == "train" else args.generations_eval
 
     def policy(self) -> PreTrainedModel:
-        """Return the model that is trained, without what distributes it; see `whole`."""
+        """Return the model that is trained, without what distributes it; see `gathered`."""
         return cast(PreTrainedModel, self.model)
 
     def reference(self) -> PreTrainedModel:
@@ -288,11 +288,11 @@ class RolloutTrainer(ResumableTrainer):
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
         if self.args.sync_ref_model and self.ref_model is not None:
-            with whole(self.reference(), self.room) as reference:
+            with gathered(self.reference(), self.frame) as reference:
                 if self.args.should_save:
                     save_reference(Path(output_dir), reference)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint and self.ref_model is not None:
-            load_reference(Path(checkpoint), self.ref_model, self.room)
+            load_reference(Path(checkpoint), self.ref_model, self.frame)

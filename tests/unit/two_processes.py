@@ -17,7 +17,7 @@ from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from core.forward.packing import packs
 from core.losses.policy import LOSS_TYPES
 from core.run.spread.launch import CONFIGS
-from core.shards.sharding import whole, without_weights
+from core.shards.sharding import gathered, without_weights
 
 PARTS = ("prompt", "completion")
 
@@ -144,10 +144,10 @@ def run(case, folder, out, processes=1):
     plugin = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
     if plugin is not None:  # else ZeRO-3 keeps weights as small as these whole
         plugin.deepspeed_config["zero_optimization"]["stage3_param_persistence_threshold"] = 0
-    room = without_weights(trainer.model)
+    frame = without_weights(trainer.model)
     trainer.train(resume_from_checkpoint=str(out / "checkpoint-3") if case == "resumed" else None)
     held = {**shards(trainer), "gradients": gradients.elements}
-    with whole(trainer.model, room) as model:
+    with gathered(trainer.model, frame) as model:
         return steps_of(trainer), weights_of(model), held
 
 

@@ -9,7 +9,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from core.rewards.verifiers import problem_of
 from core.rollout.samplers.policy import PolicySampler
 from core.run.settings import HELD_OUT
-from core.shards.sharding import whole
+from core.shards.sharding import gathered
 from eval.samples.evaluation import Decoding
 from eval.samples.store import judged
 
@@ -58,8 +58,8 @@ class HeldOutCallback(TrainerCallback):
 
     def solved(self, rows: Sequence[dict[str, Any]]) -> int:
         """How many of these, the share of this process and perhaps none, are solved."""
-        room, autocast = getattr(self.trainer, "room", None), self.trainer.accelerator.autocast
-        with autocast(), whole(self.trainer.model, room) as model:  # as in training
+        frame, autocast = getattr(self.trainer, "frame", None), self.trainer.accelerator.autocast
+        with autocast(), gathered(self.trainer.model, frame) as model:  # as in training
             sampler = PolicySampler(model, self.trainer.processing_class)
             asked = [row["prompt"][-1]["content"] for row in rows]
             answers = sampler(asked, self.decoding) if asked else []
