@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from core.losses.batch import Rollout
+
 Batch = dict[str, Tensor]
 
 PROMPT_KEYS = ("prompt_ids", "prompt_mask")
@@ -56,6 +58,19 @@ def trained_mask(batch: Batch) -> Tensor:
     """1 on the tokens that are trained on: the completion's, less those of an environment."""
     mask = batch["completion_mask"]
     return mask * batch["tool_mask"] if "tool_mask" in batch else mask
+
+
+def as_rollout(batch: Batch, logps: Tensor, *, with_reference: bool) -> Rollout:
+    """A micro-batch as the losses take it; without `old_per_token_logps` the ratio is 1."""
+    old, advantages = batch.get("old_per_token_logps"), batch["advantages"]
+    return Rollout(
+        logps=logps,
+        old_logps=logps.detach() if old is None else old,
+        advantages=advantages.unsqueeze(1) if advantages.dim() == 1 else advantages,
+        mask=trained_mask(batch),
+        ref_logps=batch["ref_per_token_logps"] if with_reference else None,
+        sampling_ratio=batch.get("importance_sampling_ratio"),
+    )
 
 
 def shuffle_rows(batch: Batch) -> Batch:

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
-from accelerate.utils import set_seed
+from accelerate.utils import gather_object, set_seed
 from datasets import Dataset
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
-from core.collect.estimators import ESTIMATORS, Grouping, Rewards
+from core.collect.correction import correct_sampling, sampling_logps
+from core.collect.estimators import ESTIMATORS, Grouping, Rewards, standardised
 from core.collect.event_loop import AsyncLoop
 from core.collect.generation import (
     Generated,
@@ -20,10 +21,17 @@ from core.collect.generation import (
     pad_token_id,
     sample,
 )
-from core.collect.metrics import loss_sums
+from core.collect.metrics import loss_sums, reward_metrics
 from core.collect.reward_calls import Samples, call_rewards
+from core.collect.summary import (
+    gathered_rewards,
+    gathered_steps,
+    length_summary,
+    logged_columns,
+    named_metrics,
+)
 from core.configs.grpo import GRPOConfig
-from core.forward.batches import Batch, padded, token_batch
+from core.forward.batches import Batch, as_rollout, padded, token_batch
 from core.forward.logps import frozen_logps, token_logps
 from core.forward.router import router_weight
 from core.losses.aggregate import Scale
@@ -37,12 +45,12 @@ from core.shards.adapters import adapted, refuse_adapters
 from core.shards.reference import SyncReferenceCallback, frozen_copy
 from core.shards.sharding import gathered, spread
 from core.trainers.attributes import GRPOAttributes
-from core.trainers.correction import correct_sampling, sampling_logps
 from core.trainers.publish import DEEPSEEKMATH
 from core.trainers.rollouts import RolloutTrainer, Rows
 from core.trainers.setup import (
     RewardSource,
     check_launch,
+    correction,
     loss_config,
     policy_model,
     policy_tokenizer,
@@ -52,7 +60,6 @@ from core.trainers.setup import (
     taken,
     without_dropout,
 )
-from core.trainers.summary import gathered_rewards, record_rollout, scored_rollout
 from core.trainers.uncalled_methods import GRPO_METHODS
 
 
@@ -118,7 +125,7 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         self.vllm = vllm_engine(name, args) if needed else None
         if rollout_func is None:
             self.engine(policy)  # it says now if it has only a slow way for this model
-        self.loss_config = loss_config(args)
+        self.loss_config, self.correction = loss_config(args), correction(args)
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
         self.reward_logs = RewardLogs()
@@ -166,7 +173,14 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         }
         with self.phases("rewards"):
             values = call_rewards(self.rewards, samples, shared, self.loop)
-        return gathered_rewards(self, values, generated)
+        outcomes = gathered_rewards(values, self.accelerator)
+        if self.args.advantage_estimator != "process":
+            return Rewards(values=outcomes)
+        weights = self.reward_weights.tolist()
+        steps, ends = gathered_steps(
+            values, generated.completion_ids, weights, self.tokenizer, self.accelerator
+        )
+        return Rewards(values=outcomes, steps=steps, ends=ends)
 
     def advantages(self, rewards: Rewards, length: int) -> Tensor:
         """Advantages of all completions (N,), or of their tokens (N, length)."""
@@ -178,7 +192,7 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         logps, entropy, router = token_logps(
             model, inputs, self.args.temperature, with_entropy=True, with_router=balances
         )
-        r = scored_rollout(logps, inputs, with_reference=self.args.beta != 0.0)
+        r = as_rollout(inputs, logps, with_reference=self.args.beta != 0.0)
         result = policy_loss(r, self.loss_config, scale)
         self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.loss_config))
         if router is None:
@@ -238,8 +252,30 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
         advantages = self.advantages(rewards, batch["completion_ids"].size(1))
         start = self.accelerator.process_index * len(rows)
         batch["advantages"] = advantages[start : start + len(rows)]
-        record_rollout(self, rows, generated, rewards, advantages)
+        self.record_rollout(rows, generated, rewards, advantages)
         return batch
+
+    def record_rollout(
+        self, rows: Rows, generated: Generated, rewards: Rewards, advantages: Tensor
+    ) -> None:
+        """Record lengths, rewards and token counts, and keep the samples for the completion log."""
+        names, logs = [f.name for f in self.rewards], self.reward_logs
+        ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
+        lengths, tokens = length_summary(generated, ends, self.group, self.accelerator)
+        self.record(lengths)
+        self.count_seen(tokens)
+        spread = standardised(rewards, self.grouping)
+        self.record(reward_metrics(names, rewards.values, self.grouping.weights, spread))
+        self.record(named_metrics(logs, self.accelerator))
+        columns = logged_columns(logs, len(rows))
+        if self.args.log_completions:
+            self.completion_log.add(
+                gather_object([row["prompt"] for row in rows]),
+                gather_object(generated.completions),
+                {name: rewards.values[:, i].tolist() for i, name in enumerate(names)},
+                columns,
+                advantages.tolist(),
+            )
 
     def tensors(self, generated: Generated) -> Batch:
         """Token ids and masks of a rollout on this process's device."""
@@ -270,7 +306,7 @@ class GRPOTrainer(GRPOAttributes, RolloutTrainer):
             with self.phases("reference"):
                 self.add_logps("ref_per_token_logps", self.reference(), batches)
         if args.corrects_sampling:
-            correct_sampling(self, batches)
+            self.record(correct_sampling(batches, self.correction, self.accelerator))
 
     def add_logps(self, name: str, policy: PreTrainedModel, batches: list[Batch]) -> None:
         """Add the log-probabilities of a policy to micro-batches under a name."""

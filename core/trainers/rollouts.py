@@ -114,6 +114,12 @@ class RolloutTrainer(ResumableTrainer):
         for name, value in metrics.items():
             self._metrics[self.mode][name].append(value)
 
+    def count_seen(self, tokens: int) -> None:
+        """Count the tokens of prompts and completions that training has seen."""
+        if self.mode == "train":
+            self.state.num_input_tokens_seen += tokens
+        self._metrics[self.mode]["num_tokens"] = [self.state.num_input_tokens_seen]
+
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
             self._signature_columns = ["prompt"]

@@ -24,6 +24,7 @@ from core.data.chatml import in_chatml
 from core.errors import MissingColumn
 from core.losses.batch import PolicyConfig
 from core.losses.policy import LOSS_TYPES
+from core.losses.sampling import Correction
 from core.models.load import load_causal, load_policy
 from eval.errors import BadValue
 
@@ -121,6 +122,15 @@ def loss_config(args: GRPOConfig) -> PolicyConfig:
         delta=args.delta,
         beta=args.beta,
         use_bias_correction_kl=args.use_bias_correction_kl,
+    )
+
+
+def correction(args: GRPOConfig) -> Correction:
+    """How losses are weighed for an engine whose policy is slightly another one."""
+    return Correction(
+        mode=args.vllm_importance_sampling_mode,
+        clip_min=args.vllm_importance_sampling_clip_min,
+        clip_max=args.vllm_importance_sampling_clip_max,
     )
 
 

@@ -1,11 +1,10 @@
 """Weighs a rollout by how likely its tokens are here, over how likely where they were drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import cast
 
 import torch
+from accelerate import Accelerator
 from torch import Tensor
 
 from core.collect.generation import Generated
@@ -13,9 +12,6 @@ from core.collect.metrics import Metrics, present, summary
 from core.forward.batches import Batch, trained_mask
 from core.losses.sampling import Correction, sampling_ratio
 from eval.errors import BadValue
-
-if TYPE_CHECKING:
-    from core.trainers.grpo import GRPOTrainer
 
 
 def sampling_logps(generated: Generated, like: Tensor) -> Tensor:
@@ -36,14 +32,13 @@ def sampling_logps(generated: Generated, like: Tensor) -> Tensor:
     return found
 
 
-def correct_sampling(trainer: GRPOTrainer, batches: Sequence[Batch]) -> None:
-    """Add the ratio to the micro-batches of a rollout, in the place of the engine's logarithms."""
-    args = trainer.args
-    correction = Correction(
-        mode=args.vllm_importance_sampling_mode,
-        clip_min=args.vllm_importance_sampling_clip_min,
-        clip_max=args.vllm_importance_sampling_clip_max,
-    )
+def correct_sampling(
+    batches: Sequence[Batch], correction: Correction, accelerator: Accelerator
+) -> Metrics:
+    """Put the ratio into the micro-batches of a rollout, in place of the engine's logarithms.
+
+    What is logged of it, over all processes, is returned.
+    """
     differences: list[Tensor] = []
     ratios: list[Tensor] = []
     for batch in batches:
@@ -53,20 +48,16 @@ def correct_sampling(trainer: GRPOTrainer, batches: Sequence[Batch]) -> None:
         batch["importance_sampling_ratio"] = ratio
         differences.append((old - logps).abs()[mask.bool()])
         ratios.append(ratio.flatten() if ratio.size(1) == 1 else ratio[mask.bool()])
-    trainer.record(sampling_metrics(trainer, torch.cat(differences), torch.cat(ratios)))
-
-
-def sampling_metrics(trainer: GRPOTrainer, differences: Tensor, ratios: Tensor) -> Metrics:
-    """How far log-probabilities are apart on trained tokens, and the ratios, over all processes."""
-    apart = summary("sampling/sampling_logp_difference/{}", gathered(trainer, differences))
-    weights = summary("sampling/importance_sampling_ratio/{}", gathered(trainer, ratios))
-    return {
-        name: value for name, value in (apart | weights).items() if "difference/min" not in name
+    apart = everywhere(torch.cat(differences), accelerator)
+    weights = everywhere(torch.cat(ratios), accelerator)
+    found = {
+        **summary("sampling/sampling_logp_difference/{}", apart),
+        **summary("sampling/importance_sampling_ratio/{}", weights),
     }
+    return {name: value for name, value in found.items() if "difference/min" not in name}
 
 
-def gathered(trainer: GRPOTrainer, values: Tensor) -> Tensor:
+def everywhere(values: Tensor, accelerator: Accelerator) -> Tensor:
     """The values of all processes that are not NaN, or one 0."""
-    everywhere = trainer.accelerator.pad_across_processes(values, pad_index=float("nan"))  # type: ignore[arg-type] - typed int
-    kept = present(trainer.gather(everywhere))  # type: ignore[arg-type]
-    return kept.nan_to_num(0.0)
+    padded = accelerator.pad_across_processes(values, pad_index=float("nan"))  # type: ignore[arg-type] - typed int
+    return present(cast(Tensor, accelerator.gather(padded))).nan_to_num(0.0)
