@@ -9,7 +9,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from core.configs.grpo import GRPOConfig
+from core.configs.rollout import RolloutConfig
 from core.rewards.completions import Completion, completion_text
 from eval.errors import BadValue
 
@@ -145,7 +145,7 @@ def shown(value: Any) -> str:
     return f"{value:.2f}"
 
 
-def report_completions(log: CompletionLog, args: GRPOConfig, step: int) -> None:
+def report_completions(log: CompletionLog, args: RolloutConfig, step: int) -> None:
     """Write the completions, print them, and send them to W&B if a run is open there."""
     frame = log.write(Path(str(args.output_dir)) / "completions", step)
     log.show(step, args.num_completions_to_print)

@@ -1,14 +1,13 @@
 """Weighs a rollout by how likely its tokens are here, over how likely where they were drawn."""
 
 from collections.abc import Sequence
-from typing import cast
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor
 
 from core.collect.generation import Generated
-from core.collect.metrics import Metrics, present, summary
+from core.collect.metrics import Metrics, everywhere, summary
 from core.forward.batches import Batch, trained_mask
 from core.losses.sampling import Correction, sampling_ratio
 from eval.errors import BadValue
@@ -48,16 +47,10 @@ def correct_sampling(
         batch["importance_sampling_ratio"] = ratio
         differences.append((old - logps).abs()[mask.bool()])
         ratios.append(ratio.flatten() if ratio.size(1) == 1 else ratio[mask.bool()])
-    apart = everywhere(torch.cat(differences), accelerator)
-    weights = everywhere(torch.cat(ratios), accelerator)
+    apart = everywhere(torch.cat(differences), accelerator).nan_to_num(0.0)
+    weights = everywhere(torch.cat(ratios), accelerator).nan_to_num(0.0)
     found = {
         **summary("sampling/sampling_logp_difference/{}", apart),
         **summary("sampling/importance_sampling_ratio/{}", weights),
     }
     return {name: value for name, value in found.items() if "difference/min" not in name}
-
-
-def everywhere(values: Tensor, accelerator: Accelerator) -> Tensor:
-    """The values of all processes that are not NaN, or one 0."""
-    padded = accelerator.pad_across_processes(values, pad_index=float("nan"))  # type: ignore[arg-type] - typed int
-    return present(cast(Tensor, accelerator.gather(padded))).nan_to_num(0.0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from core.configs.grpo import GRPOConfig
+from core.configs.rollout import RolloutConfig
 from core.forward.logps import evaluating
 from core.rewards.completions import Completion
 from core.rollout.engine import Engine, Sampling, in_order
@@ -85,7 +85,7 @@ def sample(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     prompts: Sequence[Completion],
-    args: GRPOConfig,
+    args: RolloutConfig,
     eos_token_ids: Sequence[int],
     seeds: Sequence[int],
     engine: Engine,

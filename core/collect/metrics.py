@@ -11,8 +11,8 @@ from torch import Tensor
 from core.losses.advantages import Advantages, weighted_sum
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.masked import nanstd
-from core.losses.policy import PolicyLoss
-from core.losses.surrogate import clipped_high, clipped_low
+from core.losses.policy import LOSS_TYPES, PolicyLoss, Statistic
+from core.losses.ratio import RATIOS
 
 Metrics = dict[str, float]
 
@@ -69,46 +69,50 @@ def reward_metrics(
 
 @dataclass(frozen=True)
 class LossSums:
-    """What the metrics of some completions are made of: sums and counts by name, shares by row."""
+    """What the metrics of some completions are made of: sums and counts, and means by row."""
 
     totals: dict[str, Tensor]  # (2,)
-    clipped: Tensor  # (B, 2), low and high, NaN where no token is kept
+    by_row: dict[str, Tensor]  # (B,), NaN where no token is kept
 
 
 @torch.no_grad()
 def loss_sums(result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig) -> LossSums:
-    """KL, entropy and how much was clipped, of one piece of a micro-batch."""
-    low, high = clipped_low(r, result.ratio, c), clipped_high(r, result.ratio, c)
-    # Widths alone don't tell whole completions from tokens: all may be one token long.
-    one_ratio = c.importance_sampling_level == "sequence" and low.size(1) == 1
-    clip_mask = torch.ones_like(low) if one_ratio else r.mask
+    """KL, entropy and what the loss logs, of one piece of a micro-batch."""
     token_means = {**({} if result.kl is None else {"kl": result.kl}), "entropy": entropy}
-    clip_means = {
-        "clip_ratio/low_mean": low,
-        "clip_ratio/high_mean": high,
-        "clip_ratio/region_mean": torch.maximum(low, high),
-    }
-    return LossSums(
-        {
-            **{name: sum_and_count(x, r.mask) for name, x in token_means.items()},
-            **{name: sum_and_count(x, clip_mask) for name, x in clip_means.items()},
-        },
-        torch.stack([row_means(low, clip_mask), row_means(high, clip_mask)], dim=1),
-    )
+    sums = LossSums({name: sum_and_count(x, r.mask) for name, x in token_means.items()}, {})
+    level = RATIOS[c.importance_sampling_level]
+    for statistic in LOSS_TYPES[c.loss_type].logs:
+        values = statistic.values(r, result.ratio, c)
+        # Widths alone don't tell whole completions from tokens: all may be one token long.
+        single = level.per_completion and values.size(1) == 1
+        mask = torch.ones_like(values) if single else r.mask
+        if statistic.extreme is None:
+            sums.totals[statistic.name] = sum_and_count(values, mask)
+        else:
+            sums.by_row[statistic.name] = row_means(values, mask)
+    return sums
 
 
-def loss_metrics(pieces: Sequence[LossSums], accelerator: Accelerator) -> Metrics:
-    """The means over the tokens of a whole micro-batch, on all processes."""
+def loss_metrics(
+    pieces: Sequence[LossSums], logs: Sequence[Statistic], accelerator: Accelerator
+) -> Metrics:
+    """The means over the tokens of a whole micro-batch, and extremes, on all processes."""
     names = list(pieces[0].totals)
     sums = sum(torch.stack(list(piece.totals.values())) for piece in pieces)
     totals = cast(Tensor, accelerator.reduce(sums, reduction="sum"))
     values = (totals[:, 0] / totals[:, 1].clamp(min=1.0)).tolist()
-    rows = cast(Tensor, accelerator.gather(torch.cat([piece.clipped for piece in pieces])))
-    return {
-        **dict(zip(names, values, strict=True)),
-        "clip_ratio/low_min": summary("{}", present(rows[:, 0]))["min"],
-        "clip_ratio/high_max": summary("{}", present(rows[:, 1]))["max"],
-    }
+    metrics = dict(zip(names, values, strict=True))
+    for statistic in logs:
+        if statistic.extreme is not None:
+            rows = torch.cat([piece.by_row[statistic.name] for piece in pieces])
+            metrics[statistic.name] = statistic.extreme(everywhere(rows, accelerator)).item()
+    return metrics
+
+
+def everywhere(values: Tensor, accelerator: Accelerator) -> Tensor:
+    """The values of all processes, which may have unequally many, that are not NaN."""
+    padded = accelerator.pad_across_processes(values, pad_index=float("nan"))  # type: ignore[arg-type] - typed int
+    return present(cast(Tensor, accelerator.gather(padded)))
 
 
 def sum_and_count(x: Tensor, mask: Tensor) -> Tensor:

@@ -5,18 +5,27 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields
 from types import NoneType
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Protocol, get_args
 
 from transformers import TrainingArguments
 from transformers.integrations import integration_utils
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
-from core.configs.option import option
 from core.configs.processes import asks_for_shards, join_on_cpu
+from core.option import option
 from core.paper.overrides import field_types
 from eval.errors import BadValue
 
 PACKAGES = {"azure_ml": "azureml", "comet_ml": "comet", "flyte": "flytekit"}  # else of one name
+
+
+class Parametrised(Protocol):
+    """A row of a table that says which settings act with it."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Their names."""
+        ...
 
 
 @dataclass
@@ -140,6 +149,22 @@ class BaseConfig(TrainingArguments):
                 f"{name}.max_steps=0 would train one step: expected at least 1, or -1 to train for "
                 "num_train_epochs"
             )
+
+    def is_set(self, name: str) -> bool:
+        """Whether a field is at another value than its default."""
+        return getattr(self, name) != {f.name: f.default for f in fields(self)}[name]
+
+    def refuse_idle(self, choice: str, table: Mapping[str, Parametrised]) -> None:
+        """Refuse a parameter of other rows of a table that the chosen row does not take."""
+        chosen = getattr(self, choice)
+        known = dict.fromkeys(name for row in table.values() for name in row.parameters)
+        for name in known:
+            if name not in table[chosen].parameters and self.is_set(name):
+                takers = " or ".join(repr(k) for k, row in table.items() if name in row.parameters)
+                raise BadValue(
+                    f"{name}={getattr(self, name)!r}: {choice}={chosen!r} does not take it, only "
+                    f"{takers}: leave it out"
+                )
 
     def check_reporting(self) -> None:
         """Refuse to report to a service whose package is not installed on this machine."""

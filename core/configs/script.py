@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from core.configs.option import option
+from core.option import option
 from eval.errors import BadValue
 
 

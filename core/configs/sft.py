@@ -5,7 +5,23 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from core.configs.base import BaseConfig, padding_multiple
-from core.configs.option import option
+from core.losses.supervised import SUPERVISED
+from core.option import choice, option
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A row of `PACKINGS`: whether the documents of a row must not see each other."""
+
+    doc: str
+    keeps_apart: bool = True
+
+
+PACKINGS = {
+    "bfd": Packing("they are cut"),
+    "bfd_split": Packing("they are split"),
+    "wrapped": Packing("all are cut where a row is full", keeps_apart=False),
+}
 
 
 @dataclass
@@ -23,8 +39,8 @@ class SFTConfig(BaseConfig):
         "label_smoothing_factor": "every label is the token that comes next",
     }
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
-        "loss_type": ("nll", "dft"),
-        "packing_strategy": ("bfd", "bfd_split", "wrapped"),
+        "loss_type": tuple(SUPERVISED),
+        "packing_strategy": tuple(PACKINGS),
         "truncation_mode": ("keep_start",),
     }
     ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {  # names that TRL has given up
@@ -49,10 +65,7 @@ class SFTConfig(BaseConfig):
     truncation_mode: str = option("keep_start", "Which end of a long sequence is kept.")
     shuffle_dataset: bool = option(False, "Shuffle the dataset once before training.")
     packing: bool = option(False, "Put several sequences into one row of `max_length` tokens.")
-    packing_strategy: str = option(
-        "bfd",
-        "'bfd' cuts long sequences, 'bfd_split' splits them, 'wrapped' cuts where a row is full.",
-    )
+    packing_strategy: str = choice("bfd", PACKINGS, "What packing does with long sequences")
     padding_free: bool = option(False, "Join the rows of a batch into one without padding.")
     pad_to_multiple_of: int | str | None = option("auto", "Pad lengths to a multiple of this.")
     eval_packing: bool | None = option(None, "Pack the evaluation set; unset, as `packing`.")
@@ -61,7 +74,7 @@ class SFTConfig(BaseConfig):
         None, "Train on the completion only; unset, exactly when the data has one."
     )
     assistant_only_loss: bool = option(False, "Train on the assistant's turns only.")
-    loss_type: str = option("nll", "'nll', or 'dft' (arXiv 2508.05629).")
+    loss_type: str = choice("nll", SUPERVISED, "Loss of a token")
     activation_offloading: bool = option(False, "Move activations to host memory.")
     pad_token: str | None = option(None, "Token that pads; unset, the tokenizer's.")
 
@@ -78,4 +91,4 @@ class SFTConfig(BaseConfig):
     @property
     def joins_rows(self) -> bool:
         """Whether the rows of a batch become one, in which documents must not see each other."""
-        return self.padding_free or (self.packing and self.packing_strategy != "wrapped")
+        return self.padding_free or (self.packing and PACKINGS[self.packing_strategy].keeps_apart)

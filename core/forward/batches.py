@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import torch
 from torch import Tensor
@@ -16,18 +17,27 @@ TOKEN_KEYS = (*PROMPT_KEYS, "completion_ids", "completion_mask")
 
 @dataclass(frozen=True)
 class Parts:
-    """A rollout cut into micro-batches, and its trained tokens over all processes."""
+    """A rollout cut into micro-batches, and its trained tokens over all processes.
+
+    `rows` are the completions of a micro-batch in the mean, set where some were left out.
+    """
 
     micro_batches: list[Batch]
     tokens: Tensor
+    rows: Tensor | None = None
+
+
+def padded_width(rows: Sequence[Sequence[int]], multiple: int | None) -> int:
+    """The length of the longest row, up to a multiple; at least 1."""
+    longest = max(1, *(len(row) for row in rows))
+    return ceil(longest / multiple) * multiple if multiple else longest
 
 
 def padded(
     rows: Sequence[Sequence[int]], value: int, *, left: bool = False, multiple: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Ids and mask of rows padded to the longest (up to a multiple) on one side; both (B, W)."""
-    width = max(1, *(len(row) for row in rows))
-    width = -(-width // multiple) * multiple if multiple else width
+    width = padded_width(rows, multiple)
     ids = torch.full((len(rows), width), value, dtype=torch.long)
     mask = torch.zeros(len(rows), width, dtype=torch.long)
     for i, row in enumerate(rows):
@@ -71,6 +81,16 @@ def as_rollout(batch: Batch, logps: Tensor, *, with_reference: bool) -> Rollout:
         ref_logps=batch["ref_per_token_logps"] if with_reference else None,
         sampling_ratio=batch.get("importance_sampling_ratio"),
     )
+
+
+def take_selected(batch: Batch, chosen: Tensor, parts: int) -> Batch:
+    """The chosen rows (B,); others, without a trained token, only until `parts` divide them all."""
+    order = chosen.logical_not().int().argsort(stable=True)
+    count = max(1, ceil(int(chosen.sum()) / parts)) * parts
+    taken = {key: rows[order[:count]] for key, rows in batch.items()}
+    selected = chosen[order[:count]]
+    taken["completion_mask"] = taken["completion_mask"] * selected.unsqueeze(1)
+    return {**taken, "selected": selected}
 
 
 def shuffle_rows(batch: Batch) -> Batch:

@@ -47,9 +47,9 @@ def pieces(
 
 
 def counted(batch: Batch) -> Batch:
-    """With the number of its `rows` and of its trained `tokens`, which its pieces keep."""
+    """With the number of its `rows`, if not there, and of its trained `tokens`: of all pieces."""
     rows = batch["completion_ids"].new_tensor(len(batch["completion_ids"]))
-    return {**batch, "rows": rows, "tokens": trained_mask(batch).sum()}
+    return {"rows": rows, **batch, "tokens": trained_mask(batch).sum()}
 
 
 def take(batch: Batch, rows: Sequence[int] | Tensor) -> Batch:

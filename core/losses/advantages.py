@@ -46,13 +46,14 @@ class RewardScale:
     """A row of `SCALES`: what is reported as the spread, and whether it divides."""
 
     spread: Callable[[Tensor], Tensor]
+    doc: str
     divides: bool = True
 
 
 SCALES = {
-    "group": RewardScale(group_spread),
-    "batch": RewardScale(batch_spread),
-    "none": RewardScale(group_spread, divides=False),
+    "group": RewardScale(group_spread, "that of its group"),
+    "batch": RewardScale(batch_spread, "that of the rollout"),
+    "none": RewardScale(group_spread, "no division", divides=False),
 }
 
 

@@ -4,7 +4,10 @@ Pieces of a micro-batch and micro-batches of an optimizer step are summed, proce
 (by the distributed backend): each aggregate divides such that the sum is the mean it promises.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import torch
 
 from core.losses.masked import masked_mean
 from core.shapes import BT, Count, Mask, Scalar
@@ -17,7 +20,8 @@ class Scale:
     `rollout_tokens` are the trained tokens of a rollout over all processes, which is cut into
     `micro_batches` on each; `accumulation` of those make one optimizer step. An evaluation batch
     stands alone: both are 1. `rows` and `tokens` are the completions and trained tokens of the
-    micro-batch of which these are a piece; unset, they are all of it.
+    micro-batch of which these are a piece; unset, they are all of it. Where completions were left
+    out of a rollout, `rows` is the mean over its micro-batches.
     """
 
     rollout_tokens: Count
@@ -29,10 +33,14 @@ class Scale:
     tokens: Count | None = None
 
 
+def rows_of(loss: BT, scale: Scale) -> Count | int:
+    """The completions that a mean is over, as a number of the loss's precision."""
+    return loss.size(0) if scale.rows is None else scale.rows.to(loss.dtype)
+
+
 def sequence_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
     """Mean over the tokens of each completion, then over completions; arXiv 2402.03300 eq. 3."""
-    rows = loss.size(0) if scale.rows is None else scale.rows
-    return masked_mean(loss, mask).sum() / rows / scale.accumulation
+    return masked_mean(loss, mask).sum() / rows_of(loss, scale) / scale.accumulation
 
 
 def token_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
@@ -46,7 +54,7 @@ def token_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
 
 def constant_length(loss: BT, mask: Mask, scale: Scale) -> Scalar:
     """Sum over tokens divided by the length limit, mean over completions; arXiv 2503.20783."""
-    rows = loss.size(0) if scale.rows is None else scale.rows
+    rows = rows_of(loss, scale)
     return (loss * mask).sum() / (rows * scale.max_length) / scale.accumulation
 
 
@@ -58,3 +66,28 @@ def global_token_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
     """
     rollout = scale.rollout_tokens.clamp(min=1.0) / scale.processes
     return (loss * mask).sum() / (rollout * scale.accumulation / scale.micro_batches)
+
+
+def of_step(tokens: Sequence[Count]) -> list[Count]:
+    """The mean over the rollouts of an optimizer step, so that all its tokens weigh the same."""
+    same = all(count is tokens[0] for count in tokens)
+    return list(tokens) if same else [torch.stack(list(tokens)).double().mean()] * len(tokens)
+
+
+@dataclass(frozen=True)
+class TokenNormalizer:
+    """A row of `TOKEN_NORMALIZERS`.
+
+    From the tokens of each micro-batch's rollout to what `rollout_tokens` counts.
+    """
+
+    counts: Callable[[Sequence[Count]], list[Count]]
+    doc: str
+
+
+TOKEN_NORMALIZERS = {
+    "step": TokenNormalizer(
+        of_step, "those of the optimizer step, arXiv 2503.14476 eq. 12, so that all weigh the same"
+    ),
+    "rollout": TokenNormalizer(list, "those of each rollout in it, as TRL does"),
+}

@@ -1,7 +1,10 @@
 """What a policy loss is computed from: one micro-batch of scored completions and the settings."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
+from core.option import option
 from core.shapes import BT, BT1, Mask
 
 
@@ -27,14 +30,26 @@ class Rollout:
         return self.logps - self.old_logps
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class PolicyConfig:
-    """The settings of a policy loss; the trainer's fields of the same names."""
+    """The settings of a policy loss; the config of a trainer inherits them."""
+
+    AT_LEAST: ClassVar[Mapping[str, float]] = {
+        "beta": 0.0,
+        "epsilon": 0.0,
+        "epsilon_high": 0.0,
+        "delta": 0.0,
+    }
 
     loss_type: str = "grpo"
     importance_sampling_level: str = "token"
-    epsilon: float = 0.2
-    epsilon_high: float = 0.2
-    delta: float | None = None
-    beta: float = 0.0
-    use_bias_correction_kl: bool = True
+    epsilon: float = option(0.2, "Lower clip width of the ratio.")
+    epsilon_high: float | None = option(None, "Upper clip width; unset, `epsilon`.")
+    delta: float | None = option(None, "Cap of the ratio before the clip; unset, none.")
+    beta: float = option(0.0, "Weight of the KL to the reference; 0 loads no reference.")
+    use_bias_correction_kl: bool = option(True, "Multiply the KL estimate by the ratio.")
+
+    @property
+    def upper_epsilon(self) -> float:
+        """The upper clip width, which unset is the lower one."""
+        return self.epsilon if self.epsilon_high is None else self.epsilon_high

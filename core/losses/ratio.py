@@ -1,6 +1,7 @@
 """Importance ratios r = pi / pi_old of tokens and of whole completions."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from core.losses.batch import Rollout
 from core.losses.masked import masked_mean
@@ -17,7 +18,16 @@ def sequence_ratio(r: Rollout) -> B1:
     return masked_mean(r.log_ratio, r.mask).unsqueeze(-1).exp()
 
 
-RATIOS: dict[str, Callable[[Rollout], BT1]] = {
-    "token": token_ratio,
-    "sequence": sequence_ratio,
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A row of `RATIOS`: of what a ratio is taken, and whether a completion has a single one."""
+
+    ratio: Callable[[Rollout], BT1]
+    doc: str
+    per_completion: bool = False
+
+
+RATIOS = {
+    "token": Level(ratio=token_ratio, doc="one of each token"),
+    "sequence": Level(ratio=sequence_ratio, doc="one of each completion", per_completion=True),
 }

@@ -43,17 +43,26 @@ def masked(ratio: BT1, c: Correction) -> BT1:
 
 @dataclass(frozen=True)
 class Mode:
-    """A row of `MODES`: over what a ratio is taken, and what is done with large and small ones."""
+    """A row of `MODES`: over what a ratio is taken, and what is done with large and small ones.
+
+    One that `needs_limits` would change nothing without.
+    """
 
     level: Callable[[BT], BT1]
     bound: Callable[[BT1, Correction], BT1]
+    doc: str
+    needs_limits: bool = False
 
 
 MODES = {
-    "token_truncate": Mode(by_token, truncated),
-    "token_mask": Mode(by_token, masked),
-    "sequence_truncate": Mode(by_sequence, truncated),
-    "sequence_mask": Mode(by_sequence, masked),
+    "token_truncate": Mode(
+        by_token, truncated, "of each token, brought within the limits", needs_limits=True
+    ),
+    "token_mask": Mode(by_token, masked, "of each token, 0 outside of them"),
+    "sequence_truncate": Mode(
+        by_sequence, truncated, "of each completion, brought within them", needs_limits=True
+    ),
+    "sequence_mask": Mode(by_sequence, masked, "of each completion, 0 outside of them"),
 }
 
 

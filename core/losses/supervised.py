@@ -1,6 +1,7 @@
 """Losses of supervised fine-tuning on the log-probabilities of given tokens."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from core.shapes import N
 
@@ -15,4 +16,15 @@ def dft(logps: N) -> N:
     return -logps.detach().exp() * logps
 
 
-SUPERVISED: dict[str, Callable[[N], N]] = {"nll": nll, "dft": dft}
+@dataclass(frozen=True)
+class Supervised:
+    """A row of `SUPERVISED`: the loss of each labelled token."""
+
+    loss: Callable[[N], N]
+    doc: str
+
+
+SUPERVISED = {
+    "nll": Supervised(nll, "the negative log-likelihood"),
+    "dft": Supervised(dft, "the same times the probability, arXiv 2508.05629"),
+}

@@ -16,7 +16,7 @@ def clipped(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
 
     arXiv 2402.03300 eq. 3; the two clip widths are arXiv 2503.14476 eq. 10.
     """
-    bounded = ratio.clamp(1 - c.epsilon, 1 + c.epsilon_high)
+    bounded = ratio.clamp(1 - c.epsilon, 1 + c.upper_epsilon)
     return -torch.min(capped(ratio, c) * r.advantages, bounded * r.advantages)
 
 
@@ -27,4 +27,9 @@ def clipped_low(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
 
 def clipped_high(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
     """1 where the upper bound stops the gradient: r > 1 + eps_high and A > 0."""
-    return ((capped(ratio, c) > 1 + c.epsilon_high) & (r.advantages > 0)).to(ratio.dtype)
+    return ((capped(ratio, c) > 1 + c.upper_epsilon) & (r.advantages > 0)).to(ratio.dtype)
+
+
+def clipped_either(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """1 where either bound stops the gradient."""
+    return torch.maximum(clipped_low(r, ratio, c), clipped_high(r, ratio, c))

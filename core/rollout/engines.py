@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 
 from transformers import PreTrainedModel
 
-from core.configs.grpo import GRPOConfig
+from core.configs.engines import VLLM_MODES
+from core.configs.rollout import RolloutConfig
 from core.rollout.engine import Engine
 from core.rollout.hf.loops import EqualEngine, HfEngine, PagedEngine
 from core.rollout.merged_adapters import inner
@@ -13,7 +14,7 @@ from core.rollout.on_vllm.engine import VllmEngine
 from core.rollout.on_vllm.local import VllmLocal
 from core.rollout.on_vllm.server import VllmServer
 
-ENGINES: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
+MAKERS: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
     "native": lambda model, _: NativeEngine(model),
     "equal": EqualEngine,
     "hf": HfEngine,
@@ -23,12 +24,12 @@ ENGINES: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
 
 def make_engine(name: str, model: PreTrainedModel, pad_token_id: int) -> Engine:
     """The engine of this name for a model in evaluation mode."""
-    return ENGINES[name](inner(model), pad_token_id)
+    return MAKERS[name](inner(model), pad_token_id)
 
 
-def vllm_engine(name_or_path: str, args: GRPOConfig) -> VllmEngine:
+def vllm_engine(name_or_path: str, args: RolloutConfig) -> VllmEngine:
     """Find the server, or load the model of this name into vLLM here, as the settings say."""
-    if args.vllm_mode == "server":
+    if VLLM_MODES[args.vllm_mode].is_server:
         url = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
         server = VllmServer(
             args.vllm_server_base_url or url,

@@ -112,7 +112,7 @@ class Work:
             completion=config.max_completion_length,
             bf16=given.get("bf16") is not False and not given.get("fp16"),
             checkpointing=bool(config.activation_checkpointing),
-            reference=config.beta != 0.0 or config.rollout_policy == "reference",
+            reference=config.keeps_reference,
         )
 
 

@@ -74,7 +74,7 @@ def estimate(resolved: Resolved, config: Any) -> dict[str, Any]:
     updates = config.max_steps if config.max_steps > 0 else None
     completions = per_update * updates / config.num_iterations if updates else None
     parameters = count_parameters(resolved.run.model)
-    reference = config.beta != 0 or config.rollout_policy == "reference"
+    reference = config.keeps_reference
     each = sum(size for part, size in BYTES.items() if reference or part != "reference")
     return {
         "updates": updates or "as many as the data gives",

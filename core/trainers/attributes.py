@@ -57,9 +57,9 @@ class GRPOAttributes:
     """The settings under their own names, and what TRL derives from them and from the rewards."""
 
     args: Any  # Any: a trainer's
-    rewards: Sequence[RewardFunction]
+    rewards: list[RewardFunction]
     tokenizer: PreTrainedTokenizerBase
-    eos_token_ids: Sequence[int]
+    eos_token_ids: list[int]
     generation_config: GenerationConfig
 
     epsilon_low = setting("epsilon", lambda args: args.epsilon)

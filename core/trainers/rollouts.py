@@ -1,11 +1,8 @@
 """The training loop of methods that learn from their own samples: rollouts cut into updates."""
 
-import math
 from abc import abstractmethod
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
@@ -13,39 +10,37 @@ import torch
 from datasets import Dataset
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import PreTrainedModel, TrainerCallback
+from transformers import TrainerCallback
 
 from core.collect.metrics import LossSums, loss_metrics
 from core.collect.prompt_order import GroupSampler
-from core.configs.grpo import GRPOConfig
+from core.configs.rollout import RolloutConfig
 from core.explain.batch_plan import BatchPlanCallback
 from core.explain.health import HealthCallback
-from core.explain.phases import PhaseCallback, Phases
 from core.forward.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
 from core.forward.micro_pieces import counted, pieces, take
-from core.shards.sharding import gathered, shards_weights, without_weights
-from core.trainers.resume import ResumableTrainer, load_reference, save_reference
+from core.losses.aggregate import of_step
+from core.losses.policy import Statistic
+from core.trainers.base import BaseTrainer
 
 Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
 
 
-class RolloutTrainer(ResumableTrainer):
+class RolloutTrainer(BaseTrainer):
     """Feeds `rollout(rows)` to `loss`, several micro-batches and updates per rollout.
 
     All rollouts of an optimizer step are sampled before its first backward pass: the policy is the
     same, and a loss that divides by the tokens of the step knows their number.
     """
 
-    args: GRPOConfig
+    args: RolloutConfig
     loss_is_scaled_for_ga = True  # the loss is divided by the step's size here, not by transformers
+    logged: Sequence[Statistic] = ()  # of the loss, beside KL and entropy
     router_weight = 0.0  # of the load-balancing loss of experts, which is no sum over pieces
 
     def __init__(
-        self, *, args: GRPOConfig, callbacks: Sequence[TrainerCallback] | None, **rest: Any
+        self, *, args: RolloutConfig, callbacks: Sequence[TrainerCallback] | None, **rest: Any
     ):
-        self.phases = Phases()
-        self.ref_model: nn.Module | None = None
-        self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
         self._step = 0  # micro-batches done
         self._rollouts = 0  # rollouts done
         self._step_time = 0.0
@@ -58,12 +53,10 @@ class RolloutTrainer(ResumableTrainer):
             BatchPlanCallback(),
             HealthCallback(),  # before those that write logs, which then have its flags
             *(callbacks or []),
-            PhaseCallback(self.phases),
         ]
         collator: Any = list  # rows stay as they are, though typed as tensors, until sampling
         super().__init__(args=args, data_collator=collator, callbacks=explained, **rest)
         self.current_gradient_accumulation_steps = args.gradient_accumulation_steps
-        self.frame = without_weights(self.policy()) if shards_weights(self.accelerator) else None
 
     @abstractmethod
     def rollout(self, rows: Rows) -> Batch:
@@ -87,38 +80,16 @@ class RolloutTrainer(ResumableTrainer):
         return pieces(batch, self.learns(batch), uncut=uncut)
 
     @property
-    def mode(self) -> str:
-        """'train' or 'eval', whichever the model is in."""
-        return "train" if self.policy().training else "eval"
-
-    @property
     def group(self) -> int:
         """Completions per prompt."""
         args = self.args
         return args.num_generations if self.mode == "train" else args.generations_eval
 
-    def policy(self) -> PreTrainedModel:
-        """Return the model that is trained, without what distributes it; see `gathered`."""
-        return cast(PreTrainedModel, self.model)
-
-    def reference(self) -> PreTrainedModel:
-        """Return the frozen starting policy, which the settings made this trainer keep."""
-        return cast(PreTrainedModel, self.ref_model)
-
-    def gather(self, tensor: Tensor) -> Tensor:
-        """Rows of all processes, in their order."""
-        return cast(Tensor, self.accelerator.gather(tensor))
-
-    def record(self, metrics: Mapping[str, float]) -> None:
-        """Keep numbers for the next log, which averages them."""
-        for name, value in metrics.items():
-            self._metrics[self.mode][name].append(value)
-
     def count_seen(self, tokens: int) -> None:
         """Count the tokens of prompts and completions that training has seen."""
         if self.mode == "train":
             self.state.num_input_tokens_seen += tokens
-        self._metrics[self.mode]["num_tokens"] = [self.state.num_input_tokens_seen]
+        self.record_total("num_tokens", self.state.num_input_tokens_seen)
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
@@ -174,8 +145,8 @@ class RolloutTrainer(ResumableTrainer):
     def optimizer_step_batches(self, rows: list[Rows]) -> list[Batch]:
         """The micro-batches of one optimizer step, sampled where a new rollout is due.
 
-        `num_items_in_batch` is the tokens of a rollout. Where the step takes micro-batches from
-        several rollouts, it is their mean, or by `token_normalizer` those of each.
+        `num_items_in_batch` is the tokens of a rollout; see `counted_tokens` where the step takes
+        micro-batches from several.
         """
         per_rollout = self.args.rollout_parts
         chosen: list[Batch] = []
@@ -184,22 +155,29 @@ class RolloutTrainer(ResumableTrainer):
             if self._parts is None or step % self.args.rollout_uses == 0:
                 self._parts = self.cut(self.rollout(micro_batch_rows))
                 self._rollouts += 1
-            chosen.append(self._parts.micro_batches[step % per_rollout])
+            batch, rows_each = self._parts.micro_batches[step % per_rollout], self._parts.rows
+            chosen.append(batch if rows_each is None else {**batch, "rows": rows_each})
             tokens.append(self._parts.tokens)
-        same = all(count is tokens[0] for count in tokens)
-        if not same and self.args.token_normalizer == "step":
-            tokens = [torch.stack(tokens).double().mean()] * len(tokens)
-        pairs = zip(chosen, tokens, strict=True)
+        pairs = zip(chosen, self.counted_tokens(tokens), strict=True)
         return [{**batch, "num_items_in_batch": items} for batch, items in pairs]
+
+    def counted_tokens(self, tokens: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The tokens that each micro-batch of a step is divided by, from those of its rollout."""
+        return of_step(tokens)
 
     def cut(self, batch: Batch) -> Parts:
         """Shuffle a rollout and cut it into micro-batches without needless padding."""
-        tokens = self.count_tokens(batch)
-        parts = split_rows(shuffle_rows(batch), self.args.rollout_parts)
+        tokens, count = self.count_tokens(batch), self.args.rollout_parts
+        selected, rows = batch.get("selected"), None
+        if selected is not None:
+            batch = {key: values for key, values in batch.items() if key != "selected"}
+            trained = self.gather(selected.sum()).sum().clamp(min=1)
+            rows = trained.double() / (count * self.accelerator.num_processes)
+        parts = split_rows(shuffle_rows(batch), count)
         fixed = self.args.padding is not None
         micro_batches = parts if fixed else [trim(part) for part in parts]
         self.compare(micro_batches)
-        return Parts(micro_batches, tokens)
+        return Parts(micro_batches, tokens, rows)
 
     def count_tokens(self, batch: Batch) -> Tensor:
         """Trained tokens of a batch, over all processes."""
@@ -248,7 +226,7 @@ class RolloutTrainer(ResumableTrainer):
         with self.phases("forward"):
             loss = self.loss(model, inputs)
         if not self._more:
-            self.record(loss_metrics(self.seen, self.accelerator))
+            self.record(loss_metrics(self.seen, self.logged, self.accelerator))
             self.seen.clear()
         return loss
 
@@ -264,16 +242,6 @@ class RolloutTrainer(ResumableTrainer):
             loss = self.compute_loss(model, self._prepare_inputs(inputs))
         return loss.mean().detach(), None, None
 
-    def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
-        """Add the means of what was recorded since the last log; NaN counts as absent."""
-        mode = self.mode
-        prefix = "eval_" if mode == "eval" else ""
-        for name, values in self._metrics[mode].items():
-            valid = [value for value in values if not math.isnan(value)]
-            logs[prefix + name] = sum(valid) / len(valid) if valid else None
-        super().log(logs, start_time)
-        self._metrics[mode].clear()
-
     def own_state(self) -> dict[str, Any]:
         """Counters, and the micro-batches of a rollout that is not used up."""
         unfinished = self._step % self.args.rollout_uses
@@ -283,22 +251,11 @@ class RolloutTrainer(ResumableTrainer):
             "rollouts": self._rollouts,
             "micro_batches": parts and parts.micro_batches,
             "tokens": parts and parts.tokens,
+            "rows": parts and parts.rows,
         }
 
     def take_state(self, state: Mapping[str, Any]) -> None:
         """Go on in the middle of a rollout, or at its end."""
         parts = state.get("micro_batches")
         self._step, self._rollouts = state.get("step", 0), state.get("rollouts", 0)
-        self._parts = parts and Parts(parts, state["tokens"])
-
-    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
-        super()._save_optimizer_and_scheduler(output_dir)
-        if self.args.sync_ref_model and self.ref_model is not None:
-            with gathered(self.reference(), self.frame) as reference:
-                if self.args.should_save:
-                    save_reference(Path(output_dir), reference)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint and self.ref_model is not None:
-            load_reference(Path(checkpoint), self.ref_model, self.frame)
+        self._parts = parts and Parts(parts, state["tokens"], state.get("rows"))

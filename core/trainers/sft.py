@@ -1,6 +1,5 @@
 """Supervised fine-tuning on texts, conversations, or prompts with completions."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -21,12 +20,11 @@ from core.data.best_fit import LENGTHS
 from core.data.collate import DataCollatorForLanguageModeling
 from core.data.preparation import Data, Preparation
 from core.data.sft import IGNORED
-from core.explain.phases import PhaseCallback, Phases
 from core.forward.documents import outputs_of
 from core.forward.logps import token_entropy
 from core.forward.router import router_loss, router_weight
 from core.losses.supervised import SUPERVISED
-from core.trainers.resume import ResumableTrainer
+from core.trainers.base import BaseTrainer
 from core.trainers.setup import (
     check_processes,
     refuse,
@@ -37,7 +35,7 @@ from core.trainers.vocabulary import policy_and_tokenizer
 from eval.errors import BadValue
 
 
-class SFTTrainer(ResumableTrainer):
+class SFTTrainer(BaseTrainer):
     """Maximises the likelihood of the labelled tokens, with the face of TRL's `SFTTrainer`."""
 
     UNCALLED = SFT_METHODS
@@ -73,8 +71,6 @@ class SFTTrainer(ResumableTrainer):
         check_functions(args, data_collator, compute_loss_func)
         set_seed(args.seed)  # of the adapters
         policy, tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
-        self.phases = Phases()
-        self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
         self._tokens_seen = 0.0
         self.preparation = Preparation(
             args=args,
@@ -96,7 +92,7 @@ class SFTTrainer(ResumableTrainer):
             processing_class=tokenizer,
             compute_loss_func=compute_loss_func,
             compute_metrics=compute_metrics,
-            callbacks=[*(callbacks or []), PhaseCallback(self.phases)],
+            callbacks=callbacks or [],
             optimizers=optimizers,
             optimizer_cls_and_kwargs=optimizer_cls_and_kwargs,
             preprocess_logits_for_metrics=preprocess_logits_for_metrics,
@@ -140,11 +136,6 @@ class SFTTrainer(ResumableTrainer):
             super()._set_signature_columns_if_needed()
             self._signature_columns = [*cast(list[str], self._signature_columns), LENGTHS]
 
-    @property
-    def mode(self) -> str:
-        """'train' or 'eval', whichever the model is in."""
-        return "train" if cast(nn.Module, self.model).training else "eval"
-
     def compute_loss(
         self,
         model: nn.Module,
@@ -180,13 +171,13 @@ class SFTTrainer(ResumableTrainer):
                 )
             else:
                 items = mask.sum() if num_items_in_batch is None else num_items_in_batch
-                losses = SUPERVISED[self.args.loss_type](logps)
+                losses = SUPERVISED[self.args.loss_type].loss(logps)
                 loss = losses.sum() / torch.as_tensor(items).clamp(min=1)
             if self.args.average_tokens_across_devices and num_items_in_batch is not None:
                 loss = loss * self.accelerator.num_processes
             if self.compute_loss_func is None:  # which is the whole loss where it is given
                 loss = loss + balance
-        self.record(logits, total, targets, tokens_of(inputs))
+        self.record_tokens(logits, total, targets, tokens_of(inputs))
         return (loss, outputs) if return_outputs else loss
 
     def balance(self, outputs: Any, *, whole_step: bool) -> Tensor | float:
@@ -195,12 +186,12 @@ class SFTTrainer(ResumableTrainer):
             return 0.0
         found = router_loss(outputs)
         everywhere = cast(Tensor, self.accelerator.gather(found.detach())).mean().item()
-        self._metrics[self.mode]["aux_loss"].append(everywhere)
+        self.record({"aux_loss": everywhere})
         steps = self.current_gradient_accumulation_steps if whole_step else 1
         return self.router_weight * found / steps
 
     @torch.no_grad()
-    def record(self, logits: Tensor, total: Tensor, targets: Tensor, read: Tensor) -> None:
+    def record_tokens(self, logits: Tensor, total: Tensor, targets: Tensor, read: Tensor) -> None:
         """Entropy and accuracy over the labelled tokens of all processes, and tokens seen."""
         entropy = token_entropy(logits, total).sum()
         right = (logits.argmax(-1) == targets).sum()
@@ -208,12 +199,10 @@ class SFTTrainer(ResumableTrainer):
         counts = torch.stack([entropy, right, n, read]).float()
         totals = cast(Tensor, self.accelerator.reduce(counts, reduction="sum"))
         entropy, right, n, tokens = totals.tolist()
-        metrics = self._metrics[self.mode]
-        metrics["entropy"].append(entropy / max(n, 1))
-        metrics["mean_token_accuracy"].append(right / max(n, 1))
+        self.record({"entropy": entropy / max(n, 1), "mean_token_accuracy": right / max(n, 1)})
         if self.mode == "train":
             self._tokens_seen += tokens
-        metrics["num_tokens"] = [self._tokens_seen]
+        self.record_total("num_tokens", self._tokens_seen)
 
     def own_state(self) -> dict[str, Any]:
         """The tokens seen so far."""
@@ -222,15 +211,6 @@ class SFTTrainer(ResumableTrainer):
     def take_state(self, state: Mapping[str, Any]) -> None:
         """Go on counting."""
         self._tokens_seen = state.get("tokens_seen", 0.0)
-
-    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Add the means of what was recorded since the last log."""
-        prefix = "" if self.mode == "train" else "eval_"
-        metrics = self._metrics[self.mode]
-        means = {prefix + k: sum(v) / len(v) for k, v in metrics.items() if v}
-        metrics.clear()
-        logs.update(means)
-        super().log(logs, start_time)
 
 
 def tokens_of(inputs: Mapping[str, Tensor]) -> Tensor:
@@ -251,5 +231,7 @@ def check_functions(args: SFTConfig, data_collator: object, compute_loss_func: o
             "a data_collator decides itself how rows are joined: leave out packing and "
             "padding_free, or the collator"
         )
-    if args.loss_type == "dft" and compute_loss_func is not None:
-        raise BadValue("loss_type='dft' is set beside a compute_loss_func: leave one of them out")
+    if args.is_set("loss_type") and compute_loss_func is not None:
+        raise BadValue(
+            f"loss_type={args.loss_type!r} is set beside a compute_loss_func: leave one of them out"
+        )

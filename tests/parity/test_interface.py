@@ -7,7 +7,13 @@ import trl
 
 import core
 
-OURS_ONLY = {"advantage_estimator", "rollout_policy", "rollout_engine", "token_normalizer"}
+OURS_ONLY = {
+    "advantage_estimator",
+    "rollout_policy",
+    "rollout_engine",
+    "rollout_selection",
+    "token_normalizer",
+}
 
 
 def defaults(config):

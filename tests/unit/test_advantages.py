@@ -5,7 +5,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.collect.estimators import ESTIMATORS
 from core.configs.grpo import GRPOConfig
 from core.losses.advantages import (
     AGGREGATIONS,
@@ -15,6 +14,7 @@ from core.losses.advantages import (
     sum_then_normalize,
     weighted_sum,
 )
+from core.losses.estimators import ESTIMATORS
 
 NAN = math.nan
 ONE = torch.ones(1, dtype=torch.float64)

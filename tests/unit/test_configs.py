@@ -7,7 +7,13 @@ from trl.trainer.sft_config import SFTConfig as TheirSFT
 from core import GRPOConfig, SFTConfig
 from eval.errors import BadValue
 
-OURS = {"advantage_estimator", "rollout_policy", "rollout_engine", "token_normalizer"}
+OURS = {
+    "advantage_estimator",
+    "rollout_policy",
+    "rollout_engine",
+    "rollout_selection",
+    "token_normalizer",
+}
 
 
 def config(**changes):

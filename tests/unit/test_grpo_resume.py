@@ -6,6 +6,7 @@ from grpo_runs import digits, logs, prompts, weights
 RESUMED = {
     "between rollouts": {},
     "inside a rollout": {"steps_per_generation": 6},
+    "with some dropped": {"steps_per_generation": 6, "rollout_selection": "varied"},
     "between iterations": {"num_iterations": 3},
     "with a moved reference": {"beta": 0.1, "sync_ref_model": True, "ref_model_sync_steps": 2},
 }

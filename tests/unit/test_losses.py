@@ -74,7 +74,7 @@ def test_sequence_ratio_is_the_geometric_mean_over_kept_tokens():
 
 @pytest.mark.parametrize("level", RATIOS)
 def test_ratio_of_an_unmoved_policy_is_one(level):
-    assert RATIOS[level](rollout([[0.0] * 4] * 2, [1.0, -1.0], MASK)).unique().item() == 1.0
+    assert RATIOS[level].ratio(rollout([[0.0] * 4] * 2, [1.0, -1.0], MASK)).unique().item() == 1.0
 
 
 @pytest.mark.parametrize(

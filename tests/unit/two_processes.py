@@ -40,12 +40,18 @@ def completion_of_its_place(lengths):
     return rollout
 
 
-def grpo(folder, out, processes, rollout=None, completions=8, **options):
+def some_alike(prompts, completion_ids, **keywords):
+    """The same for all completions of some prompts."""
+    found = spread_reward(completion_ids=completion_ids, prompts=prompts, **keywords)
+    return [0.0 if int(p[0]) % 3 else r for p, r in zip(prompts, found, strict=True)]
+
+
+def grpo(folder, out, processes, rollout=None, completions=8, reward=spread_reward, **options):
     model = AutoModelForCausalLM.from_pretrained(folder)
     model.generation_config.eos_token_id = list(range(5, 25))
     return GRPOTrainer(
         model=model,
-        reward_funcs=spread_reward,
+        reward_funcs=reward,
         args=GRPOConfig(
             output_dir=str(out),
             per_device_train_batch_size=completions // processes,
@@ -76,6 +82,13 @@ def with_loss(loss_type):
     return build
 
 
+def selected(folder, out, processes):
+    """One process may be left with nothing."""
+    rollout = completion_of_its_place([1, 3, 9])
+    drops = {"rollout_selection": "varied", "gradient_accumulation_steps": 2, "beta": 0.1}
+    return grpo(folder, out, processes, rollout=rollout, reward=some_alike, **drops)
+
+
 def sampled(folder, out, processes):
     """Completions of the policy itself, which end at various lengths; each is used twice.
 
@@ -104,6 +117,7 @@ def sft(folder, out, processes):
 
 CASES = {
     "sft": sft,
+    "selected": selected,
     "sampled": sampled,
     "resumed": sampled,  # after it, from its checkpoint
     **{name: with_loss(name) for name in LOSS_TYPES},

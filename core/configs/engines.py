@@ -1,0 +1,49 @@
+"""What decodes, where vLLM runs and which policy samples: the choices of methods with rollouts."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RolloutEngine:
+    """A row of `ENGINES`; `core.rollout.engines` makes what it names."""
+
+    doc: str
+    is_vllm: bool = False
+
+
+ENGINES = {
+    "native": RolloutEngine("a loop of this project"),
+    "equal": RolloutEngine("a loop that draws the very tokens of transformers"),
+    "hf": RolloutEngine("transformers' `generate`"),
+    "hf-cb": RolloutEngine("its continuous batching"),
+    "vllm": RolloutEngine("vLLM, see `vllm_mode`", is_vllm=True),
+}
+VLLM = next(name for name, row in ENGINES.items() if row.is_vllm)
+
+
+@dataclass(frozen=True)
+class VllmMode:
+    """A row of `VLLM_MODES`: whether vLLM is a server, or runs in the training's own process."""
+
+    doc: str
+    is_server: bool
+
+
+VLLM_MODES = {
+    "colocate": VllmMode("in the processes that train", is_server=False),
+    "server": VllmMode("in a server with an address", is_server=True),
+}
+
+
+@dataclass(frozen=True)
+class RolloutPolicy:
+    """A row of `ROLLOUT_POLICIES`: whether training moves the policy that samples."""
+
+    doc: str
+    moves: bool
+
+
+ROLLOUT_POLICIES = {
+    "policy": RolloutPolicy("the one that is trained", moves=True),
+    "reference": RolloutPolicy("the frozen reference", moves=False),
+}

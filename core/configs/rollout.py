@@ -1,0 +1,280 @@
+"""Settings of methods that learn from their own samples, with TRL 1.16's names and defaults."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from core.configs.base import BaseConfig, padding_multiple
+from core.configs.engines import ENGINES, ROLLOUT_POLICIES, VLLM, VLLM_MODES
+from core.losses.selection import SELECTIONS
+from core.option import choice, option
+from eval.errors import BadValue
+
+NO_HUB = "nothing is uploaded"
+NO_PAGED = "the engine is chosen by `rollout_engine`, such as 'hf-cb'"
+
+
+@dataclass
+class RolloutConfig(BaseConfig):
+    """What every on-policy method shares: generation, engine, groups, rewards, the reference.
+
+    `rollout_policy`, `rollout_engine` and `rollout_selection` are not TRL's. At their defaults the
+    random numbers of sampling differ.
+    """
+
+    _VALID_DICT_FIELDS: ClassVar[list[str]] = [
+        *BaseConfig._VALID_DICT_FIELDS,
+        "model_init_kwargs",
+        "transformers_continuous_batching_config",
+        "generation_kwargs",
+        "chat_template_kwargs",
+    ]
+
+    UNSUPPORTED: ClassVar[Mapping[str, str]] = {
+        "cast_lm_head_to_fp32": "the head keeps the model's precision",
+        "ds3_gather_for_generation": "parameters are always gathered for generation",
+        "generation_kwargs": "set `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`",
+        "cache_implementation": NO_PAGED,
+        "vllm_structured_outputs_regex": "completions are sampled freely",
+        "log_completions_hub_repo": NO_HUB,
+        "use_transformers_continuous_batching": NO_PAGED,
+        "transformers_continuous_batching_config": NO_PAGED,
+        "auto_find_batch_size": "a smaller batch would break the groups",
+    }
+    CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
+        "rollout_policy": tuple(ROLLOUT_POLICIES),
+        "rollout_engine": tuple(ENGINES),
+        "rollout_selection": tuple(SELECTIONS),
+        "vllm_mode": tuple(VLLM_MODES),
+        "vllm_model_impl": ("vllm", "transformers"),
+    }
+    AT_LEAST: ClassVar[Mapping[str, float]] = {
+        "router_aux_loss_coef": 0.0,
+        "num_generations": 2,
+        "num_generations_eval": 1,
+        "max_completion_length": 1,
+        "num_iterations": 1,
+        "steps_per_generation": 1,
+        "generation_batch_size": 1,
+        "top_k": 0,
+        "ref_model_mixup_alpha": 0.0,
+        "ref_model_sync_steps": 1,
+        "vllm_server_timeout": 0.1,
+        "vllm_max_model_length": 1,
+        "vllm_tensor_parallel_size": 1,
+    }
+
+    learning_rate: float = option(1e-6, "Initial learning rate of AdamW.")
+    router_aux_loss_coef: float | None = option(
+        None, "Weight of the load-balancing loss of experts; unset, the model's own."
+    )
+    disable_dropout: bool = option(False, "Turn the policy's dropout off.")
+    cast_lm_head_to_fp32: bool = option(False, "Compute the head in 32 bits.")
+    cast_lm_head_to_fp32: bool = option(False, "Compute the head in 32 bits.")
+
+    remove_unused_columns: bool = option(False, "Keep only `prompt`; rewards want the rest.")
+    num_generations: int = option(8, "Completions of one prompt: the group.")
+    num_generations_eval: int | None = option(None, "The same in evaluation; unset, equal.")
+    max_completion_length: int = option(512, "Longest completion in tokens.")
+    ds3_gather_for_generation: bool = option(True, "Gather ZeRO-3 weights to generate.")
+    ds3_gather_for_generation: bool = option(True, "Gather ZeRO-3 weights to generate.")
+    shuffle_dataset: bool | None = option(True, "Visit the prompts in random order.")
+    pad_to_multiple_of: int | str | None = option("auto", "Pad lengths to a multiple of this.")
+
+    generation_batch_size: int | None = option(None, "Completions of one rollout, all processes.")
+    steps_per_generation: int | None = option(
+        None, "Micro-batches of one rollout; unset, `gradient_accumulation_steps`."
+    )
+    temperature: float = option(1.0, "Sampling temperature; log-probabilities use it too.")
+    top_p: float = option(1.0, "Sample within this probability mass.")
+    top_k: int = option(0, "Sample among this many tokens; 0 is all.")
+    min_p: float | None = option(None, "Least probability, relative to the most probable token.")
+    generation_kwargs: dict[str, Any] | str | None = option(None, "More sampling keywords.")
+    chat_template_kwargs: dict[str, Any] | str | None = option(None, "Chat template keywords.")
+    repetition_penalty: float = option(1.0, "Penalty on tokens that have occurred.")
+    cache_implementation: str | None = option(None, "Cache of `generate`.")
+
+    use_vllm: bool = option(False, "Generate with vLLM; the same as rollout_engine='vllm'.")
+    vllm_mode: str = choice("colocate", VLLM_MODES, "Where vLLM runs")
+    vllm_model_impl: str = option("vllm", "Model code of a colocated vLLM.")
+    vllm_enable_sleep_mode: bool = option(False, "Let a colocated vLLM free its memory meanwhile.")
+    vllm_structured_outputs_regex: str | None = option(None, "Regular expression to decode by.")
+    vllm_server_base_url: str | None = option(None, "Address of the server, for host and port.")
+    vllm_server_host: str = option("0.0.0.0", "Host of the vLLM server.")
+    vllm_server_port: int = option(8000, "Port of the vLLM server.")
+    vllm_server_timeout: float = option(
+        240.0, "Seconds to wait for the server to come up, and for each of its answers."
+    )
+    vllm_group_port: int = option(51216, "Port here at which weights go to the server.")
+    vllm_gpu_memory_utilization: float = option(0.3, "Share of memory for a colocated vLLM.")
+    vllm_max_model_length: int | None = option(None, "Longest context of a colocated vLLM.")
+    vllm_tensor_parallel_size: int = option(1, "Devices of one colocated vLLM model.")
+
+    num_iterations: int = option(1, "Passes over one rollout (mu of arXiv 2402.03300).")
+    reward_weights: list[float] | None = option(None, "Weight of each reward; unset, 1.")
+    mask_truncated_completions: bool = option(False, "Leave cut completions out of the loss.")
+    sync_ref_model: bool = option(False, "Move the reference towards the policy.")
+    ref_model_mixup_alpha: float = option(0.6, "Share of the policy in the moved reference.")
+    ref_model_sync_steps: int = option(512, "Optimizer steps between two moves.")
+
+    log_completions: bool = option(False, "Write sampled completions to parquet files.")
+    log_multimodal: bool = option(True, "Log images too; there are none.")
+    num_completions_to_print: int | None = option(None, "Completions printed; unset, all.")
+    log_unique_prompts: bool = option(False, "Log one completion of each prompt.")
+    log_completions_hub_repo: str | None = option(None, "Hub repository of the completions.")
+    use_transformers_continuous_batching: bool = option(False, "Generate with paged attention.")
+    transformers_continuous_batching_config: dict[str, Any] | str | None = option(
+        None, "Keywords of paged generation."
+    )
+
+    rollout_policy: str = choice("policy", ROLLOUT_POLICIES, "Which policy samples")
+    rollout_engine: str = choice("native", ENGINES, "What decodes")
+    rollout_selection: str = choice(
+        "all", SELECTIONS, "Completions of a rollout that are trained on"
+    )
+
+    def resolve(self) -> None:
+        """As of every trainer; then the rollout's size, and what has to fit together."""
+        super().resolve()
+        self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
+        self.resolve_rollout_size()
+        self.check_groups()
+        self.check_sampling()
+        self.check_policies()
+        self.check_vllm()
+
+    @property
+    def reads_reference(self) -> bool:
+        """Whether a loss or its rewards read log-probabilities of the reference."""
+        return False
+
+    @property
+    def samples_policy(self) -> bool:
+        """Whether the policy that is trained samples, not the frozen reference."""
+        return ROLLOUT_POLICIES[self.rollout_policy].moves
+
+    @property
+    def keeps_reference(self) -> bool:
+        """Whether the starting policy is kept: for its log-probabilities, or to sample from it."""
+        return self.reads_reference or not self.samples_policy
+
+    @property
+    def rollout_size(self) -> int:
+        """Completions of one rollout, over all processes."""
+        return self.generation_batch_size or 0  # set when the settings were built
+
+    @property
+    def generations_eval(self) -> int:
+        """Completions of one prompt in evaluation, which unset are those in training."""
+        return self.num_generations_eval or self.num_generations
+
+    @property
+    def rollout_parts(self) -> int:
+        """Micro-batches that one rollout is cut into on each process."""
+        return self.steps_per_generation or 1  # set when the settings were built
+
+    @property
+    def rollout_uses(self) -> int:
+        """Micro-batches that one rollout feeds on each process, every iteration counted."""
+        return self.rollout_parts * self.num_iterations
+
+    @property
+    def mixes_rollouts(self) -> bool:
+        """Whether an optimizer step takes micro-batches of several rollouts."""
+        return self.rollout_uses % self.gradient_accumulation_steps != 0
+
+    @property
+    def padding(self) -> int | None:
+        """What token widths are padded to a multiple of."""
+        return self.pad_to_multiple_of if isinstance(self.pad_to_multiple_of, int) else None
+
+    @property
+    def template(self) -> dict[str, Any]:
+        """Keywords of the chat template."""
+        return (
+            dict(self.chat_template_kwargs) if isinstance(self.chat_template_kwargs, dict) else {}
+        )
+
+    def resolve_rollout_size(self) -> None:
+        """Fill whichever of `generation_batch_size` and `steps_per_generation` is unset."""
+        micro = self.per_device_train_batch_size * self.world_size
+        if self.generation_batch_size is None:
+            self.steps_per_generation = (
+                self.steps_per_generation or self.gradient_accumulation_steps
+            )
+            self.generation_batch_size = micro * self.steps_per_generation
+        elif self.steps_per_generation is not None:
+            raise BadValue(
+                "generation_batch_size and steps_per_generation are both set: "
+                "leave one out, it follows from the other"
+            )
+        elif self.generation_batch_size % micro:
+            raise BadValue(
+                f"generation_batch_size={self.generation_batch_size} is no multiple of {micro}, "
+                f"the {self.per_device_train_batch_size} completions of a micro-batch times "
+                f"{self.world_size} processes"
+            )
+        else:
+            self.steps_per_generation = self.generation_batch_size // micro
+
+    def check_groups(self) -> None:
+        """Refuse a rollout, or an evaluation batch if there will be any, without whole groups."""
+        size = self.rollout_size
+        if size % self.num_generations:
+            raise BadValue(
+                f"generation_batch_size={size} is no multiple of "
+                f"num_generations={self.num_generations}: a rollout must hold whole groups"
+            )
+        if self.do_eval and self.eval_strategy != "no":
+            self.check_evaluation()
+
+    def check_evaluation(self) -> None:
+        """Refuse an evaluation batch that does not hold whole groups."""
+        per_prompt = self.generations_eval
+        if self.per_device_eval_batch_size * self.world_size % per_prompt:
+            raise BadValue(
+                f"per_device_eval_batch_size={self.per_device_eval_batch_size} on "
+                f"{self.world_size} processes is no multiple of the {per_prompt} completions "
+                "of a prompt: an evaluation batch must hold whole groups"
+            )
+
+    def check_sampling(self) -> None:
+        """Refuse sampling parameters that leave no distribution to sample from."""
+        if not self.temperature > 0:
+            raise BadValue(f"temperature={self.temperature}: expected above 0, GRPO samples")
+        if not 0 < self.top_p <= 1:
+            raise BadValue(f"top_p={self.top_p}: expected above 0 and at most 1")
+        if self.min_p is not None and not 0 <= self.min_p <= 1:
+            raise BadValue(f"min_p={self.min_p}: expected 0 to 1")
+        if not self.repetition_penalty > 0:
+            raise BadValue(f"repetition_penalty={self.repetition_penalty}: expected above 0")
+
+    def check_policies(self) -> None:
+        """Refuse samplers and references that contradict each other."""
+        if self.sync_ref_model and not self.reads_reference:
+            raise BadValue(
+                "sync_ref_model=True moves a reference that beta=0.0 never reads: "
+                "set beta above 0 or leave sync_ref_model at False"
+            )
+        if self.sync_ref_model and not self.samples_policy:
+            raise BadValue(
+                f"rollout_policy={self.rollout_policy!r} samples from the frozen starting model: "
+                "leave sync_ref_model at False"
+            )
+
+    def check_vllm(self) -> None:
+        """Let `use_vllm` and `rollout_engine` agree; refuse what vLLM is not started with here."""
+        named = ENGINES[self.rollout_engine]
+        if self.use_vllm and not named.is_vllm and self.is_set("rollout_engine"):
+            raise BadValue(
+                f"use_vllm=True and rollout_engine={self.rollout_engine!r}: leave one of them out"
+            )
+        self.use_vllm = self.use_vllm or named.is_vllm
+        self.rollout_engine = VLLM if self.use_vllm else self.rollout_engine
+        here = not VLLM_MODES[self.vllm_mode].is_server
+        if self.use_vllm and here and self.vllm_tensor_parallel_size > 1:
+            raise BadValue(
+                f"vllm_tensor_parallel_size={self.vllm_tensor_parallel_size} with "
+                f"vllm_mode={self.vllm_mode!r} is not supported: a server takes "
+                "--tensor-parallel-size"
+            )

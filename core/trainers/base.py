@@ -1,0 +1,89 @@
+"""What every trainer does alike: its mode, its numbers for the log, its frozen reference."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from torch import Tensor, nn
+from transformers import PreTrainedModel, TrainerCallback
+
+from core.explain.phases import PhaseCallback, Phases
+from core.shards.reference import SyncReferenceCallback, frozen_copy
+from core.shards.sharding import gathered, shards_weights, spread, without_weights
+from core.trainers.resume import ResumableTrainer, load_reference, save_reference
+
+
+class BaseTrainer(ResumableTrainer):
+    """Averages what is recorded between two logs, and may keep the starting policy."""
+
+    def __init__(self, *, callbacks: list[TrainerCallback], **rest: Any):
+        self.phases = Phases()
+        self.ref_model: nn.Module | None = None
+        self._reference_moves = False
+        self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
+        super().__init__(callbacks=[*callbacks, PhaseCallback(self.phases)], **rest)
+        self.frame = without_weights(self.policy()) if shards_weights(self.accelerator) else None
+
+    @property
+    def mode(self) -> str:
+        """'train' or 'eval', whichever the model is in."""
+        return "train" if self.policy().training else "eval"
+
+    def policy(self) -> PreTrainedModel:
+        """Return the model that is trained, without what distributes it; see `gathered`."""
+        return cast(PreTrainedModel, self.model)
+
+    def reference(self) -> PreTrainedModel:
+        """Return the frozen starting policy, which the settings made this trainer keep."""
+        return cast(PreTrainedModel, self.ref_model)
+
+    def keep_reference(self, *, adapters_off: bool) -> None:
+        """Keep the starting policy, without its adapters if they are new."""
+        with gathered(self.policy(), self.frame) as policy:  # ZeRO-3 may have cut it while loading
+            self.ref_model = frozen_copy(policy)
+        if adapters_off:
+            cast(Any, self.ref_model).base_model.disable_adapter_layers()
+        if self.frame is not None:
+            spread(self.ref_model, self.args.device)
+
+    def move_reference(self) -> None:
+        """Move the reference towards the policy from time to time, as the settings say."""
+        self._reference_moves = True
+        self.add_callback(SyncReferenceCallback(self.reference(), self.frame))
+
+    def gather(self, tensor: Tensor) -> Tensor:
+        """Rows of all processes, in their order."""
+        return cast(Tensor, self.accelerator.gather(tensor))
+
+    def record(self, metrics: Mapping[str, float]) -> None:
+        """Keep numbers for the next log, which averages them."""
+        for name, value in metrics.items():
+            self._metrics[self.mode][name].append(value)
+
+    def record_total(self, name: str, value: float) -> None:
+        """Keep a count so far, of which the next log shows the last value."""
+        self._metrics[self.mode][name] = [value]
+
+    def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
+        """Add the means of what was recorded since the last log; NaN counts as absent."""
+        mode = self.mode
+        prefix = "eval_" if mode == "eval" else ""
+        for name, values in self._metrics[mode].items():
+            valid = [value for value in values if not math.isnan(value)]
+            logs[prefix + name] = sum(valid) / len(valid) if valid else None
+        super().log(logs, start_time)
+        self._metrics[mode].clear()
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        if self._reference_moves:
+            with gathered(self.reference(), self.frame) as reference:
+                if self.args.should_save:
+                    save_reference(Path(output_dir), reference)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint and self.ref_model is not None:
+            load_reference(Path(checkpoint), self.ref_model, self.frame)

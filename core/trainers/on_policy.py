@@ -1,0 +1,207 @@
+"""Collects the rollouts of a method: samples, scores, and selects what is trained on."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
+from core.collect.event_loop import AsyncLoop
+from core.collect.generation import (
+    Generated,
+    RolloutFunction,
+    call_rollout,
+    extended_rows,
+    pad_token_id,
+    sample,
+)
+from core.collect.metrics import Metrics
+from core.collect.reward_calls import RewardFunction, Samples, call_rewards
+from core.collect.summary import (
+    gathered_rewards,
+    gathered_steps,
+    length_summary,
+    logged_columns,
+    named_metrics,
+)
+from core.configs.rollout import RolloutConfig
+from core.forward.batches import Batch, padded, padded_width, take_selected, token_batch
+from core.losses.estimators import Scored
+from core.losses.selection import SELECTIONS, Selected, every
+from core.rewards.completions import Completion
+from core.rollout.engine import Engine
+from core.rollout.engines import make_engine, vllm_engine
+from core.rollout.seeds import seed_of
+from core.shards.sharding import gathered
+from core.trainers.rollouts import RolloutTrainer, Rows
+
+
+class OnPolicyTrainer(RolloutTrainer):
+    """A rollout is collected, scored, selected and compared; each is a method to override."""
+
+    tokenizer: PreTrainedTokenizerBase
+    eos_token_ids: list[int]
+    rewards: list[RewardFunction]
+    rollout_func: RolloutFunction | None
+    reward_weights: Any  # Any: a property of TRL's attributes, which takes any numbers
+
+    def __init__(self, *, args: RolloutConfig, **rest: Any):
+        super().__init__(args=args, **rest)
+        self.loop = AsyncLoop()
+        self.completion_log = CompletionLog(args.rollout_size)
+        self.reward_logs = RewardLogs()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What advantages read beside rewards, see `NEEDS`."""
+        return ()
+
+    @abstractmethod
+    def advantages(self, scored: Scored) -> Tensor:
+        """Advantages of the completions (N,), or of their tokens (N, length)."""
+
+    @abstractmethod
+    def scores(self, scored: Scored) -> Metrics:
+        """What is logged of the rewards."""
+
+    def check_generation(self) -> None:
+        """Refuse to sample otherwise than the settings say."""
+
+    def prepare_engine(self, name: str) -> None:
+        """Start vLLM with the model of this name if it samples; say if there is only a slow way."""
+        sampled = self.rollout_func is None
+        self.vllm = vllm_engine(name, self.args) if self.args.use_vllm and sampled else None
+        if sampled:
+            self.engine(self.policy())
+
+    def generate(self, prompts: list[Completion]) -> Generated:
+        """Sample one completion per prompt; a prompt repeats for each completion of its group."""
+        with self.phases("rollout"):
+            if self.rollout_func is not None:
+                return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
+            self.check_generation()
+            chosen = self.policy() if self.args.samples_policy else self.reference()
+            with (
+                self.accelerator.autocast(),
+                gathered(chosen, self.frame) as model,
+            ):  # as in training
+                seeds, engine = self.seeds(prompts), self.engine(model)
+                return sample(
+                    model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
+                )
+
+    def engine(self, model: PreTrainedModel) -> Engine:
+        """What decodes for this model; vLLM gets its weights when they have changed."""
+        if self.vllm is None:
+            return make_engine(self.args.rollout_engine, model, pad_token_id(self.tokenizer))
+        return self.vllm.serving(model, self.state.global_step if self.args.samples_policy else 0)
+
+    def seeds(self, prompts: list[Completion]) -> list[int]:
+        """A seed for each completion of this rollout, the same however processes share them."""
+        start = self.accelerator.process_index * len(prompts)
+        moment = (self.args.seed, self.mode, self.state.global_step, self._rollouts)
+        return [seed_of(*moment, row, prompt) for row, prompt in enumerate(prompts, start)]
+
+    def score(self, rows: Rows, generated: Generated) -> Scored:
+        """Call the reward functions; the completions of all processes with their rewards."""
+        samples = Samples.of(rows, generated.completions, generated.completion_ids)
+        self.reward_logs = RewardLogs()
+        shared = {
+            "trainer_state": self.state,
+            "log_extra": self.reward_logs.log_extra,
+            "log_metric": self.reward_logs.log_metric,
+        }
+        with self.phases("rewards"):
+            values = call_rewards(self.rewards, samples, shared, self.loop)
+        steps, ends = None, None
+        if "steps" in self.needs:
+            given, weights = generated.completion_ids, self.reward_weights.tolist()
+            steps, ends = gathered_steps(values, given, weights, self.tokenizer, self.accelerator)
+        width = padded_width(generated.completion_ids, self.args.padding)
+        return Scored(
+            rewards=gathered_rewards(values, self.accelerator),
+            group=self.group,
+            length=int(self.gather(torch.tensor(width, device=self.args.device)).max()),
+            steps=steps,
+            ends=ends,
+        )
+
+    def select(self, scored: Scored) -> Selected:
+        """The completions that are trained on; all of them in evaluation."""
+        choose = SELECTIONS[self.args.rollout_selection].choose if self.mode == "train" else every
+        return choose(scored, self.reward_weights.to(self.args.device))
+
+    def rollout(self, rows: Rows) -> Batch:
+        """Sample, score and select a completion for each row, with its advantage.
+
+        What other policies say of it is added once the rollout is cut; see `compare`.
+        """
+        generated = self.generate([row["prompt"] for row in rows])
+        batch = self.tensors(generated)
+        scored = self.score(extended_rows(rows, generated.columns), generated)
+        selected = self.select(scored)
+        chosen = self.advantages(scored.take(selected.rows, selected.group))
+        advantages = chosen.new_zeros(len(scored.rewards), *chosen.shape[1:])
+        advantages[selected.rows] = chosen
+        self.record_rollout(rows, generated, scored, advantages)
+        start = self.accelerator.process_index * len(rows)
+        here, width = slice(start, start + len(rows)), batch["completion_ids"].size(1)
+        batch["advantages"] = advantages[here] if chosen.dim() == 1 else advantages[here, :width]
+        if self.mode == "eval" or not SELECTIONS[self.args.rollout_selection].drops:
+            return batch
+        trained = torch.zeros(len(advantages), dtype=torch.bool, device=advantages.device)
+        trained[selected.rows] = True
+        self.record({"completions/selected_fraction": trained.float().mean().item()})
+        return take_selected(batch, trained[here], self.args.rollout_parts)
+
+    def record_rollout(
+        self, rows: Rows, generated: Generated, scored: Scored, advantages: Tensor
+    ) -> None:
+        """Record lengths, rewards and token counts, and keep the samples for the completion log."""
+        logs = self.reward_logs
+        ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
+        lengths, tokens = length_summary(generated, ends, self.group, self.accelerator)
+        self.record(lengths)
+        self.count_seen(tokens)
+        self.record(self.scores(scored))
+        self.record(named_metrics(logs, self.accelerator))
+        columns = logged_columns(logs, len(rows))
+        if self.args.log_completions:
+            self.completion_log.add(
+                gather_object([row["prompt"] for row in rows]),
+                gather_object(generated.completions),
+                {f.name: scored.rewards[:, i].tolist() for i, f in enumerate(self.rewards)},
+                columns,
+                advantages.tolist(),
+            )
+
+    def tensors(self, generated: Generated) -> Batch:
+        """Token ids and masks of a rollout on this process's device."""
+        pad, multiple = pad_token_id(self.tokenizer), self.args.padding
+        batch = token_batch(generated.prompt_ids, generated.completion_ids, pad, multiple)
+        if generated.trained is not None:
+            batch["tool_mask"] = padded(generated.trained, 1, multiple=multiple)[0]
+        if self.args.mask_truncated_completions:
+            complete = ~torch.tensor(generated.truncated([*self.eos_token_ids, pad]))
+            batch["completion_mask"] = batch["completion_mask"] * complete.unsqueeze(1)
+        return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
+
+    def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
+        """Log as TRL does; write and print the completions if `log_completions` asks for it."""
+        if self.args.log_completions and self.accelerator.is_main_process:
+            report_completions(self.completion_log, self.args, self.state.global_step)
+        super().log(logs, start_time)
+
+    def own_state(self) -> dict[str, Any]:
+        """That of every method with rollouts, and the completions that the next log shows."""
+        return {**super().own_state(), "completions": self.completion_log.state()}
+
+    def take_state(self, state: Mapping[str, Any]) -> None:
+        """Go on in the middle of a rollout, or at its end."""
+        super().take_state(state)
+        if state:
+            self.completion_log.take_state(state["completions"])

@@ -1,0 +1,126 @@
+"""Turns the rewards and prompts given to a trainer into named functions and checked datasets."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from datasets import Dataset
+from torch import nn
+from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
+
+from core.collect.reward_calls import RewardFunction, RewardModel, called
+from core.configs.rollout import RolloutConfig
+from core.data.chatml import in_chatml
+from core.errors import MissingColumn
+from core.losses.estimators import ESTIMATORS, NEEDS
+from core.trainers.setup import load_keywords, own_tokenizer
+from eval.errors import BadValue
+
+SHARED = ("trainer_state", "log_extra", "log_metric")  # keywords of every reward function
+
+RewardSource = str | nn.Module | Callable[..., Any]
+
+
+def reward_functions(
+    sources: RewardSource | Sequence[RewardSource] | None,
+    tokenizers: Any,  # Any: a tokenizer, a list of them, or None
+    args: RolloutConfig,
+) -> list[RewardFunction]:
+    """Name the rewards; a name or module is a reward model with one label.
+
+    Raises:
+        BadValue: there is no reward, or another number of weights or tokenizers.
+    """
+    given: Any = sources  # Any: one source, several, or none
+    listed = list(given or []) if isinstance(given, list | tuple | None) else [given]
+    if not listed:
+        raise BadValue("reward_funcs is empty: pass at least one reward function or model")
+    weights = args.reward_weights or [1.0] * len(listed)
+    matched = tokenizers if isinstance(tokenizers, list) else [tokenizers] * len(listed)
+    for name, values in (("reward_weights", weights), ("reward_processing_classes", matched)):
+        if len(values) != len(listed):
+            raise BadValue(f"{name} has {len(values)} entries for {len(listed)} reward functions")
+    functions = [
+        reward_function(source, tokenizer, args)
+        for source, tokenizer in zip(listed, matched, strict=True)
+    ]
+    return functions
+
+
+def check_needs(estimator: str, rewards: Sequence[RewardFunction]) -> None:
+    """Refuse an advantage estimator that needs what no reward gives.
+
+    Raises:
+        BadValue: there is a need that is not met.
+    """
+    given = {"steps"} if any(f.per_step for f in rewards) else set()
+    for need in ESTIMATORS[estimator].needs:
+        if need not in given:
+            raise BadValue(
+                f"advantage_estimator={estimator!r} needs {NEEDS[need]}: found the rewards "
+                f"{', '.join(f.name for f in rewards)}"
+            )
+
+
+def reward_function(
+    source: Any,  # Any: a `RewardSource`
+    tokenizer: PreTrainedTokenizerBase | None,
+    args: RolloutConfig,
+) -> RewardFunction:
+    """Name one reward: after its function, or after its model."""
+    named = isinstance(source, str)
+    if isinstance(source, str):
+        keywords = {"trust_remote_code": args.trust_remote_code, **load_keywords(args)}
+        source = AutoModelForSequenceClassification.from_pretrained(
+            source, num_labels=1, **keywords
+        )
+    if not isinstance(source, nn.Module):
+        function = called(source)
+        name = getattr(function, "__name__", None) or type(function).__name__
+        return RewardFunction(name=name, call=source)
+    config: Any = source.config
+    name = config.name_or_path
+    tokenizer = tokenizer or own_tokenizer(name, args, named=named)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    config.get_text_config().pad_token_id = tokenizer.pad_token_id
+    model = source.eval().to(args.device)
+    call = RewardModel(model, tokenizer, args.template)
+    return RewardFunction(name=name.split("/")[-1], call=call)
+
+
+def prompt_datasets(train: Any, evaluation: Any) -> tuple[Any, Any]:  # Any: one, several, or none
+    """The training set and each evaluation set, checked, with their conversations in ChatML."""
+    if isinstance(evaluation, dict):
+        several = {n: prompts(rows, f"eval_dataset[{n!r}]") for n, rows in evaluation.items()}
+        return prompts(train, "train_dataset"), several
+    single = None if evaluation is None else prompts(evaluation, "eval_dataset")
+    return prompts(train, "train_dataset"), single
+
+
+def prompts(dataset: object, name: str) -> Dataset:
+    """A dataset of prompts, with its conversations in ChatML.
+
+    Raises:
+        BadValue: it is no `Dataset`, is empty, holds images, or a column has the name of something
+            else that reward functions are called with.
+        MissingColumn: it has no column `prompt`.
+    """
+    if not isinstance(dataset, Dataset):
+        raise BadValue(
+            f"{name} is a {type(dataset).__name__}: expected a datasets.Dataset (streaming ones "
+            "are not supported)"
+        )
+    columns = dataset.column_names
+    if "prompt" not in columns:
+        raise MissingColumn(name, ["prompt"], columns, "rename the column that holds the prompts")
+    if {"image", "images"} & set(columns):
+        raise BadValue(f"{name} has images: models of images are not supported, drop the column")
+    taken = sorted({"prompts", "completions", *SHARED} & set(columns))
+    if taken:
+        raise BadValue(
+            f"{name} has a column {taken[0]!r}, which reward functions get from the trainer: "
+            "rename the column"
+        )
+    if not len(dataset):
+        raise BadValue(f"{name} has no rows")
+    return in_chatml(dataset)

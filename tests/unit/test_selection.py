@@ -1,0 +1,146 @@
+"""Completions that are not selected are neither trained on nor computed for."""
+
+import pytest
+import torch
+from grpo_runs import double, logs, weights
+from torch.nn.functional import normalize
+
+from core.losses.estimators import Scored
+from core.losses.policy import LOSS_TYPES
+from core.losses.selection import SELECTIONS
+
+GROUP = 4
+SPLITS = {"at once": (16, 1), "halves": (8, 2), "pieces": (2, 8)}  # rows, micro-batches
+EXACT = 1e-12
+
+
+def endings(completion_ids, **_):
+    """The same within the groups whose completions begin with 7."""
+    return [0.0 if ids[0] == 7 else float(ids[-2] % 5) for ids in completion_ids]
+
+
+def rollout(same):
+    """Four groups of completions of various lengths; those at `same` begin with 7."""
+
+    def complete(prompts, trainer):
+        draw = torch.Generator().manual_seed(trainer.state.global_step)
+        ids = [torch.randint(20, 64, (3 + i % 4,), generator=draw).tolist() for i in range(16)]
+        return {
+            "prompt_ids": [[9, 8, 7 + i // GROUP] for i in range(len(prompts))],
+            "completion_ids": [
+                [7 if i // GROUP in same else 8, *row, 1] for i, row in enumerate(ids)
+            ],
+            "logprobs": None,
+        }
+
+    return complete
+
+
+@pytest.fixture
+def make(make_grpo, build_llama):
+    def build(selection, *, same=(0, 2, 3), split="halves", **changes):
+        rows, parts = SPLITS[split]
+        return make_grpo(
+            endings,
+            model=double(build_llama()),
+            rollout=rollout(same),
+            per_device_train_batch_size=rows,
+            gradient_accumulation_steps=parts,
+            rollout_selection=selection,
+            lr_scheduler_type="constant",
+            max_grad_norm=1e9,
+            **{"max_steps": 1, "optim": "sgd", **changes},
+        )
+
+    return build
+
+
+def moved(trainer):
+    """The weights' move in all steps."""
+    before = weights(trainer.model)
+    trainer.train()
+    return weights(trainer.model) - before
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_a_selection_is_of_whole_groups_in_their_order(name):
+    scored = Scored(rewards=torch.tensor([[0.0], [1.0]] * 2 + [[2.0]] * 4), group=2, length=3)
+    found = SELECTIONS[name].choose(scored, torch.ones(1))
+    kept = {"all": 8, "varied": 4}[name]
+    assert found.rows.tolist() == list(range(kept))
+    assert scored.take(found.rows, found.group).rewards.tolist() == scored.rewards[:kept].tolist()
+    assert SELECTIONS[name].drops == (kept < 8)
+
+
+def test_what_no_reward_scored_does_not_vary():
+    rewards = torch.tensor([[torch.nan], [torch.nan], [torch.nan], [1.0], [0.0], [1.0]])
+    scored = Scored(rewards=rewards, group=2, length=3)
+    assert SELECTIONS["varied"].choose(scored, torch.ones(1)).rows.tolist() == [4, 5]
+
+
+@pytest.mark.parametrize("loss_type", LOSS_TYPES)
+def test_what_is_dropped_only_shortens_the_step(loss_type, make):
+    """Its gradient is 0 anyway; a mean over fewer completions is the longer for it."""
+    every, varied = (moved(make(name, loss_type=loss_type)) for name in SELECTIONS)
+    if LOSS_TYPES[loss_type].splits:
+        torch.testing.assert_close(normalize(every, dim=0), normalize(varied, dim=0))
+        assert varied.norm() > 2 * every.norm()
+    assert varied.norm() > 1e-3
+
+
+@pytest.mark.parametrize("loss_type", [name for name, row in LOSS_TYPES.items() if row.splits])
+@pytest.mark.parametrize("changes", [{}, {"beta": 0.1, "num_iterations": 2, "max_steps": 2}])
+def test_a_selection_does_not_depend_on_the_split(changes, loss_type, make):
+    """One group of four is left, in 1, 2 or 8 micro-batches."""
+    first, *others = (
+        moved(make("varied", split=split, loss_type=loss_type, **changes)) for split in SPLITS
+    )
+    assert first.norm() > 1e-3
+    for other in others:
+        assert (other - first).abs().max() < EXACT
+
+
+def test_the_mean_is_over_what_is_selected(make):
+    """Of the steps by one group alone, which has the same completions."""
+
+    def only(prompts, trainer):
+        found = rollout(same=(0, 2, 3))(prompts, trainer)
+        return {k: v and v[GROUP : 2 * GROUP] * GROUP for k, v in found.items()}
+
+    trainer = make("all", loss_type="grpo")
+    trainer.rollout_func = only
+    assert (moved(trainer) - moved(make("varied", loss_type="grpo"))).abs().max() < EXACT
+
+
+def test_nothing_is_computed_for_what_is_dropped(make):
+    """The model reads the completions of one group of four, each of its passes."""
+    read = {}
+    for name in SELECTIONS:
+        trainer = make(name, beta=0.1, split="at once")
+        for model in (trainer.model, trainer.ref_model):
+            model.register_forward_pre_hook(
+                lambda _, __, inputs, name=name: read.setdefault(name, []).append(
+                    inputs["input_ids"].numel()
+                ),
+                with_kwargs=True,
+            )
+        trainer.train()
+    assert len(read["varied"]) == len(read["all"]) == 2  # the reference and the step
+    assert max(read["varied"]) < min(read["all"]) / 3
+
+
+def test_its_share_is_logged_and_rewards_are_of_all(make):
+    every, varied = (make(name) for name in SELECTIONS)
+    for trainer in (every, varied):
+        trainer.train()
+    assert logs(varied, "completions/selected_fraction") == [0.25]
+    assert logs(every, "completions/selected_fraction") == []
+    for name in ("reward", "reward_std", "frac_reward_zero_std", "completions/mean_length"):
+        assert logs(every, name) == logs(varied, name)
+
+
+def test_a_rollout_without_any_left_moves_nothing(make):
+    trainer = make("varied", same=range(4))
+    assert moved(trainer).abs().max() == 0
+    assert logs(trainer, "loss") == [0.0]
+    assert logs(trainer, "grad_norm") == [0.0]
