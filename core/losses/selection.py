@@ -17,12 +17,15 @@ class Selected:
     rows: Tensor
     group: int
 
+    def among(self, count: int, values: Tensor) -> Tensor:
+        """Values of the selected in their places among all `count` completions, 0 elsewhere."""
+        found = values.new_zeros(count, *values.shape[1:])
+        found[self.rows] = values
+        return found
 
-def every(scored: Scored, weights: Tensor) -> Selected:  # noqa: ARG001 - a table row
-    """All completions."""
-    return Selected(
-        rows=torch.arange(len(scored.rewards), device=scored.rewards.device), group=scored.group
-    )
+
+def every(scored: Scored, weights: Tensor) -> None:
+    """Select nothing, so that all completions are trained on."""
 
 
 def with_spread(scored: Scored, weights: Tensor) -> Selected:
@@ -35,14 +38,13 @@ def with_spread(scored: Scored, weights: Tensor) -> Selected:
 
 @dataclass(frozen=True)
 class Selection:
-    """A row of `SELECTIONS`: its choice from all completions, by rewards with these weights."""
+    """A row of `SELECTIONS`: its choice by rewards with these weights; None if it never drops."""
 
-    choose: Callable[[Scored, Tensor], Selected]
+    choose: Callable[[Scored, Tensor], Selected | None]
     doc: str
-    drops: bool = True
 
 
 SELECTIONS = {
-    "all": Selection(every, "every completion", drops=False),
+    "all": Selection(every, "every completion"),
     "varied": Selection(with_spread, "the groups whose rewards are not all the same"),
 }

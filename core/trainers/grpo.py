@@ -45,7 +45,8 @@ from core.trainers.uncalled_methods import GRPO_METHODS
 class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
     """Group relative policy optimisation, arXiv 2402.03300, with the face of TRL's `GRPOTrainer`.
 
-    A paper's trainer differs by overriding one of `generate`, `score`, `advantages` and `loss`.
+    A paper's trainer differs by overriding one of `generate`, `score`, `select`, `advantages`,
+    `compare` and `loss`.
     """
 
     args: GRPOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower

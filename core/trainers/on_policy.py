@@ -31,7 +31,7 @@ from core.collect.summary import (
 from core.configs.rollout import RolloutConfig
 from core.forward.batches import Batch, padded, padded_width, take_selected, token_batch
 from core.losses.estimators import Scored
-from core.losses.selection import SELECTIONS, Selected, every
+from core.losses.selection import SELECTIONS, Selected
 from core.rewards.completions import Completion
 from core.rollout.engine import Engine
 from core.rollout.engines import make_engine, vllm_engine
@@ -85,10 +85,8 @@ class OnPolicyTrainer(RolloutTrainer):
                 return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
             self.check_generation()
             chosen = self.policy() if self.args.samples_policy else self.reference()
-            with (
-                self.accelerator.autocast(),
-                gathered(chosen, self.frame) as model,
-            ):  # as in training
+            autocast = self.accelerator.autocast()  # as in training
+            with autocast, gathered(chosen, self.frame) as model:
                 seeds, engine = self.seeds(prompts), self.engine(model)
                 return sample(
                     model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
@@ -130,10 +128,12 @@ class OnPolicyTrainer(RolloutTrainer):
             ends=ends,
         )
 
-    def select(self, scored: Scored) -> Selected:
-        """The completions that are trained on; all of them in evaluation."""
-        choose = SELECTIONS[self.args.rollout_selection].choose if self.mode == "train" else every
-        return choose(scored, self.reward_weights.to(self.args.device))
+    def select(self, scored: Scored) -> Selected | None:
+        """The completions that are trained on; None for all of them, as in evaluation."""
+        if self.mode == "eval":
+            return None
+        weights = self.reward_weights.to(self.args.device)
+        return SELECTIONS[self.args.rollout_selection].choose(scored, weights)
 
     def rollout(self, rows: Rows) -> Batch:
         """Sample, score and select a completion for each row, with its advantage.
@@ -144,19 +144,21 @@ class OnPolicyTrainer(RolloutTrainer):
         batch = self.tensors(generated)
         scored = self.score(extended_rows(rows, generated.columns), generated)
         selected = self.select(scored)
-        chosen = self.advantages(scored.take(selected.rows, selected.group))
-        advantages = chosen.new_zeros(len(scored.rewards), *chosen.shape[1:])
-        advantages[selected.rows] = chosen
+        taken = scored if selected is None else scored.take(selected.rows, selected.group)
+        advantages, count = self.advantages(taken), len(scored.rewards)
+        if selected is not None:
+            advantages = selected.among(count, advantages)
         self.record_rollout(rows, generated, scored, advantages)
         start = self.accelerator.process_index * len(rows)
         here, width = slice(start, start + len(rows)), batch["completion_ids"].size(1)
-        batch["advantages"] = advantages[here] if chosen.dim() == 1 else advantages[here, :width]
-        if self.mode == "eval" or not SELECTIONS[self.args.rollout_selection].drops:
+        batch["advantages"] = (
+            advantages[here] if advantages.dim() == 1 else advantages[here, :width]
+        )
+        if selected is None:
             return batch
-        trained = torch.zeros(len(advantages), dtype=torch.bool, device=advantages.device)
-        trained[selected.rows] = True
-        self.record({"completions/selected_fraction": trained.float().mean().item()})
-        return take_selected(batch, trained[here], self.args.rollout_parts)
+        self.record({"completions/selected_fraction": len(selected.rows) / count})
+        ones = torch.ones_like(selected.rows, dtype=torch.bool)
+        return take_selected(batch, selected.among(count, ones)[here], self.args.rollout_parts)
 
     def record_rollout(
         self, rows: Rows, generated: Generated, scored: Scored, advantages: Tensor

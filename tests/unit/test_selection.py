@@ -7,7 +7,7 @@ from torch.nn.functional import normalize
 
 from core.losses.estimators import Scored
 from core.losses.policy import LOSS_TYPES
-from core.losses.selection import SELECTIONS
+from core.losses.selection import SELECTIONS, Selected
 
 GROUP = 4
 SPLITS = {"at once": (16, 1), "halves": (8, 2), "pieces": (2, 8)}  # rows, micro-batches
@@ -62,14 +62,13 @@ def moved(trainer):
     return weights(trainer.model) - before
 
 
-@pytest.mark.parametrize("name", SELECTIONS)
-def test_a_selection_is_of_whole_groups_in_their_order(name):
-    scored = Scored(rewards=torch.tensor([[0.0], [1.0]] * 2 + [[2.0]] * 4), group=2, length=3)
-    found = SELECTIONS[name].choose(scored, torch.ones(1))
-    kept = {"all": 8, "varied": 4}[name]
-    assert found.rows.tolist() == list(range(kept))
-    assert scored.take(found.rows, found.group).rewards.tolist() == scored.rewards[:kept].tolist()
-    assert SELECTIONS[name].drops == (kept < 8)
+def test_groups_that_vary_are_selected_in_their_order():
+    scored = Scored(rewards=torch.tensor([[2.0]] * 2 + [[0.0], [1.0]] * 2), group=2, length=3)
+    assert SELECTIONS["all"].choose(scored, torch.ones(1)) is None
+    found = SELECTIONS["varied"].choose(scored, torch.ones(1))
+    assert (found.rows.tolist(), found.group) == ([2, 3, 4, 5], 2)
+    assert scored.take(found.rows, found.group).rewards.tolist() == scored.rewards[2:].tolist()
+    assert found.among(6, torch.tensor([5.0, 6, 7, 8])).tolist() == [0, 0, 5, 6, 7, 8]
 
 
 def test_what_no_reward_scored_does_not_vary():
@@ -144,3 +143,20 @@ def test_a_rollout_without_any_left_moves_nothing(make):
     assert moved(trainer).abs().max() == 0
     assert logs(trainer, "loss") == [0.0]
     assert logs(trainer, "grad_norm") == [0.0]
+
+
+def test_a_trainer_may_select_otherwise(make):
+    """The best two of each group, by overriding the method: groups of another size."""
+    trainer = make("all", same=(), loss_type="grpo")
+    taken = []
+
+    def best(scored):
+        rows = scored.rewards.view(-1, GROUP).argsort(dim=1, stable=True)[:, -2:]
+        rows = (rows + torch.arange(GROUP)[:, None] * GROUP).flatten()
+        taken.append(scored.rewards[rows])
+        return Selected(rows=rows, group=2)
+
+    trainer.select = best
+    assert moved(trainer).norm() > 1e-3
+    assert logs(trainer, "completions/selected_fraction") == [0.5]
+    assert len(taken[0]) == 8
