@@ -13,8 +13,9 @@ KEPT = 2**26  # logits whose probabilities are kept for the gradient rather than
 
 
 class HeadLogps(torch.autograd.Function):
-    """log softmax(h W' / temperature) at the targets, and the entropy without gradient; both (N,).
+    """log softmax(h W' / temperature) at the targets, and without gradient two more; all (N,).
 
+    The entropy, and whether the target is the most likely token, are 0 unless they are asked for.
     The logits (N, V) exist for some tokens at a time, in 32 bits or more. The gradient by the
     logits z of a token is g (1[v = target] - p_v) / temperature.
     """
@@ -27,29 +28,34 @@ class HeadLogps(torch.autograd.Function):
         targets: Tensor,
         temperature: float,
         with_entropy: bool,
-    ) -> tuple[Tensor, Tensor]:
+        with_right: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Hidden states (N, D), weight (V, D) and targets (N,)."""
         hidden, weight = in_autocast(hidden), in_autocast(weight)
         rows = max(1, CHUNK // len(weight))
         keep = len(hidden) * len(weight) <= KEPT and any(ctx.needs_input_grad)
-        logps, entropies, kept = [], [], []
+        logps, entropies, rights, kept = [], [], [], []
         for h, target in zip(hidden.split(rows), targets.split(rows), strict=True):
             every = log_probabilities(h, weight, temperature)
             logps.append(every.gather(1, target[:, None])[:, 0])
             probabilities = every.exp() if with_entropy or keep else every  # or is not read
             if with_entropy:
                 entropies.append(-torch.linalg.vecdot(probabilities, every))
+            if with_right:
+                rights.append((every.argmax(1) == target).to(every.dtype))
             if keep:
                 kept.append(probabilities)
         ctx.save_for_backward(hidden, weight, targets, *kept)
         ctx.rows, ctx.temperature = rows, temperature
-        entropy = torch.cat(entropies) if entropies else torch.zeros_like(torch.cat(logps))
-        ctx.mark_non_differentiable(entropy)
-        return torch.cat(logps), entropy
+        found = torch.cat(logps)
+        entropy = torch.cat(entropies) if entropies else torch.zeros_like(found)
+        right = torch.cat(rights) if rights else torch.zeros_like(found)
+        ctx.mark_non_differentiable(entropy, right)
+        return found, entropy, right
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
+    def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
         """Gradients of hidden states and weight."""
         hidden, weight, targets, *kept = ctx.saved_tensors
         by_hidden = torch.empty_like(hidden)
@@ -61,7 +67,7 @@ class HeadLogps(torch.autograd.Function):
             by_logits = (p * -g).scatter_add_(1, targets[part, None], g).to(h.dtype)
             torch.mm(by_logits, weight, out=by_hidden[part])
             by_weight.addmm_(by_logits.T.to(by_weight.dtype), h.to(by_weight.dtype))
-        return by_hidden, by_weight, None, None, None
+        return by_hidden, by_weight, None, None, None, None
 
 
 def log_probabilities(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:

@@ -1,6 +1,6 @@
 """Log-probabilities of completion tokens under a model, at the sampling temperature."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -73,7 +73,13 @@ def packed_logps(
 ) -> TokenLogps:
     """The same from packed rows; `policy` is the model inside what distributes or adapts it."""
     packed = pack(batch)
-    with reading_head(policy, packed.targets, temperature, with_entropy):
+    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `packs`
+
+    def read(hidden: Tensor) -> tuple[Tensor, ...]:
+        targets = packed.targets
+        return HeadLogps.apply(hidden[0], head.weight, targets, temperature, with_entropy, False)
+
+    with reading_head(policy, read):
         found = model(
             input_ids=packed.ids,
             position_ids=packed.positions,
@@ -84,27 +90,27 @@ def packed_logps(
         ).logits
     mask = batch["completion_mask"].bool()
     logps, entropy = (
-        part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)
+        part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)[:2]
     )
     return TokenLogps(logps, entropy.detach() if with_entropy else None)
 
 
 @contextmanager
 def reading_head(
-    policy: PreTrainedModel, targets: Tensor, temperature: float, with_entropy: bool
+    policy: PreTrainedModel, read: Callable[[Tensor], tuple[Tensor, ...]]
 ) -> Iterator[None]:
-    """Let the head give log-probability and entropy (1, M, 2) of the targets, not logits.
+    """Let the head give what `read` makes of hidden states (1, M, ...), not logits.
 
     The call stays one of the whole model, so that what distributes or shards it sees it.
     """
-    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `packs`
+    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear
 
     @torch.compiler.disable(reason="it would be compiled again for all targets")
-    def read(hidden: Tensor) -> Tensor:
-        both = HeadLogps.apply(hidden[0], head.weight, targets, temperature, with_entropy)
-        return torch.stack([part.unsqueeze(0) for part in both], dim=-1)  # FSDP2 warns of views
+    def forward(hidden: Tensor) -> Tensor:
+        # FSDP2 warns of views
+        return torch.stack([part.unsqueeze(0) for part in read(hidden)], dim=-1)
 
-    head.forward = read
+    head.forward = forward
     try:
         yield
     finally:

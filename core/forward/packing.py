@@ -130,12 +130,17 @@ def takes_segments(model: PreTrainedModel) -> bool:
     )
 
 
+def has_plain_head(model: PreTrainedModel) -> bool:
+    """Whether logits are hidden states times a weight."""
+    head: Any = model.get_output_embeddings()  # Any: of FSDP2's own class where it is sharded
+    return getattr(head.forward, "__func__", None) is nn.Linear.forward and head.bias is None
+
+
 def packs(model: PreTrainedModel, batch: Batch) -> bool:
     """Whether a model computes the same from packed rows."""
-    head: Any = model.get_output_embeddings()  # Any: of FSDP2's own class where it is sharded
     return (
         takes_segments(model)
-        and getattr(head.forward, "__func__", None) is nn.Linear.forward
+        and has_plain_head(model)
         and bool(batch["prompt_mask"].any(1).all())
         and bool(batch["completion_mask"].any())
     )

@@ -19,9 +19,7 @@ from core.configs.sft import SFTConfig
 from core.data.best_fit import LENGTHS
 from core.data.collate import DataCollatorForLanguageModeling
 from core.data.preparation import Data, Preparation
-from core.data.sft import IGNORED
-from core.forward.documents import outputs_of
-from core.forward.logps import token_entropy
+from core.forward.labelled import Labelled, labelled_logps
 from core.forward.router import router_loss, router_weight
 from core.losses.supervised import SUPERVISED
 from core.trainers.base import BaseTrainer
@@ -72,6 +70,7 @@ class SFTTrainer(BaseTrainer):
         set_seed(args.seed)  # of the adapters
         policy, tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
         self._tokens_seen = 0.0
+        self._only_loss = False  # whether nobody reads the outputs of this evaluation
         self.preparation = Preparation(
             args=args,
             tokenizer=tokenizer,
@@ -153,31 +152,26 @@ class SFTTrainer(BaseTrainer):
         """
         if "labels" not in inputs:
             raise BadValue(f"the data collator returned no 'labels': found {', '.join(inputs)}")
-        labels = inputs["labels"][:, 1:]
-        mask = labels != IGNORED
         rest = {key: value for key, value in inputs.items() if key != "labels"}
+        logits = (return_outputs and not self._only_loss) or self.compute_loss_func is not None
+        router = {"output_router_logits": True} if self.router_weight else {}
         with self.phases("forward"):
-            router = {"output_router_logits": True} if self.router_weight else {}
-            outputs = outputs_of(model, rest, **router)
-            own = outputs.logits[:, -inputs["labels"].size(1) : -1]  # not of virtual tokens
-            raw, targets = own[mask], labels[mask]
-            logits = raw if raw.dtype == torch.float64 else raw.float()
-            total = logits.logsumexp(-1)
-            logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
+            found = labelled_logps(model, rest, inputs["labels"], with_logits=logits, **router)
+            outputs = found.outputs
             balance = self.balance(outputs, whole_step=num_items_in_batch is not None)
             if self.compute_loss_func is not None:
                 loss = self.compute_loss_func(
                     outputs, inputs["labels"], num_items_in_batch=num_items_in_batch
                 )
             else:
-                items = mask.sum() if num_items_in_batch is None else num_items_in_batch
-                losses = SUPERVISED[self.args.loss_type].loss(logps)
+                items = len(found.logps) if num_items_in_batch is None else num_items_in_batch
+                losses = SUPERVISED[self.args.loss_type].loss(found.logps)
                 loss = losses.sum() / torch.as_tensor(items).clamp(min=1)
             if self.args.average_tokens_across_devices and num_items_in_batch is not None:
                 loss = loss * self.accelerator.num_processes
             if self.compute_loss_func is None:  # which is the whole loss where it is given
                 loss = loss + balance
-        self.record_tokens(logits, total, targets, tokens_of(inputs))
+        self.record_tokens(found, tokens_of(inputs))
         return (loss, outputs) if return_outputs else loss
 
     def balance(self, outputs: Any, *, whole_step: bool) -> Tensor | float:
@@ -190,13 +184,25 @@ class SFTTrainer(BaseTrainer):
         steps = self.current_gradient_accumulation_steps if whole_step else 1
         return self.router_weight * found / steps
 
+    def prediction_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        prediction_loss_only: bool,
+        ignore_keys: list[str] | None = None,
+    ) -> Any:  # Any: as transformers types it
+        """As transformers does; logits are made only for whoever reads them."""
+        self._only_loss = prediction_loss_only
+        try:
+            return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
+        finally:
+            self._only_loss = False
+
     @torch.no_grad()
-    def record_tokens(self, logits: Tensor, total: Tensor, targets: Tensor, read: Tensor) -> None:
+    def record_tokens(self, found: Labelled, read: Tensor) -> None:
         """Entropy and accuracy over the labelled tokens of all processes, and tokens seen."""
-        entropy = token_entropy(logits, total).sum()
-        right = (logits.argmax(-1) == targets).sum()
-        n = torch.tensor(len(targets), device=right.device)
-        counts = torch.stack([entropy, right, n, read]).float()
+        n = read.new_tensor(len(found.logps))
+        counts = torch.stack([found.entropy.sum(), found.right.sum(), n, read]).float()
         totals = cast(Tensor, self.accelerator.reduce(counts, reduction="sum"))
         entropy, right, n, tokens = totals.tolist()
         self.record({"entropy": entropy / max(n, 1), "mean_token_accuracy": right / max(n, 1)})

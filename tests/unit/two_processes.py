@@ -43,7 +43,7 @@ def completion_of_its_place(lengths):
 def some_alike(prompts, completion_ids, **keywords):
     """The same for all completions of some prompts."""
     found = spread_reward(completion_ids=completion_ids, prompts=prompts, **keywords)
-    return [0.0 if int(p[0]) % 3 else r for p, r in zip(prompts, found, strict=True)]
+    return [0.0 if int(p[0]) % 3 == 1 else r for p, r in zip(prompts, found, strict=True)]
 
 
 def grpo(folder, out, processes, rollout=None, completions=8, reward=spread_reward, **options):
@@ -83,7 +83,7 @@ def with_loss(loss_type):
 
 
 def selected(folder, out, processes):
-    """One process may be left with nothing."""
+    """Some prompts are left out of it, so that processes have unequally many."""
     rollout = completion_of_its_place([1, 3, 9])
     drops = {"rollout_selection": "varied", "gradient_accumulation_steps": 2, "beta": 0.1}
     return grpo(folder, out, processes, rollout=rollout, reward=some_alike, **drops)

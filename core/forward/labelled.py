@@ -1,0 +1,84 @@
+"""Log-probabilities of labelled tokens; where the model allows it, never all logits at once."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from core.data.sft import IGNORED
+from core.forward.documents import goes_by_segments, outputs_of
+from core.forward.head import CHUNK, HeadLogps
+from core.forward.logps import reading_head, token_entropy
+from core.forward.packing import PACKED, has_plain_head
+from core.shards.adapters import has_virtual_tokens
+
+INPUTS = {"input_ids", "attention_mask", "position_ids"}
+
+
+class Labelled(NamedTuple):
+    """Log-probabilities (M,) of the labelled tokens of a batch, and what the model returned.
+
+    Without gradient, the entropy before each and whether it was the most likely token, both (M,).
+    """
+
+    logps: Tensor
+    entropy: Tensor
+    right: Tensor
+    outputs: Any
+
+
+def labelled_logps(
+    model: nn.Module,
+    inputs: Mapping[str, Tensor],
+    labels: Tensor,
+    *,
+    with_logits: bool,
+    **options: Any,  # Any: what the model's forward takes beside a batch
+) -> Labelled:
+    """Of the tokens (B, T) that have a label; the outputs have logits if they are asked for."""
+    mask, targets = labels[:, 1:] != IGNORED, labels[:, 1:][labels[:, 1:] != IGNORED]
+    policy = next((m for m in model.modules() if isinstance(m, PreTrainedModel)), None)
+    if policy is None or with_logits or not head_reads_tokens(model, policy, inputs):
+        outputs = outputs_of(model, inputs, **options)
+        own = outputs.logits[:, -labels.size(1) : -1]  # not of virtual tokens
+        return of_logits(own[mask], targets, outputs)
+    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear
+
+    def read(hidden: Tensor) -> tuple[Tensor, ...]:
+        return HeadLogps.apply(hidden[:, :-1][mask], head.weight, targets, 1.0, True, True)
+
+    with reading_head(policy, read):
+        outputs = outputs_of(model, inputs, **options)
+    logps, entropy, right = outputs.logits[0].unbind(-1)
+    return Labelled(logps, entropy.detach(), right.detach(), outputs)
+
+
+def of_logits(raw: Tensor, targets: Tensor, outputs: Any) -> Labelled:
+    """The same from the logits (M, V) of the labelled tokens."""
+    logits = raw if raw.dtype == torch.float64 else raw.float()
+    total = logits.logsumexp(-1)
+    logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
+    with torch.no_grad():
+        entropy, right = token_entropy(logits, total), logits.argmax(-1) == targets
+    return Labelled(logps, entropy, right.to(logps.dtype), outputs)
+
+
+def head_reads_tokens(
+    model: nn.Module, policy: PreTrainedModel, inputs: Mapping[str, Tensor]
+) -> bool:
+    """Whether there are more logits than one chunk, and the head sees just these rows.
+
+    Fewer are simply made, which is as lean.
+    """
+    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, or of FSDP2's own class
+    joined = "attention_mask" not in inputs and "position_ids" in inputs
+    return (
+        policy.config.model_type in PACKED
+        and has_plain_head(policy)
+        and inputs.keys() <= INPUTS
+        and inputs["input_ids"].numel() * head.out_features > CHUNK
+        and not any(map(has_virtual_tokens, model.modules()))
+        and (not joined or goes_by_segments(model))
+    )
