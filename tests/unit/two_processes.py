@@ -89,6 +89,22 @@ def selected(folder, out, processes):
     return grpo(folder, out, processes, rollout=rollout, reward=some_alike, **drops)
 
 
+def by_step(completions, **_):
+    """Two steps of each completion, the second one at its end."""
+    return [[(max(1, len(t) // 2), 1.0), (len(t), float(len(t) % 4))] for t in completions]
+
+
+by_step.per_step = True
+
+
+def process(folder, out, processes):
+    """Advantages of tokens, where the longest completion may be another process's."""
+    rollout = completion_of_its_place([1, 3, 9])
+    return grpo(
+        folder, out, processes, rollout=rollout, reward=by_step, advantage_estimator="process"
+    )
+
+
 def sampled(folder, out, processes):
     """Completions of the policy itself, which end at various lengths; each is used twice.
 
@@ -118,6 +134,7 @@ def sft(folder, out, processes):
 CASES = {
     "sft": sft,
     "selected": selected,
+    "process": process,
     "sampled": sampled,
     "resumed": sampled,  # after it, from its checkpoint
     **{name: with_loss(name) for name in LOSS_TYPES},
