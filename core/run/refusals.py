@@ -43,7 +43,7 @@ def arms(paper: Paper, scale: str) -> list[Resolved]:
 
 def same_trainings(runs: Sequence[Resolved]) -> Iterator[str]:
     """The arms that come to one training and do not say so, and those that say so and do not."""
-    settings = {resolved.arm: effective(resolved) for resolved in runs}
+    settings = {resolved.arm: effective(resolved) for resolved in runs if resolved.family.trains}
     names = {run.arm: run.paper.same_as(run.arm, run.scale) or run.arm for run in runs}
     for one, other in combinations(settings, 2):
         differ = different(settings[one], settings[other])
