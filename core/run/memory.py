@@ -76,51 +76,12 @@ def work_of(resolved: Resolved, processes: int) -> Work:
     Raises:
         BadValue: the processes do not divide the batch, or nothing is trained.
     """
-<<<<<<< HEAD
     family, given = resolved.family, resolved.config
     share = divided(given, processes, family.micro_batches)
     found = family.work(resolved.preview(), processes, share)
     if found is None:
         raise BadValue(f"--gpus: papers of the family {family.name} train nothing; leave it out")
     return replace(found, bf16=given.get("bf16") is not False and not given.get("fp16"))
-=======
-
-    micro_batch: int
-    prompts: int
-    rows: int
-    prompt: int
-    completion: int
-    bf16: bool
-    checkpointing: bool
-    reference: bool
-
-    @property
-    def tokens(self) -> int:
-        """Of a micro-batch packed into one row."""
-        return self.prompts * self.prompt + self.micro_batch * self.completion
-
-    @staticmethod
-    def of(resolved: Resolved, processes: int, *, prompt: int = PROMPT_TOKENS) -> "Work":
-        """The share of one process in what the settings say.
-
-        Raises:
-            BadValue: the processes do not divide the batch.
-        """
-        config, given = resolved.preview(), resolved.config
-        share = divided(given, processes)
-        rollout = config.rollout_size // processes
-        batch = share.get("per_device_train_batch_size") or config.per_device_train_batch_size
-        return Work(
-            micro_batch=batch,
-            prompts=min(batch, ceil(rollout / config.num_generations)),
-            rows=min(rollout, ROWS),
-            prompt=prompt,
-            completion=config.max_completion_length,
-            bf16=given.get("bf16") is not False and not given.get("fp16"),
-            checkpointing=bool(config.activation_checkpointing),
-            reference=config.keeps_reference,
-        )
->>>>>>> rollouts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,23 +71,11 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
     )
 
 
-<<<<<<< HEAD
 def estimate(resolved: Resolved, config: BaseConfig) -> dict[str, object]:
     """Upper bounds: samples, tokens and memory of the parameters, where they can be known."""
     cost = resolved.family.cost(config, known_rows(resolved))
     parameters = count_parameters(Chain(resolved).pretrained)
     each = sum(BYTES[copy] for copy in cost.copies)
-=======
-def estimate(resolved: Resolved, config: Any) -> dict[str, Any]:
-    """Upper bounds: completions, tokens and memory of the parameters, where they can be known."""
-    per_update = config.per_device_train_batch_size * config.gradient_accumulation_steps
-    per_update *= config.world_size
-    updates = config.max_steps if config.max_steps > 0 else None
-    completions = per_update * updates / config.num_iterations if updates else None
-    parameters = count_parameters(resolved.run.model)
-    reference = config.keeps_reference
-    each = sum(size for part, size in BYTES.items() if reference or part != "reference")
->>>>>>> rollouts
     return {
         "updates": "as many as the data gives" if cost.updates is None else cost.updates,
         cost.unit: cost.samples,

@@ -10,10 +10,7 @@ from core.rewards.verifiers import problem_of
 from core.rollout.samplers.policy import PolicySampler
 from core.run.settings import HELD_OUT
 from core.shards.sharding import gathered
-<<<<<<< HEAD
 from eval.errors import BadValue
-=======
->>>>>>> rollouts
 from eval.samples.evaluation import Decoding
 from eval.samples.store import judged
 
