@@ -130,18 +130,15 @@ def _train(
     save_policy(trainer, model, folder / MODEL)
     if not main:
         return {}
-    phases = trainer.phases.summary()
+    how = f"{settings.launch}, {settings.processes} processes"
+    launched = {"launch": how} if settings.launch else {}
     return {
         "steps": trainer.state.global_step,
         "plan": plan,
         "weights": digest_of(folder_files(folder / MODEL)),
         "curves": curves(folder / LOG),
-        "phases": phases,
-        **(
-            {"launch": f"{settings.launch}, {settings.processes} processes"}
-            if settings.launch
-            else {}
-        ),
+        "phases": trainer.phases.summary(),
+        **launched,
     }
 
 
