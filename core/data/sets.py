@@ -111,12 +111,14 @@ ROWS = (
         "HuggingFaceTB/OpenR1-Math-220k-default-verified",
         config="all",
     ),
-    hub(
-        "numina-math-cot",
-        "AI-MO/NuminaMath-CoT",
-        ("problem", "solution", *MESSAGES),
-        "Apache-2.0",
+    DataSet(
+        name="numina-math-cot",
+        columns=("id", "prompt", "question", "language", "completion"),
+        licence="Apache-2.0",
         n=859_494,
+        source=Hub(
+            "AI-MO/NuminaMath-CoT", columns={"question": "problem", "completion": "solution"}
+        ),
     ),
     hub("numina-math-1.5", "AI-MO/NuminaMath-1.5", ("problem", "solution", "answer")),
     hub("skywork-or1-math", "Skywork/Skywork-OR1-RL-Data", split="math"),

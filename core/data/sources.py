@@ -77,8 +77,9 @@ class Hub:
     """A data set of the Hugging Face hub, or its rows in a folder `name` of REPRO_DATA.
 
     `columns` names the hub's column for each of ours, `a.b` for what lies in a column; without it
-    the rows stay as they are. A `question` becomes the prompt as a benchmark would ask it. Without
-    an `id` no public place of it is known: there is the folder alone.
+    the rows stay as they are. A `question` becomes the prompt as a benchmark would ask it, and a
+    `completion` beside it the assistant's turn. Without an `id` no public place of it is known:
+    there is the folder alone.
     """
 
     id: str | None = None
@@ -105,6 +106,8 @@ class Hub:
         if "question" not in taken:
             return taken
         asked = {"content": f"{taken['question']}\n{REQUESTS['cot', asked_in('en')]}"}
+        if "completion" in taken:
+            taken["completion"] = [{"role": "assistant", "content": taken["completion"]}]
         return {"id": key, "prompt": [{"role": "user", **asked}], "language": "en"} | taken
 
     def download(self, name: str) -> Iterable[Mapping[str, Any]]:
