@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from core.families.table import find_family
 from core.paper import Layout, Paper
 from core.run.records.schema import Record, RunRecord, ScoreRow, runs_of
 from eval.errors import BadValue, UnknownName
@@ -58,9 +59,11 @@ def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:
     metrics = dict.fromkeys(metric for _, metric in measured)
     how = ", ".join(["greedy", *metrics] if list(metrics) == ["top1"] else metrics)
     layout = layout_of(paper, scale, f"{paper.slug}: accuracy in %")
+    family = find_family(paper.family)
+    compared = f" before and after {family.trained_by}" if family.trains else ""
     return Table(
         name=layout.name,
-        caption=f"{layout.caption} before and after {work(paper)} ({scale} scale, {how})",
+        caption=f"{layout.caption}{compared} ({scale} scale, {how})",
         scale=scale,
         heads=HEADS,
         columns=told_apart([Column(title_of(name), metric=metric) for name, metric in measured]),
@@ -71,11 +74,6 @@ def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:
         marks=limited_mark(runs),
         notes=(SEEDS_NOTE,),
     )
-
-
-def work(paper: Paper) -> str:
-    """What lies between the starting model and the scored one: a reward makes it RL."""
-    return "RL" if paper.rewards else "training"
 
 
 def by_arm(paper: Paper, runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
@@ -97,11 +95,19 @@ def our_sections(
     if all(run["start_scores"] == starts[0]["start_scores"] for run in starts):
         starts = starts[:1]  # one checkpoint, scored once: not a mean over seeds
     before = [Row((", ".join(sorted(start)), size), cells(starts, "start_scores", measured, mode))]
+    family = find_family(paper.family)
     after = [
-        Row((f"+ {arm}", size), cells(found, "scores", measured, mode))
+        Row(
+            (f"+ {arm}" if family.trains else ", ".join(sorted(start)), size),
+            cells(found, "scores", measured, mode),
+        )
         for arm, found in arms.items()
     ]
-    named = ((f"Ours: before {work(paper)}", before), (f"Ours: after {work(paper)}", after))
+    work = family.trained_by
+    named = (
+        (f"Ours: before {work}", before),
+        (f"Ours: after {work}" if family.trains else "Ours", after),
+    )
     return tuple(
         Section(title, tuple(rows))
         for title, rows in named
