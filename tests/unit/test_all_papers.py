@@ -1,0 +1,74 @@
+"""Laws over the collection: what holds of every paper that is registered."""
+
+import pytest
+
+from core.families.profiles import SCALES
+from core.families.table import find_family
+from core.paper.registry import entries
+from core.run.order import Order, claimed_arms, run_order
+from core.run.pages.printed import passages, printed_table
+from core.run.pages.render import render_outcome
+from core.run.paper_problems import module_problems
+from core.run.plan import make_plan
+from core.run.records.verdicts import judge
+from core.run.resolve import resolve
+from eval.tables import render
+
+FORMATS = ("md", "latex", "html", "csv")
+SHORT = ("max_steps=2", "heldout_problems=2", "heldout_every=2")
+
+
+@pytest.fixture(params=entries().values(), ids=lambda entry: entry.slug)
+def entry(request):
+    """Each registered paper in turn."""
+    return request.param
+
+
+def test_it_has_no_problems(entry):
+    assert list(module_problems(entry, entry.load())) == []
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_arm_is_planned_at_every_scale(entry, scale):
+    paper = entry.load()
+    for arm in paper.arms or (paper.main_arm,):
+        plan = make_plan(resolve(paper, arm=arm, scale=scale), 0)
+        stages = [stage.name for stage, _ in plan.stages]
+        assert ("train" in stages) == find_family(paper.family_of(arm)).trains
+        assert "eval" in stages
+
+
+def test_its_printed_tables_hold_every_printed_number_in_every_format(entry):
+    paper = entry.load()
+    shown = 0
+    for passage in passages(paper):
+        table = printed_table(paper, passage)
+        assert all(render(table, form) for form in FORMATS)
+        rows = [row for block in table.blocks for part in block.sections for row in part.rows]
+        shown += sum(cell is not None for row in rows for cell in row.cells)
+    assert shown == len(paper.reported)
+
+
+def test_its_claims_without_runs_have_verdicts_and_the_others_say_what_they_need(entry):
+    paper = entry.load()
+    verdicts = judge(paper, [])
+    assert [verdict["id"] for verdict in verdicts] == [claim.slug for claim in paper.claims]
+    for claim, verdict in zip(paper.claims, verdicts, strict=True):
+        exact = not claim.needs and not str(claim.test).startswith("untestable")
+        assert (verdict["verdict"] != "undecided") == exact, verdict
+        assert verdict["reason"]
+
+
+@pytest.mark.long
+def test_it_runs_through_all_stages_to_its_page(entry, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    paper = entry.load()
+    few = ("eval_limit=2", "eval_max_tokens=24", "at_k_limit=2", "at_k_samples=2")
+    trains = find_family(paper.family).trains
+    arguments = (*few, *(SHORT if trains else ()))
+    outcome = run_order(Order(paper=paper, arms=claimed_arms(paper), arguments=arguments))
+    assert {run["arm"] for run in outcome.runs} == set(claimed_arms(paper))
+    assert all(run["scores"] for run in outcome.runs)
+    assert len(outcome.verdicts) == len(paper.claims)
+    shown = render_outcome(paper, outcome)
+    assert paper.title in shown.path.read_text()
