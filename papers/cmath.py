@@ -1,0 +1,82 @@
+"""CMATH: word problems of Chinese primary schools by grade, up to which a model gets by.
+
+Where the sources disagree, and what is not the paper's here:
+
+- The paper has 1,700 problems, its repository 600 for development; the benchmark here is the set of
+  1,098 that DeepSeekMath is evaluated on, graded strictly.
+- The official script takes either of the last two numbers, within one per cent, and leaves errors
+  out of the denominator. Its call of `has_exception` fails until it is repaired. It is no grader
+  here.
+- Accuracies by grade are plots, of which the abstract says that GPT-4 alone reaches 60 in all. The
+  numbers are those of DeepSeekMath's table 5 and of its released results.
+"""
+
+from core.claims import Claim, Untestable
+from core.paper import Paper, printed
+
+OFFICIAL = Untestable("the paper's own scoring is no grader here")
+
+PAPER = Paper(
+    slug="cmath",
+    title="CMATH: Can Your Language Model Pass Chinese Elementary School Math Test?",
+    arxiv="2306.16636",
+    family="evaluation",
+    model="deepseek-ai/deepseek-math-7b-instruct",
+    benchmarks=("cmath",),
+    reported=(
+        *printed(
+            "DeepSeekMath table 5",
+            ("cmath",),
+            "top1",
+            {
+                "GPT-4": (86.0,),
+                "GPT-3.5": (73.8,),
+                ("DeepSeek-LLM-Chat", "67B"): (80.3,),
+                ("MetaMath", "70B"): (70.9,),
+                ("WizardMath-v1.0", "70B"): (65.4,),
+                ("DeepSeekMath-Instruct", "7B"): (84.6,),
+                ("DeepSeekMath-RL", "7B"): (88.8,),
+            },
+        ),
+        *printed(
+            "DeepSeekMath table 5",
+            ("cmath",),
+            "top1",
+            {
+                ("DeepSeek-LLM-Chat", "67B"): (85.4,),
+                ("ToRA", "34B"): (53.4,),
+                ("DeepSeekMath-Instruct", "7B"): (84.3,),
+                ("DeepSeekMath-RL", "7B"): (87.6,),
+            },
+            block="tool",
+        ),
+        *printed(
+            "released results of DeepSeek-Math",
+            ("cmath",),
+            "few-shot",
+            {("DeepSeekMath-Base", "7B"): (71.6758,)},
+        ),
+    ),
+    claims=(
+        Claim(
+            "cmath-grade-order",
+            "Accuracy falls with the grade.",
+            Untestable("records hold no scores by grade"),
+        ),
+        Claim(
+            "cmath-distractors",
+            "Distractors lower accuracy.",
+            Untestable("no suite has problems with distractors"),
+        ),
+        Claim(
+            "cmath-lenient-scoring",
+            "Scoring the last two numbers gives at least the accuracy of scoring the last one.",
+            OFFICIAL,
+        ),
+        Claim(
+            "cmath-error-denominator",
+            "Leaving errors out of the denominator never lowers the printed accuracy.",
+            OFFICIAL,
+        ),
+    ),
+)
