@@ -125,6 +125,16 @@ class GRPOConfig(PolicyConfig, RolloutConfig):
         return self.beta != 0.0
 
     @property
+    def counts_tokens(self) -> bool:
+        """Whether the loss divides by the tokens of rollouts, of which a step has several."""
+        return self.mixes_rollouts and LOSS_TYPES[self.loss_type].counts_tokens
+
+    @property
+    def scales_rewards(self) -> bool:
+        """Whether `scale_rewards` plays a part in what rewards become."""
+        return AGGREGATIONS[self.multi_objective_aggregation].scales
+
+    @property
     def corrects_sampling(self) -> bool:
         """Whether losses are weighed by the ratio to the probabilities of vLLM."""
         return self.use_vllm and self.vllm_importance_sampling_correction

@@ -60,8 +60,8 @@ IDLE: tuple[Idle, ...] = (
     Idle(("delta",), lambda c: ratio_is_one(c) and (c.delta is None or c.delta >= 1)),
     Idle(("use_bias_correction_kl",), lambda c: c.beta == 0),
     Idle(("ref_model_*",), lambda c: not c.sync_ref_model),
-    Idle(("scale_rewards",), lambda c: c.multi_objective_aggregation == "normalize_then_sum"),
-    Idle(("token_normalizer",), lambda c: not c.mixes_rollouts),
+    Idle(("scale_rewards",), lambda c: not c.scales_rewards),
+    Idle(("token_normalizer",), lambda c: not c.counts_tokens),
 )
 # Fields that say how a training is watched and stored, or where a server is, which may move; not
 # what it computes: no part of what a record sets.

@@ -93,9 +93,17 @@ def normalize_then_sum(rewards: NF, weights: Tensor, group: int, scale: str) -> 
     return Advantages(values=values.flatten().nan_to_num(nan=0.0), spread=spread.flatten())
 
 
-AGGREGATIONS: dict[str, Callable[[NF, Tensor, int, str], Advantages]] = {
-    "sum_then_normalize": sum_then_normalize,
-    "normalize_then_sum": normalize_then_sum,
+@dataclass(frozen=True)
+class Aggregation:
+    """A row of `AGGREGATIONS`: what several rewards become, and whether the scale plays a part."""
+
+    combine: Callable[[NF, Tensor, int, str], Advantages]
+    scales: bool = True
+
+
+AGGREGATIONS = {
+    "sum_then_normalize": Aggregation(sum_then_normalize),
+    "normalize_then_sum": Aggregation(normalize_then_sum, scales=False),
 }
 
 

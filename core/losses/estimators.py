@@ -51,8 +51,8 @@ class Weighing:
 
 def standardised(scored: Scored, weighing: Weighing) -> Advantages:
     """Reward minus the group's mean, scaled; and the spread, which every estimator reports."""
-    aggregate = AGGREGATIONS[weighing.aggregation]
-    return aggregate(scored.rewards, weighing.weights, scored.group, weighing.scale)
+    row = AGGREGATIONS[weighing.aggregation]
+    return row.combine(scored.rewards, weighing.weights, scored.group, weighing.scale)
 
 
 def by_group(scored: Scored, weighing: Weighing) -> Tensor:

@@ -30,9 +30,11 @@ def token_weight(loss_type: str, length: int) -> float:
 def minority_weight(scale: str, right: int, group: int) -> float:
     """|A| of the rarer kind of answer in a group with `right` right ones: rewards 1 and 0."""
     rewards = torch.tensor([1.0] * right + [0.0] * (group - right), dtype=torch.float64)
-    sizes = AGGREGATIONS["sum_then_normalize"](
-        rewards.unsqueeze(1), torch.ones(1, dtype=torch.float64), group, scale
-    ).values.abs()
+    sizes = (
+        AGGREGATIONS["sum_then_normalize"]
+        .combine(rewards.unsqueeze(1), torch.ones(1, dtype=torch.float64), group, scale)
+        .values.abs()
+    )
     return float(sizes.max())
 
 

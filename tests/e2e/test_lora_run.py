@@ -44,7 +44,7 @@ def test_adapters_enter_the_key_of_a_run_that_has_them():
         for arguments in ((), ("use_peft=true", "lora_r=4"), ("use_peft=true", "lora_r=8"))
     )
     assert len({plain.key, four.key, eight.key}) == 3
-    assert not [name for name in plain.inputs["settings"] if "lora" in name or "peft" in name]
+    assert not [name for name in plain.inputs["settings"] if "lora" in name]
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_two_arms_and_two_seeds_in_processes(repro, settings):
         (("run", PAPER, "twins={}", "benchmarks=('gsm9k',)"), "no benchmark 'gsm9k'"),
         (("run", PAPER, "model=/nowhere"), "no folder /nowhere"),
         (("run", PAPER, "data=gsm9k"), "no training data 'gsm9k': did you mean gsm8k"),
-        (("table", "deepsekmath"), "no table 'deepsekmath': did you mean deepseekmath"),
+        (("table", "deepsekmath"), "no table or paper 'deepsekmath': did you mean deepseekmath"),
         (("new", "Bad Slug", "--arxiv", "1"), "slug 'Bad Slug': expected lower-case words"),
     ],
 )

@@ -26,7 +26,7 @@ def column(values):
 
 
 def advantages(values, scale="group", group=4, aggregation="sum_then_normalize"):
-    return AGGREGATIONS[aggregation](column(values), ONE, group, scale).values
+    return AGGREGATIONS[aggregation].combine(column(values), ONE, group, scale).values
 
 
 def test_group_advantage_by_hand():
@@ -89,7 +89,7 @@ def test_normalising_first_makes_each_reward_count_alike():
     small = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
     large = small * torch.tensor([1.0, 1e4])
     both = torch.ones(2, dtype=torch.float64)
-    normalize = AGGREGATIONS["normalize_then_sum"]
+    normalize = AGGREGATIONS["normalize_then_sum"].combine
     found = [normalize(r, both, 4, "group").values for r in (small, large)]
     torch.testing.assert_close(*found, atol=1e-3, rtol=1e-3)
     assert found[0].tolist() == pytest.approx([0.0, 0.0, found[0][2].item(), -found[0][2].item()])

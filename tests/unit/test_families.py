@@ -142,7 +142,7 @@ def test_a_paper_asks_in_any_mode_and_draws_answers_as_it_says(root):
     drawn = {("cmath", "few-shot", name, 0.8) for name in metrics(2)}
     assert rows == greedy | {("gsm8k", "tir", "top1", None)} | drawn
     assert {row["programs"] > 0 for row in record["scores"] if row["mode"] == "cot"} == {False}
-    assert list(Regrader(paper.slug).problems(record)) == []
+    assert list(Regrader().problems(record)) == []
     read = score("gsm8k").of("main").measure.read(record, "main")
     assert read == next(r["value"] for r in record["scores"] if r["mirrors"] == "gsm8k")
     keys = {each.key for each in Chain(resolve(paper, arguments=few)).evaluations(Start("a"))}
