@@ -12,7 +12,7 @@ from core.cli.planning import show_contamination, show_power
 from core.cli.scoring import Data, Mode, Reported, show_scores
 
 if TYPE_CHECKING:
-    from core.rollout.samplers.server import Service
+    from core.rollout.samplers.served import Service
     from core.run.stages.loading import Loading
 
 # What each way to evaluate takes; whatever else is given is refused.
@@ -196,7 +196,7 @@ def to_service(
     Raises:
         BadValue: no such interface or variable, or no key that a request can carry.
     """
-    from core.rollout.samplers.server import Service
+    from core.rollout.samplers.served import Service
     from eval.errors import BadValue
 
     if url is None:

@@ -9,7 +9,7 @@ from typing import Any
 from core.evaluate.sample_folder import kept_samples
 from core.models.load import SHIPPED, load_tokenizer, locate
 from core.rollout.samplers.policy import ChunkedSampler
-from core.rollout.samplers.server import ChatSampler, CompletionsSampler, Service
+from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.run.stages.loading import Loading
 from core.run.stages.tools import tools
 from core.run.stages.train import prepare_torch

@@ -11,7 +11,7 @@ import torch
 
 from core.rollout.samplers.journal import Journal, difference
 from core.rollout.samplers.policy import ChunkedSampler
-from core.rollout.samplers.server import Service
+from core.rollout.samplers.served import Service
 from core.run.files import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
 from core.run.stages.loading import Loading
 from core.run.stages.sources import model_version

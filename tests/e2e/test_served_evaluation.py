@@ -12,7 +12,7 @@ import pytest
 from core.errors import EngineError
 from core.models.load import load_tokenizer, locate
 from core.rollout.completions_server import Server
-from core.rollout.samplers.server import CompletionsSampler
+from core.rollout.samplers.served import CompletionsSampler
 from eval.samples.evaluation import Decoding
 from eval.samples.prompted_samples import AskedSample, read_graded
 

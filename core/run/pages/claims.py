@@ -67,7 +67,7 @@ def summary(rows: Sequence[ClaimRow]) -> dict[str, object]:
     return {
         "papers": papers,
         "total": counts(rows),
-        "written": sum(row.test.startswith("law(") for row in rows if row.kind == "exact"),
+        "written": sum("law(" in row.test for row in rows if row.kind == "exact"),
         "open": sum(row.test.startswith(NOT_EXPRESSED) for row in rows),
         "untestable": [row for row in rows if row.kind == "untestable"],
     }

@@ -63,7 +63,7 @@ def train_on_processes(resolved: Resolved, seed: int, model: str, data: Path, fo
         str(folder),
         *("--config_file", configuration, "--num_processes", str(settings.processes)),
         *machines(),
-        *("--module", "core.run.spread.worker", *what, *where, *resolved.arguments),
+        *("--module", "core.run.spread.launched", *what, *where, *resolved.arguments),
     )
     unit = Unit(f"{settings.launch} x{settings.processes}", arguments, program())
     try:
