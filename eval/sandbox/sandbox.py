@@ -129,3 +129,17 @@ class Sandbox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def backends() -> dict[str, str]:
+    """`works`, or the reason why not, for every backend: each is started and runs a program."""
+    found: dict[str, str] = {}
+    for name in BACKENDS:
+        try:
+            with Sandbox(name, allow_plain=True, workers=1) as sandbox:
+                (done,) = sandbox.run(["print(6 * 7)"])
+        except SandboxUnavailable as reason:
+            found[name] = str(reason.args[0])
+        else:
+            found[name] = "works" if done.output == "42\n" else done.error
+    return found

@@ -9,7 +9,7 @@ import pytest
 from grader_clock import clock
 
 from eval.grading import grade, grade_as_paper
-from eval.grading.worker import cpu_timer
+from eval.grading.serve import cpu_timer
 from eval.sets.problem import Problem
 
 BOUND_S = 3.0  # processor time for one verdict, of this process and the worker together
