@@ -20,9 +20,10 @@ PACKAGE = "copied_papers"
 
 @contextmanager
 def collection(slug: str, papers: int, runs: int) -> Iterator[dict[str, str]]:
-    """The environment in which a command finds so many papers: this one and copies of it.
+    """The environment in which a command finds so many papers with runs: this one and its copies.
 
     Each has the records of this one, and more seeds of its first run to come to at least `runs`.
+    The other papers that are registered are there too, without records.
 
     Raises:
         BadValue: the paper's records are not here to be copied.

@@ -24,8 +24,8 @@ def test_every_copy_is_a_paper_with_runs_and_their_samples():
     run_record(30, seed=1)
     with collection(SLUG, papers=3, runs=4) as environment:
         listed = json.loads(output(repro("list", "--json"), **environment))
-        assert [row["paper"] for row in listed] == ["copy-01", "copy-02", SLUG]
-        assert {row["runs"]["cpu"] for row in listed} == {4}
+        runs = {row["paper"]: row["runs"]["cpu"] for row in listed if row["runs"]["cpu"]}
+        assert runs == {"copy-01": 4, "copy-02": 4, SLUG: 4}
         folder = Path(environment["REPRO_ROOT"]) / "results"
         records = [read_record(path) for path in folder.glob("*/*.json")]
         assert len(records) == 12
@@ -46,4 +46,5 @@ def test_a_collection_passes_its_check():
         output(repro("report"), **environment)
         for _ in range(2):
             found = json.loads(output(repro("check", "--json"), **environment))
-            assert found == {"copy-01": [], SLUG: [], "speed": []}
+            assert {"copy-01", SLUG, "speed"} <= set(found)
+            assert not any(found.values())

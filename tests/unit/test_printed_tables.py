@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -218,10 +219,15 @@ def test_ours_at_paper_scale_stand_below_the_printed_numbers_on_the_same_benchma
     assert printed_table(paper, "t", [a_run(("gsm8k",), "paper")]).caption.endswith("as reported)")
 
 
-def test_a_paper_without_rewards_was_not_trained_by_rl():
-    text = render(runs_table(DFT, [a_run(("pocket-math",), slug="dft")], "cpu"), "md")
-    assert "RL" not in text
-    assert "*Ours: after training*" in text
+@pytest.mark.parametrize(
+    ("family", "after"),
+    [("grpo", "Ours: after RL"), ("sft", "Ours: after fine-tuning"), ("evaluation", "Ours")],
+)
+def test_what_came_before_a_score_is_called_as_the_family_calls_it(family, after):
+    paper = replace(DFT, family=family)
+    text = render(runs_table(paper, [a_run(("pocket-math",), slug="dft")], "cpu"), "md")
+    assert f"*{after}*" in text
+    assert ("before and after" in text) == (family != "evaluation")
 
 
 def test_tables_by_name(tmp_path, monkeypatch):
