@@ -4,6 +4,7 @@ Where the sources disagree, and what is not the paper's here:
 
 - The paper's test of a program is its unit tests; HumanEval is no benchmark here. The estimator is
   applied to answers of math problems, where the test is their equality.
+- Codex cannot be had: the model here is another one, whose scores say nothing of the printed ones.
 - The printed numbers are quoted from another source; the abstract says 70.2 for 100 samples where
   the table has 72.31.
 - The paper draws 200 samples at temperature 0.8 for pass@100 and at 0.2 for pass@1; here all are
