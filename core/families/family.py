@@ -30,6 +30,22 @@ class Figure:
     metrics: Mapping[str, str]
 
 
+HELD_OUT = Figure(
+    name="held-out",
+    caption="Held-out accuracy while training",
+    alt="Accuracy by step for every arm.",
+    metrics={"held_out/accuracy": "held-out accuracy (%)"},
+)
+
+
+def training_figures(metrics: Mapping[str, str]) -> tuple[Figure, ...]:
+    """What a page shows of every training: these logged metrics, and the held-out accuracy."""
+    training = Figure(
+        name="training", caption="Training", alt="Logged metrics by step.", metrics=metrics
+    )
+    return training, HELD_OUT
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     """What a training makes at most; None where only the data decides.
