@@ -234,3 +234,11 @@ def find_benchmark(name: str) -> Benchmark:
         BadValue: another distribution registers what is no benchmark, or one that we have.
     """
     return find_row("benchmark", name, BENCHMARKS, "repro.benchmarks", Benchmark)
+
+
+def known_benchmark(name: str) -> Benchmark | None:
+    """The benchmark of that name, or None: a record may name one that is not installed here."""
+    try:
+        return find_benchmark(name)
+    except UnknownName:
+        return None
