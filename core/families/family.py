@@ -128,6 +128,10 @@ class Family(Protocol):
         """Import and build its trainer."""
         ...
 
+    def check(self, config: "BaseConfig", rewards: Sequence[Reward]) -> None:
+        """Refuse settings that do not go with the rewards, before anything loads."""
+        del config, rewards
+
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:

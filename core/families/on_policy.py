@@ -1,11 +1,13 @@
 """Families that learn from their own samples: completions of prompts, paid for by rewards."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from core.families.family import Cost, Family, Work
+from core.paper import Reward
+from eval.errors import BadValue
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.base import BaseConfig
@@ -19,6 +21,16 @@ class OnPolicy(Family, Protocol):
     columns = ("prompt", "answer")
     trained_by = "RL"
     micro_batches = ("steps_per_generation",)
+
+    def check(self, config: "BaseConfig", rewards: Sequence[Reward]) -> None:
+        """Refuse another number of weights than of rewards.
+
+        Raises:
+            BadValue: with both numbers.
+        """
+        weights = cast("RolloutConfig", config).reward_weights
+        if weights and len(weights) != len(rewards):
+            raise BadValue(f"reward_weights has {len(weights)} entries for {len(rewards)} rewards")
 
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
