@@ -56,10 +56,7 @@ def kept_samples(
         "questions": digest_of(questions),
         "mode": mode,
         **asdict(decoding),
-        "grader": GRADER_VERSION,
-        **{name: version(name) for name in ("torch", "transformers")},
-        **({} if service is None else service.recorded),
-        **({} if loading.dtype == "float32" else {"dtype": loading.dtype}),
+        **asked_with(service, loading),
     }
 
     def draw(path: Path) -> list[AskedSample]:
@@ -78,6 +75,16 @@ def kept_samples(
         return [replace(one, **by_paper(judged.paper)) for one, judged in pairs]
 
     return Kept(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
+
+
+def asked_with(service: Service | None, loading: Loading) -> dict[str, object]:
+    """What samples depend on beside the question: versions, a server, a precision not the usual."""
+    return {
+        "grader": GRADER_VERSION,
+        **{name: version(name) for name in ("torch", "transformers")},
+        **({} if service is None else service.recorded),
+        **({} if loading.dtype == "float32" else {"dtype": loading.dtype}),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
