@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.evaluate.sample_folder import kept_samples
+from core.evaluate.sample_folder import samples_in
 from core.models.load import SHIPPED, load_tokenizer, locate
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
@@ -57,7 +57,7 @@ def score_model(
                 )
             else:
                 kept = {"service": service, "loading": here, "tools": with_tools}
-                samples = kept_samples(out, model, load, benchmark, **kept, **asked)
+                samples = samples_in(out, model, load, benchmark, **kept, **asked)
             scores += scores_of(samples, benchmark, decoding.samples, mode, data, limit)
     return scores
 

@@ -27,7 +27,7 @@ from eval.sets.fewshot import FEW_SHOT, PAL
 from eval.tables.page import render_page
 
 
-def kept_samples(
+def samples_in(
     folder: Path,
     model: str,
     load: Callable[[], ChunkedSampler[Any, Any]],
@@ -56,7 +56,7 @@ def kept_samples(
         "questions": digest_of(questions),
         "mode": mode,
         **asdict(decoding),
-        **asked_with(service, loading),
+        **conditions(service, loading),
     }
 
     def draw(path: Path) -> list[AskedSample]:
@@ -74,10 +74,10 @@ def kept_samples(
         pairs = zip(asked_samples, both, strict=True)
         return [replace(one, **by_paper(judged.paper)) for one, judged in pairs]
 
-    return Kept(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
+    return SampleFolder(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
 
 
-def asked_with(service: Service | None, loading: Loading) -> dict[str, object]:
+def conditions(service: Service | None, loading: Loading) -> dict[str, object]:
     """What samples depend on beside the question: versions, a server, a precision not the usual."""
     return {
         "grader": GRADER_VERSION,
@@ -88,7 +88,7 @@ def asked_with(service: Service | None, loading: Loading) -> dict[str, object]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class SampleFolder:
     """One benchmark's samples in a folder, and all that they depend on (`asked`).
 
     `NAME.jsonl.gz` holds the samples, `NAME.html` the page to browse them; `NAME.json`, written
