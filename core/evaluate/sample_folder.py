@@ -19,7 +19,7 @@ from core.run.stages.tools import Tools, no_tools
 from eval.errors import BadValue, DamagedFile
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding, run_benchmark
-from eval.samples.prompted_samples import AskedSample, read_graded, with_questions
+from eval.samples.prompted_samples import PromptedSample, read_graded, with_questions
 from eval.samples.side_by_side import by_paper, judge_both
 from eval.samples.store import write_samples
 from eval.sets.benchmarks import Benchmark
@@ -40,7 +40,7 @@ def samples_in(
     service: Service | None = None,
     loading: Loading,
     tools: Tools = no_tools,
-) -> list[AskedSample]:
+) -> list[PromptedSample]:
     """The samples of a model in a folder: as they lie there, or drawn now by what `load` gives.
 
     Raises:
@@ -59,7 +59,7 @@ def samples_in(
         **conditions(service, loading),
     }
 
-    def draw(path: Path) -> list[AskedSample]:
+    def draw(path: Path) -> list[PromptedSample]:
         sampler = load()
         here = {"threads": torch.get_num_threads(), "device": loading.place.type}
         with Journal(path, asked | here) as journal:
@@ -101,7 +101,7 @@ class SampleFolder:
     model: str
     asked: Mapping[str, object]
 
-    def samples(self, draw: Callable[[Path], list[AskedSample]]) -> list[AskedSample]:
+    def samples(self, draw: Callable[[Path], list[PromptedSample]]) -> list[PromptedSample]:
         """The samples as they lie there, or drawn now; `draw` keeps its batches in the journal.
 
         Raises:
@@ -110,7 +110,7 @@ class SampleFolder:
         """
         path, note, journal = (self.file(end) for end in ("jsonl.gz", "json", "journal"))
         if self.finished(path, note):
-            samples = read_graded(path, AskedSample)
+            samples = read_graded(path, PromptedSample)
             self.write_page(samples)
             return samples
         if path.exists() and not note.exists() and not journal.exists():
@@ -127,7 +127,7 @@ class SampleFolder:
         journal.unlink(missing_ok=True)
         return samples
 
-    def write_page(self, samples: list[AskedSample]) -> None:
+    def write_page(self, samples: list[PromptedSample]) -> None:
         """Write the page to browse the samples."""
         write_atomic(self.file("html"), render_page(samples, f"{self.name} by {self.model}"))
 
