@@ -41,7 +41,7 @@ NEEDS: Mapping[str, Callable[[Any], bool]] = {  # Any: modules and configs are h
 }
 
 
-def lean_lacks(model: PreTrainedModel) -> str | None:
+def plain_forward_lacks(model: PreTrainedModel) -> str | None:
     """What the functions below need to compute what the model's own modules would; None if all is.
 
     They do so outside of autocast and under it.
@@ -70,7 +70,7 @@ def has_own_layers(model: Any) -> bool:  # Any: as above
     )
 
 
-class LeanDecoder:
+class PlainDecoder:
     """Next-token logits of rows that continue prompts; a prompt is read and kept once.
 
     The weights are those of the moment it is made; `refills`: rows may enter while others go on;
