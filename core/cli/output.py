@@ -15,7 +15,7 @@ DATA: ContextVar[TextIO | None] = ContextVar("DATA", default=None)
 
 
 @contextmanager
-def data_alone() -> Generator[None]:
+def only_data_on_stdout() -> Generator[None]:
     """Leave standard output to the functions below.
 
     What libraries and the processes that they start write there goes to standard error.
