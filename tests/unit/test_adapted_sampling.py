@@ -1,4 +1,4 @@
-"""Rollouts of a model with adapters: which ones the lean pass adds, and which the modules."""
+"""Rollouts of a model with adapters: which ones the plain forward adds, and which the modules."""
 
 import pytest
 import torch

@@ -45,10 +45,10 @@ OTHERS = {
         GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=256)
     ),
 }
-LEAN = {"llama": True, "qwen2": True, "qwen3": True, "window": False, "gpt2": False}
+PLAIN_FORWARD = {"llama": True, "qwen2": True, "qwen3": True, "window": False, "gpt2": False}
 
 
-@pytest.fixture(params=LEAN)
+@pytest.fixture(params=PLAIN_FORWARD)
 def model(request, build_llama):
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -58,7 +58,7 @@ def model(request, build_llama):
         for name, weight in found.named_parameters():
             if "norm" in name:  # they begin as ones, which hides a norm that is left out
                 torch.nn.init.uniform_(weight, 0.5, 1.5)
-    assert (plain_forward_lacks(found) is None) is LEAN[request.param]
+    assert (plain_forward_lacks(found) is None) is PLAIN_FORWARD[request.param]
     return found
 
 

@@ -1,4 +1,4 @@
-"""The lean forward pass computes what transformers' own modules do, or leaves it to them."""
+"""The plain forward pass computes what transformers' own modules do, or leaves it to them."""
 
 from functools import partial
 
@@ -105,13 +105,13 @@ def test_under_autocast_it_rounds_what_the_modules_round(kind, shared, build_lla
         found += [decoder.step(token, alive) for token in ids[:, 20:-1].unbind(1)]
         return torch.stack(found, dim=1).float().log_softmax(-1)
 
-    lean = partial(PlainDecoder, shared=shared)
+    plain = partial(PlainDecoder, shared=shared)
     with torch.no_grad():
-        exact = stepwise(lean)
+        exact = stepwise(plain)
         with torch.autocast("cpu", torch.bfloat16):
             assert plain_forward_lacks(model) is None
             whole = model(ids).logits[:, 19:-1].float().log_softmax(-1)
-            mine, cached = stepwise(lean), stepwise(CachedDecoder)
+            mine, cached = stepwise(plain), stepwise(CachedDecoder)
     mine, cached, exact = ((each - whole).square().mean().sqrt() for each in (mine, cached, exact))
     assert 0 < mine < 1.4 * cached
     assert mine < 0.8 * exact
