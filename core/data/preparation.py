@@ -119,8 +119,7 @@ def tokenize_rows(
     """`input_ids` and `labels` for every row of `text`, `messages`, or `prompt` and `completion`.
 
     Labels of the prompt are ignored if `completion_only`, by default exactly for rows that have
-    one. Rows keep their first `max_length` tokens, and those without a label left are dropped; or
-    they are packed by that strategy, see `pack_rows`. Rows that have `input_ids` keep them, see
+    one. Rows are cut or packed, see `to_length`. Rows that have `input_ids` keep them, see
     `encode_ids`, and packed ones stay as they are.
 
     Raises:
@@ -154,7 +153,10 @@ def to_length(
     packing: str | None,
     processes: Mapping[str, Any],  # Any: keywords of `map`
 ) -> Data:
-    """Rows of token ids packed by a strategy, or cut; those that lose every label are dropped."""
+    """Rows packed by that strategy, see `pack_rows`, or each row's first `max_length` tokens.
+
+    A row without a label left is dropped.
+    """
     if packing is not None:
         return pack_rows(rows, max_length, packing, **processes)
     if max_length is None:

@@ -1,7 +1,7 @@
 """The samples of `repro eval --out`: a file and a page a benchmark, the same after any kill."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,7 @@ from eval.samples.side_by_side import by_paper, judge_both
 from eval.samples.store import write_samples
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import FEW_SHOT, PAL
+from eval.sets.problem import Problem
 from eval.tables.page import render_page
 
 
@@ -49,15 +50,7 @@ def samples_in(
     """
     problems = benchmark.load(data, limit)
     prompts = [benchmark.prompt(problem, mode) for problem in problems]
-    questions = [[p.id, p.answer, prompt] for p, prompt in zip(problems, prompts, strict=True)]
-    asked = {
-        "model": model_version(model),
-        "problems": len(problems),
-        "questions": digest_of(questions),
-        "mode": mode,
-        **asdict(decoding),
-        **conditions(service, loading),
-    }
+    asked = question(model, problems, prompts, mode, decoding) | conditions(service, loading)
 
     def draw(path: Path) -> list[PromptedSample]:
         sampler = load()
@@ -75,6 +68,20 @@ def samples_in(
         return [replace(one, **by_paper(judged.paper)) for one, judged in pairs]
 
     return SampleFolder(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
+
+
+def question(
+    model: str, problems: Sequence[Problem], prompts: Sequence[str], mode: str, decoding: Decoding
+) -> dict[str, object]:
+    """Who is asked what, and how."""
+    questions = [[p.id, p.answer, prompt] for p, prompt in zip(problems, prompts, strict=True)]
+    return {
+        "model": model_version(model),
+        "problems": len(problems),
+        "questions": digest_of(questions),
+        "mode": mode,
+        **asdict(decoding),
+    }
 
 
 def conditions(service: Service | None, loading: Loading) -> dict[str, object]:

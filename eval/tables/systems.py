@@ -23,8 +23,7 @@ def systems_table(systems: Mapping[str, Mapping[str, Samples]]) -> Table:
     Raises:
         BadValue: there are fewer than two systems, or one's samples are incomplete.
     """
-    count = len(systems)
-    if count < 2:
+    if (count := len(systems)) < 2:
         raise BadValue(f"{count} of the systems to compare: expected at least two files or folders")
     baseline = next(iter(systems))
     names = list(dict.fromkeys(name for samples in systems.values() for name in samples))
