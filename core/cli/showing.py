@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_text, tell
+from core.cli.options import AsJson, At, Slug
+from core.cli.output import print_columns, print_json, print_text, tell
 from core.families.profiles import SCALES
 from core.families.table import find_family
 from core.paper import Paper

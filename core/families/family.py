@@ -30,6 +30,22 @@ class Figure:
     metrics: Mapping[str, str]
 
 
+HELD_OUT = Figure(
+    name="held-out",
+    caption="Held-out accuracy while training",
+    alt="Accuracy by step for every arm.",
+    metrics={"held_out/accuracy": "held-out accuracy (%)"},
+)
+
+
+def training_figures(metrics: Mapping[str, str]) -> tuple[Figure, ...]:
+    """What a page shows of every training: these logged metrics, and the held-out accuracy."""
+    training = Figure(
+        name="training", caption="Training", alt="Logged metrics by step.", metrics=metrics
+    )
+    return training, HELD_OUT
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     """What a training makes at most; None where only the data decides.
@@ -111,6 +127,10 @@ class Family(Protocol):
     def trainer(self, training: Training) -> "ResumableTrainer":
         """Import and build its trainer."""
         ...
+
+    def check(self, config: "BaseConfig", rewards: Sequence[Reward]) -> None:
+        """Refuse settings that do not go with the rewards, before anything loads."""
+        del config, rewards
 
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]

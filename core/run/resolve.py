@@ -101,12 +101,14 @@ class Resolved:
         # Any: the values of all kinds of fields, whose types `resolve` has checked
         fields: dict[str, Any] = {**quiet, **self.config, **ours, **machine}
         try:
-            return cls(**fields)
+            config = cls(**fields)
+            self.family.check(config, self.run.rewards)
         except BadValue:
             raise
         except (ValueError, TypeError) as error:
             reason = " ".join(str(error).split())
             raise BadValue(f"{self.paper.slug} at {self.scale}: {reason}") from error
+        return config
 
 
 def resolve(

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from eval.errors import BadValue
-from eval.sets.benchmarks import BENCHMARKS
+from eval.sets.benchmarks import known_benchmark
 from eval.tables.table import Cell
 
 LIMITED = "limited"  # the mark of a cell that covers only a part of its test set
@@ -43,7 +43,7 @@ def mean_cell(scores: Sequence[Mapping[str, Any]]) -> Cell:
         missing = [name for name in SCORE_FIELDS if score.get(name) is None]
         if missing:
             raise BadValue(f"score {dict(score)}: no {', '.join(missing)}")
-        known = BENCHMARKS.get(score.get("benchmark", ""))
+        known = known_benchmark(score.get("benchmark", ""))
         if known and score["n"] != known.n and not score.get("limited"):
             raise BadValue(
                 f"{known.name}: a score over {score['n']} problems, but the set has {known.n}: "

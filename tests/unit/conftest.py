@@ -6,6 +6,7 @@ import pytest
 from grpo_runs import digits, prompts
 
 from core import GRPOConfig, GRPOTrainer
+from eval.registered import registered
 
 
 @pytest.fixture
@@ -65,5 +66,7 @@ def install(tmp_path, monkeypatch):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
             monkeypatch.delitem(sys.modules, name, raising=False)
+        registered.cache_clear()
 
-    return put
+    yield put
+    registered.cache_clear()

@@ -13,7 +13,6 @@ from core.run.plan import count_rows, make_plan
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
-from eval.registered import registered
 from papers.deepseekmath_grpo import PAPER
 
 CARDS = [
@@ -125,10 +124,8 @@ def plug(install):
             f"from core.data.sources import File\nROWS = {made}\n"
         )
         install("plug", {name: "plugged:ROWS"}, {"plugged": text}, group="repro.data")
-        registered.cache_clear()
 
-    yield put
-    registered.cache_clear()
+    return put
 
 
 @pytest.mark.parametrize(
