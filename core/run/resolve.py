@@ -18,6 +18,7 @@ from core.paper import Paper
 from core.paper.overrides import checked, field_types, find_type, parse_overrides
 from core.paper.page import PREPARED
 from core.paper.registry import lineage
+from core.run.bounds import check_value
 from core.run.files import as_text
 from core.run.reward_keys import reward_key
 from core.run.settings import RUN_FIELDS, RunSettings
@@ -140,7 +141,8 @@ def resolve(
         values |= _budget(resolved)
     if (prepared := resolved.prepared) is not None and prepared not in paper.preparations:
         raise UnknownName("preparation", prepared, paper.preparations, f"repro show {paper.slug}")
-    _check_choices(resolved, config)
+    for name, value in resolved.config.items():
+        check_value(config, name, value, values[name].source)
     _check_unused(resolved)
     for reward in resolved.run.rewards:
         reward_key(reward)
@@ -244,46 +246,6 @@ def _check_arm(paper: Paper, arm: str) -> None:
     for name in (*paper.profiles, *paper.scales(arm)):
         if name not in SCALES:
             raise UnknownName("scale", name, SCALES)
-
-
-def _check_choices(resolved: Resolved, config: type[Any]) -> None:
-    """Refuse a value outside the config's own table of choices before anything loads."""
-    choices: Mapping[str, tuple[object, ...]] = getattr(config, "CHOICES", {})
-    own: Mapping[str, float] = getattr(config, "AT_LEAST", {})
-    bounds = {**own, **AT_LEAST}
-    for name, value in resolved.config.items():
-        source = resolved.values[name].source
-        if name in choices and value not in choices[name]:
-            known = " or ".join(repr(choice) for choice in choices[name])
-            raise BadValue(f"{name}={value!r} ({source}): expected {known}")
-        if name in bounds and isinstance(value, int | float) and value < bounds[name]:
-            raise BadValue(f"{name}={value} ({source}): expected at least {bounds[name]:g}")
-        if name in BELOW_ONE and isinstance(value, float) and value >= 1.0:
-            raise BadValue(f"{name}={value} ({source}): expected below 1")
-        if name in NOT_ZERO and value == 0:
-            raise BadValue(f"{name}={value} ({source}): {NOT_ZERO[name]}")
-
-
-# Bounds that transformers does not check itself.
-BELOW_ONE = ("adam_beta1", "adam_beta2")
-NOT_ZERO: Mapping[str, str] = {
-    "max_steps": "transformers takes 0 for 1; expected at least 1, or -1 for all of the epochs",
-    "num_train_epochs": "nothing would be trained; expected above 0",
-}
-AT_LEAST: Mapping[str, float] = {
-    "adam_beta1": 0.0,
-    "adam_beta2": 0.0,
-    "dataloader_num_workers": 0,
-    "gradient_accumulation_steps": 1,
-    "learning_rate": 0.0,
-    "max_grad_norm": 0.0,
-    "max_steps": -1,  # as many as the epochs have
-    "num_train_epochs": 0.0,
-    "per_device_train_batch_size": 1,
-    "save_steps": 1,
-    "save_total_limit": 2,  # the oldest checkpoint goes before the newest is sealed
-    "weight_decay": 0.0,
-}
 
 
 def config_fields(family: str) -> Mapping[str, Any]:  # Any: annotations
