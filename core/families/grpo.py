@@ -28,6 +28,7 @@ class GRPO(Family):
     name = "grpo"
     columns = ("prompt", "answer")
     trained_by = "RL"
+    roles = ("reward",)
     micro_batches = ("steps_per_generation",)
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {
@@ -89,7 +90,7 @@ class GRPO(Family):
 
         return GRPOTrainer(
             model=load_policy(training.model),
-            reward_funcs=list(training.rewards),
+            reward_funcs=[*training.rewards, *training.roles.values()],
             args=cast("GRPOConfig", training.config),
             train_dataset=training.rows,
             processing_class=load_tokenizer(training.model),

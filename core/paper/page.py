@@ -43,6 +43,11 @@ class Evaluation:
     temperature: float = 0.0
     top_p: float = 1.0
 
+    def __str__(self) -> str:
+        drawn = f"{self.samples} samples at temperature {self.temperature:g}, top_p {self.top_p:g}"
+        how = drawn if self.temperature else "greedily"
+        return f"{', '.join(self.benchmarks) or 'all of these'}: {self.mode}, {how}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:

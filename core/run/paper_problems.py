@@ -6,7 +6,7 @@ from core.claims import problems
 from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import Entry, lineage
-from core.run.refusals import arms, check_names, same_trainings
+from core.run.refusals import arms, check_arm, check_names, same_trainings
 from core.run.resolve import resolve
 from eval.errors import ReproError
 
@@ -41,6 +41,8 @@ def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
             resolved = resolve(paper, arm=arm, scale=scale)
             resolved.preview()
             check_names(resolved)
+            if arm not in paper.preparations:
+                check_arm(resolved)
         except ReproError as error:
             found.setdefault(str(error), []).append(arm)
     for error, named in found.items():

@@ -17,7 +17,7 @@ from core.run.plan import make_plan
 from core.run.records.check import Regrader
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
-from core.run.stages.start import Start
+from core.run.stages.start import Chosen, Start
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding
 from eval.stats.summary import metrics
@@ -145,7 +145,9 @@ def test_a_paper_asks_in_any_mode_and_draws_answers_as_it_says(root):
     assert list(Regrader().problems(record)) == []
     read = score("gsm8k").of("main").measure.read(record, "main")
     assert read == next(r["value"] for r in record["scores"] if r["mirrors"] == "gsm8k")
-    keys = {each.key for each in Chain(resolve(paper, arguments=few)).evaluations(Start("a"))}
+    keys = {
+        each.key for each in Chain(resolve(paper, arguments=few)).evaluations(Start(Chosen("a")))
+    }
     assert len(keys) == 4
 
 
