@@ -102,6 +102,8 @@ class Family(Protocol):
     `columns` are those that its data must have, none where nothing is trained. `gives` are those
     that it adds to them where it trains nothing but makes rows, which only a preparation does.
     `roles` are the models that its trainer takes beside the policy, such as a teacher.
+    `probabilities` are quantities of `core.forward.quantities` that are computed of rows of its
+    data before and after the training.
     `micro_batches` are fields of its config, beside gradient_accumulation_steps, that count
     micro-batches, which the processes of a launch share. `trained_by` is the training in a word.
     `progress` are logged metrics with the title and format in which a terminal shows them.
@@ -117,6 +119,7 @@ class Family(Protocol):
     figures: tuple[Figure, ...] = ()
     unused: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    probabilities: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
 
     @property

@@ -21,6 +21,7 @@ class SFT(Family):
     columns = ("prompt", "completion")
     trained_by = "fine-tuning"
     unused = ("rewards",)
+    probabilities = ("nll", "extreme_share")
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {
             **CPU_TRAINING,

@@ -69,7 +69,8 @@ def root(tmp_path, monkeypatch):
 
 def test_a_paper_that_fine_tunes_goes_from_its_plan_to_its_page(root):
     plan = make_plan(resolve(SFT, arguments=SHORT), 0)
-    assert [stage.name for stage, _ in plan.stages] == ["data", "start", "train", *["eval"] * 4]
+    scored = [*["eval"] * 4, *["probabilities"] * 2]
+    assert [stage.name for stage, _ in plan.stages] == ["data", "start", "train", *scored]
     assert (plan.cost["updates"], plan.cost["rows"]) == (2, 8)
     outcome = run_order(Order(paper=SFT, arguments=SHORT))
     (record,) = outcome.runs

@@ -81,7 +81,8 @@ def prompts():
 def test_cold_start_rl_rejection_sampling_and_fine_tuning_are_one_chain(root):
     plan = [stage.name for stage, _ in make_plan(resolve(FOUR, arguments=FEW), 0).stages]
     cold = rl = ["data", "start", "train"]
-    assert plan == [*cold, *rl, "data", "start", "rows", "data", "train", "eval", "eval"]
+    after = ["eval", "eval", "probabilities", "probabilities"]
+    assert plan == [*cold, *rl, "data", "start", "rows", "data", "train", *after]
     (record,) = run_order(Order(paper=FOUR, arguments=FEW)).runs
     assert (record["data"]["name"], record["train"]["steps"]) == ("prepared:accepted", 2)
     assert str(root) not in json.dumps(record)

@@ -7,7 +7,9 @@ from functools import cached_property
 from core.paper.page import PREPARED
 from core.run.resolve import Resolved
 from core.run.stages.data import Data
-from core.run.stages.evaluate import Evaluate, evaluations
+from core.run.stages.evaluate import Answering, Evaluate, evaluations
+from core.run.stages.loading import loading_of
+from core.run.stages.probabilities import Probabilities
 from core.run.stages.rows import Rows
 from core.run.stages.stage import Policy, Stage
 from core.run.stages.start import Chosen, Start
@@ -96,6 +98,22 @@ class Chain:
         return evaluations(self.resolved, policy)
 
     @property
+    def probabilities(self) -> list[Probabilities]:
+        """What is computed of the starting model's probabilities and of the trained one's."""
+        run, names = self.resolved.run, self.resolved.family.probabilities
+        if self.train is None or not names or not run.heldout_problems:
+            return []
+        return [
+            Probabilities(
+                answering=Answering(policy, loading_of(self.resolved), run.threads),
+                data=self.train.data,
+                rows=run.heldout_problems,
+                quantities=names,
+            )
+            for policy in (self.start, self.train)
+        ]
+
+    @property
     def start_stages(self) -> list[Stage]:
         """Loading and scoring the starting model, which every arm and seed shares."""
         return [*self.preparations, self.start, *self.evaluations(self.start)]
@@ -104,14 +122,15 @@ class Chain:
     def own_stages(self) -> list[Stage]:
         """Training, and scoring what the run is about."""
         trained = [self.train.data, self.train] if self.train else []
-        return [*trained, *self.evaluations(self.policy)]
+        return [*trained, *self.evaluations(self.policy), *self.probabilities]
 
     @property
     def stages(self) -> list[Stage]:
         """Every stage once, in the order in which one reads a plan."""
         trained = [*self.preparations, *self.training]
         scored = self.evaluations(self.start) + self.evaluations(self.policy)
-        return list({stage.key: stage for stage in (*trained, *scored)}.values())
+        all_stages = (*trained, *scored, *self.probabilities)
+        return list({stage.key: stage for stage in all_stages}.values())
 
     def _named(self, name: str) -> "Chain | None":
         """The preparation that a name stands for, if it does."""
