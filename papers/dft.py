@@ -15,8 +15,11 @@ from core.paper import Evaluation, Paper, cite, printed
 COLUMNS = ("math500", "Minerva", "OlympiadBench", "aime24", "amc23", "Average")
 GRADIENT = "core.losses.weights:gradient_norms"
 SEEN, EXTREME = probability("nll/training"), probability("extreme_share/training")
+LOWER_NLL = SEEN.of("sft") < SEEN.of("dft")
+MORE_EXTREME = EXTREME.of("dft") > EXTREME.of("sft")
 TARGETS = Untestable("no data set has noisy targets, or prompts with several right completions")
 SAMPLED = score("math500", metric="avg@16", temperature=1.0)
+NO_GAIN = SAMPLED.of("dft").about(SAMPLED.of("sft"), within=3.0)
 RATES = Untestable("there are no arms at other learning rates")
 
 PAPER = Paper(
@@ -94,23 +97,11 @@ PAPER = Paper(
                 law("core.losses.weights:probabilities"), within=1e-12
             ),
         ),
-        Claim(
-            "sft-lower-train-nll",
-            "SFT ends with a lower training NLL than DFT.",
-            SEEN.of("sft") < SEEN.of("dft"),
-        ),
-        Claim(
-            "dft-polarises",
-            "After DFT more tokens of the training data have extreme probabilities.",
-            EXTREME.of("dft") > EXTREME.of("sft"),
-        ),
+        Claim("sft-lower-train-nll", "SFT ends with a lower training NLL than DFT.", LOWER_NLL),
+        Claim("dft-polarises", "After DFT more tokens have extreme probabilities.", MORE_EXTREME),
         Claim("dft-noise-robust", "DFT loses less accuracy to noisy targets.", TARGETS),
         Claim("dft-generalises", "Where several answers are right, DFT samples better.", TARGETS),
-        Claim(
-            "dft-no-gain-deterministic",
-            "With one right answer DFT gains nothing.",
-            SAMPLED.of("dft").about(SAMPLED.of("sft"), within=3.0),
-        ),
+        Claim("dft-no-gain-deterministic", "With one right answer DFT gains nothing.", NO_GAIN),
         Claim("dft-lr-robust", "The gain lasts over learning rates of 1, 2 and 4 times.", RATES),
     ),
 )
