@@ -16,6 +16,7 @@ class GRPO(OnPolicy):
     """Papers that `GRPOTrainer` trains."""
 
     name = "grpo"
+    roles = ("reward",)
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {
             **CPU_TRAINING,
@@ -70,7 +71,7 @@ class GRPO(OnPolicy):
 
         return GRPOTrainer(
             model=load_policy(training.model),
-            reward_funcs=list(training.rewards),
+            reward_funcs=[*training.rewards, *training.roles.values()],
             args=cast("GRPOConfig", training.config),
             train_dataset=training.rows,
             processing_class=load_tokenizer(training.model),

@@ -1,6 +1,6 @@
 """Families that learn from their own samples: completions of prompts, paid for by rewards."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import ceil
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -22,15 +22,18 @@ class OnPolicy(Family, Protocol):
     trained_by = "RL"
     micro_batches = ("steps_per_generation",)
 
-    def check(self, config: "BaseConfig", rewards: Sequence[Reward]) -> None:
-        """Refuse another number of weights than of rewards.
+    def check(
+        self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
+    ) -> None:
+        """Refuse another number of weights than of rewards, of which a model may be the last.
 
         Raises:
             BadValue: with both numbers.
         """
         weights = cast("RolloutConfig", config).reward_weights
-        if weights and len(weights) != len(rewards):
-            raise BadValue(f"reward_weights has {len(weights)} entries for {len(rewards)} rewards")
+        count = len(rewards) + ("reward" in roles)
+        if weights and len(weights) != count:
+            raise BadValue(f"reward_weights has {len(weights)} entries for {count} rewards")
 
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]

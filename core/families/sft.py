@@ -18,6 +18,7 @@ class SFT(Offline):
     name = "sft"
     columns = ("prompt", "completion")
     trained_by = "fine-tuning"
+    probabilities = ("nll", "extreme_share")
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {
             **CPU_TRAINING,

@@ -79,7 +79,7 @@ def test_what_nobody_published_says_where_it_is_looked_for():
 
 def test_the_rows_that_are_held_out_are_not_counted():
     counted = [
-        count_rows(resolve(PAPER, arguments=(f"data={name}", "heldout_problems=100")).run)
+        count_rows(resolve(PAPER, arguments=(f"data={name}", "heldout_problems=100")))
         for name in ("pocket", "gsm8k+math", "pocket+gsm8k", "gsm8k+c4")
     ]
     assert counted == [12_000, 7473 + 7500 - 100, 12_000 + 7473 - 100, None]
