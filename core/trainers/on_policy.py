@@ -168,7 +168,7 @@ class OnPolicyTrainer(RolloutTrainer):
         ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
         lengths, tokens = length_summary(generated, ends, self.group, self.accelerator)
         self.record(lengths)
-        self.count_seen(tokens)
+        self.count_seen(len(scored.rewards), tokens)
         self.record(self.scores(scored))
         self.record(named_metrics(logs, self.accelerator))
         columns = logged_columns(logs, len(rows))
