@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from accelerate.data_loader import get_sampler
 from datasets import Dataset
 from torch.utils.data import DataLoader
 
@@ -95,13 +94,13 @@ class PromptTrainer(BaseTrainer):
         """All prompts in the order of the data loader's sampler.
 
         Raises:
-            BadValue: it has no sampler.
+            BadValue: it has none of a known length.
         """
-        sampler, args = get_sampler(loader), self.args
-        if sampler is None:
+        sampler, args = sampler_of(loader), self.args
+        if not hasattr(sampler, "__len__"):
             raise BadValue(
-                f"get_train_dataloader gives a {type(loader).__name__} without a sampler: "
-                "expected one that takes rows by their numbers, as that of _get_train_sampler"
+                f"get_train_dataloader gives a {type(loader).__name__} without a sampler of a "
+                "known length: expected one of row numbers, such as _get_train_sampler gives"
             )
         return PromptStream(
             sampler,
@@ -126,3 +125,11 @@ class PromptTrainer(BaseTrainer):
         rollouts = -(-micro_batches // args.rollout_uses)
         drawn = self.prompts.drawn = state.get("drawn", rollouts * args.rollout_prompts)
         self._completions = state.get("num_completions", drawn * args.num_generations)
+
+
+def sampler_of(loader: DataLoader) -> Any:  # Any: a sampler, None if there is none
+    """The order of a data loader's rows, before it is shared between processes."""
+    batches: Any = loader.batch_sampler  # Any: of torch, of accelerate or the user's own
+    while hasattr(batches, "batch_sampler"):  # accelerate's share of one process
+        batches = batches.batch_sampler
+    return getattr(batches, "sampler", None)

@@ -24,8 +24,10 @@ from core.trainers.prompts import PromptTrainer, Rows
 class RolloutTrainer(PromptTrainer):
     """Feeds `rollout(rows)` to `loss`, several micro-batches and updates per rollout.
 
-    All rollouts of an optimizer step are sampled before its first backward pass: the policy is the
-    same, and a loss that divides by the tokens of the step knows their number.
+    A rollout is cut into micro-batches, to which `compare` adds what other policies say; then each
+    goes through `loss`, once per iteration. All rollouts of an optimizer step are sampled before
+    its first backward pass: the policy is the same, and a loss that divides by the tokens of the
+    step knows their number.
     """
 
     args: RolloutConfig
@@ -55,7 +57,7 @@ class RolloutTrainer(PromptTrainer):
 
     @abstractmethod
     def rollout(self, rows: Rows) -> Batch:
-        """Sample and score a completion for each row: what `loss` needs, row by row."""
+        """Collect, score and select completions: what `loss` needs of each."""
 
     @abstractmethod
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:

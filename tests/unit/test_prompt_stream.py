@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 import torch
+from accelerate.data_loader import prepare_data_loader
 from grpo_runs import digits, logs, prompts, weights
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from core import GRPOTrainer
 from core.collect.prompt_order import GroupSampler, PromptStream
+from core.trainers.prompts import sampler_of
 from core.trainers.resume import STATE
 from eval.errors import BadValue
 
@@ -191,6 +193,14 @@ class Loading(GRPOTrainer):
         )
 
 
+class Streaming(GRPOTrainer):
+    """Has a data loader over rows without numbers."""
+
+    def get_train_dataloader(self):
+        rows = self.train_dataset.to_iterable_dataset()
+        return DataLoader(rows, batch_size=8, collate_fn=list)
+
+
 class Unordered(GRPOTrainer):
     """Has a data loader of batches, which has no order of rows."""
 
@@ -206,9 +216,22 @@ def test_an_overridden_order_acts(kind, make):
     assert seen == [f"{i}+{i}=" for i in (5, 4, 3, 2, 1, 0)]
 
 
-def test_a_data_loader_without_an_order_is_refused(make):
-    with pytest.raises(BadValue, match="gives a DataLoader without a sampler: expected one"):
-        make(Unordered)[0].train()
+@pytest.mark.parametrize("kind", [Unordered, Streaming])
+def test_a_data_loader_without_an_order_is_refused(kind, make):
+    message = "get_train_dataloader gives a DataLoader without a sampler of a known length: expect"
+    with pytest.raises(BadValue, match=message):
+        make(kind)[0].train()
+
+
+@pytest.mark.parametrize("split", [True, False])
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_the_order_is_found_where_processes_share_a_data_loader(processes, split):
+    sampler = GroupSampler(range(24), group=1)
+    loader = DataLoader(list(range(24)), batch_size=6, sampler=sampler)
+    shared = prepare_data_loader(
+        loader, num_processes=processes, process_index=0, split_batches=split, put_on_device=False
+    )
+    assert sampler_of(shared) is sampler
 
 
 def test_completions_are_counted_in_training_alone(make):
