@@ -170,6 +170,16 @@ class RolloutConfig(BaseConfig):
         return self.generation_batch_size or 0  # set when the settings were built
 
     @property
+    def rollout_prompts(self) -> int:
+        """Prompts of one rollout, over all processes."""
+        return self.rollout_size // self.num_generations
+
+    @property
+    def rollout_draws(self) -> int:
+        """How often prompts are drawn for one rollout, at most."""
+        return SELECTIONS[self.rollout_selection].draws
+
+    @property
     def generations_eval(self) -> int:
         """Completions of one prompt in evaluation, which unset are those in training."""
         return self.num_generations_eval or self.num_generations

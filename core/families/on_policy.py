@@ -59,12 +59,13 @@ class OnPolicy(Family, Protocol):
             updates = self.plan(c, rows, 1, {}).updates
         each = c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
         samples = int(each * updates / c.num_iterations) if updates else None
+        tokens = (c.max_completion_length or 0) * c.rollout_draws
         compares = ("reference",) if c.keeps_reference else ()
         return Cost(
             updates=updates,
             samples=samples,
             unit="completions",
-            sampled_tokens=int(samples * (c.max_completion_length or 0)) if samples else None,
+            sampled_tokens=samples * tokens if samples else None,
             copies=(*Cost.copies, *compares),
         )
 

@@ -14,7 +14,14 @@ def make_grpo(build_llama, tiny_tokenizer, tmp_path):
     """Build a trainer over a fresh tiny Llama."""
 
     def build(
-        rewards=digits, *, dataset=None, model=None, evaluation=None, rollout=None, **changes
+        rewards=digits,
+        *,
+        kind=GRPOTrainer,
+        dataset=None,
+        model=None,
+        evaluation=None,
+        rollout=None,
+        **changes,
     ):
         settings = {
             "output_dir": str(tmp_path / "out"),
@@ -32,7 +39,7 @@ def make_grpo(build_llama, tiny_tokenizer, tmp_path):
             "save_strategy": "no",
             "disable_tqdm": True,
         }
-        return GRPOTrainer(
+        return kind(
             model or build_llama(),
             rewards,
             GRPOConfig(**settings | changes),

@@ -1,6 +1,7 @@
 """The language of claims: what each side comes to, what it needs, and slips that are refused."""
 
 import pickle
+from dataclasses import replace
 from statistics import mean, stdev
 
 import pytest
