@@ -6,7 +6,8 @@ from dataclasses import MISSING, dataclass, fields
 from core.configs.idle import acting
 from core.families.table import find_family
 from core.paper.registry import find_paper
-from core.run.resolve import Sourced, resolve
+from core.run.layers import Sourced
+from core.run.resolve import resolve
 from core.run.settings import NEUTRAL, RUN_FIELDS, RunSettings
 
 TRL = "trl"  # stands for a paper: what TRL's paper index sets for the other one

@@ -6,7 +6,8 @@ from typing import cast
 from core.configs.idle import acting
 from core.paper.page import PREPARED
 from core.run.files import canonical
-from core.run.resolve import NO_SETTINGS, Resolved
+from core.run.layers import NO_SETTINGS
+from core.run.resolve import Resolved
 from core.run.reward_keys import reward_key
 from core.run.settings import IDLE, NEUTRAL, SCORING
 

@@ -7,7 +7,8 @@ from typing import Any
 from core.paper import Paper
 from core.paper.page import PREPARED
 from core.run.effective import effective
-from core.run.resolve import COMMAND_LINE, Resolved, resolve
+from core.run.layers import COMMAND_LINE
+from core.run.resolve import Resolved, resolve
 from eval.errors import BadValue, ReproError
 from eval.sets.benchmarks import find_benchmark
 

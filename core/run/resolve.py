@@ -13,34 +13,16 @@ from typing import Any
 from core.configs.base import BaseConfig
 from core.data.sets import DataSet, find_sets
 from core.families.family import Family
-from core.families.profiles import SCALES
 from core.families.table import find_family
 from core.paper import Paper
-from core.paper.overrides import checked, field_types, find_type, parse_overrides
+from core.paper.overrides import field_types
 from core.paper.page import PREPARED
-from core.paper.registry import lineage
 from core.run.bounds import check_value
 from core.run.files import as_text
+from core.run.layers import COMMAND_LINE, Sourced, check_arm_name, sourced_values
 from core.run.reward_keys import reward_key
 from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
-
-COMMAND_LINE = "command line"
-# Fields of a trainer that a run sets itself or has no use for.
-NO_SETTINGS: Mapping[str, str] = {
-    "output_dir": "give REPRO_ROOT",
-    "push_to_hub": "nothing is uploaded",
-    "resume_from_checkpoint": "the same command continues by itself",
-    "seed": "give --seed",
-}
-
-
-@dataclass(frozen=True)
-class Sourced:
-    """A value and where it came from."""
-
-    value: object
-    source: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,24 +123,13 @@ def resolve(
         BadValue: a value is out of range, a reward has no key, the family has no such role, a
             preparation cannot be made, or the processes do not divide the batch.
     """
-    if scale not in SCALES:
-        raise UnknownName("scale", scale, SCALES)
     chosen = paper.main_arm if arm is None else arm
-    _check_arm(paper, chosen)
-    config = find_family(paper.family_of(chosen)).config_class()
-    values: dict[str, Sourced] = {}
-    for settings, source in _layers(paper, chosen, scale):
-        for name, value in settings.items():
-            said = config.without_alias(name, value)
-            fits = checked(name, said, find_type(name, config, RunSettings))
-            values[name] = Sourced(fits, source)
-    for name, value in parse_overrides(arguments, config, RunSettings).items():
-        if name in NO_SETTINGS:
-            raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
-        values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
+    check_arm_name(paper, chosen, scale)
+    values = sourced_values(paper, chosen, scale, arguments)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
     if resolved.family.name != paper.family and chosen in paper.arms and chosen != paper.main_arm:
         values |= _budget(resolved)
+    config = resolved.family.config_class()
     for name, value in resolved.config.items():
         check_value(config, name, value, values[name].source)
     _check_unused(resolved)
@@ -189,31 +160,6 @@ def divided(
         f"processes={processes} divides neither {' and '.join(steps)} nor "
         "per_device_train_batch_size: choose a number that does"
     )
-
-
-def _layers(paper: Paper, arm: str, scale: str) -> list[tuple[Mapping[str, object], str]]:
-    """Every source of settings, weakest first.
-
-    An arm of another family takes from the paper what surrounds a trainer, less what nothing in
-    that family reads.
-    """
-    layers: list[tuple[Mapping[str, object], str]] = []
-    chain, family = lineage(paper), find_family(paper.family_of(arm))
-    taken = RUN_FIELDS.difference(family.unused)
-    own = family.name == paper.family
-
-    def told(settings: Mapping[str, object]) -> Mapping[str, object]:
-        return settings if own else {n: v for n, v in settings.items() if n in taken}
-
-    for link in chain:
-        layers += [(told({s.name: s.value}), f"{link.slug} {s.passage}") for s in link.settings]
-        around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
-        layers.append((told(around), link.slug))
-    layers.append((family.profiles.get(scale, {}), f"profile {scale}"))
-    layers += [(told(link.profiles.get(scale, {})), f"{link.slug} at {scale}") for link in chain]
-    layers.append((paper.changes(arm), f"arm {arm}"))
-    layers.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
-    return layers
 
 
 def _budget(resolved: Resolved) -> dict[str, Sourced]:
@@ -275,26 +221,6 @@ def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resol
                 f"{wanted.removeprefix('a ')}, and {resolved.arm} asks for {wanted}"
             )
     return found
-
-
-def _check_arm(paper: Paper, arm: str) -> None:
-    """Refuse an arm that the paper has not, and scales or arms that the paper names and are not.
-
-    Raises:
-        UnknownName: with the nearest names.
-        BadValue: a preparation has the name of an arm.
-    """
-    arms = {**(paper.arms or {paper.main_arm: {}}), **paper.preparations}
-    for name in paper.preparations:
-        if name in paper.arms:
-            raise BadValue(f"{paper.slug}: {name} is an arm and a preparation: rename one of them")
-    same = [name for scale in SCALES if (name := paper.same_as(arm, scale)) is not None]
-    for name in (arm, *same):
-        if name not in arms:
-            raise UnknownName("arm", name, arms, f"repro show {paper.slug}")
-    for name in (*paper.profiles, *paper.scales(arm)):
-        if name not in SCALES:
-            raise UnknownName("scale", name, SCALES)
 
 
 def config_fields(family: str) -> Mapping[str, Any]:  # Any: annotations

@@ -9,7 +9,8 @@ from grpo_runs import weights
 from core import GRPOConfig, SFTConfig, SFTTrainer
 from core.configs.idle import IDLE, acting
 from core.run.effective import effective
-from core.run.resolve import NO_SETTINGS, Sourced, resolve
+from core.run.layers import NO_SETTINGS, Sourced
+from core.run.resolve import resolve
 from core.run.settings import NEUTRAL
 from core.run.stages.chain import Chain
 from core.run.stages.train import TIMES

@@ -1,0 +1,100 @@
+"""Where settings come from, weakest source first, and the arms and scales that there are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.families.profiles import SCALES
+from core.families.table import find_family
+from core.paper import Paper
+from core.paper.overrides import checked, find_type, parse_overrides
+from core.paper.registry import lineage
+from core.run.settings import RUN_FIELDS, RunSettings
+from eval.errors import BadValue, UnknownName
+
+COMMAND_LINE = "command line"
+# Fields of a trainer that a run sets itself or has no use for.
+NO_SETTINGS: Mapping[str, str] = {
+    "output_dir": "give REPRO_ROOT",
+    "push_to_hub": "nothing is uploaded",
+    "resume_from_checkpoint": "the same command continues by itself",
+    "seed": "give --seed",
+}
+
+
+@dataclass(frozen=True)
+class Sourced:
+    """A value and where it came from."""
+
+    value: object
+    source: str
+
+
+def sourced_values(
+    paper: Paper, arm: str, scale: str, arguments: tuple[str, ...]
+) -> dict[str, Sourced]:
+    """The strongest value of every setting that any source names.
+
+    Raises:
+        UnknownName: no such field; the nearest names are given.
+        BadOverride: a value has not its field's type.
+        BadValue: the command line sets what is no setting of a run.
+    """
+    config = find_family(paper.family_of(arm)).config_class()
+    values: dict[str, Sourced] = {}
+    for settings, source in layers(paper, arm, scale):
+        for name, value in settings.items():
+            said = config.without_alias(name, value)
+            fits = checked(name, said, find_type(name, config, RunSettings))
+            values[name] = Sourced(fits, source)
+    for name, value in parse_overrides(arguments, config, RunSettings).items():
+        if name in NO_SETTINGS:
+            raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
+        values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
+    return values
+
+
+def layers(paper: Paper, arm: str, scale: str) -> list[tuple[Mapping[str, object], str]]:
+    """Every source of settings, weakest first.
+
+    An arm of another family takes from the paper what surrounds a trainer, less what nothing in
+    that family reads.
+    """
+    found: list[tuple[Mapping[str, object], str]] = []
+    chain, family = lineage(paper), find_family(paper.family_of(arm))
+    taken = RUN_FIELDS.difference(family.unused)
+    own = family.name == paper.family
+
+    def told(settings: Mapping[str, object]) -> Mapping[str, object]:
+        return settings if own else {n: v for n, v in settings.items() if n in taken}
+
+    for link in chain:
+        found += [(told({s.name: s.value}), f"{link.slug} {s.passage}") for s in link.settings]
+        around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
+        found.append((told(around), link.slug))
+    found.append((family.profiles.get(scale, {}), f"profile {scale}"))
+    found += [(told(link.profiles.get(scale, {})), f"{link.slug} at {scale}") for link in chain]
+    found.append((paper.changes(arm), f"arm {arm}"))
+    found.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
+    return found
+
+
+def check_arm_name(paper: Paper, arm: str, scale: str) -> None:
+    """Refuse a scale or arm that is not there, asked for or named by the paper.
+
+    Raises:
+        UnknownName: with the nearest names.
+        BadValue: a preparation has the name of an arm.
+    """
+    if scale not in SCALES:
+        raise UnknownName("scale", scale, SCALES)
+    arms = {**(paper.arms or {paper.main_arm: {}}), **paper.preparations}
+    for name in paper.preparations:
+        if name in paper.arms:
+            raise BadValue(f"{paper.slug}: {name} is an arm and a preparation: rename one of them")
+    same = [name for scale in SCALES if (name := paper.same_as(arm, scale)) is not None]
+    for name in (arm, *same):
+        if name not in arms:
+            raise UnknownName("arm", name, arms, f"repro show {paper.slug}")
+    for name in (*paper.profiles, *paper.scales(arm)):
+        if name not in SCALES:
+            raise UnknownName("scale", name, SCALES)
