@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.paper.registry import GROUP, find_entry
-from core.run.places import record_files, results
+from core.run.places import SAMPLES, record_files, results
 from core.run.records.record import read_record, record_digest
 from core.run.records.schema import Record
 from eval.errors import BadValue
@@ -35,8 +35,9 @@ def collection(slug: str, papers: int, runs: int) -> Iterator[dict[str, str]]:
         folder = Path(name)
         copies = [f"copy-{number:02}" for number in range(1, papers)]
         publish(folder / "site", slug, copies)
+        shutil.copytree(results() / SAMPLES, folder / "results" / SAMPLES)
         for copy in [slug, *copies]:
-            copy_records(folder / "results" / copy, records, slug, runs)
+            copy_records(folder / "results" / copy, records, runs)
         path = [str(folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
         yield {"REPRO_ROOT": name, "PYTHONPATH": os.pathsep.join(path)}
 
@@ -59,9 +60,9 @@ def publish(site: Path, slug: str, copies: Sequence[str]) -> None:
     (about / "entry_points.txt").write_text(f"[{GROUP}]\ncopies = {PACKAGE}\n")
 
 
-def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) -> None:
-    """The records as those of another paper, with more seeds of a run, and their samples."""
-    shutil.copytree(results() / slug / "samples", folder / "samples")
+def copy_records(folder: Path, records: Sequence[Record], runs: int) -> None:
+    """The records as those of another paper, with more seeds of a run."""
+    folder.mkdir(parents=True)
     found = [record for record in records if record["kind"] == "run"]
     more = [found[0] | {"seed": 1000 + seed} for seed in range(runs - len(found))]
     for record in [*records, *more]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.models.load import locate
 from core.paper import Paper
-from core.run.places import check_writable, reports, results, root
+from core.run.places import SAMPLES, check_writable, reports, results, root
 from core.run.records.record import Record, new_record, read_records, write_record
 from core.run.records.verdicts import cannot_test, judge
 from core.run.refusals import refuse
@@ -128,7 +128,7 @@ def check_outputs(slug: str) -> None:
         BadValue: a folder cannot be written.
         DamagedFile: a record is not what was written.
     """
-    check_writable(root() / "runs", results() / slug / "samples", reports() / slug)
+    check_writable(root() / "runs", results() / slug, results() / SAMPLES, reports() / slug)
     read_records(slug)
 
 

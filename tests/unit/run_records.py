@@ -27,12 +27,12 @@ def answering(suite, right):
     return sampler
 
 
-def scored(slug, suite, mirrors, right):
+def scored(suite, mirrors, right):
     """One row of scores, its samples stored."""
     benchmark = find_benchmark(suite)
     samples = run_benchmark(answering(suite, right), benchmark, limit=LIMIT, decoding=Decoding())
     row = score(samples, benchmark, metrics=("top1",))[0]
-    folder = results() / slug / "samples"
+    folder = results() / "samples"
     digest = write_samples(folder / "new.jsonl.gz", samples)
     (folder / "new.jsonl.gz").rename(folder / f"{digest}.jsonl.gz")
     return {**asdict(row), "mirrors": mirrors, "digest": digest}
@@ -43,7 +43,7 @@ def run_record(
 ):
     """Store a run that solves the first `right` problems of either suite."""
     rows = {
-        name: [scored(slug, suite, mirrors, n) for mirrors, suite in SUITES.items()]
+        name: [scored(suite, mirrors, n) for mirrors, suite in SUITES.items()]
         for name, n in (("start_scores", 20), ("scores", right))
     }
     content = {

@@ -8,7 +8,7 @@ from run_records import run_record
 from core.paper.registry import find_paper
 from core.run.order import Outcome
 from core.run.pages.render import render_all, render_outcome
-from core.run.places import record_files, results
+from core.run.places import record_files, results, samples_file
 from core.run.records.accepted import accept
 from core.run.records.check import check_papers
 from core.run.records.record import read_records, standard, write_record
@@ -80,7 +80,7 @@ def test_a_record_of_other_printed_numbers_than_the_module_s_is_found_and_supers
 
 def test_damaged_and_missing_samples_are_named(accepted):
     digest = accepted["scores"][0]["digest"]
-    path = results() / SLUG / "samples" / f"{digest}.jsonl.gz"
+    path = samples_file(digest)
     content = path.read_bytes()
     path.write_bytes(content[:-20])
     assert any(digest in line for line in problems())

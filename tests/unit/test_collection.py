@@ -31,7 +31,7 @@ def test_every_copy_is_a_paper_with_runs_and_their_samples():
         assert len(records) == 12
         for record in records:
             for row in record["start_scores"] + record["scores"]:
-                assert (folder / record["paper"] / "samples" / f"{row['digest']}.jsonl.gz").exists()
+                assert (folder / "samples" / f"{row['digest']}.jsonl.gz").exists()
 
 
 def test_without_runs_there_is_nothing_to_copy():

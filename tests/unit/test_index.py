@@ -108,7 +108,7 @@ def test_samples_are_held_against_their_digest_though_their_record_passed():
     assert problems() == []
     digest = record["start_scores"][0]["digest"]
     other = record["scores"][0]["digest"]
-    folder = results() / SLUG / "samples"
+    folder = results() / "samples"
     shutil.copy(folder / f"{other}.jsonl.gz", folder / f"{digest}.jsonl.gz")
     assert any(f"digest {other}, expected {digest}" in line for line in problems())
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from core.run.files import write_atomic
-from core.run.places import ACCEPTED, results
+from core.run.places import ACCEPTED, results, samples_file
 from core.run.records.record import read_record
 from core.run.records.schema import Record, RunRecord, runs_of
 from eval.errors import DamagedFile
@@ -50,7 +50,7 @@ def drops(slug: str, records: list[Record]) -> Iterator[str]:
             yield f"{run_name(record)}: the accepted record {path.name} is gone; restore it"
             continue
         (before,) = runs_of([read_record(path)])
-        for suite, old, new in shared_suites(slug, before, record):
+        for suite, old, new in shared_suites(before, record):
             found = compare_scores(old, new)
             compared.append((f"{run_name(record)}, {suite}", found.delta, found.p))
     for (name, delta, _), p in zip(compared, holm([p for _, _, p in compared]), strict=True):
@@ -59,17 +59,16 @@ def drops(slug: str, records: list[Record]) -> Iterator[str]:
 
 
 def shared_suites(
-    slug: str, before: RunRecord, after: RunRecord
+    before: RunRecord, after: RunRecord
 ) -> Iterator[tuple[str, list[Sample], list[Sample]]]:
     """The samples of every suite that both records scored."""
-    folder = results() / slug / "samples"
     old = {row["benchmark"]: row["digest"] for row in before["scores"]}
     for row in after["scores"]:
         if row["benchmark"] in old:
             yield (
                 row["benchmark"],
-                list(read_samples(folder / f"{old[row['benchmark']]}.jsonl.gz")),
-                list(read_samples(folder / f"{row['digest']}.jsonl.gz")),
+                list(read_samples(samples_file(old[row["benchmark"]]))),
+                list(read_samples(samples_file(row["digest"]))),
             )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from core.run.files import digest_of
-from core.run.places import results
+from core.run.places import samples_file
 from core.run.records.passed import code_digest
 from core.run.records.schema import AtKCurves, RunRecord, ScoreRow
 from eval.errors import DamagedFile, ReproError
@@ -30,7 +30,7 @@ class Regrader:
     def damaged(self, run: RunRecord) -> Iterator[str]:
         """Files of samples of a run that are missing, or not what was written."""
         for suite, _, digest in files_of(run):
-            path = file_of(run, digest)
+            path = samples_file(digest)
             if path not in self._damage:
                 self._damage[path] = damage(path, digest)
             if self._damage[path]:
@@ -52,7 +52,7 @@ class Regrader:
         key = digest_of(asked | {"digest": row["digest"]})
         try:
             if key not in self._measured:
-                samples = graded_again(file_of(run, row["digest"]), row["digest"], suite, mode)
+                samples = graded_again(row["digest"], suite, mode)
                 self._measured[key] = measure(samples, suite, row)
         except ReproError as error:
             yield f"{where(run, suite)}: {error}"
@@ -61,11 +61,6 @@ class Regrader:
             if not close(row[name], value):
                 said = f"{name} is {row[name]}, its samples give {value}"
                 yield f"{where(run, suite)}: {said}"
-
-
-def file_of(run: RunRecord, digest: str) -> Path:
-    """Where the samples of a digest lie beside a run's record."""
-    return results() / run["paper"] / "samples" / f"{digest}.jsonl.gz"
 
 
 def damage(path: Path, digest: str) -> str:
@@ -77,13 +72,14 @@ def damage(path: Path, digest: str) -> str:
     return ""
 
 
-def graded_again(path: Path, digest: str, suite: str, mode: str) -> list[Sample]:
-    """The samples of a file with fresh verdicts.
+def graded_again(digest: str, suite: str, mode: str) -> list[Sample]:
+    """The samples of a digest with fresh verdicts.
 
     Raises:
         DamagedFile: the file is not what was written, or a verdict is not the stored one.
         MissingFile: it is not there, or the suite's problems are not.
     """
+    path = samples_file(digest)
     stored = read_samples(path, digest)
     fresh = regrade(stored, find_benchmark(suite).load(), mode)
     pairs = zip(stored, fresh, strict=True)

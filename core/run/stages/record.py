@@ -4,7 +4,7 @@ from time import monotonic
 from typing import Any
 
 from core.run.files import copy_atomic, file_digest
-from core.run.places import results
+from core.run.places import samples_file
 from core.run.records.record import Record, machine, new_record, write_record
 from core.run.resolve import Resolved
 from core.run.settings import NEUTRAL
@@ -26,7 +26,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     trained = train_policy(chain, force=force)
     after = evaluate(chain.evaluations(chain.policy), force=force)
     before = score_start(chain)  # last: by now another process has often done it
-    publish_samples(resolved.paper.slug, before, after)
+    publish_samples(before, after)
     return write_record(
         new_record(
             "run",
@@ -87,10 +87,10 @@ def paired(before: Scored, after: Scored) -> dict[str, Any]:
     }
 
 
-def publish_samples(slug: str, *scored: Scored) -> None:
-    """Copy the samples beside the records, under their digest."""
+def publish_samples(*scored: Scored) -> None:
+    """Copy the samples to where records refer to, under their digest."""
     for digest, path in (item for one in scored for item in one.files.items()):
-        target = results() / slug / "samples" / f"{digest}.jsonl.gz"
+        target = samples_file(digest)
         if not target.exists() or file_digest(target) != file_digest(path):
             copy_atomic(path, target)
 
