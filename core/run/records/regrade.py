@@ -3,19 +3,20 @@
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from core.run.files import digest_of
 from core.run.places import samples_file
+from core.run.records.agreement import agree
+from core.run.records.answers import seal_of
 from core.run.records.passed import code_digest
-from core.run.records.schema import AtKCurves, RunRecord, ScoreRow
+from core.run.records.schema import AtKCurves, RunRecord, ScoreRow, place_of
 from eval.errors import DamagedFile, ReproError
 from eval.samples.evaluation import score
 from eval.samples.store import Sample, read_content, read_samples, regrade
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.summary import curve
 
-EXACT = 1e-9
 GRADER = ("eval.grading", "eval.pocket", "eval.samples", "eval.sets", "eval.stats")
 LIBRARIES = ("math-verify", "numpy", "scipy", "sympy")
 
@@ -58,7 +59,7 @@ class Regrader:
             yield f"{where(run, suite)}: {error}"
             return
         for name, value in self._measured[key].items():
-            if not close(row[name], value):
+            if not agree(row[name], value):
                 said = f"{name} is {row[name]}, its samples give {value}"
                 yield f"{where(run, suite)}: {said}"
 
@@ -95,10 +96,10 @@ def graded_again(digest: str, suite: str, mode: str) -> list[Sample]:
 def graded_with(run: RunRecord) -> dict[str, object]:
     """All that says whether a run's scores are right: itself, the grader and the problems.
 
-    The record's digest covers its scores and the digests of its samples.
+    The record's seal covers its scores and the digests of its samples.
     """
     return {
-        "graded": run["digest"],
+        "graded": seal_of(run),
         "grader": code_digest(GRADER, LIBRARIES),
         "problems": {suite: problems_digest(suite) for suite, _, _ in files_of(run)},
     }
@@ -123,7 +124,7 @@ def files_of(run: RunRecord) -> list[tuple[str, str, str]]:
 
 def where(run: RunRecord, suite: str) -> str:
     """The place of a row."""
-    return f"{run['paper']}/{run['digest']}.json, {suite}"
+    return f"{place_of(run)}, {suite}"
 
 
 def measure(samples: list[Sample], suite: str, row: ScoreRow | AtKCurves) -> dict[str, Any]:
@@ -132,13 +133,3 @@ def measure(samples: list[Sample], suite: str, row: ScoreRow | AtKCurves) -> dic
         return dict(curve(samples, row["k"]))
     found = score(samples, find_benchmark(suite), metrics=(row["metric"],))[0]
     return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
-
-
-def close(one: Any, other: Any) -> bool:  # Any: JSON of several types
-    """Whether two stored values agree up to rounding of the last digits."""
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return abs(one - other) <= EXACT * max(1.0, abs(other))
-    if isinstance(one, list) and isinstance(other, list):
-        here, there = cast(list[Any], one), cast(list[Any], other)
-        return len(here) == len(there) and all(map(close, here, there))
-    return one == other
