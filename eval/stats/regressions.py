@@ -33,7 +33,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Drop:
-    """A fall larger than other seeds explain; `most` says where most was lost, if not in one suite."""
+    """A fall larger than other seeds explain; `most` says where most was lost."""
 
     what: str
     delta: float

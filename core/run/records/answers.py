@@ -18,6 +18,7 @@ NEAR = 1e-4  # how far curves and effects may lie apart, relative or below 1 abs
 ROW = ("benchmark", "mirrors", "mode", "metric", "n", "samples", "k", "digest")
 MEASURED = ("value", "low", "high")
 COUNTED = ("seeds", "margin")  # numbers of a verdict that were asked for, not answered
+COMPUTED = ("weights", "plan", "kernels")  # of a training, beside its answers
 Fields = Mapping[str, Any]  # Any: JSON of several types
 
 
@@ -59,9 +60,9 @@ def answers(record: Fields) -> dict[str, Any]:
         return said
     made_here = record["start_model"].startswith(PREPARED)
     model = {k: v for k, v in record["model"].items() if not (made_here and k == "digest")}
-    return {k: v for k, v in said.items() if k not in ("curves", "kernels")} | {
+    return {k: v for k, v in said.items() if k != "curves"} | {
         "model": model,
-        "train": {k: v for k, v in record["train"].items() if k not in ("weights", "plan")},
+        "train": {k: v for k, v in record["train"].items() if k not in COMPUTED},
         "start_scores": [part(row, ROW) for row in record["start_scores"]],
         "scores": [part(row, ROW) for row in record["scores"]],
         "sampling": {suite: at_k(row) for suite, row in record["sampling"].items()},

@@ -93,7 +93,6 @@ class RunRecord(AnyRecord):
     scores: list[ScoreRow]
     curves: dict[str, list[list[float]]]
     sampling: dict[str, AtKChange]
-    kernels: NotRequired[dict[str, str]]  # which of a processor's were asked for, and which came
 
 
 class ClaimsRecord(AnyRecord):
