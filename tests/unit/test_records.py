@@ -193,3 +193,58 @@ def test_a_field_that_a_schema_does_not_name_is_kept():
 def test_a_record_of_a_later_schema_is_refused():
     with pytest.raises(BadValue, match="version 3 of the schema, this code knows 2: update"):
         validate(a_run(schema=3))
+
+
+def curve(last):
+    return {"reward": [[1, 0.5], [2, last]]}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"curves": curve(0.7 + 1.5e-7)},
+        {"train": {"weights": "1", "kernels": {"torch": "AVX512"}}},
+        {"versions": {"python": "3.14"}},
+    ],
+    ids=["the last digits of a curve", "weights and kernels", "versions"],
+)
+def test_a_run_that_answers_the_same_supersedes_nothing(changed):
+    """As on another processor: the file that is there stays as it is."""
+    first = write_record(a_run(curves=curve(0.7), train={"weights": "0"}))
+    again = write_record(a_run(**{"curves": curve(0.7), "train": {"weights": "0"}, **changed}))
+    assert again["digest"] == first["digest"]
+    assert len(record_files("p")) == 1
+
+
+@pytest.mark.parametrize("changed", ["curve", "score", "samples", "steps"])
+def test_a_run_that_answers_otherwise_supersedes(changed):
+    first = write_record(a_run(curves=curve(0.7), train={"steps": 2}))
+    other = a_run(curves=curve(0.7), train={"steps": 2})
+    match changed:
+        case "curve":
+            other["curves"] = curve(0.71)
+        case "score":
+            other["scores"][0]["value"] = 51
+        case "samples":
+            other["scores"][0]["digest"] = "1"
+        case _:
+            other["train"]["steps"] = 3
+    assert write_record(other)["supersedes"] == first["digest"]
+
+
+def test_a_record_of_the_first_schema_is_read_and_stays_where_the_answers_are_the_same():
+    """Its name is a digest of all that it says; it has no seal beside."""
+    old = a_run(schema=1)
+    path = write_record(a_run()) and record_files("p")[0]
+    path.unlink()
+    path.with_name(f"{name_of(old)}.json").write_text(json.dumps(old))
+    (read,) = read_records("p")
+    assert write_record(a_run(train={"weights": "9"}))["digest"] == read["digest"]
+
+
+def test_what_stands_beside_the_answers_is_sealed_too():
+    write_record(a_run())
+    path = record_files("p")[0]
+    path.write_text(path.read_text().replace("0.5", "0.6"))
+    with pytest.raises(DamagedFile, match="altered"):
+        read_record(path)
