@@ -5,15 +5,20 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.paper.registry import GROUP, find_entry
-from core.run.places import record_files, results
-from core.run.records.record import read_record, record_digest
+from core.run.files import write_atomic
+from core.run.places import ACCEPTED, SAMPLES, results, samples_file
+from core.run.records.accepted import run_name
+from core.run.records.answers import content_of, name_of
+from core.run.records.record import read_records, standard
 from core.run.records.schema import Record
 from eval.errors import BadValue
+from eval.samples.store import read_samples, write_samples
 
 PACKAGE = "copied_papers"
 
@@ -28,13 +33,14 @@ def collection(slug: str, papers: int, runs: int) -> Iterator[dict[str, str]]:
     Raises:
         BadValue: the paper's records are not here to be copied.
     """
-    records = [read_record(path) for path in record_files(slug)]
+    records = standard(read_records(slug))
     if not any(record["kind"] == "run" for record in records):
         raise BadValue(f"no runs of {slug} in {results()}: they are in the repository's checkout")
     with TemporaryDirectory() as name:
         folder = Path(name)
         copies = [f"copy-{number:02}" for number in range(1, papers)]
         publish(folder / "site", slug, copies)
+        shutil.copytree(results() / SAMPLES, folder / "results" / SAMPLES)
         for copy in [slug, *copies]:
             copy_records(folder / "results" / copy, records, slug, runs)
         path = [str(folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -60,11 +66,40 @@ def publish(site: Path, slug: str, copies: Sequence[str]) -> None:
 
 
 def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) -> None:
-    """The records as those of another paper, with more seeds of a run, and their samples."""
-    shutil.copytree(results() / slug / "samples", folder / "samples")
+    """The records as those of another paper, with more seeds of a run, all of them accepted.
+
+    What referred to a record refers to its copy.
+    """
+    folder.mkdir(parents=True)
     found = [record for record in records if record["kind"] == "run"]
-    more = [found[0] | {"seed": 1000 + seed} for seed in range(runs - len(found))]
-    for record in [*records, *more]:
-        content = {k: v for k, v in record.items() if k != "digest"} | {"paper": folder.name}
-        text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
-        (folder / f"{record_digest(content)}.json").write_text(text + "\n", encoding="utf-8")
+    others = [record for record in records if record["kind"] != "run"]
+    more = [another_seed(found[0], 1000 + seed, folder) for seed in range(runs - len(found))]
+    copied = {slug: folder.name}
+    accepted: dict[str, str] = {}
+    for record in [*found, *more, *others]:
+        text = json.dumps(record | {"supersedes": None}, sort_keys=True, ensure_ascii=False)
+        for old, new in copied.items():
+            text = text.replace(old, new)
+        content = json.loads(text)
+        name = name_of(content)
+        seal = {"content": content_of(content)} if "content" in content else {}
+        write_atomic(folder / f"{name}.json", json.dumps(content | seal, indent=1) + "\n")
+        copied |= {record["digest"]: name} if record in found else {}
+        accepted |= {run_name(content): name} if record["kind"] == "run" else {}
+    write_atomic(folder / ACCEPTED, json.dumps({"runs": accepted}))
+
+
+def another_seed(run: Record, seed: int, folder: Path) -> Record:
+    """A run with other weights, curves and answers than the one that it is made from."""
+    first, *rows = run["scores"]
+    kept = read_samples(samples_file(first["digest"]), first["digest"])
+    spoken = [replace(kept[0], output=f"{kept[0].output}\n" * (seed % 100 + 2)), *kept[1:]]
+    place = folder.with_name(SAMPLES)
+    digest = write_samples(place / "new", spoken)
+    (place / "new").replace(place / f"{digest}.jsonl.gz")
+    return run | {
+        "seed": seed,
+        "train": run["train"] | {"weights": str(seed)},
+        "curves": run["curves"] | {"seed": [[1, seed]]},
+        "scores": [first | {"digest": digest}, *rows],
+    }

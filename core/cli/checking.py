@@ -39,7 +39,9 @@ def check(
         print_json(found)
     else:
         for slug, problems in found.items():
-            there = slug == "claims" or record_files("bench" if slug == "speed" else slug)
+            there = slug in ("claims", "results") or record_files(
+                "bench" if slug == "speed" else slug
+            )
             ok = "ok" if there else "ok, but there are no records to check"
             print_text(f"{slug}: {f'{len(problems)} problems' if problems else ok}")
             for line in problems:

@@ -10,6 +10,7 @@ from core.cli.options import Arm, AsJson, At, Force, Launch, Processes, Seed, Se
 from core.cli.output import print_columns, print_json, print_text
 from core.paper.registry import find_paper
 from core.run.files import as_text
+from core.run.kernels import ask_for_kernels
 from core.run.places import from_here
 from eval.errors import BadValue
 
@@ -128,6 +129,7 @@ def run(
     as_json: AsJson = False,
 ) -> int:
     """Run a paper: train, score, judge its claims, render its report."""
+    ask_for_kernels(at)
     from core.run.order import Order, claimed_arms, run_order
     from core.run.spread.jobs import read_options
 
@@ -186,6 +188,7 @@ def one(
     force: Force = False,
 ) -> None:
     """Run one arm with one seed, or score the starting model; what `run` starts in processes."""
+    ask_for_kernels(at)
     from core.run.resolve import resolve
     from core.run.spread.pool import die_with_parent
     from core.run.stages.chain import Chain

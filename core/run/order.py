@@ -7,9 +7,10 @@ from typing import Any
 from core.models.load import locate
 from core.paper import Paper
 from core.paper.page import PREPARED
-from core.run.places import check_writable, reports, results, root
-from core.run.records.record import Record, new_record, read_records, write_record
-from core.run.records.verdicts import cannot_test, judge
+from core.run.places import SAMPLES, check_writable, reports, results, root
+from core.run.records.judged import verdicts_record
+from core.run.records.record import Record, read_records, write_record
+from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse
 from core.run.resolve import resolve
 from core.run.spread.jobs import run_jobs
@@ -85,15 +86,7 @@ def run_order(order: Order) -> Outcome:
     if force:
         score_start(first, force=True)
     records = [run_chain(chain, force=force) for chain in runs]
-    verdicts = judge(order.paper, records)
-    claims = new_record(
-        "claims",
-        paper=order.paper.slug,
-        scale=order.scale,
-        seeds=list(order.seeds),
-        overrides=records[0]["overrides"],
-        verdicts=verdicts,
-    )
+    claims = verdicts_record(order.paper, order.scale, order.seeds, records)
     return Outcome(runs=records, claims=write_record(claims))
 
 
@@ -131,7 +124,7 @@ def check_outputs(slug: str) -> None:
         BadValue: a folder cannot be written.
         DamagedFile: a record is not what was written.
     """
-    check_writable(root() / "runs", results() / slug / "samples", reports() / slug)
+    check_writable(root() / "runs", results() / slug, results() / SAMPLES, reports() / slug)
     read_records(slug)
 
 

@@ -7,6 +7,8 @@ from tempfile import TemporaryFile
 from eval.errors import BadValue
 
 ACCEPTED = "accepted.json"
+SAMPLES = "samples"
+EARLIER = "earlier"  # beside a paper's records: those of pocket worlds that are gone
 
 
 def root() -> Path:
@@ -64,3 +66,13 @@ def record_files(slug: str | None = None) -> list[Path]:
     """All record files, of one paper or of all."""
     found = sorted(results().glob(f"{slug or '*'}/*.json"))
     return [path for path in found if path.name != ACCEPTED]
+
+
+def earlier_files(slug: str) -> list[Path]:
+    """The records of a paper that are kept and no longer shown."""
+    return sorted((results() / slug / EARLIER).glob("*.json"))
+
+
+def samples_file(digest: str) -> Path:
+    """Where the samples of a digest lie, whosever runs refer to them."""
+    return results() / SAMPLES / f"{digest}.jsonl.gz"

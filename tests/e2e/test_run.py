@@ -53,7 +53,7 @@ def test_a_run_writes_a_record_and_shows_table_verdicts_and_report(done, root):
         assert row["n"] == 4
         assert 0 <= row["low"] <= row["value"] <= row["high"] <= 100
         assert row["limited"]
-        assert (root / "results" / PAPER / "samples" / f"{row['digest']}.jsonl.gz").is_file()
+        assert (root / "results" / "samples" / f"{row['digest']}.jsonl.gz").is_file()
     steps = [step for step, _ in run["curves"]["held_out/accuracy"]]
     assert steps == [0, 2, 3]
     assert [step for step, _ in run["curves"]["reward"]] == [1, 2, 3]

@@ -2,14 +2,19 @@
 
 from dataclasses import asdict
 
+from core.paper.registry import find_paper
 from core.run.places import results
 from core.run.records.record import new_record, write_record
+from core.run.resolve import resolve
+from core.run.stages.record import recorded
+from core.run.stages.sources import model_version
 from eval.samples.evaluation import Completion, Decoding, run_benchmark, score
 from eval.samples.store import write_samples
 from eval.sets.benchmarks import find_benchmark
 
 SUITES = {"gsm8k": "pocket-gsm8k", "math": "pocket-math"}
 LIMIT = 60
+STEPS = {"cpu": 36, "gpu": 200, "paper": 3}
 
 
 def answering(suite, right):
@@ -27,15 +32,21 @@ def answering(suite, right):
     return sampler
 
 
-def scored(slug, suite, mirrors, right):
+def scored(suite, mirrors, right):
     """One row of scores, its samples stored."""
     benchmark = find_benchmark(suite)
     samples = run_benchmark(answering(suite, right), benchmark, limit=LIMIT, decoding=Decoding())
     row = score(samples, benchmark, metrics=("top1",))[0]
-    folder = results() / slug / "samples"
+    folder = results() / "samples"
     digest = write_samples(folder / "new.jsonl.gz", samples)
     (folder / "new.jsonl.gz").rename(folder / f"{digest}.jsonl.gz")
     return {**asdict(row), "mirrors": mirrors, "digest": digest}
+
+
+def config(slug, arm, scale):
+    """The settings of an arm as a record holds them."""
+    found = recorded(resolve(find_paper(slug), arm=arm, scale=scale))
+    return {name: {"value": v.value, "source": v.source} for name, v in found}
 
 
 def run_record(
@@ -43,23 +54,31 @@ def run_record(
 ):
     """Store a run that solves the first `right` problems of either suite."""
     rows = {
-        name: [scored(slug, suite, mirrors, n) for mirrors, suite in SUITES.items()]
+        name: [scored(suite, mirrors, n) for mirrors, suite in SUITES.items()]
         for name, n in (("start_scores", 20), ("scores", right))
     }
+    model = resolve(find_paper(slug), arm=arm, scale=scale).run.model
     content = {
         "paper": slug,
         "scale": scale,
         "arm": arm,
         "main": arm == "grpo",
         "seed": seed,
-        "config": {"beta": {"value": 0.04, "source": "s4.2"}},
+        "config": config(slug, arm, scale),
         "overrides": {},
-        "start_model": "pocket-instruct",
+        "start_model": model,
         "size": "0.9M",
-        "model": {"name": "pocket-instruct", "digest": "0", "parameters": 900_000},
+        "model": {
+            "name": model,
+            "digest": model_version(model),
+            "parameters": 900_000,
+        },
         "data": {"name": "pocket", "digest": "0", "rows": 100},
-        "train": {"steps": 3, "plan": "one rollout: 8 completions", "weights": "0"},
-        "curves": {"reward": [[1, 0.1], [3, 0.3]], "held_out/accuracy": [[0, 20.0], [3, 30.0]]},
+        "train": {"steps": STEPS[scale], "plan": "8 completions", "weights": f"{arm} {seed}"},
+        "curves": {
+            "reward": [[1, 0.1], [3, right + seed / 100]],
+            "held_out/accuracy": [[0, 20.0], [3, 30.0]],
+        },
         "sampling": {},
         "created": created,
     }

@@ -93,7 +93,7 @@ def test_what_passed_is_not_graded_again_unless_asked_for():
     assert problems() == []
     path = root() / "runs" / "passed.json"
     passed = json.loads(path.read_text())
-    assert len(passed) == 3  # the run's scores, the report, the regressions
+    assert len(passed) == 4  # the run's scores, what follows from it, the report, the regressions
     page = root() / "reports" / SLUG / "report.md"
     page.write_text(page.read_text().replace("66.7", "99.9"))
     assert [line[:7] for line in problems()] == ["report:"]  # other files are another check
@@ -108,7 +108,7 @@ def test_samples_are_held_against_their_digest_though_their_record_passed():
     assert problems() == []
     digest = record["start_scores"][0]["digest"]
     other = record["scores"][0]["digest"]
-    folder = results() / SLUG / "samples"
+    folder = results() / "samples"
     shutil.copy(folder / f"{other}.jsonl.gz", folder / f"{digest}.jsonl.gz")
     assert any(f"digest {other}, expected {digest}" in line for line in problems())
 

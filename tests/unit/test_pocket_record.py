@@ -8,7 +8,7 @@ import pytest
 from core.models.load import CHECKPOINTS, SHIPPED, load_policy, load_tokenizer
 from core.rollout.samplers.policy import PolicySampler
 from core.run.files import folder_files
-from core.run.records.record import record_digest
+from core.run.records.answers import name_of
 from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.sets.benchmarks import find_benchmark
@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parents[2] / "results" / "pocket"
 def record():
     found = [json.loads(path.read_text("utf-8")) for path in RESULTS.glob("*.json")]
     newest = max(found, key=lambda r: r["created"])
-    assert (RESULTS / f"{record_digest(newest)}.json").is_file()
+    assert (RESULTS / f"{name_of(newest)}.json").is_file()
     return newest
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from core.run.files import canonical_text, digest_of
 from core.run.places import record_files
+from core.run.records.answers import name_of
 from core.run.records.record import (
     current,
     new_record,
     read_record,
     read_records,
-    record_digest,
     standard,
     validate,
     write_record,
@@ -39,7 +39,7 @@ def verdicts(seeds, overrides=None, note=""):
         scale="cpu",
         seeds=seeds,
         overrides=overrides or {},
-        verdicts=[{"id": "c", "note": note}],
+        verdicts=[{"id": "c", "left": None, "right": None, "note": note}],
     )
 
 
@@ -77,8 +77,8 @@ def test_what_json_lacks_is_refused(bad):
 
 def test_circumstances_do_not_enter_the_name():
     one, other = cells(), cells() | {"created": "1999", "timings": {"wall_s": 3.5}}
-    assert record_digest(one) == record_digest(other)
-    assert record_digest(one) != record_digest(cells(83.0))
+    assert name_of(one) == name_of(other)
+    assert name_of(one) != name_of(cells(83.0))
 
 
 def test_the_same_content_is_written_once():
@@ -191,5 +191,60 @@ def test_a_field_that_a_schema_does_not_name_is_kept():
 
 
 def test_a_record_of_a_later_schema_is_refused():
-    with pytest.raises(BadValue, match="version 2 of the schema, this code knows 1: update"):
-        validate(a_run(schema=2))
+    with pytest.raises(BadValue, match="version 3 of the schema, this code knows 2: update"):
+        validate(a_run(schema=3))
+
+
+def curve(last):
+    return {"reward": [[1, 0.5], [2, last]]}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"curves": curve(0.7 + 1.5e-7)},
+        {"train": {"weights": "1", "kernels": {"torch": "AVX512"}}},
+        {"versions": {"python": "3.14"}},
+    ],
+    ids=["the last digits of a curve", "weights and kernels", "versions"],
+)
+def test_a_run_that_answers_the_same_supersedes_nothing(changed):
+    """As on another processor: the file that is there stays as it is."""
+    first = write_record(a_run(curves=curve(0.7), train={"weights": "0"}))
+    again = write_record(a_run(**{"curves": curve(0.7), "train": {"weights": "0"}, **changed}))
+    assert again["digest"] == first["digest"]
+    assert len(record_files("p")) == 1
+
+
+@pytest.mark.parametrize("changed", ["curve", "score", "samples", "steps"])
+def test_a_run_that_answers_otherwise_supersedes(changed):
+    first = write_record(a_run(curves=curve(0.7), train={"steps": 2}))
+    other = a_run(curves=curve(0.7), train={"steps": 2})
+    match changed:
+        case "curve":
+            other["curves"] = curve(0.71)
+        case "score":
+            other["scores"][0]["value"] = 51
+        case "samples":
+            other["scores"][0]["digest"] = "1"
+        case _:
+            other["train"]["steps"] = 3
+    assert write_record(other)["supersedes"] == first["digest"]
+
+
+def test_a_record_of_the_first_schema_is_read_and_stays_where_the_answers_are_the_same():
+    """Its name is a digest of all that it says; it has no seal beside."""
+    old = a_run(schema=1)
+    path = write_record(a_run()) and record_files("p")[0]
+    path.unlink()
+    path.with_name(f"{name_of(old)}.json").write_text(json.dumps(old))
+    (read,) = read_records("p")
+    assert write_record(a_run(train={"weights": "9"}))["digest"] == read["digest"]
+
+
+def test_what_stands_beside_the_answers_is_sealed_too():
+    write_record(a_run())
+    path = record_files("p")[0]
+    path.write_text(path.read_text().replace("0.5", "0.6"))
+    with pytest.raises(DamagedFile, match="altered"):
+        read_record(path)

@@ -18,6 +18,7 @@ from core.run.pages.runs import by_arm, newest, runs_table, title_of
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import printed_tables, publish_reported, ran_at
 from core.run.places import reports, root
+from core.run.records.judged import judge_again
 from core.run.records.record import read_records, standard
 from core.run.records.schema import Record, RunRecord, claims_of, runs_of
 from eval.errors import ReproError
@@ -75,6 +76,7 @@ def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError
 def render_paper(paper: Paper) -> list[Path]:
     """A page for every scale at which a paper has runs."""
     publish_reported(paper)
+    judge_again(paper)
     records = standard(read_records(paper.slug))
     return [
         write_report(paper, records, scale, report_folder(paper.slug, scale))

@@ -12,11 +12,14 @@ from core.run.pages.speed import speed_files
 from core.run.pages.tables import ran_at
 from core.run.paper_problems import module_problems
 from core.run.places import record_files, reports
-from core.run.records.accepted import accepted, drops
+from core.run.records.accepted import accepted, drops, list_problems
+from core.run.records.answers import seal_of
+from core.run.records.derived import derived_from, derived_problems
+from core.run.records.kept import kept_problems, unknown_files
 from core.run.records.passed import Passed, code_digest
 from core.run.records.record import current, read_record, standard
 from core.run.records.regrade import Regrader, graded_with
-from core.run.records.schema import Record, runs_of
+from core.run.records.schema import Record, place_of, runs_of
 from eval.errors import ReproError
 
 RENDERER = ("core.paper", "core.run", "eval")
@@ -36,7 +39,10 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
         found[entry.slug] = check_paper(entry, passed, regrader)
         passed.save(whole=False)  # so a check that is interrupted continues from here
     passed.save(whole=not slugs)
-    return found if slugs else found | {"speed": check_speed(), "claims": check_claims()}
+    if slugs:
+        return found
+    rooms = {"speed": check_speed(regrader), "pocket": check_room("pocket", regrader)}
+    return found | rooms | {"claims": check_claims(), "results": [*unknown_files(tuple(entries()))]}
 
 
 def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
@@ -47,18 +53,10 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     except ReproError as error:
         return [f"module: {error}"]
     records, damaged = whole_records(paper.slug)
-    found += damaged
-    problems = [
-        line
-        for run in runs_of(records)
-        for line in list(regrader.damaged(run))
-        or passed.problems(graded_with(run), regrader.problems(run))
-    ]
-    found += [f"samples: {line}" for line in dict.fromkeys(problems)]
-    found += [f"reported: {line}" for line in reported_problems(paper, records)]
+    found += damaged + evidence_problems(entry, paper, records, passed, regrader)
     if not found:  # a report and a comparison say nothing about damaged records
         shown = standard(records)
-        seen = {"records": [r["digest"] for r in shown], "code": code_digest(RENDERER, LIBRARIES)}
+        seen = {"records": [seal_of(r) for r in shown], "code": code_digest(RENDERER, LIBRARIES)}
         drawn = seen | {"paper": [as_text(paper), entry.text()], "files": files_of(paper.slug)}
         known = seen | {"accepted": accepted(paper.slug)}
         worse = passed.problems(known, drops(paper.slug, shown))
@@ -69,13 +67,37 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     return found
 
 
+def evidence_problems(
+    entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed, regrader: Regrader
+) -> list[str]:
+    """What records say that their samples, each other, or the paper's module do not."""
+    problems = [
+        line
+        for run in runs_of(records)
+        for line in list(regrader.damaged(run))
+        or passed.problems(graded_with(run), regrader.problems(run))
+    ]
+    said = {"paper": [as_text(paper), entry.text()], **derived_from(records)}
+    found = {
+        "samples": dict.fromkeys(problems),
+        "reported": reported_problems(paper, records),
+        "kept": kept_problems(paper.slug, records, regrader),
+        "accepted": list_problems(paper.slug, records),
+        "derived": passed.problems(said, derived_problems(paper, records)),
+    }
+    return [f"{name}: {line}" for name, lines in found.items() for line in lines]
+
+
 def reported_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
-    """That the record of the printed numbers says others than the paper's module, if it does."""
+    """That the record of the printed numbers is gone, or says others than the paper's module."""
     cells = canonical([number.cell() for number in paper.reported])
-    for record in current(r for r in records if r["kind"] == "reported"):
-        if record["cells"] != cells:
-            where = f"{paper.slug}/{record['digest']}.json"
-            yield f"{where} has other numbers than the paper's module: run `repro report`"
+    published = current(r for r in records if r["kind"] == "reported")
+    if records and cells and not published:
+        yield f"{paper.slug}: no record of the printed numbers: run `repro report`"
+    for record in published:
+        if (record["title"], record["cells"]) != (paper.title, cells):
+            said = "has other numbers than the paper's module: run `repro report`"
+            yield f"{place_of(record)} {said}"
 
 
 def files_of(slug: str) -> dict[str, str]:
@@ -84,11 +106,17 @@ def files_of(slug: str) -> dict[str, str]:
     return folder_files(folder) if folder.is_dir() else {}
 
 
-def check_speed() -> list[str]:
+def check_room(room: str, regrader: Regrader) -> list[str]:
+    """The problems of the records of a folder that belongs to no paper."""
+    records, damaged = whole_records(room)
+    return damaged + [f"kept: {line}" for line in kept_problems(room, records, regrader)]
+
+
+def check_speed(regrader: Regrader) -> list[str]:
     """The problems of the measured speed: its records' and its page's."""
-    records, damaged = whole_records("bench")
-    if damaged:  # a report says nothing about damaged records
+    if damaged := check_room("bench", regrader):  # a report says nothing about damaged records
         return damaged
+    records, _ = whole_records("bench")
     return [f"report: {line}" for line in stale(reports(), speed_files(records))]
 
 

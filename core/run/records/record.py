@@ -9,13 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import cast
 
-from core.run.files import SHORT, canonical, digest_of, write_atomic
+from core.run.files import canonical, write_atomic
 from core.run.places import record_files, results
+from core.run.records.answers import content_of, name_of, unchanged
 from core.run.records.schema import KINDS, VERSION, Record, mistakes
 from eval.errors import BadValue, DamagedFile
-
-# Not part of what a record says: when and how fast it came to be, and its own name.
-CIRCUMSTANCES = ("created", "digest", "timings")
 
 
 def new_record(kind: str, **content: object) -> Record:
@@ -43,11 +41,6 @@ def versions(*more: str) -> dict[str, str]:
     return found
 
 
-def record_digest(record: Record) -> str:
-    """The name of a record: a digest of all it says but its circumstances."""
-    return digest_of({k: v for k, v in record.items() if k not in CIRCUMSTANCES})[:SHORT]
-
-
 def validate(record: Record, where: object = "record") -> None:
     """Check that a record has its kind's fields with their types.
 
@@ -67,19 +60,20 @@ def validate(record: Record, where: object = "record") -> None:
 
 
 def write_record(record: Record) -> Record:
-    """Store a record under its digest, once; one that says the same is left as it is.
+    """Store a record under the digest of its answers, once; one of the same answers is left.
 
     A run of the same settings that came out differently is superseded, not overwritten.
     """
     content = cast(Record, canonical(record))
     validate(content)
-    previous = [r for r in current(read_records(content["paper"])) if _same_run(r, content)]
+    previous = [r for r in current(read_records(content["paper"])) if same_question(r, content)]
     for other in previous:
-        if record_digest({**other, "supersedes": None}) == record_digest(content):
+        if unchanged(other, content):
             return other
     if previous:
         content["supersedes"] = previous[-1]["digest"]
-    digest = record_digest(content)
+    content["content"] = content_of(content)
+    digest = name_of(content)
     path = results() / content["paper"] / f"{digest}.json"
     if path.exists():
         return read_record(path)
@@ -108,8 +102,9 @@ def read_record(path: Path) -> Record:
         validate(content, path)
     except BadValue as error:
         raise DamagedFile(f"{error.args[0]}; {remedy}") from error
-    digest = record_digest(content)
-    if digest != path.stem:
+    digest = name_of(content)
+    sealed = content["schema"] == 1 or content.get("content") == content_of(content)
+    if digest != path.stem or not sealed:
         raise DamagedFile(f"{path}: its content has the digest {digest}: altered; {remedy}")
     return {**content, "digest": digest}
 
@@ -162,6 +157,6 @@ IDENTITY = (
 )
 
 
-def _same_run(one: Record, other: Record) -> bool:
+def same_question(one: Record, other: Record) -> bool:
     """Whether two records answer the same question: same settings, model, data and seed."""
     return all(canonical(one.get(name)) == canonical(other.get(name)) for name in IDENTITY)

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from core.run.files import digest_of
-from core.run.places import results
+from core.run.places import samples_file
+from core.run.records.agreement import agree
+from core.run.records.answers import seal_of
 from core.run.records.passed import code_digest
-from core.run.records.schema import AtKCurves, RunRecord, ScoreRow
+from core.run.records.schema import AtKCurves, RunRecord, ScoreRow, place_of
 from eval.errors import DamagedFile, ReproError
 from eval.samples.evaluation import score
 from eval.samples.parts import score_parts
@@ -16,7 +18,6 @@ from eval.samples.store import Sample, read_content, read_samples, regrade
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.summary import curve
 
-EXACT = 1e-9
 GRADER = ("eval.grading", "eval.pocket", "eval.samples", "eval.sets", "eval.stats")
 LIBRARIES = ("math-verify", "numpy", "scipy", "sympy")
 
@@ -31,7 +32,7 @@ class Regrader:
     def damaged(self, run: RunRecord) -> Iterator[str]:
         """Files of samples of a run that are missing, or not what was written."""
         for suite, _, digest in files_of(run):
-            path = file_of(run, digest)
+            path = samples_file(digest)
             if path not in self._damage:
                 self._damage[path] = damage(path, digest)
             if self._damage[path]:
@@ -54,20 +55,15 @@ class Regrader:
         key = digest_of(asked | {"digest": row["digest"]})
         try:
             if key not in self._measured:
-                samples = graded_again(file_of(run, row["digest"]), row["digest"], suite, mode)
+                samples = graded_again(row["digest"], suite, mode)
                 self._measured[key] = measure(samples, suite, row)
         except ReproError as error:
             yield f"{where(run, suite)}: {error}"
             return
         for name, value in self._measured[key].items():
-            if not close(row[name], value):
+            if not agree(row[name], value):
                 said = f"{name} is {row[name]}, its samples give {value}"
                 yield f"{where(run, suite)}: {said}"
-
-
-def file_of(run: RunRecord, digest: str) -> Path:
-    """Where the samples of a digest lie beside a run's record."""
-    return results() / run["paper"] / "samples" / f"{digest}.jsonl.gz"
 
 
 def damage(path: Path, digest: str) -> str:
@@ -79,13 +75,14 @@ def damage(path: Path, digest: str) -> str:
     return ""
 
 
-def graded_again(path: Path, digest: str, suite: str, mode: str) -> list[Sample]:
-    """The samples of a file with fresh verdicts.
+def graded_again(digest: str, suite: str, mode: str) -> list[Sample]:
+    """The samples of a digest with fresh verdicts.
 
     Raises:
         DamagedFile: the file is not what was written, or a verdict is not the stored one.
         MissingFile: it is not there, or the suite's problems are not.
     """
+    path = samples_file(digest)
     stored = read_samples(path, digest)
     fresh = regrade(stored, find_benchmark(suite).load(), mode)
     pairs = zip(stored, fresh, strict=True)
@@ -101,10 +98,10 @@ def graded_again(path: Path, digest: str, suite: str, mode: str) -> list[Sample]
 def graded_with(run: RunRecord) -> dict[str, object]:
     """All that says whether a run's scores are right: itself, the grader and the problems.
 
-    The record's digest covers its scores and the digests of its samples.
+    The record's seal covers its scores and the digests of its samples.
     """
     return {
-        "graded": run["digest"],
+        "graded": seal_of(run),
         "grader": code_digest(GRADER, LIBRARIES),
         "problems": {suite: problems_digest(suite) for suite, _, _ in files_of(run)},
     }
@@ -129,7 +126,7 @@ def files_of(run: RunRecord) -> list[tuple[str, str, str]]:
 
 def where(run: RunRecord, suite: str) -> str:
     """The place of a row."""
-    return f"{run['paper']}/{run['digest']}.json, {suite}"
+    return f"{place_of(run)}, {suite}"
 
 
 def measure(samples: list[Sample], suite: str, row: ScoreRow | AtKCurves) -> dict[str, Any]:
@@ -137,20 +134,9 @@ def measure(samples: list[Sample], suite: str, row: ScoreRow | AtKCurves) -> dic
     if "k" in row:
         return dict(curve(samples, row["k"]))
     found = score(samples, find_benchmark(suite), metrics=(row["metric"],))[0]
-    parts = {name: score_parts(samples, find_benchmark(suite), row["metric"], name)
-             for name in row.get("by", {})}  # fmt: skip
+    parts = {
+        name: score_parts(samples, find_benchmark(suite), row["metric"], name)
+        for name in row.get("by", {})
+    }
     whole = {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
     return whole | ({"by": parts} if parts else {})
-
-
-def close(one: Any, other: Any) -> bool:  # Any: JSON of several types
-    """Whether two stored values agree up to rounding of the last digits."""
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return abs(one - other) <= EXACT * max(1.0, abs(other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        here, there = cast(dict[str, Any], one), cast(dict[str, Any], other)
-        return here.keys() == there.keys() and all(close(here[n], there[n]) for n in here)
-    if isinstance(one, list) and isinstance(other, list):
-        here, there = cast(list[Any], one), cast(list[Any], other)
-        return len(here) == len(there) and all(map(close, here, there))
-    return one == other

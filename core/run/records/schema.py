@@ -16,7 +16,9 @@ from typing import (
 
 from core.paper.overrides import describe, fits
 
-VERSION = 1  # one more when a field changes its meaning; a new field is `NotRequired`
+# One more when a field changes its meaning; a new field is `NotRequired`. The name of a record of
+# version 1 is a digest of all that it says, later of its answers (core.run.records.answers).
+VERSION = 2
 
 Record: TypeAlias = dict[str, Any]  # Any: a record of any kind, JSON of several types
 
@@ -74,6 +76,7 @@ class AnyRecord(TypedDict):
     supersedes: str | None
     created: str
     timings: dict[str, Any]  # Any: circumstances, which nothing is computed from
+    content: NotRequired[str]  # a digest of all that the record says
     digest: str
 
 
@@ -109,6 +112,8 @@ class ClaimsRecord(AnyRecord):
 
     seeds: list[int]
     overrides: dict[str, Any]  # Any: values as JSON
+    specified: NotRequired[dict[str, str]]  # a digest of each claim as it was when it was judged
+    runs: NotRequired[list[str]]  # that were judged
     verdicts: list[dict[str, Any]]  # Any: as `core.run.records.verdicts` writes them
 
 
@@ -126,6 +131,7 @@ class BenchRecord(AnyRecord):
     measures: list[dict[str, Any]]  # Any: texts and numbers
 
 
+SCALARS = (float, int, str)
 # Other kinds are those of other rooms and distributions, which read only what they wrote.
 KINDS: dict[str, type] = {
     "run": RunRecord,
@@ -145,8 +151,12 @@ def mistakes(value: object, hint: Any, name: str = "") -> Iterator[str]:  # Any:
             if key in row:
                 yield from mistakes(row[key], part, name_of(name, key))
     elif get_origin(hint) is list and isinstance(value, list):
-        for position, item in enumerate(cast(list[object], value)):
-            yield from mistakes(item, get_args(hint)[0], f"{name}[{position}]")
+        items, part = cast(list[object], value), get_args(hint)[0]
+        kinds = {type(item): item for item in items} if part in SCALARS else {}
+        if part in SCALARS and all(fits(item, part) for item in kinds.values()):
+            return  # a curve has thousands of numbers, all of one or two types
+        for position, item in enumerate(items):
+            yield from mistakes(item, part, f"{name}[{position}]")
     elif get_origin(hint) is dict and isinstance(value, dict):
         for key, item in cast(Record, value).items():
             yield from mistakes(item, get_args(hint)[1], name_of(name, key))
@@ -163,6 +173,11 @@ def fields_of(hint: Any) -> dict[str, Any]:  # Any: annotations
 def name_of(parent: str, key: str) -> str:
     """A field as a path from the record."""
     return f"{parent}.{key}" if parent else key
+
+
+def place_of(record: AnyRecord | Record) -> str:
+    """Where a record lies in results/."""
+    return f"{record['paper']}/{record['digest']}.json"
 
 
 def runs_of(records: Iterable[Record], scale: str | None = None) -> list[RunRecord]:

@@ -4,7 +4,7 @@ from time import monotonic
 from typing import Any
 
 from core.run.files import copy_atomic, file_digest
-from core.run.places import results
+from core.run.places import samples_file
 from core.run.records.record import Record, machine, new_record, write_record
 from core.run.resolve import Resolved
 from core.run.settings import NEUTRAL
@@ -28,17 +28,12 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     after = evaluate(chain.evaluations(chain.policy), force=force)
     before = score_start(chain)  # last: by now another process has often done it
     measured = measure(chain, force=force)
-    publish_samples(resolved.paper.slug, before, after)
+    publish_samples(before, after)
     return write_record(
         new_record(
             "run",
-            paper=resolved.paper.slug,
-            scale=resolved.scale,
-            arm=resolved.arm,
-            main=resolved.arm == resolved.paper.main_arm,
+            **asked(resolved),
             seed=chain.seed,
-            config={n: {"value": v.value, "source": v.source} for n, v in recorded(resolved)},
-            overrides={n: v.value for n, v in recorded(resolved) if n in resolved.overrides},
             start_model=start["name"],
             size=size_of(start["parameters"]),
             model=start,
@@ -56,6 +51,19 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
             },
         )
     )
+
+
+def asked(resolved: Resolved) -> dict[str, Any]:
+    """What was to be run, and the settings that a record holds: not those that only watch a run."""
+    recorded = [(name, v) for name, v in resolved.values.items() if name not in NEUTRAL]
+    return {
+        "paper": resolved.paper.slug,
+        "scale": resolved.scale,
+        "arm": resolved.arm,
+        "main": resolved.arm == resolved.paper.main_arm,
+        "config": {n: {"value": v.value, "source": v.source} for n, v in recorded},
+        "overrides": {n: v.value for n, v in recorded if n in resolved.overrides},
+    }
 
 
 def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
@@ -83,11 +91,6 @@ def measure(chain: Chain, *, force: bool = False) -> dict[str, Any]:
     return compared(*found) if found else {}
 
 
-def recorded(resolved: Resolved) -> list[tuple[str, Any]]:
-    """The settings that a record holds: all but those that only say how a run is watched."""
-    return [(name, value) for name, value in resolved.values.items() if name not in NEUTRAL]
-
-
 def paired(before: Scored, after: Scored) -> dict[str, Any]:
     """Maj@K and Pass@K of each sampled suite, before and after."""
     return {
@@ -96,10 +99,10 @@ def paired(before: Scored, after: Scored) -> dict[str, Any]:
     }
 
 
-def publish_samples(slug: str, *scored: Scored) -> None:
-    """Copy the samples beside the records, under their digest."""
+def publish_samples(*scored: Scored) -> None:
+    """Copy the samples to where records refer to, under their digest."""
     for digest, path in (item for one in scored for item in one.files.items()):
-        target = results() / slug / "samples" / f"{digest}.jsonl.gz"
+        target = samples_file(digest)
         if not target.exists() or file_digest(target) != file_digest(path):
             copy_atomic(path, target)
 

@@ -24,6 +24,7 @@ from core.models.load import load_tokenizer
 from core.rewards.verifiers import check_rewards
 from core.run.effective import effective
 from core.run.files import canonical, digest_of, folder_files, write_atomic
+from core.run.kernels import kernels
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
 from core.run.spread.launch import Models, launch
@@ -141,11 +142,18 @@ def _train(
     return {
         "steps": trainer.state.global_step,
         "plan": plan,
-        "weights": digest_of(folder_files(folder / MODEL)),
+        "weights": weights_digest(folder / MODEL),
+        "kernels": kernels(),
         "curves": curves(folder / LOG),
         "phases": trainer.phases.summary(),
         **launched,
     }
+
+
+def weights_digest(folder: Path) -> str:
+    """A digest of a model's tensors, whatever its tokenizer's files say of where it came from."""
+    files = folder_files(folder)
+    return digest_of({k: v for k, v in files.items() if k.endswith(".safetensors")} or files)
 
 
 @contextmanager

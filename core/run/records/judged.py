@@ -1,0 +1,72 @@
+"""Records of verdicts: made after runs, and again where the same runs now give others."""
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from core.paper import Paper
+from core.run.files import SHORT, as_text, canonical, digest_of
+from core.run.records.agreement import agree
+from core.run.records.record import Record, new_record, read_records, standard, write_record
+from core.run.records.schema import ClaimsRecord, claims_of, runs_of
+from core.run.records.verdicts import judge
+
+
+def verdicts_record(
+    paper: Paper, scale: str, seeds: Iterable[int], runs: Sequence[Record]
+) -> Record:
+    """What these runs say of the paper's claims; not written yet."""
+    return new_record(
+        "claims",
+        paper=paper.slug,
+        scale=scale,
+        seeds=list(seeds),
+        overrides=runs[0]["overrides"],
+        specified=specified(paper),
+        runs=[run["digest"] for run in runs],
+        verdicts=judge(paper, runs),
+    )
+
+
+def specified(paper: Paper) -> dict[str, str]:
+    """A digest of what each claim of a paper asserts and how it is tested."""
+    return {claim.slug: digest_of(as_text(claim))[:SHORT] for claim in paper.claims}
+
+
+def judge_again(paper: Paper) -> None:
+    """Write shown verdicts again where their runs, or newer ones in their place, give others."""
+    records = read_records(paper.slug)
+    runs = {run["digest"]: run for run in runs_of(records)}
+    newer = {run["supersedes"]: run["digest"] for run in runs.values()}
+    for scale in sorted({run["scale"] for run in runs.values()}):
+        for claims in claims_of(standard(records), scale):
+            named = [newest(digest, newer) for digest in judged_runs(claims)]
+            if not named or not runs.keys() >= set(named):
+                continue  # `repro check` says so
+            used = cast(list[Record], [runs[digest] for digest in named])
+            if other_verdicts(paper, claims, used):
+                write_record(verdicts_record(paper, scale, claims["seeds"], used))
+
+
+def newest(digest: str, newer: dict[str | None, str]) -> str:
+    """The run that stands in the place of one now."""
+    return newest(newer[digest], newer) if digest in newer else digest
+
+
+def judged_runs(claims: ClaimsRecord) -> list[str]:
+    """The digests of the runs that a record of verdicts is about."""
+    used = [digest for row in claims["verdicts"] for digest in row["runs"]]
+    return claims.get("runs") or list(dict.fromkeys(used))
+
+
+def other_verdicts(paper: Paper, claims: ClaimsRecord, runs: Sequence[Record]) -> list[str]:
+    """The claims on which a record says otherwise than its runs give now, each with its reason."""
+    now = {row["id"]: canonical(row) for row in judge(paper, runs)}
+    then = {row["id"]: row for row in claims["verdicts"]}
+    tests = specified(paper)
+    old = claims.get("specified", tests)
+    found = [
+        f"{name}: the claim was another one then" if old.get(name) != tests.get(name) else name
+        for name in dict.fromkeys([*now, *then, *old])
+        if old.get(name) != tests.get(name) or not agree(then.get(name), now.get(name))
+    ]
+    return found or ([] if [*now] == [row["id"] for row in claims["verdicts"]] else ["their order"])
