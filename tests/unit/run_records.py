@@ -6,7 +6,7 @@ from core.paper.registry import find_paper
 from core.run.places import results
 from core.run.records.record import new_record, write_record
 from core.run.resolve import resolve
-from core.run.stages.record import recorded
+from core.run.stages.record import request_of
 from core.run.stages.sources import model_version
 from eval.samples.evaluation import Completion, Decoding, run_benchmark, score
 from eval.samples.store import write_samples
@@ -45,8 +45,7 @@ def scored(suite, mirrors, right):
 
 def config(slug, arm, scale):
     """The settings of an arm as a record holds them."""
-    found = recorded(resolve(find_paper(slug), arm=arm, scale=scale))
-    return {name: {"value": v.value, "source": v.source} for name, v in found}
+    return request_of(resolve(find_paper(slug), arm=arm, scale=scale))["config"]
 
 
 def run_record(

@@ -18,7 +18,7 @@ from core.run.records.schema import ClaimsRecord, RunRecord, claims_of, place_of
 from core.run.resolve import resolve
 from core.run.settings import HELD_OUT
 from core.run.stages.chain import Chain
-from core.run.stages.record import recorded, size_of
+from core.run.stages.record import request_of, size_of
 from core.run.stages.sources import model_folder, model_version
 from eval.errors import ReproError
 
@@ -44,7 +44,7 @@ def asked_problems(paper: Paper, run: RunRecord) -> Iterator[str]:
     """What a run says of its settings, model and length that its paper's module does not."""
     resolved = resolve(paper, arm=run["arm"], scale=run["scale"])
     chain = Chain(resolved, run["seed"])
-    now = {n: canonical({"value": v.value, "source": v.source}) for n, v in recorded(resolved)}
+    now = cast(dict[str, Any], canonical(request_of(resolved)["config"]))
     for name in sorted(now.keys() | run["config"].keys()):
         if (found := run["config"].get(name)) != now.get(name):
             yield f"{name} is {found}, its arm asks for {now.get(name)}: run it again"
@@ -65,7 +65,7 @@ def asked_problems(paper: Paper, run: RunRecord) -> Iterator[str]:
 def start_problems(chain: Chain, run: RunRecord) -> Iterator[str]:
     """That a run began with another model than the one that is here, if this one is here."""
     name = chain.start.model
-    if chain.before is None and model_folder(name) is not None:
+    if chain.start.chosen.trained is None and model_folder(name) is not None:
         found, here = run["model"]["digest"], version_here(name)
         if found != here:
             yield f"it began with {chain.start.of} of the digest {found}, which is now {here}"

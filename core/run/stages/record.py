@@ -32,7 +32,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     return write_record(
         new_record(
             "run",
-            **asked(resolved),
+            **request_of(resolved),
             seed=chain.seed,
             start_model=start["name"],
             size=size_of(start["parameters"]),
@@ -53,7 +53,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     )
 
 
-def asked(resolved: Resolved) -> dict[str, Any]:
+def request_of(resolved: Resolved) -> dict[str, Any]:
     """What was to be run, and the settings that a record holds: not those that only watch a run."""
     recorded = [(name, v) for name, v in resolved.values.items() if name not in NEUTRAL]
     return {
