@@ -2,7 +2,7 @@
 
 from core.claims.arms import deviation, highest, least, lowest, spread
 from core.claims.claim import Claim, Untestable, problems
-from core.claims.comparison import BadClaim, Comparison, MissingMeasure, Need, Record, Side
+from core.claims.comparison import Comparison, Side
 from core.claims.curves import (
     best,
     drawdown,
@@ -16,6 +16,7 @@ from core.claims.curves import (
 )
 from core.claims.laws import law, simulated
 from core.claims.measures import START, Measure
+from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 from core.claims.outcomes import at_k, gain_at_k, probability, score
 from core.claims.thresholds import completions_to, steps_to, tokens_to, when
 
@@ -28,6 +29,7 @@ __all__ = [
     "MissingMeasure",
     "Need",
     "Record",
+    "Runs",
     "Side",
     "Untestable",
     "at_k",

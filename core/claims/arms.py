@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.claims.comparison import BadClaim, MissingMeasure, Runs, Side, aligned
+from core.claims.comparison import Side, aligned
 from core.claims.curves import sample_deviation
 from core.claims.measures import Measure, is_validation, record_of
+from core.claims.needs import BadClaim, MissingMeasure, Runs
 
 OVER: Mapping[str, Callable[[Sequence[float]], float]] = {
     "least": min,
