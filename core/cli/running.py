@@ -105,7 +105,8 @@ def run(
     arm: Arm = None,
     seed: Seed = 0,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds; default 1, with --claims 3.")
+        int | None,
+        typer.Option(min=1, help="How many seeds; default 1, with --claims up to 8 until decided."),
     ] = None,
     claims: Annotated[
         bool, typer.Option("--claims", help="Run every arm that a claim needs.")
@@ -128,17 +129,20 @@ def run(
     """Run a paper: train, score, judge its claims, render its report."""
     from core.run.order import Order, claimed_arms, run_order
     from core.run.spread.jobs import read_options
+    from eval.stats.seeds import LOOKS
 
     found = find_paper(paper)
     if claims and arm is not None:
         raise BadValue(f"--arm {arm} with --claims, which runs every arm it needs: leave one out")
-    first, count = seed, seeds or (3 if claims else 1)
+    looks = LOOKS if claims and seeds is None else ()
+    count = looks[-1].seeds if looks else seeds or 1
     arms = claimed_arms(found) if claims else (arm or found.main_arm,)
     order = Order(
         paper=found,
         scale=at,
         arms=arms,
-        seeds=tuple(range(first, first + count)),
+        seeds=tuple(range(seed, seed + count)),
+        looks=looks,
         arguments=with_launch(settings, launch, processes),
         jobs=jobs or (len(os.sched_getaffinity(0)) if at == "cpu" and launch is None else 1),
         force=force,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import (
     Any,
+    NotRequired,
     TypeAlias,
     TypedDict,
     cast,
@@ -92,9 +93,13 @@ class RunRecord(AnyRecord):
 
 
 class ClaimsRecord(AnyRecord):
-    """The verdicts on a paper's claims over several seeds."""
+    """The verdicts on a paper's claims over several seeds.
+
+    `looks` are the numbers of seeds at which they were judged, each with its level; none for once.
+    """
 
     seeds: list[int]
+    looks: NotRequired[list[list[float]]]
     overrides: dict[str, Any]  # Any: values as JSON
     verdicts: list[dict[str, Any]]  # Any: as `core.run.records.verdicts` writes them
 
