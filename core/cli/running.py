@@ -46,6 +46,7 @@ def plan(
     from core.run.plan import make_plan, plan_memory
     from core.run.records.verdicts import cannot_test
     from core.run.resolve import resolve
+    from eval.stats.seeds import LOOKS
 
     arguments = with_launch(settings, launch, processes)
     resolved = resolve(find_paper(paper), arm=arm, scale=at, arguments=arguments)
@@ -70,6 +71,11 @@ def plan(
     if untestable := cannot_test(resolved.paper, resolved.run):
         print_text()
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())
+    if found.visible:
+        looks = [f"{look.seeds} seeds" for look in LOOKS]
+        rows = [(slug, *(f"{x:.1f}" for x in seen)) for slug, seen in found.visible.items()]
+        print_text()
+        print_columns(("effect in points that is decided in 4 of 5 cases", *looks), rows)
     return print_memory(cluster, memory) if cluster else None
 
 

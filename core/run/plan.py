@@ -18,6 +18,7 @@ from core.run.settings import RunSettings
 from core.run.stages.chain import Chain
 from core.run.stages.sources import model_folder
 from core.run.stages.stage import Stage
+from core.run.visible import visible_effects
 from eval.errors import BadValue
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
@@ -32,6 +33,7 @@ class Plan:
     stages: list[tuple[Stage, str]]
     batches: str
     cost: Mapping[str, Any]
+    visible: Mapping[str, list[float]]
 
     def as_data(self) -> dict[str, Any]:
         """The plan as JSON."""
@@ -51,6 +53,7 @@ class Plan:
             "batches": self.batches,
             "untestable": cannot_test(self.resolved.paper, self.resolved.run),
             "cost": dict(self.cost),
+            "visible effects": dict(self.visible),
         }
 
 
@@ -68,6 +71,7 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
         stages=[(s, "done" if s.done else "to do") for s in Chain(resolved, seed).stages],
         batches=plan_batches(config, resolved),
         cost=estimate(resolved, config),
+        visible=visible_effects(resolved.paper, resolved.run) if resolved.family.trains else {},
     )
 
 

@@ -41,7 +41,7 @@ def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
     if not verdicts:
         return ""
     tested = sum(verdict["p"] is not None for verdict in verdicts)
-    chance = f" Without any effect, at most {LEVEL * tested:.2g} of the {tested} tests would decide."
+    chance = f" By chance alone at most {LEVEL * tested:.2g} of the {tested} tests would decide."
     return f"Of {len(verdicts)} claims: {', '.join(parts)}.{chance if tested else ''}"
 
 
