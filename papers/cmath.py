@@ -11,8 +11,8 @@ Where the sources disagree, and what is not the paper's here:
   numbers are those of DeepSeekMath's table 5 and of its released results.
 """
 
-from core.claims import Claim, Untestable
-from core.paper import Paper, printed
+from core.claims import START, Claim, Untestable, score
+from core.paper import Evaluation, Paper, printed
 
 OFFICIAL = Untestable("the paper's own scoring is no grader here")
 
@@ -23,6 +23,7 @@ PAPER = Paper(
     family="evaluation",
     model="deepseek-ai/deepseek-math-7b-instruct",
     benchmarks=("cmath",),
+    evaluations=(Evaluation(by=("level",), passage="abstract"),),
     reported=(
         *printed(
             "DeepSeekMath table 5", ("cmath",), "top1", {"GPT-4": (86.0,), "GPT-3.5": (73.8,)}
@@ -62,7 +63,7 @@ PAPER = Paper(
         Claim(
             "cmath-grade-order",
             "Accuracy falls with the grade.",
-            Untestable("records hold no scores by grade"),
+            score("cmath", level=1).of(START) > score("cmath", level=6).of(START),
         ),
         Claim(
             "cmath-distractors",

@@ -24,7 +24,7 @@ PAPER = Paper(
     family="evaluation",
     model="Qwen/Qwen2.5-1.5B",
     benchmarks=("math500",),
-    evaluations=(Evaluation(samples=200, temperature=0.8, top_p=0.95),),
+    evaluations=(Evaluation(samples=200, temperature=0.8, top_p=0.95, passage="paper"),),
     reported=printed(
         "quoted table",
         ("pass@1", "pass@10", "pass@100"),

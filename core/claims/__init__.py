@@ -1,10 +1,21 @@
 """What a paper asserts, as data: measures, sides made of them, and claims that compare sides."""
 
-from core.claims.arms import deviation, highest, least, lowest, spread
+from core.claims.arms import (
+    deviation,
+    highest,
+    least,
+    lowest,
+    most,
+    rank_correlation,
+    setting,
+    spread,
+)
 from core.claims.claim import Claim, Untestable, problems
 from core.claims.comparison import Comparison, Side
 from core.claims.curves import (
+    at_step,
     best,
+    distance,
     drawdown,
     early,
     final,
@@ -33,9 +44,11 @@ __all__ = [
     "Side",
     "Untestable",
     "at_k",
+    "at_step",
     "best",
     "completions_to",
     "deviation",
+    "distance",
     "drawdown",
     "early",
     "final",
@@ -48,9 +61,12 @@ __all__ = [
     "law",
     "least",
     "lowest",
+    "most",
     "probability",
     "problems",
+    "rank_correlation",
     "score",
+    "setting",
     "share_of_steps",
     "simulated",
     "spread",

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from core.claims.comparison import Side, aligned
 from core.claims.curves import sample_deviation
-from core.claims.measures import Measure, is_validation, record_of
-from core.claims.needs import BadClaim, MissingMeasure, Runs
+from core.claims.measures import Measure, is_validation, missing, record_of
+from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 
 OVER: Mapping[str, Callable[[Sequence[float]], float]] = {
     "least": min,
+    "most": max,
     "spread": lambda values: max(values) - min(values),
 }
 
@@ -71,6 +72,80 @@ class Deviation(Side):
 
 
 @dataclass(frozen=True)
+class Setting(Measure):
+    """A number that an arm was trained with."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"setting({self.name})"
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """The setting."""
+        return (Need("setting", self.name),)
+
+    def read(self, record: Record, arm: str) -> float:
+        """Its value in the record."""
+        value = record["config"].get(self.name, {}).get("value")
+        if not isinstance(value, int | float):
+            raise missing(record, arm, f"setting {self.name!r} that is a number")
+        return float(value)
+
+
+@dataclass(frozen=True, eq=False)
+class RankCorrelation(Side):
+    """Spearman's correlation over arms of two measures; equal values share their mean rank."""
+
+    x: tuple[Side, ...]
+    y: tuple[Side, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.x) < 3:
+            raise BadClaim(f"{self}: expected at least three arms")
+
+    def __str__(self) -> str:
+        sides = (", ".join(map(str, some)) for some in (self.x, self.y))
+        return f"rank_correlation({'; '.join(sides)})"
+
+    @property
+    def percent(self) -> bool:
+        """It is a correlation."""
+        return False
+
+    @property
+    def parts(self) -> tuple[Side, ...]:
+        """Both measures on every arm."""
+        return (*self.x, *self.y)
+
+    def values(self, cases: Sequence[Runs]) -> list[float]:
+        """One correlation for each seed, -1 to 1.
+
+        Raises:
+            MissingMeasure: all arms have one value.
+        """
+        columns = aligned(self, *(side.values(cases) for side in self.parts))
+        rows, n = list(zip(*columns, strict=True)), len(self.x)
+        return [self._correlation(ranks(row[:n]), ranks(row[n:])) for row in rows]
+
+    def _correlation(self, x: Sequence[float], y: Sequence[float]) -> float:
+        middle = (len(x) + 1) / 2
+        products = [(a - middle) * (b - middle) for a, b in zip(x, y, strict=True)]
+        squares = [sum((a - middle) ** 2 for a in some) for some in (x, y)]
+        if not all(squares):
+            raise MissingMeasure(f"{self}: all arms have the same value, so there is no order")
+        return sum(products) / (squares[0] * squares[1]) ** 0.5
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """The rank of each value from 1; equal ones have the mean of their ranks."""
+    return [
+        sum(other < value for other in values) + (1 + sum(other == value for other in values)) / 2
+        for value in values
+    ]
+
+
+@dataclass(frozen=True)
 class Choice:
     """The arm that does best by a measure of the validation split; each seed picks its own."""
 
@@ -101,6 +176,21 @@ def spread(measure: Measure, *arms: str) -> Side:
 def least(*sides: Side) -> Side:
     """The smallest of several sides; `least(a - b, c - d) > 0` says that a > b and c > d."""
     return OverSides("least", sides)
+
+
+def most(*sides: Side) -> Side:
+    """The largest of several sides, such as the best of several ways of decoding."""
+    return OverSides("most", sides)
+
+
+def setting(name: str) -> Setting:
+    """A setting of the training, a number; of an arm that is picked, the one that does best."""
+    return Setting(name)
+
+
+def rank_correlation(x: Measure, y: Measure, *arms: str) -> Side:
+    """Spearman's correlation of two measures over arms: 1 where they order them alike."""
+    return RankCorrelation(tuple(x.of(arm) for arm in arms), tuple(y.of(arm) for arm in arms))
 
 
 def deviation(side: Side) -> Side:

@@ -51,13 +51,28 @@ class Claim:
         return tuple(dict.fromkeys(arm for arm, _ in self.needs if arm != START))
 
 
-def problems(claim: Claim, arms: Collection[str], benchmarks: Collection[str]) -> Iterator[str]:
-    """What a claim names and its paper, or the project, does not have."""
+def problems(
+    claim: Claim,
+    arms: Collection[str],
+    benchmarks: Collection[str],
+    scores: Collection[Need] = (),
+) -> Iterator[str]:
+    """What a claim names and its paper, or the project, does not have.
+
+    `scores` are those that the paper's evaluations give.
+    """
     for arm, need in claim.needs:
         if arm not in (START, *arms):
             yield f"no arm {arm!r}"
         if need.kind in ("score", "samples") and need.name not in benchmarks:
             yield f"no benchmark {need.name!r}"
+        elif need.kind == "score" and scores and need not in scores:
+            metric, mode, temperature = need.how
+            by = f" by {need.by}" if need.by else ""
+            yield (
+                f"no evaluation asks for {metric} of {need.name!r} in the mode {mode} at "
+                f"temperature {temperature:g}{by}"
+            )
         if arm == START and need.kind == "curve":
             yield f"the starting model is not trained, so it has no curve {need.name!r}"
     if isinstance(claim.test, Comparison):

@@ -10,9 +10,9 @@ from itertools import accumulate
 from math import sqrt
 from typing import Literal, TypeAlias, get_args
 
-from core.claims.comparison import RELATIONS
-from core.claims.measures import START, VALIDATION, Measure, missing
-from core.claims.needs import BadClaim, Need, Record
+from core.claims.comparison import RELATIONS, Side
+from core.claims.measures import START, VALIDATION, Measure, missing, record_of
+from core.claims.needs import BadClaim, Kind, MissingMeasure, Need, Record, Runs
 
 Curve: TypeAlias = Sequence[tuple[float, float]]
 HELD_OUT_ACCURACY = f"{VALIDATION}accuracy"  # a percentage
@@ -85,6 +85,52 @@ class AtBest(Measure):
         """The value at the step, or the nearest logged one."""
         step, _ = max(curve_of(record, arm, self.by), key=lambda point: point[1])
         return nearest(curve_of(record, arm, self.metric), step)
+
+
+@dataclass(frozen=True, eq=False)
+class Distance(Side):
+    """How far the curves of two arms are apart."""
+
+    metric: str
+    arms: tuple[str, str]
+
+    def __str__(self) -> str:
+        return f"distance({self.metric} of {' and '.join(self.arms)})"
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Runs."""
+        return frozenset({"runs"})
+
+    @property
+    def needs(self) -> tuple[tuple[str, Need], ...]:
+        """The curve of both arms."""
+        return tuple((arm, Need("curve", self.metric)) for arm in self.arms)
+
+    def values(self, cases: Sequence[Runs]) -> list[float]:
+        """The mean size of the difference at the steps that both logged.
+
+        Raises:
+            MissingMeasure: they logged no step together.
+        """
+        return [self._value(runs) for runs in cases]
+
+    def _value(self, runs: Runs) -> float:
+        one, other = (dict(curve_of(record_of(runs, a), a, self.metric)) for a in self.arms)
+        both = one.keys() & other.keys()
+        if not both:
+            raise MissingMeasure(f"{self}: the two have no step in common")
+        return _mean([abs(one[step] - other[step]) for step in sorted(both)])
+
+
+def distance(metric: str, one: str, other: str) -> Distance:
+    """Mean absolute difference of a metric's curves on two arms, over the steps that both have."""
+    return Distance(metric, (one, other))
+
+
+def at_step(metric: str, step: int) -> OfCurve:
+    """The first point that is logged at a step or after it; a shorter run has no such value."""
+    return OfCurve(f"at_step({metric}, {step})", metric, partial(_at_step, step=step))
 
 
 def early(metric: str, end: float = 1 / 3) -> OfCurve:
@@ -187,6 +233,13 @@ def _late(points: Curve, begin: float) -> float:
 
 def _final(points: Curve) -> float:
     return points[-1][1]
+
+
+def _at_step(points: Curve, step: int) -> float:
+    found = next((value for at, value in points if at >= step), None)
+    if found is None:
+        raise MissingMeasure(f"a run of {points[-1][0]:g} steps has no step {step}")
+    return found
 
 
 def _largest(points: Curve) -> float:

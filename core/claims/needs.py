@@ -24,11 +24,14 @@ class Need:
     """Something that a record must hold.
 
     A curve is named by its metric, a score and samples by their benchmark, probabilities by the
-    quantity that is computed from them.
+    quantity that is computed from them. Of a score, `how` is its metric, mode and temperature, and
+    `by` the field of the problems by which it is split.
     """
 
-    kind: Literal["curve", "score", "samples", "probabilities"]
+    kind: Literal["curve", "score", "samples", "probabilities", "setting"]
     name: str
+    how: tuple[str, str, float] = ("top1", "cot", 0.0)
+    by: str = ""
 
 
 class Stand(NamedTuple):

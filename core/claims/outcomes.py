@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from core.claims.measures import START, Measure, missing
 from core.claims.needs import BadClaim, Need, Record
@@ -13,24 +13,32 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Score(Measure):
-    """Greedy accuracy in percent, the mean over benchmarks by the names that the paper uses.
+    """A score in percent, the mean over benchmarks by the names that the paper uses.
 
-    At a small scale each is read from the suite that stands for it (`mirrors` in the record).
+    At a small scale each is read from the suite that stands for it (`mirrors` in the record). `how`
+    is its metric, mode and temperature; `part` a field of the problems and the value that counts.
     """
 
     benchmarks: tuple[str, ...]
+    how: tuple[str, str, float] = ("top1", "cot", 0.0)
+    part: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not self.benchmarks:
             raise BadClaim(f"{self}: expected at least one benchmark")
 
     def __str__(self) -> str:
-        return f"top1({', '.join(self.benchmarks)})"
+        metric, mode, temperature = self.how
+        said = [mode] if mode != "cot" else []
+        said += [f"temperature {temperature:g}"] if temperature else []
+        said += [" ".join(self.part)] if self.part else []
+        return f"{metric}({', '.join([*self.benchmarks, *said])})"
 
     @property
     def needs(self) -> tuple[Need, ...]:
         """A score of every benchmark."""
-        return tuple(Need("score", name) for name in self.benchmarks)
+        by = self.part[0] if self.part else ""
+        return tuple(Need("score", name, self.how, by) for name in self.benchmarks)
 
     @property
     def percent(self) -> bool:
@@ -42,11 +50,20 @@ class Score(Measure):
         return self.read(record, START), self.read(record, arm)
 
     def read(self, record: Record, arm: str) -> float:
-        """Mean of the top1 scores; the starting model's own for `start`."""
-        key = "start_scores" if arm == START else "scores"
-        rows = [s for s in record[key] if (s["metric"], s.get("mode", "cot")) == ("top1", "cot")]
-        found = {row["mirrors"]: row["value"] for row in rows if "temperature" not in row}
-        return _mean_of(self.benchmarks, found, lambda value: value, record, arm, key)
+        """Mean of the scores; the starting model's own for `start`.
+
+        Where nothing is trained the scores are the starting model's.
+        """
+        untrained = record.get("train", {}).get("steps") == 0
+        key = "start_scores" if arm == START and not untrained else "scores"
+        rows = {row["mirrors"]: row for row in record[key] if how_of(row) == self.how}
+        what = key if self == Score(self.benchmarks) else f"{self} in {key}"
+        if self.part is None:
+            return _mean_of(self.benchmarks, rows, lambda row: row["value"], record, arm, what)
+        field, value = self.part
+        parts = {name: row["by"][field] for name, row in rows.items() if field in row.get("by", ())}
+        found = {name: groups[value] for name, groups in parts.items() if value in groups}
+        return _mean_of(self.benchmarks, found, lambda group: group["value"], record, arm, what)
 
 
 @dataclass(frozen=True)
@@ -131,9 +148,27 @@ class Probability(Measure):
         return found["before" if arm == START else "after"]
 
 
-def score(*benchmarks: str) -> Score:
-    """Mean greedy accuracy over `benchmarks`, in percent."""
-    return Score(benchmarks)
+def score(
+    *benchmarks: str,
+    metric: str = "top1",
+    mode: str = "cot",
+    temperature: float = 0.0,
+    **part: object,
+) -> Score:
+    """Mean score over `benchmarks` in percent: greedy accuracy, unless something else is asked.
+
+    It reads what an `Evaluation` of the paper asks in this mode and at this temperature. One
+    keyword more is a field of the problems: `level=6` counts those of that level alone.
+    """
+    if len(part) > 1:
+        raise BadClaim(f"score by {' and '.join(part)}: expected one field of the problems")
+    field = next(((name, str(value)) for name, value in part.items()), None)
+    return Score(benchmarks, (metric, mode, float(temperature)), field)
+
+
+def how_of(row: Mapping[str, Any]) -> tuple[str, str, float]:
+    """The metric, mode and temperature of a score's row in a record."""
+    return row["metric"], row.get("mode", "cot"), float(row.get("temperature", 0.0))
 
 
 def at_k(vote: Vote, *benchmarks: str, k: int | None = None) -> AtK:

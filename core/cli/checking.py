@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.output import AsJson, print_columns, print_json, print_text
+from core.cli.options import AsJson
+from core.cli.output import print_columns, print_json, print_text
 
 
 def check(

@@ -10,7 +10,7 @@ import typer
 
 from core.cli.checking import bench, check, doctor
 from core.cli.evaluating import evaluate
-from core.cli.output import data_alone, tell
+from core.cli.output import only_data_on_stdout, tell
 from core.cli.running import one, plan, run
 from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
@@ -28,7 +28,7 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
     @wraps(command)
     def call(**arguments: Any) -> None:  # Any: whatever typer parsed
         try:
-            with data_alone():
+            with only_data_on_stdout():
                 code = command(**arguments) or 0
         except ReproError as error:
             code = tell([error])

@@ -6,27 +6,16 @@ import sys
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
-from typing import Annotated, TextIO
-
-import typer
+from typing import TextIO
 
 from core.run.files import as_text
 from eval.errors import ReproError
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, alone on standard output.")]
-At = Annotated[str, typer.Option("--at", metavar="SCALE", help="Scale: cpu, gpu or paper.")]
-Slug = Annotated[str, typer.Argument(metavar="PAPER", help="Slug, see `repro list`.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="name=value", help="Settings that win over all others."),
-]
-
 
 DATA: ContextVar[TextIO | None] = ContextVar("DATA", default=None)
 
 
 @contextmanager
-def data_alone() -> Generator[None]:
+def only_data_on_stdout() -> Generator[None]:
     """Leave standard output to the functions below.
 
     What libraries and the processes that they start write there goes to standard error.

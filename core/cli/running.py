@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.cli.output import AsJson, At, Settings, Slug, print_columns, print_json, print_text
+from core.cli.options import Arm, AsJson, At, Force, Launch, Processes, Seed, Settings, Slug
+from core.cli.output import print_columns, print_json, print_text
 from core.paper.registry import find_paper
 from core.run.files import as_text
 from core.run.places import from_here
@@ -15,17 +16,25 @@ from eval.errors import BadValue
 if TYPE_CHECKING:
     from core.run.memory import Cluster, Memory
     from core.run.order import Order, Outcome
-
-LARGEST_SEED = 2**32 - 1  # that numpy takes
-Arm = Annotated[str | None, typer.Option(help="One arm; default: the paper's own method.")]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The first seed.")]
-Force = Annotated[bool, typer.Option("--force", help="Do finished stages again.")]
+    from core.run.plan import Plan
+    from core.run.resolve import Resolved
 
 
-Launch = Annotated[
-    str | None, typer.Option(help="Train on several processes: ddp, fsdp2, zero2 or zero3.")
+Gpus = Annotated[
+    str | None, typer.Option(metavar="NxKIND", help="Memory on these GPUs, e.g. 8xH100.")
 ]
-Processes = Annotated[int | None, typer.Option(min=2, help="How many, over all machines.")]
+Seeds = Annotated[
+    int | None, typer.Option(min=1, help="How many seeds; default 1, with --claims up to 8.")
+]
+Claims = Annotated[bool, typer.Option("--claims", help="Run every arm that a claim needs.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; default: the CPUs.")]
+On = Annotated[
+    str | None, typer.Option(help="Queue arms and seeds as jobs: slurm, or local to try.")
+]
+JobOptions = Annotated[
+    list[str] | None,
+    typer.Option(metavar="name=value", help="Of such a job, e.g. gpus_per_node=8."),
+]
 
 
 def plan(
@@ -36,17 +45,13 @@ def plan(
     seed: Seed = 0,
     launch: Launch = None,
     processes: Processes = None,
-    gpus: Annotated[
-        str | None, typer.Option(metavar="NxKIND", help="Memory on these GPUs, e.g. 8xH100.")
-    ] = None,
+    gpus: Gpus = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what would run: settings that are no defaults, stages with keys, cost."""
     from core.run.memory import Cluster
     from core.run.plan import make_plan, plan_memory
-    from core.run.records.verdicts import cannot_test
     from core.run.resolve import resolve
-    from eval.stats.seeds import LOOKS
 
     arguments = with_launch(settings, launch, processes)
     resolved = resolve(find_paper(paper), arm=arm, scale=at, arguments=arguments)
@@ -57,6 +62,15 @@ def plan(
         rows = [asdict(m) | {"peak": m.peak, "fits": m.fits(cluster)} for m in memory if cluster]
         return print_json(found.as_data() | ({"memory": rows} if rows else {}))
     print_text(f"{paper}, arm {resolved.arm}, at {at}, seed {seed}\n")
+    print_plan(resolved, found)
+    return print_memory(cluster, memory) if cluster else None
+
+
+def print_plan(resolved: "Resolved", found: "Plan") -> None:
+    """Print the settings that are no defaults, batches, stages, cost, and claims left untested."""
+    from core.run.records.verdicts import cannot_test
+    from eval.stats.seeds import LOOKS
+
     values = sorted(resolved.values.items())
     print_columns(
         ("setting", "value", "from"), [(n, as_text(v.value), v.source) for n, v in values]
@@ -76,7 +90,6 @@ def plan(
         rows = [(slug, *(f"{x:.1f}" for x in seen)) for slug, seen in found.visible.items()]
         print_text()
         print_columns(("effect in points that is decided in 4 of 5 cases", *looks), rows)
-    return print_memory(cluster, memory) if cluster else None
 
 
 def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
@@ -110,25 +123,13 @@ def run(
     at: At = "cpu",
     arm: Arm = None,
     seed: Seed = 0,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many seeds; default 1, with --claims up to 8 until decided."),
-    ] = None,
-    claims: Annotated[
-        bool, typer.Option("--claims", help="Run every arm that a claim needs.")
-    ] = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes at a time; default: the CPUs.")
-    ] = None,
+    seeds: Seeds = None,
+    claims: Claims = False,
+    jobs: Jobs = None,
     launch: Launch = None,
     processes: Processes = None,
-    on: Annotated[
-        str | None, typer.Option(help="Queue arms and seeds as jobs: slurm, or local to try.")
-    ] = None,
-    job: Annotated[
-        list[str] | None,
-        typer.Option(metavar="name=value", help="Of such a job, e.g. gpus_per_node=8."),
-    ] = None,
+    on: On = None,
+    job: JobOptions = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> int:

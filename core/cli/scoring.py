@@ -5,21 +5,20 @@ from typing import TYPE_CHECKING, Annotated, Any  # Any: JSON of several types
 
 import typer
 
-from core.cli.output import AsJson, print_columns, print_json, print_text
+from core.cli.options import AsJson, Data, Mode, Reported
+from core.cli.output import print_columns, print_json, print_text
 
 if TYPE_CHECKING:
     from core.evaluate.reported import Printed
     from eval.stats.summary import Score
 
-Data = Annotated[
-    Path | None, typer.Option(help="Folder of benchmarks; default: REPRO_DATA, else the hub.")
+
+PerSample = Annotated[
+    Path | None, typer.Option(help="Write every verdict with its reason (.jsonl).")
 ]
-Mode = Annotated[
-    str, typer.Option(help="cot, tir (programs run), or for base models few-shot, pal (programs).")
-]
-Reported = Annotated[
-    str | None,
-    typer.Option(metavar="NAME=PERCENT,...", help="Printed scores to compare with: gsm8k=88.2"),
+Html = Annotated[Path | None, typer.Option(help="Write a page to browse the samples.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="List the samples where the two graders differ.")
 ]
 
 
@@ -27,13 +26,9 @@ def score(
     file: Annotated[Path, typer.Argument(help="JSONL or .gz with id, output, optional sample.")],
     benchmark: Annotated[str, typer.Option(help="Whose answers they are.")],
     mode: Mode = "cot",
-    per_sample: Annotated[
-        Path | None, typer.Option(help="Write every verdict with its reason (.jsonl).")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page to browse the samples.")] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="List the samples where the two graders differ.")
-    ] = False,
+    per_sample: PerSample = None,
+    html: Html = None,
+    explain: Explain = False,
     reported: Reported = None,
     data: Data = None,
     as_json: AsJson = False,

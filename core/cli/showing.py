@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.output import AsJson, At, Slug, print_columns, print_json, print_text, tell
+from core.cli.options import AsJson, At, Slug
+from core.cli.output import print_columns, print_json, print_text, tell
 from core.families.profiles import SCALES
 from core.families.table import find_family
 from core.paper import Paper
@@ -51,25 +52,35 @@ def list_papers(
 
 def show(paper: Slug, as_json: AsJson = False) -> None:
     """Show one paper: settings with passages, rewards, reported numbers, claims, caveats."""
-    from core.run.pages.printed import passages, printed_table
-    from eval.tables import render_all
-
     entry = find_entry(paper)
     found = entry.load()
     if as_json:
         return print_json(as_data(found, entry.text()))
-    print_text(f"{found.title}\narXiv {found.arxiv}, family {found.family}\n\n{entry.text()}\n")
+    return print_paper(found, entry.text())
+
+
+def print_paper(found: Paper, text: str) -> None:
+    """A paper with its module's docstring, section by section."""
+    from core.run.pages.printed import passages, printed_table
+    from eval.tables import render_all
+
+    print_text(f"{found.title}\narXiv {found.arxiv}, family {found.family}\n\n{text}\n")
     print_text(f"model    {found.model}\ndata     {found.data}")
     print_text(f"rewards  {', '.join(map(as_text, found.rewards))}")
-    print_text(f"scores   {', '.join(found.benchmarks)}\n\nsettings")
+    print_text(f"scores   {', '.join(found.benchmarks)}")
+    for asked in found.evaluations:
+        print_text(f"asked    {asked}")
+    print_text("\nsettings")
     print_columns(
         ("  name", "value", "passage"),
         [(f"  {s.name}", repr(s.value), s.passage) for s in found.settings],
     )
-    print_text("\narms")
-    for arm, changes in found.arms.items():
-        changed = ", ".join(f"{name}={as_text(value)}" for name, value in changes.items())
-        print_text(f"  {arm}: {changed or 'as above'}")
+    for title, trainings in (("preparations", found.preparations), ("arms", found.arms)):
+        if trainings:
+            print_text(f"\n{title}")
+        for name, changes in trainings.items():
+            changed = ", ".join(f"{field}={as_text(value)}" for field, value in changes.items())
+            print_text(f"  {name}: {changed or 'as above'}")
     print_text("\nclaims")
     for claim in found.claims:
         print_text(f"  {claim.slug}: {claim.statement}\n    {claim.test}")
@@ -134,6 +145,8 @@ def as_data(paper: Paper, text: str) -> dict[str, Any]:
         "rewards": [as_text(reward) for reward in paper.rewards],
         "benchmarks": paper.benchmarks,
         "settings": [asdict(setting) for setting in paper.settings],
+        "evaluations": [asdict(asked) for asked in paper.evaluations],
+        "preparations": {name: dict(changes) for name, changes in paper.preparations.items()},
         "arms": {arm: dict(changes) for arm, changes in paper.arms.items()},
         "claims": [
             {"id": c.slug, "statement": c.statement, "compare": str(c.test)} for c in paper.claims

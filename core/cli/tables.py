@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from core.cli.output import AsJson, print_json, print_text, tell
+from core.cli.options import AsJson
+from core.cli.output import print_json, print_text, tell
 
 
 def table(

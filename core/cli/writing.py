@@ -64,6 +64,8 @@ def new(
     if not re.fullmatch(r"\d{4}\.\d{4,5}", arxiv):
         raise BadValue(f"--arxiv {arxiv}: expected a number such as 2501.01234")
     chosen = find_family(family)
+    if chosen.gives:
+        raise BadValue(f"--family {family} makes rows: name it in a paper's `preparations`")
     if base is not None:
         find_entry(base)
     path = folder / f"{slug.replace('-', '_')}.py"

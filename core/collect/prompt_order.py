@@ -1,9 +1,12 @@
-"""The order in which prompts are visited: whole groups, a rollout repeated for its updates."""
+"""Which prompts come next: whole groups for a data loader, any number from a stream."""
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Iterator, Sequence, Sized
+from typing import Any
 
 import torch
 from torch.utils.data import Sampler
+
+from eval.errors import BadValue
 
 
 class GroupSampler(Sampler[int]):
@@ -24,7 +27,6 @@ class GroupSampler(Sampler[int]):
         repeats: int = 1,
         shuffle: bool = True,
         seed: int = 0,
-        epoch: Callable[[], int] = lambda: 0,
     ):
         self.rows = len(rows)
         self.group = group
@@ -32,10 +34,14 @@ class GroupSampler(Sampler[int]):
         self.repeats = repeats
         self.shuffle = shuffle
         self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Yield the order of this epoch from the next iteration on."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
-        order = self.order(self.epoch())
+        order = self.order(self.epoch)
         for start in range(0, self.rows - self.prompts + 1, self.prompts):
             rollout = order[start : start + self.prompts]
             for _ in range(self.repeats):
@@ -53,3 +59,56 @@ class GroupSampler(Sampler[int]):
         for _ in range(epoch):
             torch.randperm(self.rows, generator=generator)
         return torch.randperm(self.rows, generator=generator).tolist()
+
+
+class PromptStream:
+    """The prompts of a training one after another, however many a rollout takes.
+
+    The order is that of `sampler`, epoch after epoch, which yields rows as `GroupSampler` does; of
+    their repetitions the stream has one. `drawn` is its position: the prompts taken so far, over
+    all processes. Every process has the same stream and takes as many prompts as the others.
+
+    Raises:
+        BadValue: the sampler does not yield one rollout.
+    """
+
+    def __init__(self, sampler: Any, *, group: int, prompts: int, repeats: int = 1):
+        # Any: a sampler with a length, and `set_epoch` if its order depends on the epoch
+        self.sampler = sampler
+        self.group = group
+        self.rollout = group * prompts
+        self.block = self.rollout * repeats  # what the sampler yields for one rollout
+        self.drawn = 0
+        self.size = len(sampler) // self.block * prompts  # prompts of one epoch
+        self.order: tuple[int, list[int]] = (-1, [])  # the epoch read last, and its prompts
+        if not self.size:
+            raise BadValue(
+                f"the sampler yields {len(sampler)} rows in an epoch: expected at least the "
+                f"{self.block} of one rollout"
+            )
+
+    def take(self, count: int) -> list[int]:
+        """The rows of the next prompts, which may lie in several epochs."""
+        taken: list[int] = []
+        while len(taken) < count:
+            epoch, start = divmod(self.drawn, self.size)
+            part = self.epoch(epoch)[start : start + count - len(taken)]
+            taken += part
+            self.drawn += len(part)
+        return taken
+
+    def share(self, count: int, process: int = 0, processes: int = 1) -> list[int]:
+        """The rows of the next prompts as often as a group has members; one process's part."""
+        rows = [row for row in self.take(count) for _ in range(self.group)]
+        size = len(rows) // processes
+        return rows[process * size : (process + 1) * size]
+
+    def epoch(self, number: int) -> Sequence[int]:
+        """The prompts of one epoch, each once."""
+        if self.order[0] != number:
+            if hasattr(self.sampler, "set_epoch"):
+                self.sampler.set_epoch(number)
+            rows, blocks = list(self.sampler), range(0, len(self.sampler), self.block)
+            once = [rows[start : start + self.rollout : self.group] for start in blocks]
+            self.order = number, [row for rollout in once for row in rollout][: self.size]
+        return self.order[1]

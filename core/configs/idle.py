@@ -103,10 +103,12 @@ WATCHED = frozenset(
         "vllm_server_timeout",
     }
 )
-# What a field that is unset stands for.
-UNSET: Mapping[str, str] = {
+# Fields of which an unset value and a stated one can mean the same, and the property that is one
+# value of both.
+ACTS_BY: Mapping[str, str] = {
     "epsilon_high": "upper_epsilon",
     "num_generations_eval": "generations_eval",
+    "reward_weights": "unequal_reward_weights",
 }
 
 
@@ -116,7 +118,7 @@ def acting(settings: Any, table: Sequence[Idle] = IDLE) -> dict[str, object]:  #
     rows = [row for row in table if any(name in row for name in names)]
     idle = [row for row in rows if row.when(settings)]
     return {
-        name: getattr(settings, UNSET.get(name, name))
+        name: getattr(settings, ACTS_BY.get(name, name))
         for name in names
         if not any(name in row for row in idle)
     }

@@ -159,9 +159,25 @@ class RolloutConfig(BaseConfig):
         return self.reads_reference or not self.samples_policy
 
     @property
+    def unequal_reward_weights(self) -> list[float] | None:
+        """The weights of the rewards where one is not 1, as it is of each if none are given."""
+        weights = self.reward_weights or []
+        return weights if any(weight != 1 for weight in weights) else None
+
+    @property
     def rollout_size(self) -> int:
         """Completions of one rollout, over all processes."""
         return self.generation_batch_size or 0  # set when the settings were built
+
+    @property
+    def rollout_prompts(self) -> int:
+        """Prompts of one rollout, over all processes."""
+        return self.rollout_size // self.num_generations
+
+    @property
+    def rollout_draws(self) -> int:
+        """How often prompts are drawn for one rollout, at most."""
+        return SELECTIONS[self.rollout_selection].draws
 
     @property
     def generations_eval(self) -> int:

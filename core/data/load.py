@@ -20,8 +20,12 @@ def load_training_data(name: str, split: str = "train", data: Path | None = None
         UnknownName: there is none of that name.
         MissingFile, DamagedFile: its rows cannot be had, or are not what it states.
     """
-    parts = [Dataset.from_list(rows(one, split, data)) for one in find_sets(name)]
-    return concatenate_datasets(parts)
+    return load_sets(find_sets(name), split, data)
+
+
+def load_sets(sets: Sequence[DataSet], split: str = "train", data: Path | None = None) -> Dataset:
+    """The same of data sets that are at hand."""
+    return concatenate_datasets([Dataset.from_list(rows(one, split, data)) for one in sets])
 
 
 def rows(one: DataSet, split: str, data: Path | None) -> list[Row]:

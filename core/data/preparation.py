@@ -1,6 +1,6 @@
 """A fine-tuning dataset in any of its forms as rows of token ids with labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -119,8 +119,7 @@ def tokenize_rows(
     """`input_ids` and `labels` for every row of `text`, `messages`, or `prompt` and `completion`.
 
     Labels of the prompt are ignored if `completion_only`, by default exactly for rows that have
-    one. Rows keep their first `max_length` tokens, and those without a label left are dropped; or
-    they are packed by that strategy, see `pack_rows`. Rows that have `input_ids` keep them, see
+    one. Rows are cut or packed, see `to_length`. Rows that have `input_ids` keep them, see
     `encode_ids`, and packed ones stay as they are.
 
     Raises:
@@ -129,7 +128,7 @@ def tokenize_rows(
     """
     if LENGTHS in column_names(dataset):
         return dataset
-    named = in_chatml(dataset)
+    named: Data = in_chatml(dataset)
     encode = row_encoder(
         column_names(named),
         tokenizer,
@@ -138,18 +137,37 @@ def tokenize_rows(
         assistant_only=assistant_only,
     )
     processes: dict[str, Any] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
-    rows: Data = named.with_format(None).map(encode, **processes)
-    if packing is not None:
-        rows = pack_rows(rows, max_length, packing, **processes)
-    elif max_length is not None:
-        cut = rows.map(lambda row: {key: row[key][:max_length] for key in COLUMNS}, **processes)
-        rows = cut.filter(lambda row: any(label != IGNORED for label in row["labels"]))
-    if not any(label != IGNORED for row in rows for label in row["labels"]):
+    encoded = named.with_format(None).map(encode, **processes)
+    rows = to_length(encoded, max_length, packing, processes)
+    if not any(map(is_trained_on, rows)):
         raise BadValue(
             "no row of the dataset has a token to train on within "
             f"max_length={max_length}: give rows, or a greater max_length"
         )
     return rows
+
+
+def to_length(
+    rows: Data,
+    max_length: int | None,
+    packing: str | None,
+    processes: Mapping[str, Any],  # Any: keywords of `map`
+) -> Data:
+    """Rows packed by that strategy, see `pack_rows`, or each row's first `max_length` tokens.
+
+    A row without a label left is dropped.
+    """
+    if packing is not None:
+        return pack_rows(rows, max_length, packing, **processes)
+    if max_length is None:
+        return rows
+    cut = rows.map(lambda row: {key: row[key][:max_length] for key in COLUMNS}, **processes)
+    return cut.filter(is_trained_on)
+
+
+def is_trained_on(row: Mapping[str, Sequence[int]]) -> bool:
+    """Whether any token of a row is."""
+    return any(label != IGNORED for label in row["labels"])
 
 
 def checked(dataset: Data) -> Data:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from eval.errors import DamagedFile, MissingFile
 from eval.pocket.draft import Draft
 from eval.pocket.suites import drafts
-from eval.sets.benchmarks import asked_in, find_benchmark
+from eval.sets.benchmarks import find_benchmark, request_language
 from eval.sets.prompts import REQUESTS
 
 Row: TypeAlias = dict[str, Any]  # Any: columns of any type
@@ -105,7 +105,7 @@ class Hub:
             raise DamagedFile(f"{key}: {error} is no column of {sorted(row)}") from None
         if "question" not in taken:
             return taken
-        asked = {"content": f"{taken['question']}\n{REQUESTS['cot', asked_in('en')]}"}
+        asked = {"content": f"{taken['question']}\n{REQUESTS['cot', request_language('en')]}"}
         if "completion" in taken:
             taken["completion"] = [{"role": "assistant", "content": taken["completion"]}]
         return {"id": key, "prompt": [{"role": "user", **asked}], "language": "en"} | taken

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.evaluate.sample_folder import kept_samples
+from core.evaluate.sample_folder import samples_in
 from core.models.load import SHIPPED, load_tokenizer, locate
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
@@ -16,7 +16,7 @@ from core.run.stages.train import prepare_torch
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.store import Sample
 from eval.samples.tir import program_scores
-from eval.sets.benchmarks import find_benchmark
+from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import Score, metrics, score
 
 
@@ -57,14 +57,25 @@ def score_model(
                 )
             else:
                 kept = {"service": service, "loading": here, "tools": with_tools}
-                samples = kept_samples(out, model, load, benchmark, **kept, **asked)
-            named = metrics(decoding.samples)
-            found_here = score(samples, benchmark, named, mode=mode)
-            if mode == "tir":
-                problems = benchmark.load(data, limit)
-                found_here += program_scores(samples, problems, benchmark, named)
-            scores += [replace(one, drawn=benchmark.drawn(limit)) for one in found_here]
+                samples = samples_in(out, model, load, benchmark, **kept, **asked)
+            scores += scores_of(samples, benchmark, decoding.samples, mode, data, limit)
     return scores
+
+
+def scores_of(
+    samples: Sequence[Sample],
+    benchmark: Benchmark,
+    k: int,
+    mode: str,
+    data: Path | None,
+    limit: int | None,
+) -> list[Score]:
+    """The scores of k samples a problem; with tools also by the outputs of their programs."""
+    named = metrics(k)
+    found = score(samples, benchmark, named, mode=mode)
+    if mode == "tir":
+        found += program_scores(samples, benchmark.load(data, limit), benchmark, named)
+    return [replace(one, drawn=benchmark.drawn(limit)) for one in found]
 
 
 def load_sampler(

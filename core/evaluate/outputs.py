@@ -44,24 +44,27 @@ def score_file(
             texts = executed(
                 [t if c is None else c for t, c in zip(texts, cut, strict=True)], sandbox
             )
-    ungraded = [
-        Sample(
-            benchmark=benchmark.name,
-            id=row["id"],
-            sample=row["sample"],
-            output=text,
-            tokens=0,
-            truncated=row["truncated"],
-            extracted=None,
-            correct=None,
-            rule="none",
-            reason="not graded",
-        )
-        for row, text in zip(outputs, texts, strict=True)
-    ]
+    pairs = zip(outputs, texts, strict=True)
+    ungraded = [not_graded(row, text, benchmark) for row, text in pairs]
     samples = regrade(ungraded, benchmark.load(data), mode)
     most = 1 + max(row["sample"] for row in outputs)
     return samples, score(samples, benchmark, metrics(most), mode=mode)
+
+
+def not_graded(row: dict[str, Any], text: str, benchmark: Benchmark) -> Sample:
+    """A row of the file, and its text with the outputs of its program, as a sample."""
+    return Sample(
+        benchmark=benchmark.name,
+        id=row["id"],
+        sample=row["sample"],
+        output=text,
+        tokens=0,
+        truncated=row["truncated"],
+        extracted=None,
+        correct=None,
+        rule="none",
+        reason="not graded",
+    )
 
 
 def page_of(

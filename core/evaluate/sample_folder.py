@@ -1,7 +1,7 @@
 """The samples of `repro eval --out`: a file and a page a benchmark, the same after any kill."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -19,15 +19,16 @@ from core.run.stages.tools import Tools, no_tools
 from eval.errors import BadValue, DamagedFile
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding, run_benchmark
-from eval.samples.prompted_samples import AskedSample, read_graded, with_questions
+from eval.samples.prompted_samples import PromptedSample, read_graded, with_questions
 from eval.samples.side_by_side import by_paper, judge_both
 from eval.samples.store import write_samples
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import FEW_SHOT, PAL
+from eval.sets.problem import Problem
 from eval.tables.page import render_page
 
 
-def kept_samples(
+def samples_in(
     folder: Path,
     model: str,
     load: Callable[[], ChunkedSampler[Any, Any]],
@@ -40,7 +41,7 @@ def kept_samples(
     service: Service | None = None,
     loading: Loading,
     tools: Tools = no_tools,
-) -> list[AskedSample]:
+) -> list[PromptedSample]:
     """The samples of a model in a folder: as they lie there, or drawn now by what `load` gives.
 
     Raises:
@@ -49,20 +50,9 @@ def kept_samples(
     """
     problems = benchmark.load(data, limit)
     prompts = [benchmark.prompt(problem, mode) for problem in problems]
-    questions = [[p.id, p.answer, prompt] for p, prompt in zip(problems, prompts, strict=True)]
-    asked = {
-        "model": model_version(model),
-        "problems": len(problems),
-        "questions": digest_of(questions),
-        "mode": mode,
-        **asdict(decoding),
-        "grader": GRADER_VERSION,
-        **{name: version(name) for name in ("torch", "transformers")},
-        **({} if service is None else service.recorded),
-        **({} if loading.dtype == "float32" else {"dtype": loading.dtype}),
-    }
+    asked = question(model, problems, prompts, mode, decoding) | conditions(service, loading)
 
-    def draw(path: Path) -> list[AskedSample]:
+    def draw(path: Path) -> list[PromptedSample]:
         sampler = load()
         here = {"threads": torch.get_num_threads(), "device": loading.place.type}
         with Journal(path, asked | here) as journal:
@@ -77,11 +67,35 @@ def kept_samples(
         pairs = zip(asked_samples, both, strict=True)
         return [replace(one, **by_paper(judged.paper)) for one, judged in pairs]
 
-    return Kept(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
+    return SampleFolder(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
+
+
+def question(
+    model: str, problems: Sequence[Problem], prompts: Sequence[str], mode: str, decoding: Decoding
+) -> dict[str, object]:
+    """Who is asked what, and how."""
+    questions = [[p.id, p.answer, prompt] for p, prompt in zip(problems, prompts, strict=True)]
+    return {
+        "model": model_version(model),
+        "problems": len(problems),
+        "questions": digest_of(questions),
+        "mode": mode,
+        **asdict(decoding),
+    }
+
+
+def conditions(service: Service | None, loading: Loading) -> dict[str, object]:
+    """What samples depend on beside the question: versions, a server, a precision not the usual."""
+    return {
+        "grader": GRADER_VERSION,
+        **{name: version(name) for name in ("torch", "transformers")},
+        **({} if service is None else service.recorded),
+        **({} if loading.dtype == "float32" else {"dtype": loading.dtype}),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class SampleFolder:
     """One benchmark's samples in a folder, and all that they depend on (`asked`).
 
     `NAME.jsonl.gz` holds the samples, `NAME.html` the page to browse them; `NAME.json`, written
@@ -94,7 +108,7 @@ class Kept:
     model: str
     asked: Mapping[str, object]
 
-    def samples(self, draw: Callable[[Path], list[AskedSample]]) -> list[AskedSample]:
+    def samples(self, draw: Callable[[Path], list[PromptedSample]]) -> list[PromptedSample]:
         """The samples as they lie there, or drawn now; `draw` keeps its batches in the journal.
 
         Raises:
@@ -103,7 +117,7 @@ class Kept:
         """
         path, note, journal = (self.file(end) for end in ("jsonl.gz", "json", "journal"))
         if self.finished(path, note):
-            samples = read_graded(path, AskedSample)
+            samples = read_graded(path, PromptedSample)
             self.write_page(samples)
             return samples
         if path.exists() and not note.exists() and not journal.exists():
@@ -120,7 +134,7 @@ class Kept:
         journal.unlink(missing_ok=True)
         return samples
 
-    def write_page(self, samples: list[AskedSample]) -> None:
+    def write_page(self, samples: list[PromptedSample]) -> None:
         """Write the page to browse the samples."""
         write_atomic(self.file("html"), render_page(samples, f"{self.name} by {self.model}"))
 

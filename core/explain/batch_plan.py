@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from core.losses.selection import SELECTIONS
 from eval.errors import BadValue
 
 
@@ -22,6 +23,7 @@ class BatchArguments(Protocol):
     steps_per_generation: int | None
     generation_batch_size: int | None
     max_completion_length: int | None
+    rollout_selection: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,7 @@ class BatchPlan:
 
     A rollout is one call of the sampler, a micro-batch one forward and backward pass on one
     process, an update one optimizer step. An epoch uses whole rollouts only; prompts that do not
-    fill one are left out of it.
+    fill one are left out of it. A selection may draw prompts up to `draws` times for a rollout.
     """
 
     prompts: int
@@ -44,6 +46,7 @@ class BatchPlan:
     world_size: int
     updates: int
     max_completion_length: int
+    draws: int = 1
 
     @property
     def completions_per_rollout(self) -> int:
@@ -90,7 +93,8 @@ class BatchPlan:
     @property
     def sampled_tokens(self) -> int:
         """Most completion tokens that the whole run can sample."""
-        return self.rollouts * self.completions_per_rollout * self.max_completion_length
+        sampled = self.rollouts * self.draws * self.completions_per_rollout
+        return sampled * self.max_completion_length
 
     @property
     def trained_tokens(self) -> int:
@@ -130,6 +134,11 @@ class BatchPlan:
                 f"{_n(self.left_out, 'prompt')} of each epoch"
                 f" {'fills' if self.left_out == 1 else 'fill'} no whole rollout and"
                 f" {'is' if self.left_out == 1 else 'are'} not used in it"
+            )
+        if self.draws > 1:
+            notes.append(
+                f"prompts are drawn up to {_times(self.draws)} for a rollout, until it is full:"
+                " an epoch of updates may visit them more than once"
             )
         if self.ragged:
             notes.append(
@@ -182,6 +191,7 @@ def batch_plan(args: BatchArguments, n_prompts: int, world_size: int = 1) -> Bat
         world_size=world_size,
         updates=updates,
         max_completion_length=args.max_completion_length or 0,
+        draws=SELECTIONS[args.rollout_selection].draws,
     )
 
 

@@ -1,10 +1,11 @@
 """What a run asks of a family of methods; `core.run` knows families by this alone."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.paper import Reward
+from eval.errors import BadValue
 
 if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wait for
     from datasets import Dataset
@@ -12,6 +13,7 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
     from transformers import TrainerCallback
 
     from core.configs.base import BaseConfig
+    from core.rollout.samplers.policy import PolicySampler
     from core.trainers.resume import ResumableTrainer
 
 PROMPT_TOKENS = 256  # of a prompt, assumed where the data is not at hand
@@ -28,6 +30,22 @@ class Figure:
     caption: str
     alt: str
     metrics: Mapping[str, str]
+
+
+HELD_OUT = Figure(
+    name="held-out",
+    caption="Held-out accuracy while training",
+    alt="Accuracy by step for every arm.",
+    metrics={"held_out/accuracy": "held-out accuracy (%)"},
+)
+
+
+def training_figures(metrics: Mapping[str, str]) -> tuple[Figure, ...]:
+    """What a page shows of every training: these logged metrics, and the held-out accuracy."""
+    training = Figure(
+        name="training", caption="Training", alt="Logged metrics by step.", metrics=metrics
+    )
+    return training, HELD_OUT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +88,10 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What a trainer is made of: settings, the model by name or folder, rows, and who watches."""
+    """What a trainer is made of: settings, the model by name or folder, rows, and who watches.
+
+    `roles` are the models beside it, by name or folder, that its family takes.
+    """
 
     config: "BaseConfig"
     model: str
@@ -78,12 +99,27 @@ class Training:
     rows: "Dataset"
     callbacks: "Sequence[TrainerCallback]"
     adapters: "PeftConfig | None"
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """What rows are made of: settings, the model that answers, rewards, and rows with prompts."""
+
+    config: "BaseConfig"
+    sampler: "PolicySampler"
+    rewards: tuple[Reward, ...]
+    rows: Sequence[Mapping[str, Any]]  # Any: columns of any type
 
 
 class Family(Protocol):
     """A family of methods, on one page.
 
-    `columns` are those that its training data must have, none where nothing is trained.
+    `columns` are those that its data must have, none where nothing is trained. `gives` are those
+    that it adds to them where it trains nothing but makes rows, which only a preparation does.
+    `roles` are the models that its trainer takes beside the policy, such as a teacher.
+    `probabilities` are quantities of `core.forward.quantities` that are computed of rows of its
+    data before and after the training.
     `micro_batches` are fields of its config, beside gradient_accumulation_steps, that count
     micro-batches, which the processes of a launch share. `trained_by` is the training in a word.
     `progress` are logged metrics with the title and format in which a terminal shows them.
@@ -98,11 +134,14 @@ class Family(Protocol):
     progress: tuple[tuple[str, str, str], ...] = ()
     figures: tuple[Figure, ...] = ()
     unused: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    probabilities: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
 
     @property
     def trains(self) -> bool:
-        """Whether there is a training, or models are scored as they are."""
-        return bool(self.columns)
+        """Whether there is a training."""
+        return bool(self.columns) and not self.gives
 
     def config_class(self) -> "type[BaseConfig]":
         """Import the class of its settings."""
@@ -111,6 +150,20 @@ class Family(Protocol):
     def trainer(self, training: Training) -> "ResumableTrainer":
         """Import and build its trainer."""
         ...
+
+    def check(
+        self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
+    ) -> None:
+        """Refuse settings that do not go with the rewards and roles, before anything loads."""
+        del config, rewards, roles
+
+    def rows(self, making: Making) -> list[dict[str, Any]]:
+        """Make the rows of a data set.
+
+        Raises:
+            BadValue: there are none; or this family makes no rows, which is the default.
+        """
+        raise BadValue(f"{making.config.run_name}: the family {self.name} makes no rows")
 
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]

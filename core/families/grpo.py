@@ -1,34 +1,22 @@
 """Group relative policy optimisation: answers are sampled in groups and paid for by rewards."""
 
 from collections.abc import Mapping
-from math import ceil
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from core.families.family import Cost, Family, Figure, Training, Work
+from core.families.family import Training, training_figures
+from core.families.on_policy import OnPolicy
 from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
-    from core.configs.base import BaseConfig
     from core.configs.grpo import GRPOConfig
-    from core.explain.batch_plan import BatchPlan
     from core.trainers.grpo import GRPOTrainer
 
-HELD_OUT = Figure(
-    name="held-out",
-    caption="Held-out accuracy while training",
-    alt="Accuracy by step for every arm.",
-    metrics={"held_out/accuracy": "held-out accuracy (%)"},
-)
 
-
-class GRPO(Family):
+class GRPO(OnPolicy):
     """Papers that `GRPOTrainer` trains."""
 
     name = "grpo"
-    columns = ("prompt", "answer")
-    trained_by = "RL"
-    micro_batches = ("steps_per_generation",)
+    roles = ("reward",)
     profiles: Mapping[str, Mapping[str, object]] = {
         "cpu": {
             **CPU_TRAINING,
@@ -61,19 +49,13 @@ class GRPO(Family):
         ("kl", "KL", "{:.4f}"),
         ("held_out/accuracy", "held-out", "{:.1f} %"),
     )
-    figures = (
-        Figure(
-            name="training",
-            caption="Training",
-            alt="Logged metrics by step.",
-            metrics={
-                "reward": "mean reward",
-                "completions/mean_length": "completion length (tokens)",
-                "entropy": "entropy (nats/token)",
-                "kl": "KL to reference (nats/token)",
-            },
-        ),
-        HELD_OUT,
+    figures = training_figures(
+        {
+            "reward": "mean reward",
+            "completions/mean_length": "completion length (tokens)",
+            "entropy": "entropy (nats/token)",
+            "kl": "KL to reference (nats/token)",
+        }
     )
 
     def config_class(self) -> "type[GRPOConfig]":
@@ -89,63 +71,10 @@ class GRPO(Family):
 
         return GRPOTrainer(
             model=load_policy(training.model),
-            reward_funcs=list(training.rewards),
+            reward_funcs=[*training.rewards, *training.roles.values()],
             args=cast("GRPOConfig", training.config),
             train_dataset=training.rows,
             processing_class=load_tokenizer(training.model),
             callbacks=list(training.callbacks),
             peft_config=training.adapters,
         )
-
-    def batches(
-        self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
-    ) -> str:
-        """Say how prompts become rollouts, and rollouts updates."""
-        return str(self.plan(config, rows, processes, share))
-
-    def plan(
-        self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
-    ) -> "BatchPlan":
-        """The batch plan behind it, in numbers."""
-        from core.explain.batch_plan import batch_plan
-
-        shared: Any = SimpleNamespace(**vars(config))  # Any: a config's fields
-        vars(shared).update(share)
-        return batch_plan(shared, rows, processes)
-
-    def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
-        """Work out the completions of all updates."""
-        c = cast("GRPOConfig", config)
-        updates = c.max_steps if c.max_steps > 0 else None
-        if rows is not None:
-            updates = self.plan(c, rows, 1, {}).updates
-        each = c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
-        samples = int(each * updates / c.num_iterations) if updates else None
-        compares = ("reference",) if c.keeps_reference else ()
-        return Cost(
-            updates=updates,
-            samples=samples,
-            unit="completions",
-            sampled_tokens=int(samples * (c.max_completion_length or 0)) if samples else None,
-            copies=(*Cost.copies, *compares),
-        )
-
-    def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
-        """Work out what one of the processes computes at a time."""
-        from core.rollout.native.native import ROWS
-
-        c = cast("GRPOConfig", config)
-        rollout = c.rollout_size // processes
-        batch = share.get("per_device_train_batch_size") or c.per_device_train_batch_size
-        return Work(
-            micro_batch=batch,
-            prompts=min(batch, ceil(rollout / c.num_generations)),
-            rows=min(rollout, ROWS),
-            completion=c.max_completion_length or 0,
-            checkpointing=bool(c.activation_checkpointing),
-            reference=c.keeps_reference,
-        )
-
-    def answer_tokens(self, config: "BaseConfig") -> int | None:
-        """The longest completion."""
-        return cast("GRPOConfig", config).max_completion_length

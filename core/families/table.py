@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
+from core.families.rejection import RejectionSampling
 from core.families.sft import SFT
 from eval.errors import UnknownName
 
-ROWS: tuple[Family, ...] = (GRPO(), SFT(), Untrained())
+ROWS: tuple[Family, ...] = (GRPO(), SFT(), RejectionSampling(), Untrained())
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}
 
 

@@ -17,6 +17,10 @@ class Selected:
     rows: Tensor
     group: int
 
+    def first(self, count: int) -> "Selected":
+        """The first `count` of them at most."""
+        return Selected(rows=self.rows[:count], group=self.group)
+
     def among(self, count: int, values: Tensor) -> Tensor:
         """Values of the selected in their places among all `count` completions, 0 elsewhere."""
         found = values.new_zeros(count, *values.shape[1:])
@@ -38,13 +42,21 @@ def with_spread(scored: Scored, weights: Tensor) -> Selected:
 
 @dataclass(frozen=True)
 class Selection:
-    """A row of `SELECTIONS`: its choice by rewards with these weights; None if it never drops."""
+    """A row of `SELECTIONS`: its choice by rewards with these weights; None if it never drops.
+
+    Where `draws` is more than 1, prompts are drawn again until as many completions are selected as
+    a rollout has, so often at most.
+    """
 
     choose: Callable[[Scored, Tensor], Selected | None]
     doc: str
+    draws: int = 1
 
 
 SELECTIONS = {
     "all": Selection(every, "every completion"),
     "varied": Selection(with_spread, "the groups whose rewards are not all the same"),
+    "filled": Selection(
+        with_spread, "such groups only, of more prompts until the rollout is full", draws=10
+    ),
 }

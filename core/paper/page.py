@@ -34,7 +34,8 @@ class Evaluation:
     """What a paper asks of its models: benchmarks, the mode of answering, and how it is drawn.
 
     Without `benchmarks` it is on all of the paper's. `samples` answers to each problem are drawn at
-    a `temperature`, 0 being greedy.
+    a `temperature`, 0 being greedy. `by` are fields of the problems by which scores are split too.
+    `passage` is where the paper says so, "unstated" if nowhere.
     """
 
     benchmarks: tuple[str, ...] = ()
@@ -42,6 +43,15 @@ class Evaluation:
     samples: int = 1
     temperature: float = 0.0
     top_p: float = 1.0
+    by: tuple[str, ...] = ()
+    passage: str = ""
+
+    def __str__(self) -> str:
+        drawn = f"{self.samples} samples at temperature {self.temperature:g}, top_p {self.top_p:g}"
+        how = drawn if self.temperature else "greedily"
+        by = f", by {' and '.join(self.by)}" if self.by else ""
+        where = f" ({self.passage})" if self.passage else ""
+        return f"{', '.join(self.benchmarks) or 'all of these'}: {self.mode}, {how}{by}{where}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -137,7 +137,7 @@ class Server:
         refusal = f"{self} refused {path}: {answer.status_code} {said}"
         if answer.status_code not in PASSING:
             raise EngineError(refusal)
-        wait_s = asked_pause(answer)
+        wait_s = retry_after(answer)
         wish = "" if wait_s is None else f" (it asks to wait {wait_s:.0f} s)"
         raise Unanswered(refusal + wish, wait_s=wait_s)
 
@@ -206,7 +206,7 @@ def pause(state: RetryCallState) -> float:
     return (fault(state).wait_s or 0.0) + PAUSE(state)
 
 
-def asked_pause(answer: requests.Response) -> float | None:
+def retry_after(answer: requests.Response) -> float | None:
     """Seconds of `Retry-After`, as a number or a date; None without one."""
     try:
         return Retry().get_retry_after(answer.raw)

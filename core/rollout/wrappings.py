@@ -35,6 +35,6 @@ def autocast_type(device: torch.device) -> torch.dtype | None:
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
 
 
-def has_whole_weights(model: nn.Module) -> bool:
+def has_unsharded_weights(model: nn.Module) -> bool:
     """Whether all weights are on this process, none in parts."""
     return all(type(p) in (nn.Parameter, Tensor) and p.numel() > 0 for p in model.parameters())

@@ -7,6 +7,7 @@ from typing import Any
 from core.claims import Claim
 from core.models.load import locate
 from core.paper import Paper
+from core.paper.page import PREPARED
 from core.run.places import check_writable, reports, results, root
 from core.run.records.record import Record, new_record, read_records, write_record
 from core.run.records.verdicts import cannot_test, judge
@@ -139,7 +140,7 @@ def run_chains(order: Order, runs: Sequence[Chain]) -> list[Record]:
 def queue(order: Order, cluster: str, units: list[Unit], runs: Sequence[Chain]) -> None:
     """Run the units as jobs; what several of them read is made before they start."""
     for chain in runs:
-        if chain.train is not None:
+        if chain.train is not None and not chain.train.data.made:  # a job makes what is prepared
             chain.train.data.run()
     for shared in (True, False):
         if some := [unit for unit in units if (unit.name == START_UNIT) == shared]:
@@ -154,11 +155,13 @@ def check_inputs(chain: Chain) -> None:
         MissingFile: a folder that is not there.
         BadValue: what a launch needs is not installed.
     """
-    if chain.before is None:
-        locate(chain.resolved.run.model)
-    else:
-        check_inputs(chain.before)
-    check_installed(chain.resolved.run)
+    run = chain.resolved.run
+    for name in (run.model, *run.roles.values()):
+        if not name.startswith(PREPARED):
+            locate(name)
+    for prepared in chain.prepared.values():
+        check_inputs(prepared)
+    check_installed(run)
 
 
 def check_outputs(slug: str) -> None:

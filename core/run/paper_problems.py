@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from core.claims import problems
+from core.claims import Need, problems
 from core.families.profiles import SCALES
-from core.paper import Paper
+from core.paper import Evaluation, Paper
 from core.paper.registry import Entry, lineage
-from core.run.refusals import arms, check_names, same_trainings
+from core.run.refusals import arms, check_arm, check_names, same_trainings
 from core.run.resolve import resolve
 from eval.errors import ReproError
+from eval.stats.summary import metrics
 
 
 def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
@@ -26,11 +27,25 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
         for setting in paper.settings
         if not setting.passage
     )
+    for asked in paper.evaluations:
+        if asked != Evaluation() and not asked.passage:
+            yield f"evaluation {asked}: without a passage"
     for claim in paper.claims:
-        found = problems(claim, paper.arms, paper.benchmarks)
+        found = problems(claim, paper.arms, paper.benchmarks, given_scores(paper))
         yield from (f"claim {claim.slug}: {line}" for line in found)
     for scale in SCALES:
         yield from settings_problems(paper, scale)
+
+
+def given_scores(paper: Paper) -> set[Need]:
+    """Every score that the evaluations of a paper give."""
+    return {
+        Need("score", name, (metric, asked.mode, asked.temperature), by)
+        for asked in paper.evaluations
+        for name in asked.benchmarks or paper.benchmarks
+        for metric in metrics(asked.samples)
+        for by in ("", *asked.by)
+    }
 
 
 def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
@@ -41,6 +56,8 @@ def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
             resolved = resolve(paper, arm=arm, scale=scale)
             resolved.preview()
             check_names(resolved)
+            if arm not in paper.preparations:
+                check_arm(resolved)
         except ReproError as error:
             found.setdefault(str(error), []).append(arm)
     for error, named in found.items():

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from core.configs.base import BaseConfig
-from core.data.sets import find_sets
 from core.models.shapes import GATED, find_shape
 from core.run.memory import Cluster, Memory, all_launches, work_of
 from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse
 from core.run.resolve import Resolved
-from core.run.settings import RunSettings
 from core.run.stages.chain import Chain
 from core.run.stages.sources import model_folder
 from core.run.stages.stage import Stage
@@ -124,14 +122,14 @@ def _shapes(path: Path) -> list[list[int]]:
 
 def known_rows(resolved: Resolved) -> int | None:
     """The rows that are trained on; None if their number is not known, or nothing is trained."""
-    return count_rows(resolved.run) if resolved.family.trains else None
+    return count_rows(resolved) if resolved.family.trains else None
 
 
-def count_rows(settings: RunSettings) -> int | None:
+def count_rows(resolved: Resolved) -> int | None:
     """The rows that are trained on, without those that are held out; None if it is not known."""
-    sets = find_sets(settings.data)
+    sets = resolved.sets
     numbers = [one.n for one in sets if one.n is not None]
-    held = 0 if all(one.source.holds_out for one in sets) else settings.heldout_problems
+    held = 0 if all(one.source.holds_out for one in sets) else resolved.run.heldout_problems
     return sum(numbers) - held if len(numbers) == len(sets) else None
 
 

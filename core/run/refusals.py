@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
 from typing import Any
 
-from core.data.sets import find_sets
 from core.paper import Paper
+from core.paper.page import PREPARED
 from core.run.effective import effective
 from core.run.resolve import COMMAND_LINE, Resolved, resolve
 from eval.errors import BadValue, ReproError
@@ -17,10 +17,11 @@ def refuse(runs: Sequence[Resolved]) -> None:
 
     Raises:
         UnknownName: there is no such data set or suite.
-        BadValue: the data lacks a column, a benchmark has no suite of its own, or two arms are one
-            training.
+        BadValue: the data lacks a column, a benchmark has no suite of its own, two arms are one
+            training, or an arm makes rows.
     """
     for resolved in runs:
+        check_arm(resolved)
         check_names(resolved)
     paper, scale = runs[0].paper, runs[0].scale
     found = next(chain(same_trainings(runs), same_trainings(arms(paper, scale))), None)
@@ -64,21 +65,30 @@ def different(one: Any, other: Any) -> list[str]:  # Any: of `effective`
     return [name for name in found if name not in ("config", "settings")]
 
 
+def check_arm(resolved: Resolved) -> None:
+    """Refuse to run and score what only a later training reads.
+
+    Raises:
+        BadValue: it makes rows.
+    """
+    if resolved.family.gives:
+        raise BadValue(
+            f"{resolved.arm}: the family {resolved.family.name} makes rows, which are not scored: "
+            f"name it in `preparations`, and its rows as data={PREPARED}{resolved.arm}"
+        )
+
+
 def check_names(resolved: Resolved) -> None:
     """Look up the data and the suites; each benchmark has a suite of its own, at cpu a small one.
+
+    Of the preparations that it names the data alone is looked up, as they are not scored.
 
     Raises:
         UnknownName: there is none of that name.
         BadValue: the data lacks a column, a suite stands for two benchmarks, or one has none here.
     """
-    family, settings = resolved.family, resolved.run
-    for one in find_sets(settings.data) if family.trains else ():
-        missing = [name for name in family.columns if name not in (one.columns or family.columns)]
-        if missing:
-            raise BadValue(
-                f"data={one.name} has no column {missing[0]}, which {family.name} "
-                f"trains on; it has {', '.join(one.columns or ())}"
-            )
+    settings = resolved.run
+    check_columns(resolved)
     for one, other in combinations(settings.benchmarks, 2):
         suite = settings.suites[one]
         if suite == settings.suites[other]:
@@ -91,4 +101,22 @@ def check_names(resolved: Resolved) -> None:
         if find_benchmark(suite).hub and resolved.scale == "cpu" and asked != COMMAND_LINE:
             raise BadValue(
                 f"benchmark {name} has no small twin at cpu: name one in `twins`, or leave it out"
+            )
+
+
+def check_columns(resolved: Resolved) -> None:
+    """Look up the data of a run and of its preparations, and hold its columns against those read.
+
+    Raises:
+        UnknownName, BadValue: as in `check_names`.
+    """
+    for prepared in resolved.prepared.values():
+        check_columns(prepared)
+    family = resolved.family
+    for one in resolved.sets if family.columns else ():
+        missing = [name for name in family.columns if name not in (one.columns or family.columns)]
+        if missing:
+            raise BadValue(
+                f"data={one.name} has no column {missing[0]}, which {family.name} "
+                f"trains on; it has {', '.join(one.columns or ())}"
             )

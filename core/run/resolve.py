@@ -5,12 +5,13 @@ Order, later wins: family defaults < base < paper < the scale's profile < the pa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from core.configs.base import BaseConfig
+from core.data.sets import DataSet, find_sets
 from core.families.family import Family
 from core.families.profiles import SCALES
 from core.families.table import find_family
@@ -18,6 +19,7 @@ from core.paper import Paper
 from core.paper.overrides import checked, field_types, find_type, parse_overrides
 from core.paper.page import PREPARED
 from core.paper.registry import lineage
+from core.run.bounds import check_value
 from core.run.files import as_text
 from core.run.reward_keys import reward_key
 from core.run.settings import RUN_FIELDS, RunSettings
@@ -43,13 +45,17 @@ class Sourced:
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """Everything that decides a run but its seed: settings by name, each with its source."""
+    """Everything that decides a run but its seed: settings by name, each with its source.
+
+    `prepared` are the preparations that they name, which the command line leaves alone.
+    """
 
     paper: Paper
     arm: str
     scale: str
     values: Mapping[str, Sourced]
     arguments: tuple[str, ...] = ()  # of the command line, as they were given
+    prepared: "Mapping[str, Resolved]" = field(default_factory=dict[str, "Resolved"])
 
     @property
     def family(self) -> Family:
@@ -57,10 +63,16 @@ class Resolved:
         return find_family(self.paper.family_of(self.arm))
 
     @property
-    def prepared(self) -> str | None:
-        """The preparation that trains the model to begin with, if there is one."""
-        model = self.run.model
-        return model.removeprefix(PREPARED) if model.startswith(PREPARED) else None
+    def sets(self) -> tuple[DataSet, ...]:
+        """The data sets; rows of a preparation have the columns of the family that makes them."""
+        return tuple(
+            self._made(one) if one.startswith(PREPARED) else find_sets(one)[0]
+            for one in self.run.data.split("+")
+        )
+
+    def _made(self, name: str) -> DataSet:
+        family = self.prepared[name.removeprefix(PREPARED)].family
+        return DataSet(name=name, columns=(*family.columns, *family.gives))
 
     @property
     def share(self) -> dict[str, int]:
@@ -101,24 +113,33 @@ class Resolved:
         # Any: the values of all kinds of fields, whose types `resolve` has checked
         fields: dict[str, Any] = {**quiet, **self.config, **ours, **machine}
         try:
-            return cls(**fields)
+            config = cls(**fields)
+            self.family.check(config, self.run.rewards, self.run.roles)
         except BadValue:
             raise
         except (ValueError, TypeError) as error:
             reason = " ".join(str(error).split())
             raise BadValue(f"{self.paper.slug} at {self.scale}: {reason}") from error
+        return config
 
 
 def resolve(
-    paper: Paper, *, arm: str | None = None, scale: str = "cpu", arguments: tuple[str, ...] = ()
+    paper: Paper,
+    *,
+    arm: str | None = None,
+    scale: str = "cpu",
+    arguments: tuple[str, ...] = (),
+    waiting: tuple[str, ...] = (),
 ) -> Resolved:
     """All settings of an arm at a scale, names and types checked before anything loads.
 
+    Of a preparation, `waiting` are those that need it, and itself.
+
     Raises:
-        UnknownName: no such scale, arm or field; the nearest names are given.
+        UnknownName: no such scale, arm, field or preparation; the nearest names are given.
         BadOverride: a value has not its field's type.
-        BadValue: a value is out of range, a reward has no key, or the processes do not divide the
-            batch.
+        BadValue: a value is out of range, a reward has no key, the family has no such role, a
+            preparation cannot be made, or the processes do not divide the batch.
     """
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
@@ -136,16 +157,15 @@ def resolve(
             raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
         values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
     resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
-    if resolved.family.name != paper.family and chosen not in paper.preparations:
+    if resolved.family.name != paper.family and chosen in paper.arms and chosen != paper.main_arm:
         values |= _budget(resolved)
-    if (prepared := resolved.prepared) is not None and prepared not in paper.preparations:
-        raise UnknownName("preparation", prepared, paper.preparations, f"repro show {paper.slug}")
-    _check_choices(resolved, config)
+    for name, value in resolved.config.items():
+        check_value(config, name, value, values[name].source)
     _check_unused(resolved)
     for reward in resolved.run.rewards:
         reward_key(reward)
     _ = resolved.share  # or it is refused here
-    return resolved
+    return replace(resolved, prepared=prepared_of(resolved, waiting))
 
 
 def divided(
@@ -224,6 +244,37 @@ def _check_unused(resolved: Resolved) -> None:
                 f"{name}={as_text(value)} ({resolved.values[name].source}): nothing in a run of "
                 f"the family {resolved.family.name} uses it; leave it out"
             )
+    for role in resolved.run.roles:
+        if role not in resolved.family.roles:
+            kind = f"role of a model in the family {resolved.family.name}"
+            raise UnknownName(kind, role, resolved.family.roles)
+
+
+def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resolved]:
+    """The preparations that a run names as its model, its data or in a role.
+
+    Raises:
+        UnknownName: the paper has none of that name.
+        BadValue: preparations wait for each other, or one gives something else than is asked of it.
+    """
+    run, paper = resolved.run, resolved.paper
+    asked = [(name, "a model") for name in (run.model, *run.roles.values())]
+    asked += [(name, "rows") for name in run.data.split("+")]
+    found: dict[str, Resolved] = {}
+    for name, wanted in ((n.removeprefix(PREPARED), w) for n, w in asked if n.startswith(PREPARED)):
+        if name not in paper.preparations:
+            raise UnknownName("preparation", name, paper.preparations, f"repro show {paper.slug}")
+        if name in waiting:
+            circle = " > ".join((*waiting, name))
+            raise BadValue(f"{paper.slug}: preparations wait for each other: {circle}")
+        found[name] = resolve(paper, arm=name, scale=resolved.scale, waiting=(*waiting, name))
+        family = found[name].family
+        if not (family.gives if wanted == "rows" else family.trains):
+            raise BadValue(
+                f"{paper.slug}: the preparation {name} of the family {family.name} gives no "
+                f"{wanted.removeprefix('a ')}, and {resolved.arm} asks for {wanted}"
+            )
+    return found
 
 
 def _check_arm(paper: Paper, arm: str) -> None:
@@ -244,46 +295,6 @@ def _check_arm(paper: Paper, arm: str) -> None:
     for name in (*paper.profiles, *paper.scales(arm)):
         if name not in SCALES:
             raise UnknownName("scale", name, SCALES)
-
-
-def _check_choices(resolved: Resolved, config: type[Any]) -> None:
-    """Refuse a value outside the config's own table of choices before anything loads."""
-    choices: Mapping[str, tuple[object, ...]] = getattr(config, "CHOICES", {})
-    own: Mapping[str, float] = getattr(config, "AT_LEAST", {})
-    bounds = {**own, **AT_LEAST}
-    for name, value in resolved.config.items():
-        source = resolved.values[name].source
-        if name in choices and value not in choices[name]:
-            known = " or ".join(repr(choice) for choice in choices[name])
-            raise BadValue(f"{name}={value!r} ({source}): expected {known}")
-        if name in bounds and isinstance(value, int | float) and value < bounds[name]:
-            raise BadValue(f"{name}={value} ({source}): expected at least {bounds[name]:g}")
-        if name in BELOW_ONE and isinstance(value, float) and value >= 1.0:
-            raise BadValue(f"{name}={value} ({source}): expected below 1")
-        if name in NOT_ZERO and value == 0:
-            raise BadValue(f"{name}={value} ({source}): {NOT_ZERO[name]}")
-
-
-# Bounds that transformers does not check itself.
-BELOW_ONE = ("adam_beta1", "adam_beta2")
-NOT_ZERO: Mapping[str, str] = {
-    "max_steps": "transformers takes 0 for 1; expected at least 1, or -1 for all of the epochs",
-    "num_train_epochs": "nothing would be trained; expected above 0",
-}
-AT_LEAST: Mapping[str, float] = {
-    "adam_beta1": 0.0,
-    "adam_beta2": 0.0,
-    "dataloader_num_workers": 0,
-    "gradient_accumulation_steps": 1,
-    "learning_rate": 0.0,
-    "max_grad_norm": 0.0,
-    "max_steps": -1,  # as many as the epochs have
-    "num_train_epochs": 0.0,
-    "per_device_train_batch_size": 1,
-    "save_steps": 1,
-    "save_total_limit": 2,  # the oldest checkpoint goes before the newest is sealed
-    "weight_decay": 0.0,
-}
 
 
 def config_fields(family: str) -> Mapping[str, Any]:  # Any: annotations

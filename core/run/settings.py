@@ -17,6 +17,7 @@ NEUTRAL = WATCHED | {"launch", "processes"}
 class RunSettings:
     """What surrounds the trainer; every field can be set by a profile or by name=value.
 
+    `roles` are the models that a family takes beside the policy, by name, folder or preparation.
     `twins` maps a benchmark of the paper to the suite that stands for it. `eval_limit` problems of
     each suite, a fixed sample, are scored, or all. `at_k_*` are the samples
     for Maj@K and Pass@K, drawn where a claim needs them, on the first `at_k_benchmarks`
@@ -28,6 +29,7 @@ class RunSettings:
     model: str
     data: str = ""
     rewards: tuple[Reward, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
     benchmarks: tuple[str, ...] = ()
     twins: Mapping[str, str] = field(default_factory=dict[str, str])
     eval_limit: int | None = None
@@ -97,6 +99,7 @@ AT_LEAST: Mapping[str, float] = {
 IDLE = (
     Idle(("heldout_every", "eval_max_tokens"), lambda s: s.heldout_problems == 0),
     Idle(("lora_*",), lambda s: not s.use_peft),
+    Idle(("roles",), lambda s: not s.roles),
 )
 # Fields that say what is asked of a trained policy: no part of its training.
 SCORING = frozenset({"benchmarks", "twins", "eval_limit"}) | {

@@ -19,14 +19,35 @@ def adapted(
     """The model with new adapters as `peft_config` says; without one, the model as it is.
 
     Raises:
-        BadValue: peft is not installed, this is no config of peft, is one of virtual tokens that
-            are not allowed or does not fit the model, or the model has adapters.
+        BadValue: the config is none that the model can take.
     """
     if peft_config is None:
         return model
+    check_adapters(model, peft_config, virtual_tokens=virtual_tokens)
+    from peft import get_peft_model
+
+    with catch_warnings():  # transformers has renamed an attribute that peft looks at
+        filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+        try:
+            wrapped: Any = get_peft_model(model, peft_config)
+        except ValueError as error:
+            raise BadValue(f"peft_config does not fit the model: {error}") from error
+    keywords: Any = args.gradient_checkpointing_kwargs or {}  # Any: parsed from its string
+    if args.gradient_checkpointing and keywords.get("use_reentrant"):
+        wrapped.enable_input_require_grads()  # no gradient would reach a reentrant checkpoint
+    return wrapped
+
+
+def check_adapters(model: Any, peft_config: Any, *, virtual_tokens: bool) -> None:  # Any: as above
+    """Refuse what peft cannot put into the model, or the trainer cannot train.
+
+    Raises:
+        BadValue: peft is not installed, this is no config of peft or one of virtual tokens that are
+            not allowed, or the model has adapters.
+    """
     if find_spec("peft") is None:
         raise BadValue("peft_config: peft is not installed: pip install 'repro-papers[peft]'")
-    from peft import PeftConfig, get_peft_model
+    from peft import PeftConfig
 
     if not isinstance(peft_config, PeftConfig):
         raise BadValue(
@@ -43,16 +64,6 @@ def adapted(
             "the model has adapters and peft_config asks for new ones: leave peft_config out to "
             "train them on, or pass model.merge_and_unload()"
         )
-    with catch_warnings():  # transformers has renamed an attribute that peft looks at
-        filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
-        try:
-            wrapped: Any = get_peft_model(model, peft_config)
-        except ValueError as error:
-            raise BadValue(f"peft_config does not fit the model: {error}") from error
-    keywords: Any = args.gradient_checkpointing_kwargs or {}  # Any: parsed from its string
-    if args.gradient_checkpointing and keywords.get("use_reentrant"):
-        wrapped.enable_input_require_grads()  # no gradient would reach a reentrant checkpoint
-    return wrapped
 
 
 def get_peft_config(model_args: ModelConfig) -> Any:  # Any: a peft.LoraConfig, or None

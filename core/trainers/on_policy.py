@@ -1,4 +1,4 @@
-"""Collects the rollouts of a method: samples, scores, and selects what is trained on."""
+"""Makes the rollouts of a method: collects completions, scores them, selects and compares."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
+from core.collect.draws import Draw, generated_by, places, scored_by
 from core.collect.event_loop import AsyncLoop
 from core.collect.generation import (
     Generated,
@@ -37,11 +38,18 @@ from core.rollout.engine import Engine
 from core.rollout.engines import make_engine, vllm_engine
 from core.rollout.seeds import seed_of
 from core.shards.sharding import gathered
-from core.trainers.rollouts import RolloutTrainer, Rows
+from core.trainers.prompts import Rows
+from core.trainers.rollouts import RolloutTrainer
+from eval.errors import BadValue
 
 
 class OnPolicyTrainer(RolloutTrainer):
-    """A rollout is collected, scored, selected and compared; each is a method to override."""
+    """A rollout is collected, scored, selected and compared, in this order.
+
+    `generate` samples completions, `score` calls the rewards on them, `select` says which are
+    trained on, and `compare` adds what other policies say of those. Each is a method to override;
+    `rollout` calls the first three, and the last one follows when the rollout is cut.
+    """
 
     tokenizer: PreTrainedTokenizerBase
     eos_token_ids: list[int]
@@ -136,50 +144,75 @@ class OnPolicyTrainer(RolloutTrainer):
         return SELECTIONS[self.args.rollout_selection].choose(scored, weights)
 
     def rollout(self, rows: Rows) -> Batch:
-        """Sample, score and select a completion for each row, with its advantage.
+        """Collect, score and select completions, one for each row, and add their advantages.
 
-        What other policies say of it is added once the rollout is cut; see `compare`.
+        If the selection wants a full rollout, more rows are drawn until it is full.
         """
-        generated = self.generate([row["prompt"] for row in rows])
-        batch = self.tensors(generated)
-        scored = self.score(extended_rows(rows, generated.columns), generated)
-        selected = self.select(scored)
+        draws, selected = self.fill(rows)
+        generated, scored = generated_by(draws), scored_by(draws)
+        batch, count = self.tensors(generated), len(scored.rewards)
         taken = scored if selected is None else scored.take(selected.rows, selected.group)
-        advantages, count = self.advantages(taken), len(scored.rewards)
+        advantages = self.advantages(taken)
         if selected is not None:
             advantages = selected.among(count, advantages)
-        self.record_rollout(rows, generated, scored, advantages)
-        start = self.accelerator.process_index * len(rows)
-        here, width = slice(start, start + len(rows)), batch["completion_ids"].size(1)
-        batch["advantages"] = (
-            advantages[here] if advantages.dim() == 1 else advantages[here, :width]
-        )
+        self.log_draws(draws, advantages)
+        here = places(draws, self.accelerator.process_index)
+        mine, width = advantages[here], batch["completion_ids"].size(1)
+        batch["advantages"] = mine if mine.dim() == 1 else mine[:, :width]
         if selected is None:
             return batch
         self.record({"completions/selected_fraction": len(selected.rows) / count})
         ones = torch.ones_like(selected.rows, dtype=torch.bool)
         return take_selected(batch, selected.among(count, ones)[here], self.args.rollout_parts)
 
-    def record_rollout(
-        self, rows: Rows, generated: Generated, scored: Scored, advantages: Tensor
-    ) -> None:
-        """Record lengths, rewards and token counts, and keep the samples for the completion log."""
-        logs = self.reward_logs
+    def fill(self, rows: Rows) -> tuple[list[Draw], Selected | None]:
+        """All that was sampled and scored for a rollout, and what is selected of it.
+
+        Raises:
+            BadValue: the selection wants a full rollout, and all its draws do not fill it.
+        """
+        draws = [self.sample_and_score(rows)]
+        selected = self.select(draws[0].scored)
+        size, most = self.args.rollout_size, self.args.rollout_draws
+        while most > 1 and selected is not None and len(selected.rows) < size:
+            if len(draws) == most:
+                raise BadValue(
+                    f"rollout_selection={self.args.rollout_selection!r}: {most} draws of "
+                    f"{self.args.rollout_prompts} prompts gave {len(selected.rows)} completions to "
+                    f"train on, expected {size}: take prompts whose completions are neither all "
+                    "right nor all wrong, or rollout_selection='varied'"
+                )
+            self._rollouts += 1  # so that a prompt that comes again is sampled otherwise
+            draws.append(self.sample_and_score(self.draw()))
+            selected = self.select(scored_by(draws))
+        return draws, selected and selected.first(size)
+
+    def sample_and_score(self, rows: Rows) -> Draw:
+        """Sample a completion for each row and score it; record lengths, rewards and counts."""
+        generated = self.generate([row["prompt"] for row in rows])
+        scored = self.score(extended_rows(rows, generated.columns), generated)
         ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
         lengths, tokens = length_summary(generated, ends, self.group, self.accelerator)
         self.record(lengths)
-        self.count_seen(tokens)
+        self.count_seen(len(scored.rewards), tokens)
         self.record(self.scores(scored))
-        self.record(named_metrics(logs, self.accelerator))
-        columns = logged_columns(logs, len(rows))
-        if self.args.log_completions:
-            self.completion_log.add(
-                gather_object([row["prompt"] for row in rows]),
-                gather_object(generated.completions),
-                {f.name: scored.rewards[:, i].tolist() for i, f in enumerate(self.rewards)},
-                columns,
-                advantages.tolist(),
-            )
+        self.record(named_metrics(self.reward_logs, self.accelerator))
+        return Draw(rows=rows, generated=generated, scored=scored, logs=self.reward_logs)
+
+    def log_draws(self, draws: list[Draw], advantages: Tensor) -> None:
+        """Keep the samples for the completion log; advantages are those of all draws."""
+        each = advantages.split([len(draw.scored.rewards) for draw in draws])
+        for draw, values in zip(draws, each, strict=True):
+            columns = logged_columns(draw.logs, len(draw.rows))
+            if self.args.log_completions:
+                rewards = draw.scored.rewards
+                self.completion_log.add(
+                    gather_object([row["prompt"] for row in draw.rows]),
+                    gather_object(draw.generated.completions),
+                    {f.name: rewards[:, i].tolist() for i, f in enumerate(self.rewards)},
+                    columns,
+                    values.tolist(),
+                )
 
     def tensors(self, generated: Generated) -> Batch:
         """Token ids and masks of a rollout on this process's device."""

@@ -1,6 +1,6 @@
 """Turns the rewards and prompts given to a trainer into named functions and checked datasets."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from datasets import Dataset
@@ -70,9 +70,7 @@ def reward_function(
     named = isinstance(source, str)
     if isinstance(source, str):
         keywords = {"trust_remote_code": args.trust_remote_code, **load_keywords(args)}
-        source = AutoModelForSequenceClassification.from_pretrained(
-            source, num_labels=1, **keywords
-        )
+        source = reward_model(source, keywords)
     if not isinstance(source, nn.Module):
         function = called(source)
         name = getattr(function, "__name__", None) or type(function).__name__
@@ -86,6 +84,23 @@ def reward_function(
     model = source.eval().to(args.device)
     call = RewardModel(model, tokenizer, args.template)
     return RewardFunction(name=name.split("/")[-1], call=call)
+
+
+def reward_model(name: str, keywords: Mapping[str, Any]) -> nn.Module:
+    """A sequence classifier with one label.
+
+    Raises:
+        BadValue: its files lack weights, which chance would make up, as of a model without a label.
+    """
+    model, loaded = AutoModelForSequenceClassification.from_pretrained(
+        name, num_labels=1, output_loading_info=True, **keywords
+    )
+    if lacks := sorted(loaded["missing_keys"]):
+        raise BadValue(
+            f"reward model {name}: its files hold no {', '.join(lacks)}: give a sequence "
+            "classifier that was trained to reward"
+        )
+    return model
 
 
 def prompt_datasets(train: Any, evaluation: Any) -> tuple[Any, Any]:  # Any: one, several, or none

@@ -1,19 +1,16 @@
 """The training loop of methods that learn from their own samples: rollouts cut into updates."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import torch
-from datasets import Dataset
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
 from transformers import TrainerCallback
 
 from core.collect.metrics import LossSums, loss_metrics
-from core.collect.prompt_order import GroupSampler
 from core.configs.rollout import RolloutConfig
 from core.explain.batch_plan import BatchPlanCallback
 from core.explain.health import HealthCallback
@@ -21,16 +18,16 @@ from core.forward.batches import Batch, Parts, shuffle_rows, split_rows, trained
 from core.forward.micro_pieces import counted, pieces, take
 from core.losses.aggregate import of_step
 from core.losses.policy import Statistic
-from core.trainers.base import BaseTrainer
-
-Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
+from core.trainers.prompts import PromptTrainer, Rows
 
 
-class RolloutTrainer(BaseTrainer):
+class RolloutTrainer(PromptTrainer):
     """Feeds `rollout(rows)` to `loss`, several micro-batches and updates per rollout.
 
-    All rollouts of an optimizer step are sampled before its first backward pass: the policy is the
-    same, and a loss that divides by the tokens of the step knows their number.
+    A rollout is cut into micro-batches, to which `compare` adds what other policies say; then each
+    goes through `loss`, once per iteration. All rollouts of an optimizer step are sampled before
+    its first backward pass: the policy is the same, and a loss that divides by the tokens of the
+    step knows their number.
     """
 
     args: RolloutConfig
@@ -45,7 +42,7 @@ class RolloutTrainer(BaseTrainer):
         self._rollouts = 0  # rollouts done
         self._step_time = 0.0
         self._parts: Parts | None = None
-        self._rows: list[Rows] = []  # of the micro-batches of the optimizer step that comes next
+        self._rows: Iterable[Rows] = ()  # of the micro-batches of the next optimizer step
         self._prepared: list[Batch] = []
         self.seen: list[LossSums] = []  # of the pieces of this micro-batch, so far
         self._more = False  # whether more of its pieces come
@@ -60,7 +57,7 @@ class RolloutTrainer(BaseTrainer):
 
     @abstractmethod
     def rollout(self, rows: Rows) -> Batch:
-        """Sample and score a completion for each row: what `loss` needs, row by row."""
+        """Collect, score and select completions: what `loss` needs of each."""
 
     @abstractmethod
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
@@ -79,57 +76,22 @@ class RolloutTrainer(BaseTrainer):
         uncut = sharded or self.mode == "eval" or self.router_weight != 0.0
         return pieces(batch, self.learns(batch), uncut=uncut)
 
-    @property
-    def group(self) -> int:
-        """Completions per prompt."""
-        args = self.args
-        return args.num_generations if self.mode == "train" else args.generations_eval
-
-    def count_seen(self, tokens: int) -> None:
-        """Count the tokens of prompts and completions that training has seen."""
-        if self.mode == "train":
-            self.state.num_input_tokens_seen += tokens
-        self.record_total("num_tokens", self.state.num_input_tokens_seen)
-
-    def _set_signature_columns_if_needed(self) -> None:
-        if self._signature_columns is None:
-            self._signature_columns = ["prompt"]
-
-    def get_train_dataloader(self) -> DataLoader:
-        """One batch holds the rows of a whole rollout; each is used by one micro-batch only."""
-        return self._get_dataloader(
-            dataset=cast(
-                Any, self.train_dataset
-            ),  # Any: torch's type and that of `datasets` differ
-            description="Training",
-            batch_size=self._train_batch_size * self.args.rollout_parts,
-            sampler_fn=cast(Any, self._get_train_sampler),
-            is_training=True,
-        )
-
-    def _get_train_sampler(self, train_dataset: Dataset | None = None) -> GroupSampler:  # pyright: ignore[reportIncompatibleMethodOverride]
-        args = self.args
-        return GroupSampler(
-            cast(Dataset, self.train_dataset) if train_dataset is None else train_dataset,
-            group=args.num_generations,
-            prompts=args.rollout_size // args.num_generations,
-            repeats=args.rollout_uses,
-            shuffle=bool(args.shuffle_dataset),
-            seed=args.seed,
-            epoch=lambda: int(self.state.epoch or 0),
-        )
-
-    def _get_eval_sampler(self, eval_dataset: Dataset) -> GroupSampler:  # pyright: ignore[reportIncompatibleMethodOverride]
-        self.args.check_evaluation()
-        return GroupSampler(eval_dataset, group=self.args.generations_eval, seed=self.args.seed)
-
     def get_batch_samples(
         self, epoch_iterator: Any, num_batches: int, device: torch.device
     ) -> tuple[list[Rows], None]:
-        """Note the rows of the whole optimizer step; sampling waits for the first micro-batch."""
-        self._rows, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        """Count the micro-batches of the optimizer step; the first one draws and samples for all.
+
+        A rollout draws its prompts when those before it are done, which may have taken more.
+        """
+        batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
+        steps = range(self._step, self._step + len(batches))
+        self._rows = (self.draw() if self.due(step) else [] for step in steps)
         self._prepared = []
-        return self._rows, None
+        return batches, None
+
+    def due(self, step: int) -> bool:
+        """Whether a micro-batch is the first of a new rollout."""
+        return step % self.args.rollout_uses == 0
 
     def _prepare_inputs(self, inputs: Rows | Batch) -> Batch:  # pyright: ignore[reportIncompatibleMethodOverride]
         if isinstance(inputs, dict):
@@ -139,10 +101,10 @@ class RolloutTrainer(BaseTrainer):
             self.compare([batch])
             return {**batch, "num_items_in_batch": self.count_tokens(batch)}
         if not self._prepared:
-            self._prepared, self._rows = self.optimizer_step_batches(self._rows or [inputs]), []
+            self._prepared, self._rows = self.optimizer_step_batches(self._rows or [inputs]), ()
         return self._prepared.pop(0)
 
-    def optimizer_step_batches(self, rows: list[Rows]) -> list[Batch]:
+    def optimizer_step_batches(self, rows: Iterable[Rows]) -> list[Batch]:
         """The micro-batches of one optimizer step, sampled where a new rollout is due.
 
         `num_items_in_batch` is the tokens of a rollout; see `counted_tokens` where the step takes
@@ -152,7 +114,7 @@ class RolloutTrainer(BaseTrainer):
         chosen: list[Batch] = []
         tokens: list[Tensor] = []
         for step, micro_batch_rows in enumerate(rows, start=self._step):
-            if self._parts is None or step % self.args.rollout_uses == 0:
+            if self._parts is None or self.due(step):
                 self._parts = self.cut(self.rollout(micro_batch_rows))
                 self._rollouts += 1
             batch, rows_each = self._parts.micro_batches[step % per_rollout], self._parts.rows
@@ -247,6 +209,7 @@ class RolloutTrainer(BaseTrainer):
         unfinished = self._step % self.args.rollout_uses
         parts = self._parts if unfinished else None
         return {
+            **super().own_state(),
             "step": self._step,
             "rollouts": self._rollouts,
             "micro_batches": parts and parts.micro_batches,
@@ -256,6 +219,7 @@ class RolloutTrainer(BaseTrainer):
 
     def take_state(self, state: Mapping[str, Any]) -> None:
         """Go on in the middle of a rollout, or at its end."""
+        super().take_state(state)
         parts = state.get("micro_batches")
         self._step, self._rollouts = state.get("step", 0), state.get("rollouts", 0)
         self._parts = parts and Parts(parts, state["tokens"], state.get("rows"))

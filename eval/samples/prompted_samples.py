@@ -16,7 +16,7 @@ S = TypeVar("S", bound=Sample)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedSample(Sample):
+class PromptedSample(Sample):
     """A sample with its user turn and the reference answer.
 
     `prompt_tokens` is 0 if unknown; `paper_correct` is the verdict by the paper's own rules, None
@@ -44,7 +44,7 @@ def with_questions(
     problems: Iterable[Problem],
     prompts: Sequence[str],
     prompt_tokens: Sequence[int] = (),
-) -> list[AskedSample]:
+) -> list[PromptedSample]:
     """Each sample with its problem's user turn and reference answer.
 
     Raises:
@@ -56,7 +56,7 @@ def with_questions(
         for problem, prompt, size in zip(problems, prompts, sizes, strict=True)
     }
     try:
-        return [AskedSample(**asdict(sample), **known[sample.id]) for sample in samples]
+        return [PromptedSample(**asdict(sample), **known[sample.id]) for sample in samples]
     except KeyError as error:
         raise BadValue(f"a sample of the unknown problem {error}") from None
 

@@ -120,7 +120,7 @@ class Benchmark:
 
     def prompt(self, problem: Problem, mode: str = "cot") -> str:
         """The question, a newline and the request in Chinese or English, or examples before it."""
-        asked = asked_in(problem.language)
+        asked = request_language(problem.language)
         if shots := self.shots(mode, asked):
             return shots.prompt(problem)
         self.check_mode(mode)
@@ -142,11 +142,11 @@ class Benchmark:
 
     def stop(self, mode: str) -> tuple[str, ...]:
         """The texts before which an answer ends: where the next example would begin."""
-        shots = self.shots(mode, asked_in(self.language))
+        shots = self.shots(mode, request_language(self.language))
         return (shots.stop,) if shots else ()
 
 
-def asked_in(language: str) -> str:
+def request_language(language: str) -> str:
     """The language of the request: Chinese for Chinese problems, else English."""
     return "zh" if language == "zh" else "en"
 
@@ -234,3 +234,11 @@ def find_benchmark(name: str) -> Benchmark:
         BadValue: another distribution registers what is no benchmark, or one that we have.
     """
     return find_row("benchmark", name, BENCHMARKS, "repro.benchmarks", Benchmark)
+
+
+def known_benchmark(name: str) -> Benchmark | None:
+    """The benchmark of that name, or None: a record may name one that is not installed here."""
+    try:
+        return find_benchmark(name)
+    except UnknownName:
+        return None

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.sets.problem import Problem
-from eval.sets.tokens import Tokens, alone, numbers, tokens, words
+from eval.sets.tokens import Tokens, is_character_word, numbers, tokens, words
 
 REWORDED = ("similar", "renumbered", "numbers")
 LONG = 12  # words of a question; a shorter one may by chance be like another
@@ -81,7 +81,7 @@ class Reworded:
 def runs(text: Tokens) -> list[Tokens]:
     """Every run of three words or six characters without spaces, once, with numbers masked."""
     masked = [NUMBER if token[0].isdigit() else token for token in text]
-    sizes = [1 if alone(token) else 2 for token in masked]
+    sizes = [1 if is_character_word(token) else 2 for token in masked]
     found: dict[Tokens, None] = {}
     end = size = 0
     for start, first in enumerate(sizes):

@@ -44,10 +44,10 @@ def spelled(number: str) -> str:
 
 def words(text: Tokens) -> int:
     """How many words a text has; a letter alone is one in a script without spaces only."""
-    return sum(token.isalpha() and (len(token) > 1 or alone(token)) for token in text)
+    return sum(token.isalpha() and (len(token) > 1 or is_character_word(token)) for token in text)
 
 
-def alone(token: str) -> bool:
+def is_character_word(token: str) -> bool:
     """Whether a token is a character of a script without spaces."""
     return not token.isascii() and bool(ALONE.match(token))
 

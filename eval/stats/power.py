@@ -53,15 +53,8 @@ def plan(
     A question's rate varies with variance WITHIN p (1 - p), of which two systems share ACROSS;
     the rest is the noise of one sample and shrinks with samples and seeds. `rate` is the expected
     score (50 is the widest), `seed_spread` the standard deviation over training seeds in points.
-
-    Raises:
-        BadValue: a number of samples or seeds below 1, a rate outside 0 to 100, a negative spread.
     """
-    if min(samples, seeds) < 1 or not 0 < rate < 100 or not 0 <= seed_spread < inf:
-        raise BadValue(
-            f"samples={samples}, seeds={seeds}, rate={rate}, seed_spread={seed_spread}: expected "
-            "at least 1 sample and seed, a rate above 0 and below 100 and a spread of at least 0"
-        )
+    check_plan(samples, seeds, rate, seed_spread)
     n = min(benchmark.n, limit or benchmark.n)
     unit = rate * (100 - rate) / n
     noise = (1 - WITHIN) / (samples * seeds)
@@ -84,6 +77,19 @@ def plan(
         gate=gate,
         gate_power=100 * inside,
     )
+
+
+def check_plan(samples: int, seeds: int, rate: float, seed_spread: float) -> None:
+    """Refuse what nobody can plan.
+
+    Raises:
+        BadValue: a number of samples or seeds below 1, a rate outside 0 to 100, a negative spread.
+    """
+    if min(samples, seeds) < 1 or not 0 < rate < 100 or not 0 <= seed_spread < inf:
+        raise BadValue(
+            f"samples={samples}, seeds={seeds}, rate={rate}, seed_spread={seed_spread}: expected "
+            "at least 1 sample and seed, a rate above 0 and below 100 and a spread of at least 0"
+        )
 
 
 def quantile(p: float) -> float:

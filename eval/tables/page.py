@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from eval.samples.prompted_samples import AskedSample
+from eval.samples.prompted_samples import PromptedSample
 from eval.tables.render import TEMPLATES, environment
 
 SHOWN = 5000  # samples that a page holds; a browser stays quick with these
@@ -31,7 +31,7 @@ class Page:
     script_hash: str
 
 
-def render_page(samples: Sequence[AskedSample], title: str) -> str:
+def render_page(samples: Sequence[PromptedSample], title: str) -> str:
     """An HTML page over samples; it says so when it holds the first `SHOWN` of more."""
     script = (TEMPLATES / "samples.js").read_text(encoding="utf-8")
     page = Page(
@@ -46,7 +46,7 @@ def render_page(samples: Sequence[AskedSample], title: str) -> str:
     return environment("html").get_template("samples.html.j2").render(page=page)
 
 
-def page_data(samples: Sequence[AskedSample]) -> str:
+def page_data(samples: Sequence[PromptedSample]) -> str:
     """The samples as ASCII JSON without `<`; what a problem's samples share is there once."""
     problems = {s.id: {"prompt": s.prompt, "answer": s.answer} for s in samples}
     rows = [

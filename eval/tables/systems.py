@@ -23,10 +23,8 @@ def systems_table(systems: Mapping[str, Mapping[str, Samples]]) -> Table:
     Raises:
         BadValue: there are fewer than two systems, or one's samples are incomplete.
     """
-    if len(systems) < 2:
-        raise BadValue(
-            f"{len(systems)} of the systems to compare: expected at least two files or folders"
-        )
+    if (count := len(systems)) < 2:
+        raise BadValue(f"{count} of the systems to compare: expected at least two files or folders")
     baseline = next(iter(systems))
     names = list(dict.fromkeys(name for samples in systems.values() for name in samples))
     scores = {
@@ -36,22 +34,14 @@ def systems_table(systems: Mapping[str, Mapping[str, Samples]]) -> Table:
     }
     versus = compare_with(baseline, systems)
     metric = next(iter(scores.values())).metric
+    cells = {key: to_cell(one, metric, versus.get(key)) for key, one in scores.items()}
     rows = tuple(
-        Row(
-            (system,),
-            tuple(
-                to_cell(scores[system, name], metric, versus.get((system, name)))
-                if name in systems[system]
-                else None
-                for name in names
-            ),
-        )
-        for system in systems
+        Row((system,), tuple(cells.get((system, name)) for name in names)) for system in systems
     )
-    marks = {cell.mark for row in rows for cell in row.cells if cell and cell.mark}
+    marks = sorted({cell.mark for cell in cells.values() if cell.mark})
     return Table(
         name="samples",
-        caption=f"Accuracy in % of {len(systems)} systems ({metric})",
+        caption=f"Accuracy in % of {count} systems ({metric})",
         scale="samples",
         heads=("System",),
         columns=tuple(Column(find_benchmark(name).title, metric=metric) for name in names),
@@ -61,7 +51,7 @@ def systems_table(systems: Mapping[str, Mapping[str, Samples]]) -> Table:
             "after Holm over all comparisons of this table).",
             "Intervals: 95 %; n: problems.",
         ),
-        marks={mark: explain(mark) for mark in sorted(marks)},
+        marks={mark: explain(mark) for mark in marks},
         baseline=baseline,
     )
 

@@ -97,7 +97,7 @@ class Column:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     @property
-    def whole_heading(self) -> str:
+    def one_line_heading(self) -> str:
         """The heading after that of its group, where a header has one line only."""
         return f"{self.group}: {self.heading}" if self.group else self.heading
 
@@ -220,7 +220,7 @@ def with_best_bold(block: Block) -> Block:
 
 def told_apart(columns: Sequence[Column]) -> tuple[Column, ...]:
     """The same columns; where several have one heading it stands above them, and their metrics."""
-    named = [column.whole_heading for column in columns]
+    named = [column.one_line_heading for column in columns]
     return tuple(
         replace(
             column,

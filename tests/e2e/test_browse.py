@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eval.samples.prompted_samples import AskedSample
+from eval.samples.prompted_samples import PromptedSample
 from eval.tables.page import SHOWN, render_page
 
 HOSTILE = (
@@ -14,7 +14,7 @@ HOSTILE = (
     "<img src=x onerror='window.hacked = 2'><svg onload=window.hacked=3>"
     "<!--<script> {{ 7 * 7 }} ]]> \u2028 \udfff \x00 &lt;b&gt; javascript:alert(1)"
 )
-ONE = AskedSample(
+ONE = PromptedSample(
     benchmark="gsm8k",
     id="a",
     sample=0,

@@ -17,9 +17,9 @@ from core.cli.main import app
 PAPER = "deepseekmath-grpo"
 ALONE = """
 import os, subprocess, sys
-from core.cli.output import data_alone, print_columns, print_json, print_text
+from core.cli.output import only_data_on_stdout, print_columns, print_json, print_text
 print("before")
-with data_alone():
+with only_data_on_stdout():
     print("a library")
     os.write(1, b"a library in C\\n")
     subprocess.run(["echo", "a process"], check=True)

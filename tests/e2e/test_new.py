@@ -18,7 +18,15 @@ def loaded(path):
     return module.PAPER
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_that_makes_rows_is_no_paper(repro, root):
+    makers = [family.name for family in FAMILIES.values() if family.gives]
+    result = repro("new", "a", "--arxiv", "2501.01234", "--family", *makers, "--folder", root)
+    assert result.exit_code == 2
+    assert "makes rows: name it in a paper's `preparations`" in result.output
+    assert not (root / "a.py").exists()
+
+
+@pytest.mark.parametrize("family", [f.name for f in FAMILIES.values() if not f.gives])
 def test_a_module_of_any_family_is_a_paper_that_can_be_planned(repro, root, family):
     result = repro("new", "my-paper", "--arxiv", "2501.01234", "--family", family, "--folder", root)
     assert result.exit_code == 0, result.output

@@ -14,7 +14,7 @@ from core.models.load import load_tokenizer, locate
 from core.rollout.completions_server import Server
 from core.rollout.samplers.served import CompletionsSampler
 from eval.samples.evaluation import Decoding
-from eval.samples.prompted_samples import AskedSample, read_graded
+from eval.samples.prompted_samples import PromptedSample, read_graded
 
 SUITE = ["--benchmarks", "pocket-gsm8k", "--limit", "12"]
 
@@ -41,7 +41,7 @@ def url(tmp_path_factory):
 
 def outputs(folder: Path) -> dict[str, tuple[str, int, bool]]:
     """Text, tokens and whether the limit cut it, of every kept sample."""
-    rows = read_graded(folder / "pocket-gsm8k.jsonl.gz", AskedSample)
+    rows = read_graded(folder / "pocket-gsm8k.jsonl.gz", PromptedSample)
     return {row.id: (row.output, row.tokens, row.truncated) for row in rows}
 
 

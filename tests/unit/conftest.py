@@ -6,6 +6,7 @@ import pytest
 from grpo_runs import digits, prompts
 
 from core import GRPOConfig, GRPOTrainer
+from eval.registered import registered
 
 
 @pytest.fixture
@@ -13,7 +14,14 @@ def make_grpo(build_llama, tiny_tokenizer, tmp_path):
     """Build a trainer over a fresh tiny Llama."""
 
     def build(
-        rewards=digits, *, dataset=None, model=None, evaluation=None, rollout=None, **changes
+        rewards=digits,
+        *,
+        kind=GRPOTrainer,
+        dataset=None,
+        model=None,
+        evaluation=None,
+        rollout=None,
+        **changes,
     ):
         settings = {
             "output_dir": str(tmp_path / "out"),
@@ -31,7 +39,7 @@ def make_grpo(build_llama, tiny_tokenizer, tmp_path):
             "save_strategy": "no",
             "disable_tqdm": True,
         }
-        return GRPOTrainer(
+        return kind(
             model or build_llama(),
             rewards,
             GRPOConfig(**settings | changes),
@@ -65,5 +73,7 @@ def install(tmp_path, monkeypatch):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
             monkeypatch.delitem(sys.modules, name, raising=False)
+        registered.cache_clear()
 
-    return put
+    yield put
+    registered.cache_clear()

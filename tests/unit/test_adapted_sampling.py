@@ -1,4 +1,4 @@
-"""Rollouts of a model with adapters: which ones the lean pass adds, and which the modules."""
+"""Rollouts of a model with adapters: which ones the plain forward adds, and which the modules."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from peft import IA3Config, get_peft_model
 
 from core.rollout.cached import CachedDecoder
 from core.rollout.merged_adapters import inner, linear_weight
-from core.rollout.native.plain_forward import LeanDecoder, lean_lacks
+from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
 from core.rollout.samplers.policy import PolicySampler
 from eval.samples.evaluation import Decoding
 
@@ -26,18 +26,18 @@ PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13]]
 @pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`")
 def test_the_lean_pass_adds_the_adapters(changes, build_llama):
     model = adapted(build_llama, **changes)
-    assert lean_lacks(inner(model)) is None
+    assert plain_forward_lacks(inner(model)) is None
     rows = [[0], [1], [2]]
     with torch.no_grad():
-        both = LeanDecoder(inner(model)), CachedDecoder(inner(model))
+        both = PlainDecoder(inner(model)), CachedDecoder(inner(model))
         mine, theirs = (decoder.admit(PROMPTS, rows) for decoder in both)
         for _ in range(5):
             torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=2e-4)
             tokens = theirs.argmax(-1)
             mine, theirs = (d.step(tokens, torch.ones(3, dtype=torch.bool)) for d in both)
         with model.disable_adapter():
-            off = LeanDecoder(inner(model)).admit(PROMPTS, rows)
-        plain = LeanDecoder(build_llama(seed=1)).admit(PROMPTS, rows)
+            off = PlainDecoder(inner(model)).admit(PROMPTS, rows)
+        plain = PlainDecoder(build_llama(seed=1)).admit(PROMPTS, rows)
     assert torch.equal(off, plain)
     assert (mine - plain).abs().max() > 0.1
 
@@ -56,7 +56,7 @@ def test_the_lean_pass_adds_the_adapters(changes, build_llama):
 @pytest.mark.filterwarnings("ignore")  # peft's, about tied weights
 def test_other_adapters_are_left_to_the_modules(config, build_llama, tiny_tokenizer):
     model = get_peft_model(build_llama(seed=1), config).eval()
-    assert lean_lacks(inner(model)) is not None
+    assert plain_forward_lacks(inner(model)) is not None
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad:
@@ -71,7 +71,7 @@ def test_other_adapters_are_left_to_the_modules(config, build_llama, tiny_tokeni
 def test_merged_adapters_are_left_to_the_modules(build_llama):
     model = adapted(build_llama)
     model.merge_adapter()
-    assert lean_lacks(inner(model)) is not None
+    assert plain_forward_lacks(inner(model)) is not None
 
 
 def test_autocast_takes_no_digits_from_adapters(build_llama):
@@ -82,6 +82,6 @@ def test_autocast_takes_no_digits_from_adapters(build_llama):
     plain = linear_weight(layer)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(linear_weight(layer), plain)
-        assert lean_lacks(model) == "adapters off under autocast"
+        assert plain_forward_lacks(model) == "adapters off under autocast"
         with wrapped.disable_adapter():
-            assert lean_lacks(model) is None
+            assert plain_forward_lacks(model) is None

@@ -1,6 +1,7 @@
 """The language of claims: what each side comes to, what it needs, and slips that are refused."""
 
 import pickle
+from dataclasses import replace
 from statistics import mean, stdev
 
 import pytest
@@ -218,7 +219,9 @@ def test_what_cannot_be_tested_keeps_its_reason_in_the_module_the_plan_and_the_v
     settings = resolve(PAPER, scale="gpu").run
     assert lacking(one, settings) == ["needs image inputs"]
     pairs = Claim("c", "s", probability("pairs/accuracy").of("a") > 50)
-    assert lacking(pairs, settings) == ["probabilities are not measured (pairs/accuracy)"]
+    assert not lacking(pairs, settings)
+    reason = "no held-out problems to measure pairs/accuracy on (heldout_problems=0)"
+    assert lacking(pairs, replace(settings, heldout_problems=0)) == [reason]
     assert not cannot_test(PAPER, settings)
 
 

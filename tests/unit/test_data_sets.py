@@ -13,7 +13,6 @@ from core.run.plan import count_rows, make_plan
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
-from eval.registered import registered
 from papers.deepseekmath_grpo import PAPER
 
 CARDS = [
@@ -80,7 +79,7 @@ def test_what_nobody_published_says_where_it_is_looked_for():
 
 def test_the_rows_that_are_held_out_are_not_counted():
     counted = [
-        count_rows(resolve(PAPER, arguments=(f"data={name}", "heldout_problems=100")).run)
+        count_rows(resolve(PAPER, arguments=(f"data={name}", "heldout_problems=100")))
         for name in ("pocket", "gsm8k+math", "pocket+gsm8k", "gsm8k+c4")
     ]
     assert counted == [12_000, 7473 + 7500 - 100, 12_000 + 7473 - 100, None]
@@ -125,10 +124,8 @@ def plug(install):
             f"from core.data.sources import File\nROWS = {made}\n"
         )
         install("plug", {name: "plugged:ROWS"}, {"plugged": text}, group="repro.data")
-        registered.cache_clear()
 
-    yield put
-    registered.cache_clear()
+    return put
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from core.run.resolve import NO_SETTINGS, Sourced, resolve
 from core.run.settings import NEUTRAL
 from core.run.stages.chain import Chain
 from core.run.stages.train import TIMES
+from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 
 # For each row of the table: settings that leave it idle, others for its fields, settings that do
@@ -151,6 +152,16 @@ def test_an_idle_field_changes_neither_the_key_nor_a_bit(row, make_grpo):
     one, other = (told(make_grpo(**settings)) for settings in (idle, idle | changes))
     assert one[0].equal(other[0])
     assert one[1] == other[1]
+
+
+@pytest.mark.parametrize("weights", ["[1.0]", "[1]", "[]"])
+def test_rewards_that_weigh_one_each_weigh_as_if_nothing_were_said(weights):
+    assert key(reward_weights=weights) == key() != key(reward_weights="[2.0]")
+
+
+def test_a_weight_that_no_reward_has_is_refused_before_anything_runs():
+    with pytest.raises(BadValue, match="reward_weights has 2 entries for 1 rewards"):
+        key(reward_weights="[1, 1]")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from core.rollout.draw import stream
 from core.rollout.engine import Sampling, in_order
 from core.rollout.engines import MAKERS, make_engine
 from core.rollout.native.native import NativeEngine
-from core.rollout.native.plain_forward import lean_lacks
+from core.rollout.native.plain_forward import plain_forward_lacks
 from eval.errors import BadValue
 
 PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13, 14, 15], [20], [21, 22, 23, 24]]
@@ -45,10 +45,10 @@ OTHERS = {
         GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=256)
     ),
 }
-LEAN = {"llama": True, "qwen2": True, "qwen3": True, "window": False, "gpt2": False}
+PLAIN_FORWARD = {"llama": True, "qwen2": True, "qwen3": True, "window": False, "gpt2": False}
 
 
-@pytest.fixture(params=LEAN)
+@pytest.fixture(params=PLAIN_FORWARD)
 def model(request, build_llama):
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -58,7 +58,7 @@ def model(request, build_llama):
         for name, weight in found.named_parameters():
             if "norm" in name:  # they begin as ones, which hides a norm that is left out
                 torch.nn.init.uniform_(weight, 0.5, 1.5)
-    assert (lean_lacks(found) is None) is LEAN[request.param]
+    assert (plain_forward_lacks(found) is None) is PLAIN_FORWARD[request.param]
     return found
 
 

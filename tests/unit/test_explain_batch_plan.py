@@ -22,6 +22,7 @@ def settings(**changes):
         "steps_per_generation": None,
         "generation_batch_size": None,
         "max_completion_length": 100,
+        "rollout_selection": "all",
     }
     return SimpleNamespace(**defaults | changes)
 
@@ -75,6 +76,15 @@ def test_plain_words():
     assert "4 micro-batches used once: 1 update" in text
     assert "1 update, 1 rollout, at most 3,200 tokens sampled and 3,200 trained on" in text
     assert "note" not in text
+
+
+def test_prompts_that_are_drawn_again_are_sampled_for_as_well():
+    once, often = (
+        batch_plan(settings(rollout_selection=name), n_prompts=40) for name in ("all", "filled")
+    )
+    assert often.sampled_tokens == 10 * once.sampled_tokens
+    assert often.trained_tokens == once.trained_tokens
+    assert "prompts are drawn up to 10 times for a rollout, until it is full" in str(often)
 
 
 def test_too_few_prompts_are_refused():

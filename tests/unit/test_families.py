@@ -17,7 +17,7 @@ from core.run.plan import make_plan
 from core.run.records.check import Regrader
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
-from core.run.stages.start import Start
+from core.run.stages.start import Chosen, Start
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding
 from eval.stats.summary import metrics
@@ -69,7 +69,8 @@ def root(tmp_path, monkeypatch):
 
 def test_a_paper_that_fine_tunes_goes_from_its_plan_to_its_page(root):
     plan = make_plan(resolve(SFT, arguments=SHORT), 0)
-    assert [stage.name for stage, _ in plan.stages] == ["data", "start", "train", *["eval"] * 4]
+    scored = [*["eval"] * 4, *["probabilities"] * 2]
+    assert [stage.name for stage, _ in plan.stages] == ["data", "start", "train", *scored]
     assert (plan.cost["updates"], plan.cost["rows"]) == (2, 8)
     outcome = run_order(Order(paper=SFT, arguments=SHORT))
     (record,) = outcome.runs
@@ -145,7 +146,9 @@ def test_a_paper_asks_in_any_mode_and_draws_answers_as_it_says(root):
     assert list(Regrader().problems(record)) == []
     read = score("gsm8k").of("main").measure.read(record, "main")
     assert read == next(r["value"] for r in record["scores"] if r["mirrors"] == "gsm8k")
-    keys = {each.key for each in Chain(resolve(paper, arguments=few)).evaluations(Start("a"))}
+    keys = {
+        each.key for each in Chain(resolve(paper, arguments=few)).evaluations(Start(Chosen("a")))
+    }
     assert len(keys) == 4
 
 

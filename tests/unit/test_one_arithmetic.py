@@ -7,7 +7,7 @@ from lora_models import lora
 
 from core import GRPOConfig, GRPOTrainer
 from core.forward.logps import evaluating, token_logps
-from core.rollout.native.plain_forward import LeanDecoder
+from core.rollout.native.plain_forward import PlainDecoder
 
 SHAPE = {"hidden_size": 64, "head_dim": 32, "initializer_range": 0.1}
 PLAIN = {"bf16": False, "gradient_checkpointing": False}
@@ -89,14 +89,14 @@ def make(build_llama, tiny_tokenizer, tmp_path):
 def test_the_fast_decoder_is_that_of_the_default_settings(changes, make):
     trainer = make(**changes)
     trainer.train()
-    assert trainer.decoders[-2:] == [LeanDecoder, LeanDecoder]
+    assert trainer.decoders[-2:] == [PlainDecoder, PlainDecoder]
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
 def test_adapters_are_decoded_fast_in_32_bits(make):
     trainer = make(peft_config=lora(), bf16=False)
     trainer.train()
-    assert trainer.decoders[-2:] == [LeanDecoder, LeanDecoder]
+    assert trainer.decoders[-2:] == [PlainDecoder, PlainDecoder]
 
 
 def test_gradient_checkpointing_samples_the_same_tokens(make):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from core.families.grpo import GRPO, HELD_OUT
+from core.families.family import HELD_OUT
+from core.families.grpo import GRPO
 from eval.errors import BadValue, UnknownName
 from eval.tables.plots import (
     COLOURS,

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from core.cli.showing import as_data, print_paper
+from core.paper import Evaluation
 from core.run.order import Order, run_order
 from core.run.plan import make_plan
 from core.run.resolve import resolve
@@ -53,7 +55,7 @@ def test_a_preparation_is_trained_once_for_all_that_begin_with_it(root, family):
     assert stages == ["data", "start", "train", *(["data"] if family == "sft" else []), *own]
     outcome = run_order(Order(paper=paper, arms=("rl", "freer"), arguments=few))
     assert len(list(root.glob("runs/train-*"))) == 3
-    prepared = Chain(resolve(paper, arguments=few)).before.train
+    prepared = Chain(resolve(paper, arguments=few)).prepared["cold-start"].train
     for record in outcome.runs:
         assert (record["start_model"], record["train"]["steps"]) == ("prepared:cold-start", 2)
         assert record["model"]["digest"] == prepared.outputs()["weights"]
@@ -63,13 +65,13 @@ def test_a_preparation_is_trained_once_for_all_that_begin_with_it(root, family):
 
 def test_papers_that_describe_one_preparation_share_it_and_what_follows():
     one, same = (Chain(resolve(in_a_row("sft", slug=slug))) for slug in ("one", "other"))
-    assert one.before.train.key == same.before.train.key
-    assert one.train.key == same.train.key != one.before.train.key
+    assert one.prepared["cold-start"].train.key == same.prepared["cold-start"].train.key
+    assert one.train.key == same.train.key != one.prepared["cold-start"].train.key
     longer = in_a_row("sft", preparations={"cold-start": {"family": "sft", "max_steps": 2}})
     assert Chain(resolve(longer)).train.key != one.train.key
     assert (
-        Chain(resolve(longer, arguments=("max_steps=9",))).before.train.key
-        == Chain(resolve(longer)).before.train.key
+        Chain(resolve(longer, arguments=("max_steps=9",))).prepared["cold-start"].train.key
+        == Chain(resolve(longer)).prepared["cold-start"].train.key
     )
 
 
@@ -78,7 +80,10 @@ def test_papers_that_describe_one_preparation_share_it_and_what_follows():
     [
         ({"cold-strat": {}}, "no preparation 'cold-start': did you mean cold-strat"),
         ({"cold-start": {}, "rl": {}}, "rl is an arm and a preparation"),
-        ({"cold-start": {"family": "evaluation"}}, "the preparation cold-start trains nothing"),
+        (
+            {"cold-start": {"family": "evaluation"}},
+            "the preparation cold-start of the family evaluation gives no",
+        ),
         (
             {"cold-start": {"model": "prepared:b"}, "b": {"model": "prepared:cold-start"}},
             "preparations wait for each other: cold-start > b > cold-start",
@@ -88,3 +93,21 @@ def test_papers_that_describe_one_preparation_share_it_and_what_follows():
 def test_a_preparation_that_cannot_be_made_is_refused(preparations, message):
     with pytest.raises((BadValue, UnknownName), match=message):
         make_plan(resolve(in_a_row("grpo", preparations=preparations)), 0)
+
+
+def test_what_comes_before_and_what_is_asked_is_shown(capsys):
+    asked = Evaluation(mode="tir", samples=4, temperature=0.7)
+    paper = in_a_row("sft", evaluations=(Evaluation(), asked))
+    print_paper(paper, "")
+    text = capsys.readouterr().out
+    assert "preparations\n  cold-start: family='sft', max_steps=1" in text
+    assert "asked    all of these: tir, 4 samples at temperature 0.7, top_p 1" in text
+    data = as_data(paper, "")
+    assert data["preparations"]["cold-start"]["max_steps"] == 1
+    assert [each["mode"] for each in data["evaluations"]] == ["cot", "tir"]
+
+
+def test_what_a_preparation_names_is_looked_up_when_an_arm_is_run():
+    cold = {"family": "sft", "data": "pocket"}
+    with pytest.raises(BadValue, match="data=pocket has no column completion"):
+        make_plan(resolve(in_a_row("sft", preparations={"cold-start": cold})), 0)

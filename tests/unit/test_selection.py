@@ -10,6 +10,7 @@ from core.losses.policy import LOSS_TYPES
 from core.losses.selection import SELECTIONS, Selected
 
 GROUP = 4
+BOTH = ("all", "varied")
 SPLITS = {"at once": (16, 1), "halves": (8, 2), "pieces": (2, 8)}  # rows, micro-batches
 EXACT = 1e-12
 
@@ -80,7 +81,7 @@ def test_what_no_reward_scored_does_not_vary():
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
 def test_what_is_dropped_only_shortens_the_step(loss_type, make):
     """Its gradient is 0 anyway; a mean over fewer completions is the longer for it."""
-    every, varied = (moved(make(name, loss_type=loss_type)) for name in SELECTIONS)
+    every, varied = (moved(make(name, loss_type=loss_type)) for name in BOTH)
     if LOSS_TYPES[loss_type].splits:
         torch.testing.assert_close(normalize(every, dim=0), normalize(varied, dim=0))
         assert varied.norm() > 2 * every.norm()
@@ -114,7 +115,7 @@ def test_the_mean_is_over_what_is_selected(make):
 def test_nothing_is_computed_for_what_is_dropped(make):
     """The model reads the completions of one group of four, each of its passes."""
     read = {}
-    for name in SELECTIONS:
+    for name in BOTH:
         trainer = make(name, beta=0.1, split="at once")
         for model in (trainer.model, trainer.ref_model):
             model.register_forward_pre_hook(
@@ -129,7 +130,7 @@ def test_nothing_is_computed_for_what_is_dropped(make):
 
 
 def test_its_share_is_logged_and_rewards_are_of_all(make):
-    every, varied = (make(name) for name in SELECTIONS)
+    every, varied = (make(name) for name in BOTH)
     for trainer in (every, varied):
         trainer.train()
     assert logs(varied, "completions/selected_fraction") == [0.25]

@@ -4,6 +4,7 @@ from shutil import copytree
 
 import pytest
 
+from core.data.sets import find_sets
 from core.families.grpo import GRPO
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
@@ -48,7 +49,7 @@ class Renamed(GRPO):
 
 
 def test_rows_made_for_another_trainer_are_other_rows():
-    keys = {Data("pocket", family()).key for family in (GRPO, Wider, Renamed)}
+    keys = {Data(find_sets("pocket"), family()).key for family in (GRPO, Wider, Renamed)}
     assert keys >= {rows_key()}
     assert len(keys) == 3
 

@@ -13,7 +13,7 @@ from transformers import DynamicCache, LlamaForCausalLM, StaticCache
 from core.rollout.cached import CachedDecoder
 from core.rollout.merged_adapters import inner
 from core.rollout.native.native import NativeEngine
-from core.rollout.native.plain_forward import LeanDecoder, lean_lacks
+from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
 from core.rollout.native.static import COLUMNS, StaticDecoder, static_lacks, unrecorded
 from eval.errors import BadValue
 
@@ -106,8 +106,8 @@ def test_every_step_gives_the_logits_of_the_modules(model, record):
     mine, theirs = logits_of(decoder), logits_of(CachedDecoder(model))
     assert len(decoder.columns) == 2 * COLUMNS
     torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-4)
-    if lean_lacks(model) is None:
-        torch.testing.assert_close(mine, logits_of(LeanDecoder(model)), rtol=1e-5, atol=1e-4)
+    if plain_forward_lacks(model) is None:
+        torch.testing.assert_close(mine, logits_of(PlainDecoder(model)), rtol=1e-5, atol=1e-4)
 
 
 def test_a_replayed_step_is_the_step_itself(build_llama):

@@ -68,3 +68,17 @@ def test_seeds_on_different_problems_are_refused():
 def test_a_score_without_a_field_is_refused(field):
     with pytest.raises(BadValue, match=field):
         mean_cell([score("math", 50.0) | {field: None}])
+
+
+def test_a_part_of_the_benchmark_of_a_plugin_enters_no_table_unmarked(install):
+    made = (
+        "from eval.sets.benchmarks import Benchmark\nSUITE = Benchmark(name='far', title='', n=7)\n"
+    )
+    whole = score("far", 50.0, n=7)
+    part = whole | {"n": 5}
+    assert mean_cell([part]).n == 5  # nothing is known of it
+    install("plug", {"far": "far:SUITE"}, {"far": made}, group="repro.benchmarks")
+    assert mean_cell([whole]).n == 7
+    assert mean_cell([part | {"limited": True}]).n == 5
+    with pytest.raises(BadValue, match="a score over 5 problems, but the set has 7"):
+        mean_cell([part])

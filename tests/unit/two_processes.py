@@ -89,6 +89,13 @@ def selected(folder, out, processes):
     return grpo(folder, out, processes, rollout=rollout, reward=some_alike, **drops)
 
 
+def filled(folder, out, processes):
+    """Prompts are drawn again until enough are left, so that processes have unequally many."""
+    rollout = completion_of_its_place([1, 3, 9])
+    draws = {"rollout_selection": "filled", "gradient_accumulation_steps": 2, "beta": 0.1}
+    return grpo(folder, out, processes, rollout=rollout, reward=some_alike, **draws)
+
+
 def by_step(completions, **_):
     """Two steps of each completion, the second one at its end."""
     return [[(max(1, len(t) // 2), 1.0), (len(t), float(len(t) % 4))] for t in completions]
@@ -134,6 +141,7 @@ def sft(folder, out, processes):
 CASES = {
     "sft": sft,
     "selected": selected,
+    "filled": filled,
     "process": process,
     "sampled": sampled,
     "resumed": sampled,  # after it, from its checkpoint

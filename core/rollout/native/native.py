@@ -16,7 +16,7 @@ from core.rollout.draw import draw, most_likely, penalised, stream, warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
 from core.rollout.hf.generated import generated
 from core.rollout.native.core_pool import each_on_a_core
-from core.rollout.native.plain_forward import LeanDecoder, lean_lacks
+from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
 from core.rollout.native.static import StaticDecoder, static_lacks
 from core.rollout.stops import Stop
 from eval.errors import BadValue
@@ -42,7 +42,7 @@ class NativeEngine:
     its seed alone, so it does not depend on what is decoded beside it.
 
     `static` chooses the `StaticDecoder`. By default it decodes on a GPU wherever a step can be
-    recorded; otherwise the `LeanDecoder` does where it computes the same as the model's modules,
+    recorded; otherwise the `PlainDecoder` does where it computes the same as the model's modules,
     else the `CachedDecoder`, and `generated` where a model keeps other states than keys and values.
     Which of the two slower ones decodes, and why, is said once.
 
@@ -78,7 +78,7 @@ class NativeEngine:
         name = type(self.model).__name__
         if not self.cached:
             return f"{name} keeps other states than keys and values: decoded by generate, slower"
-        lacks = lean_lacks(self.model)
+        lacks = plain_forward_lacks(self.model)
         if self.static and lacks is not None:
             lacks = static_lacks(self.model)
         if lacks is None:
@@ -133,12 +133,12 @@ class NativeEngine:
                     places = idle[: sum(len(group.numbers) for group in entering)]
                     logits[places] = live.admit(decoder, entering, places, seeds)
 
-    def decoder(self, *, shared: bool) -> LeanDecoder | CachedDecoder:
+    def decoder(self, *, shared: bool) -> PlainDecoder | CachedDecoder:
         """What decodes a batch; `shared`: several rows go on from one prompt."""
         if self.static and static_lacks(self.model) is None:
             return StaticDecoder(self.model)
-        if lean_lacks(self.model) is None:
-            return LeanDecoder(self.model, shared=shared)
+        if plain_forward_lacks(self.model) is None:
+            return PlainDecoder(self.model, shared=shared)
         return CachedDecoder(self.model)
 
 
@@ -167,7 +167,7 @@ class Live:
 
     def admit(
         self,
-        decoder: LeanDecoder | CachedDecoder,
+        decoder: PlainDecoder | CachedDecoder,
         entering: Sequence[Group],
         places: Sequence[int],
         seeds: Sequence[int],
@@ -241,7 +241,7 @@ class Live:
                 ),
             )
 
-    def select(self, decoder: LeanDecoder | CachedDecoder) -> Tensor:
+    def select(self, decoder: PlainDecoder | CachedDecoder) -> Tensor:
         """Drop the finished rows; the places (R,) of those that go on."""
         rows = self.alive.nonzero().flatten()
         decoder.select(rows)

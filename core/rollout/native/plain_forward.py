@@ -12,7 +12,7 @@ from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM, Qw
 from core.rollout.merged_adapters import is_adapted, is_linear, linear_weight
 from core.rollout.native.prefix_attention import ROOM, SharedAttention
 from core.rollout.native.row_attention import RowAttention
-from core.rollout.wrappings import autocast_type, has_whole_weights, is_hooked
+from core.rollout.wrappings import autocast_type, has_unsharded_weights, is_hooked
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # layer, queries, keys, values
 Places = tuple[Tensor, Tensor]  # rows and columns (N,)
@@ -37,11 +37,11 @@ NEEDS: Mapping[str, Callable[[Any], bool]] = {  # Any: modules and configs are h
     "adapters off under autocast": lambda model: (
         autocast_type(model.device) is None or not is_adapted(model)
     ),
-    "weights that are not sharded": lambda model: has_whole_weights(model),
+    "weights that are not sharded": lambda model: has_unsharded_weights(model),
 }
 
 
-def lean_lacks(model: PreTrainedModel) -> str | None:
+def plain_forward_lacks(model: PreTrainedModel) -> str | None:
     """What the functions below need to compute what the model's own modules would; None if all is.
 
     They do so outside of autocast and under it.
@@ -70,7 +70,7 @@ def has_own_layers(model: Any) -> bool:  # Any: as above
     )
 
 
-class LeanDecoder:
+class PlainDecoder:
     """Next-token logits of rows that continue prompts; a prompt is read and kept once.
 
     The weights are those of the moment it is made; `refills`: rows may enter while others go on;

@@ -32,7 +32,7 @@ class SharedAttention:
         self.members = [[r for r in members if r not in taken] for members in self.members]
         free = [slot for slot, members in enumerate(self.members) if not members]
         slots = [*free, *range(len(self.members), len(self.members) + len(lengths))][: len(lengths)]
-        self._make_room(max(slots) + 1, max(lengths), 1 + max(taken))
+        self._grow(max(slots) + 1, max(lengths), 1 + max(taken))
         for slot, length, members in zip(slots, lengths, rows, strict=True):
             self.members[slot] = list(members)
             self.begun[slot] = length
@@ -91,7 +91,7 @@ class SharedAttention:
         self.begun, self.added = self.begun[slots], self.added[rows]
         self._arrange()
 
-    def _make_room(self, slots: int, width: int, rows: int) -> None:
+    def _grow(self, slots: int, width: int, rows: int) -> None:
         """Buffers for at least so many slots, tokens of a prompt and rows."""
         n, _, p, _ = self.prompts[0][0].shape
         more = (0, 0, 0, max(0, width - p), 0, 0, 0, max(0, slots - n))

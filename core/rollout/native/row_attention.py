@@ -26,7 +26,7 @@ class RowAttention:
     def open(self, lengths: Sequence[int], rows: Sequence[Sequence[int]]) -> Tensor:
         """Places (N,) for prompts of these lengths; what was there is over."""
         places = [place for members in rows for place in members]
-        self._make_room(1 + max(places), max(lengths))
+        self._grow(1 + max(places), max(lengths))
         self.used[places] = torch.tensor(lengths, device=self.used.device)
         return torch.tensor(places, device=self.used.device)
 
@@ -39,7 +39,7 @@ class RowAttention:
         """Begin a step of the rows that are alive; the position (R,) of its token in every row."""
         positions = self.used
         self.width = int(positions.max()) + 1
-        self._make_room(len(positions), self.width)
+        self._grow(len(positions), self.width)
         # places of the new keys and values among all heads (R x K)
         self.at = positions.repeat_interleave(self.heads)
         self.head = torch.arange(len(self.at), device=self.at.device)
@@ -65,7 +65,7 @@ class RowAttention:
         self.layers = [(keys[rows], values[rows]) for keys, values in self.layers]
         self.used = self.used[rows]
 
-    def _make_room(self, rows: int, width: int) -> None:
+    def _grow(self, rows: int, width: int) -> None:
         """Buffers for at least so many rows and tokens."""
         have, *_, room = self.layers[0][0].shape
         more = (0, ROOM + width - room if width > room else 0, 0, 0, 0, 0, 0, max(0, rows - have))

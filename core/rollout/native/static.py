@@ -10,7 +10,7 @@ from transformers.cache_utils import DynamicLayer
 
 from core.rollout.cached import CachedDecoder
 from core.rollout.native.prefix_attention import padded
-from core.rollout.wrappings import has_whole_weights, is_hooked
+from core.rollout.wrappings import has_unsharded_weights, is_hooked
 
 Step = Callable[[], Tensor]
 COLUMNS = 256  # the buffers' widths are multiples of it; each new width is recorded anew
@@ -30,7 +30,7 @@ NEEDS: Mapping[str, Callable[[Any], bool]] = {  # Any: modules and configs are h
         not any("dynamic" in str(getattr(module, "rope_type", "")) for module in model.modules())
     ),
     "no hooks": lambda model: not is_hooked(model),  # a replay runs no Python
-    "weights that are not sharded": lambda model: has_whole_weights(model),
+    "weights that are not sharded": lambda model: has_unsharded_weights(model),
 }
 
 

@@ -12,7 +12,8 @@ from core.paper.registry import entries, find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
 from core.run.pages.claims import claims_files
-from core.run.pages.runs import by_arm, runs_table, title_of
+from core.run.pages.quantities import quantities_tables
+from core.run.pages.runs import by_arm, newest, runs_table, title_of
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import printed_tables, publish_reported, ran_at
 from core.run.pages.verdicts import claim_result, judge_again, rules, summary, verdict_line
@@ -115,7 +116,11 @@ def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[st
     figures = make_figures(paper, runs)
     for name, _, _, figure in figures:
         files |= {f"{name}.{fmt}": to_bytes(figure, fmt) for fmt in ("svg",)}
-    tables = (*printed_tables(paper, records, text=False), runs_table(paper, records, scale))
+    tables = (
+        *printed_tables(paper, records, text=False),
+        runs_table(paper, records, scale),
+        *quantities_tables(paper, newest(records, paper, scale), scale),
+    )
     for table in tables:
         files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}
     context = make_report(paper, records, runs, scale, tables, figures)

@@ -6,8 +6,8 @@ from typing import TypeAlias
 from core.families.table import find_family
 from core.paper import Layout, Paper
 from core.run.records.schema import Record, RunRecord, ScoreRow, runs_of
-from eval.errors import BadValue, UnknownName
-from eval.sets.benchmarks import find_benchmark
+from eval.errors import BadValue
+from eval.sets.benchmarks import known_benchmark
 from eval.tables.seeds import LIMITED, mean_cell
 from eval.tables.table import Block, Cell, Column, Row, Section, Table, told_apart
 
@@ -37,10 +37,8 @@ def layout_of(paper: Paper, of: str, caption: str) -> Layout:
 
 def title_of(benchmark: str) -> str:
     """The title of a benchmark that is known here, else its name as it is."""
-    try:
-        return find_benchmark(benchmark).title
-    except UnknownName:
-        return benchmark
+    known = known_benchmark(benchmark)
+    return known.title if known else benchmark
 
 
 def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:

@@ -7,6 +7,7 @@ from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import BrokenPaper, Entry, entries
 from core.run.pages.printed import passages, printed_table
+from core.run.pages.quantities import quantities_tables
 from core.run.pages.runs import newest, runs_table
 from core.run.places import no_runs
 from core.run.records.record import new_record, read_records, standard, write_record
@@ -65,6 +66,11 @@ def tables_of(paper: Paper) -> list[Table]:
     found = [
         *printed_tables(paper, records),
         *(runs_table(paper, records, scale) for scale in ran_at(records)),
+        *(
+            table
+            for scale in ran_at(records)
+            for table in quantities_tables(paper, newest(records, paper, scale), scale)
+        ),
     ]
     if not found:
         raise BadValue(f"{paper.slug} prints no number, and there are {no_runs(paper.slug)}")

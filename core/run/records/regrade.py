@@ -11,6 +11,7 @@ from core.run.records.passed import code_digest
 from core.run.records.schema import AtKCurves, RunRecord, ScoreRow
 from eval.errors import DamagedFile, ReproError
 from eval.samples.evaluation import score
+from eval.samples.parts import score_parts
 from eval.samples.store import Sample, read_content, read_samples, regrade
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.summary import curve
@@ -49,6 +50,7 @@ class Regrader:
     ) -> Iterator[str]:
         """What a stored row says and its samples do not."""
         asked = {"suite": suite, "mode": mode, "k": row.get("k"), "metric": row.get("metric")}
+        asked["by"] = sorted(row.get("by", ()))
         key = digest_of(asked | {"digest": row["digest"]})
         try:
             if key not in self._measured:
@@ -135,13 +137,19 @@ def measure(samples: list[Sample], suite: str, row: ScoreRow | AtKCurves) -> dic
     if "k" in row:
         return dict(curve(samples, row["k"]))
     found = score(samples, find_benchmark(suite), metrics=(row["metric"],))[0]
-    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+    parts = {name: score_parts(samples, find_benchmark(suite), row["metric"], name)
+             for name in row.get("by", {})}  # fmt: skip
+    whole = {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+    return whole | ({"by": parts} if parts else {})
 
 
 def close(one: Any, other: Any) -> bool:  # Any: JSON of several types
     """Whether two stored values agree up to rounding of the last digits."""
     if isinstance(one, int | float) and isinstance(other, int | float):
         return abs(one - other) <= EXACT * max(1.0, abs(other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        here, there = cast(dict[str, Any], one), cast(dict[str, Any], other)
+        return here.keys() == there.keys() and all(close(here[n], there[n]) for n in here)
     if isinstance(one, list) and isinstance(other, list):
         here, there = cast(list[Any], one), cast(list[Any], other)
         return len(here) == len(there) and all(map(close, here, there))

@@ -35,6 +35,7 @@ class ScoreRow(TypedDict):
     samples: int
     limited: bool
     digest: str
+    by: NotRequired[dict[str, dict[str, dict[str, float]]]]  # by field and value, where asked
 
 
 class AtKCurves(TypedDict):
@@ -50,6 +51,16 @@ class AtKChange(TypedDict):
     mirrors: str
     before: AtKCurves
     after: AtKCurves
+
+
+class QuantityChange(TypedDict):
+    """A quantity of the probabilities of texts, before and after, with 95 % intervals over rows."""
+
+    before: float
+    after: float
+    before_interval: list[float]
+    after_interval: list[float]
+    n: int
 
 
 class AnyRecord(TypedDict):
@@ -90,6 +101,7 @@ class RunRecord(AnyRecord):
     scores: list[ScoreRow]
     curves: dict[str, list[list[float]]]
     sampling: dict[str, AtKChange]
+    probabilities: NotRequired[dict[str, QuantityChange]]
 
 
 class ClaimsRecord(AnyRecord):

@@ -66,9 +66,7 @@ def without(run: RunRecord, names: Iterable[str], block: int) -> Record:
     less: dict[str, Any] = dict(run)
     for key in ROWS:
         less[key] = [
-            {**row, "value": left_out(file_of(run, row["digest"]), row["digest"], "pass", 1, block)}
-            if row["mirrors"] in names and row["metric"] == "top1"
-            else row
+            {**row, "value": score_without(run, row, block)} if row["mirrors"] in names else row
             for row in less[key]
         ]
     less["sampling"] = {
@@ -78,6 +76,13 @@ def without(run: RunRecord, names: Iterable[str], block: int) -> Record:
         for suite, change in less["sampling"].items()
     }
     return less
+
+
+def score_without(run: RunRecord, row: Mapping[str, Any], block: int) -> float:
+    """A score without a block; that of single answers is their Pass@1."""
+    name, _, k = row["metric"].partition("@")
+    name = "pass" if name == "top1" else name
+    return left_out(file_of(run, row["digest"]), row["digest"], name, int(k or 1), block)
 
 
 def curves_without(run: RunRecord, row: Mapping[str, Any], block: int) -> dict[str, Any]:

@@ -216,8 +216,8 @@ def unmet(need: Need, settings: RunSettings) -> str:
             return f"no samples of {need.name}"
         case "score" if need.name not in settings.suites:
             return f"{need.name} is not scored"
-        case "probabilities":
-            return f"probabilities are not measured ({need.name})"
+        case "probabilities" if not settings.heldout_problems:
+            return f"no held-out problems to measure {need.name} on (heldout_problems=0)"
         case _:
             return ""
 

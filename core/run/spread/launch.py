@@ -4,6 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -21,12 +22,20 @@ LAUNCHER = (*PYTHON, "-m", "core.run.spread.launcher")
 CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")
 
 
+@dataclass(frozen=True)
+class Models:
+    """The models of a training by name or folder: the policy, and others in their roles."""
+
+    policy: str
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 class Crash(FailedUnit):
     """A process did not fail but was ended by a fault in native code."""
 
 
 def launch(
-    resolved: Resolved, seed: int, model: str, data: Path, folder: Path
+    resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
 ) -> Mapping[str, object]:
     """`train_model` on the processes that the settings ask for; what the first one gave.
 
@@ -36,16 +45,18 @@ def launch(
         FailedUnit: a process failed; the message is that of the error.
     """
     try:
-        train_on_processes(resolved, seed, model, data, folder)
+        train_on_processes(resolved, seed, models, data, folder)
     except Crash as crash:
         say(f"{crash}; starting again from the last checkpoint")
-        train_on_processes(resolved, seed, model, data, folder)
+        train_on_processes(resolved, seed, models, data, folder)
     outputs = json.loads((folder / OUTPUTS).read_text(encoding="utf-8"))
     (folder / OUTPUTS).unlink()
     return outputs
 
 
-def train_on_processes(resolved: Resolved, seed: int, model: str, data: Path, folder: Path) -> None:
+def train_on_processes(
+    resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
+) -> None:
     """Train until the processes end well, with the outputs in a file of the folder.
 
     Raises:
@@ -57,7 +68,7 @@ def train_on_processes(resolved: Resolved, seed: int, model: str, data: Path, fo
     for name in (FAILED, OUTPUTS, ENDED):
         (folder / name).unlink(missing_ok=True)
     what = (resolved.paper.slug, resolved.scale, resolved.arm, str(seed))
-    where = (model, str(data), str(folder))
+    where = (json.dumps(asdict(models)), str(data), str(folder))
     configuration = str(CONFIGS / f"{settings.launch}.yaml")
     arguments = (
         str(folder),

@@ -1,71 +1,82 @@
 """The chain of stages that a run is: data, start, train, and evaluations before and after."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from core.run.resolve import Resolved, resolve
+from core.paper.page import PREPARED
+from core.run.resolve import Resolved
 from core.run.stages.data import Data
-from core.run.stages.evaluate import Evaluate, evaluations
+from core.run.stages.evaluate import Answering, Evaluate, evaluations
+from core.run.stages.loading import loading_of
+from core.run.stages.probabilities import Probabilities
+from core.run.stages.rows import Rows
 from core.run.stages.stage import Policy, Stage
-from core.run.stages.start import Start
+from core.run.stages.start import Chosen, Start
 from core.run.stages.train import Train
-from eval.errors import BadValue
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The stages of one arm at a scale with a seed; `waiting` are preparations that need it."""
+    """The stages of one arm at a scale with a seed."""
 
     resolved: Resolved
     seed: int = 0
-    waiting: tuple[str, ...] = ()
 
     @cached_property
-    def before(self) -> "Chain | None":
-        """The preparation that trains the model to begin with; the command line leaves it alone.
+    def prepared(self) -> "Mapping[str, Chain]":
+        """The preparations that it begins with, by name.
 
-        It has one seed, such that all that begin with it begin with the same model.
-
-        Raises:
-            BadValue: preparations wait for each other, or one of them trains nothing.
+        Each has one seed, such that all that name it have the same model or rows.
         """
-        resolved, name = self.resolved, self.resolved.prepared
-        if name is None:
-            return None
-        if name in self.waiting:
-            circle = " > ".join((*self.waiting, name))
-            raise BadValue(f"{resolved.paper.slug}: preparations wait for each other: {circle}")
-        own = resolve(resolved.paper, arm=name, scale=resolved.scale)
-        if not own.family.trains:
-            raise BadValue(f"{resolved.paper.slug}: the preparation {name} trains nothing")
-        return Chain(own, waiting=(*self.waiting, name))
+        return {name: Chain(own) for name, own in self.resolved.prepared.items()}
 
     @property
     def pretrained(self) -> str:
         """The model with which the first training begins."""
-        return self.before.pretrained if self.before else self.resolved.run.model
+        before = self._named(self.resolved.run.model)
+        return before.pretrained if before else self.resolved.run.model
 
     @property
     def preparations(self) -> list[Stage]:
-        """All that is trained before, the first one first."""
-        if self.before is None:
-            return []
-        return [*self.before.preparations, *self.before.training]
+        """All that is made before, the first one first."""
+        made = [
+            stage
+            for chain in self.prepared.values()
+            for stage in (*chain.preparations, *chain.making)
+        ]
+        return list({stage.key: stage for stage in made}.values())
 
     @cached_property
     def start(self) -> Start:
         """The starting model."""
-        trained = self.before.train if self.before else None
-        return Start(self.resolved.run.model, trained)
+        return Start(self._chosen(self.resolved.run.model))
+
+    @cached_property
+    def data(self) -> Data:
+        """The rows of its data sets."""
+        named = {one.name: self._named(one.name) for one in self.resolved.sets}
+        made = {name: chain.rows for name, chain in named.items() if chain}
+        return Data(self.resolved.sets, self.resolved.family, made)
 
     @cached_property
     def train(self) -> Train | None:
         """The training, if the family has one."""
-        run, family = self.resolved.run, self.resolved.family
-        if not family.trains:
+        run = self.resolved.run
+        if not self.resolved.family.trains:
             return None
-        rows = Data(run.data, family)
-        return Train(resolved=self.resolved, seed=self.seed, data=rows, begin=self.start)
+        return Train(
+            resolved=self.resolved,
+            seed=self.seed,
+            data=self.data,
+            begin=self.start,
+            roles={role: self._chosen(name) for role, name in run.roles.items()},
+        )
+
+    @property
+    def rows(self) -> Rows:
+        """What a preparation that makes rows gives."""
+        return Rows(resolved=self.resolved, data=self.data, answers=self.start)
 
     @property
     def policy(self) -> Policy:
@@ -77,9 +88,30 @@ class Chain:
         """The rows, the starting model and the training; the model alone where there is none."""
         return [self.train.data, self.start, self.train] if self.train else [self.start]
 
+    @property
+    def making(self) -> list[Stage]:
+        """The stages of a preparation."""
+        return self.training if self.train else [self.data, self.start, self.rows]
+
     def evaluations(self, policy: Policy) -> list[Evaluate]:
         """All that is asked of the starting model, or of the trained one."""
         return evaluations(self.resolved, policy)
+
+    @property
+    def probabilities(self) -> list[Probabilities]:
+        """What is computed of the starting model's probabilities and of the trained one's."""
+        run, names = self.resolved.run, self.resolved.family.probabilities
+        if self.train is None or not names or not run.heldout_problems:
+            return []
+        return [
+            Probabilities(
+                answering=Answering(policy, loading_of(self.resolved), run.threads),
+                data=self.train.data,
+                rows=run.heldout_problems,
+                quantities=names,
+            )
+            for policy in (self.start, self.train)
+        ]
 
     @property
     def start_stages(self) -> list[Stage]:
@@ -90,11 +122,21 @@ class Chain:
     def own_stages(self) -> list[Stage]:
         """Training, and scoring what the run is about."""
         trained = [self.train.data, self.train] if self.train else []
-        return [*trained, *self.evaluations(self.policy)]
+        return [*trained, *self.evaluations(self.policy), *self.probabilities]
 
     @property
     def stages(self) -> list[Stage]:
         """Every stage once, in the order in which one reads a plan."""
         trained = [*self.preparations, *self.training]
         scored = self.evaluations(self.start) + self.evaluations(self.policy)
-        return list({stage.key: stage for stage in (*trained, *scored)}.values())
+        all_stages = (*trained, *scored, *self.probabilities)
+        return list({stage.key: stage for stage in all_stages}.values())
+
+    def _named(self, name: str) -> "Chain | None":
+        """The preparation that a name stands for, if it does."""
+        return self.prepared[name.removeprefix(PREPARED)] if name.startswith(PREPARED) else None
+
+    def _chosen(self, name: str) -> Chosen:
+        """A model by the name that it was chosen by."""
+        before = self._named(name)
+        return Chosen(name, before.train if before else None)

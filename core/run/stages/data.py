@@ -2,49 +2,59 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.data.load import load_training_data
-from core.data.sets import find_sets
+from core.data.load import load_sets
+from core.data.sets import DataSet
+from core.data.sources import File
 from core.families.family import Family
 from core.run.files import file_digest
 from core.run.stages.sources import rows_version
 from core.run.stages.stage import Stage
 from eval.errors import BadValue, DamagedFile
 
+ROWS = "rows.jsonl"
+
 
 @dataclass(frozen=True)
 class Data(Stage):
-    """The rows of a data set with the columns of a family."""
+    """The rows of data sets with the columns of a family; `made` are stages that make some."""
 
     name = "data"
-    data: str
+    sets: tuple[DataSet, ...]
     family: Family
+    made: Mapping[str, Stage] = field(default_factory=dict[str, Stage])
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The data set, where its rows come from, and for whom they are made."""
+        """The data sets, where their rows come from, and for whom they are made."""
+        keys = {one.name: self.made[one.name].key for one in self.sets if one.name in self.made}
         return {
-            "data": self.data,
-            "sources": {one.name: rows_version(one) for one in find_sets(self.data)},
+            "data": "+".join(keys.get(one.name, one.name) for one in self.sets),
+            "sources": {one.name: rows_version(one) for one in self.sets if one.name not in keys},
             "family": self.family.name,
             "columns": self.family.columns,
         }
 
     @property
     def of(self) -> str:
-        """The data set."""
-        return self.data
+        """The data sets."""
+        return "+".join(one.name for one in self.sets)
 
     def work(self, folder: Path) -> Mapping[str, object]:
         """Write the rows; name, number and digest."""
-        rows = load_training_data(self.data)
-        own = all(one.source.holds_out for one in find_sets(self.data))
-        valid = load_training_data(self.data, split="valid") if own else None
-        count = write_rows(rows, valid, self.family.columns, folder)
-        return {"name": self.data, "rows": count, "digest": file_digest(folder / "rows.jsonl")}
+        sets = [self.with_place(one) for one in self.sets]
+        own = all(one.source.holds_out for one in sets)
+        valid = load_sets(sets, "valid") if own else None
+        count = write_rows(load_sets(sets), valid, self.family.columns, folder)
+        return {"name": self.of, "rows": count, "digest": file_digest(folder / ROWS)}
+
+    def with_place(self, one: DataSet) -> DataSet:
+        """A data set with the file of the stage that made it, if one did."""
+        stage = self.made.get(one.name)
+        return one if stage is None else replace(one, source=File(stage.folder / ROWS))
 
 
 def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) -> int:
@@ -61,7 +71,7 @@ def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) ->
         )
     if not len(rows):
         raise BadValue("the training data has no rows")
-    with (folder / "rows.jsonl").open("w", encoding="utf-8") as file:
+    with (folder / ROWS).open("w", encoding="utf-8") as file:
         for split, dataset in (("train", rows), ("valid", valid or ())):
             for row in dataset:
                 file.write(json.dumps({"split": split, **row}, ensure_ascii=False) + "\n")
@@ -70,7 +80,7 @@ def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) ->
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of the data stage."""
-    path = folder / "rows.jsonl"
+    path = folder / ROWS
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
         return [json.loads(line) for line in lines if line]

@@ -20,8 +20,9 @@ from core.run.stages.train import prepare_torch
 from eval.errors import UnknownName
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding, run_benchmark
+from eval.samples.parts import score_parts
 from eval.samples.store import Sample, read_samples, write_samples
-from eval.sets.benchmarks import find_benchmark
+from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import curve, metrics, score
 
 SAMPLES = "samples.jsonl.gz"
@@ -34,7 +35,8 @@ PLAIN = "float32 on cpu"  # how numbers are computed that say nothing else
 class Question:
     """What one eval stage asks of a policy: a suite, how many problems, in which mode, and how.
 
-    `curves` are Maj@K and Pass@K over every K, else one score for all samples.
+    `curves` are Maj@K and Pass@K over every K, else one score for all samples, which is split `by`
+    fields of the problems too.
     """
 
     suite: str
@@ -42,6 +44,7 @@ class Question:
     limit: int | None
     decoding: Decoding
     mode: str = "cot"
+    by: tuple[str, ...] = ()
     curves: bool = False
 
 
@@ -162,6 +165,7 @@ def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:
             mirrors=name,
             limit=settings.eval_limit,
             mode=asked.mode,
+            by=asked.by,
             decoding=Decoding(
                 samples=asked.samples,
                 temperature=asked.temperature,
@@ -208,7 +212,17 @@ def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]
     rows = score(samples, benchmark, metrics=metrics(decoding.samples), mode=question.mode)
     drawn = {"temperature": decoding.temperature, "top_p": decoding.top_p}
     more = {"drawn": benchmark.drawn(question.limit), **(drawn if decoding.temperature else {})}
-    return [asdict(row) | more for row in rows]
+    return [
+        asdict(row) | more | by_parts(samples, benchmark, row.metric, question.by) for row in rows
+    ]
+
+
+def by_parts(
+    samples: list[Sample], benchmark: Benchmark, metric: str, fields: tuple[str, ...]
+) -> dict[str, Any]:
+    """The scores by each of some fields of the problems; nothing if none is asked."""
+    found = {field: score_parts(samples, benchmark, metric, field) for field in fields}
+    return {"by": found} if found else {}
 
 
 def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from core.run.resolve import Resolved
 from core.run.settings import NEUTRAL
 from core.run.stages.chain import Chain
 from core.run.stages.evaluate import Scored, evaluate
+from core.run.stages.probabilities import compared
 from core.run.stages.stage import Outputs, say
 
 
@@ -26,6 +27,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     trained = train_policy(chain, force=force)
     after = evaluate(chain.evaluations(chain.policy), force=force)
     before = score_start(chain)  # last: by now another process has often done it
+    measured = measure(chain, force=force)
     publish_samples(resolved.paper.slug, before, after)
     return write_record(
         new_record(
@@ -46,6 +48,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
             scores=after.scores,
             curves=trained["curves"],
             sampling=paired(before, after),
+            **({"probabilities": measured} if measured else {}),
             timings={
                 "phases": trained["phases"],
                 "wall_s": round(monotonic() - began, 1),
@@ -72,6 +75,12 @@ def score_start(chain: Chain, *, force: bool = False) -> Scored:
         stage.run()
     chain.start.run(force=force)
     return evaluate(chain.evaluations(chain.start), force=force)
+
+
+def measure(chain: Chain, *, force: bool = False) -> dict[str, Any]:
+    """The quantities of probabilities that the family declares, before and after."""
+    found = [stage.run(force=force) for stage in chain.probabilities]
+    return compared(*found) if found else {}
 
 
 def recorded(resolved: Resolved) -> list[tuple[str, Any]]:

@@ -12,29 +12,46 @@ from core.run.stages.stage import Policy
 
 
 @dataclass(frozen=True)
-class Start(Policy):
+class Chosen:
     """A model by its name or folder, or what a preparation of that name trains."""
 
-    name = "start"
-    chosen: str
+    name: str
     trained: Policy | None = None
 
     @property
     def model(self) -> str:
         """As it was chosen, or where the preparation leaves it."""
-        return self.trained.model if self.trained else self.chosen
+        return self.trained.model if self.trained else self.name
 
     @property
     def inputs(self) -> Mapping[str, object]:
         """The model and its files, or the preparation by whatever name."""
         if self.trained is not None:
             return {"trained": self.trained.key}
-        return {"model": self.chosen, "version": model_version(self.chosen)}
+        return {"model": self.name, "version": model_version(self.name)}
+
+
+@dataclass(frozen=True)
+class Start(Policy):
+    """The model that a run begins with."""
+
+    name = "start"
+    chosen: Chosen
+
+    @property
+    def model(self) -> str:
+        """Where it lies, or its name."""
+        return self.chosen.model
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """What the model is."""
+        return self.chosen.inputs
 
     @property
     def of(self) -> str:
         """The model as it was chosen."""
-        return self.chosen
+        return self.chosen.name
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Load it once; name, digest and number of parameters."""
@@ -42,7 +59,7 @@ class Start(Policy):
         model = load_policy(self.model)
         files = model_folder(self.model)
         return {
-            "name": self.chosen,
+            "name": self.chosen.name,
             "digest": digest_of(folder_files(files)) if files else None,
             "parameters": sum(p.numel() for p in model.parameters()),
         }

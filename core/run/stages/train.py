@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,11 @@ from core.run.effective import effective
 from core.run.files import canonical, digest_of, folder_files, write_atomic
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
-from core.run.spread.launch import launch
+from core.run.spread.launch import Models, launch
 from core.run.stages.checkpoints import SealCallback, last_checkpoint
 from core.run.stages.data import Data, read_rows, split_rows
 from core.run.stages.stage import Policy, say
+from core.run.stages.start import Chosen
 from core.run.watch.heldout import HeldOutCallback
 from core.run.watch.progress import ProgressCallback
 from core.trainers.resume import ResumableTrainer
@@ -57,16 +58,19 @@ class Train(Policy):
     seed: int
     data: Data
     begin: Policy
+    roles: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The settings that act, the seed, the rows and the model that it begins with."""
+        """The settings that act, the seed, the rows and the models that it begins with."""
+        roles = {role: dict(one.inputs) for role, one in self.roles.items()}
         return {
             **effective(self.resolved),
             "seed": self.seed,
             "data": self.data.key,
             "start": self.begin.key,
             "grader": GRADER_VERSION,  # of the accuracy reward and of held-out problems
+            **({"roles": roles} if roles else {}),
         }
 
     @property
@@ -82,11 +86,13 @@ class Train(Policy):
     def work(self, folder: Path) -> Mapping[str, object]:
         """Train in this process, or on those of a launch."""
         train = train_model if self.resolved.run.launch is None else launch
-        return train(self.resolved, self.seed, self.begin.model, self.data.folder, folder)
+        roles = {role: one.model for role, one in self.roles.items()}
+        models = Models(self.begin.model, roles)
+        return train(self.resolved, self.seed, models, self.data.folder, folder)
 
 
 def train_model(
-    resolved: Resolved, seed: int, model: str, data: Path, folder: Path
+    resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
 ) -> dict[str, object]:
     """Train into `folder`: `model/`, `log.jsonl`, and the curves and the time table as outputs.
 
@@ -94,7 +100,7 @@ def train_model(
     """
     work, trained = folder / WORK, folder / TRAINED
     if not trained.exists():
-        outputs = _train(resolved, seed, model, data, folder)
+        outputs = _train(resolved, seed, models, data, folder)
         if not outputs:
             return {}
         write_atomic(trained, json.dumps(canonical(outputs)) + "\n")
@@ -103,7 +109,7 @@ def train_model(
 
 
 def _train(
-    resolved: Resolved, seed: int, model: str, data: Path, folder: Path
+    resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
 ) -> dict[str, object]:
     """Train and save; the outputs, which only the first process has."""
     settings, work = resolved.run, folder / WORK
@@ -112,7 +118,7 @@ def _train(
     config = resolved.build(output_dir=work, seed=seed, **resolved.share)
     train, valid = split_rows(read_rows(data), settings.heldout_problems)
     resume = last_checkpoint(work)
-    trainer, heldout = build_trainer(resolved, config, model, train, valid, folder)
+    trainer, heldout = build_trainer(resolved, config, models, train, valid, folder)
     trainer.remove_callback(PrinterCallback)  # standard output is for results
     if heldout is not None:
         heldout.trainer = trainer
@@ -127,7 +133,7 @@ def _train(
     with naming_rewards():
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     end_wandb(config.report_to)
-    save_policy(trainer, model, folder / MODEL)
+    save_policy(trainer, models.policy, folder / MODEL)
     if not main:
         return {}
     how = f"{settings.launch}, {settings.processes} processes"
@@ -162,7 +168,7 @@ def naming_rewards() -> Generator[None]:
 def build_trainer(
     resolved: Resolved,
     config: BaseConfig,
-    model: str,
+    models: Models,
     train: list[dict[str, Any]],
     valid: list[dict[str, Any]],
     folder: Path,
@@ -180,7 +186,8 @@ def build_trainer(
     trainer = family.trainer(
         Training(
             config=config,
-            model=model,
+            model=models.policy,
+            roles=models.roles,
             rewards=settings.rewards,
             rows=DATASET.from_list(train),
             callbacks=callbacks,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eval.errors import BadValue, DamagedFile, MissingFile
-from eval.samples.prompted_samples import AskedSample, read_graded, with_questions
+from eval.samples.prompted_samples import PromptedSample, read_graded, with_questions
 from eval.samples.store import Sample, to_lines, write_samples
 from eval.sets.problem import Problem
 
@@ -43,7 +43,7 @@ def test_rows_are_read_whole_or_as_the_sample_in_them(tmp_path, name):
         write_samples(path, ROWS)
     else:
         path.write_bytes(to_lines(ROWS))
-    assert read_graded(path, AskedSample) == ROWS
+    assert read_graded(path, PromptedSample) == ROWS
     assert read_graded(path) == [ONE, replace(ONE, id="b")]
 
 
@@ -60,7 +60,7 @@ def test_a_row_of_other_types_is_refused_with_its_line(tmp_path, change, message
     first, second = to_lines(ROWS).splitlines()
     path.write_bytes(first + b"\n" + json.dumps(json.loads(second) | change).encode())
     with pytest.raises(DamagedFile, match=message):
-        read_graded(path, AskedSample)
+        read_graded(path, PromptedSample)
 
 
 def test_other_files_are_refused(tmp_path):

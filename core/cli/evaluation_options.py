@@ -1,0 +1,193 @@
+"""The options of `repro eval`: what each way to evaluate takes, and what they mean together."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from core.cli.options import AsJson, Data, Mode, Reported
+from eval.errors import BadValue
+
+if TYPE_CHECKING:  # torch and scipy, which --help must not wait for
+    from core.rollout.samplers.served import Service
+    from core.run.stages.loading import Loading
+    from eval.samples.evaluation import Decoding
+
+# What each way to evaluate takes; whatever else is given is refused.
+DRAWN = {"model", "mode", "samples", "temperature", "top_p", "system", "max_tokens", "seed"}
+SCORED = {"benchmarks", "data", "limit", "reported", "out", "as_json"}
+LOADED = {"dtype", "device", "batch_size"}
+TAKES = {
+    "contamination": {"contamination", "benchmarks", "data", "as_json"},
+    "power": {"power", "benchmarks", "samples", "seeds", "rate", "seed_spread", "limit", "as_json"},
+    "lm_eval": {"lm_eval", "model", "data", "limit", "seed", "as_json"} | LOADED,
+    "server": {"server", "api", "api_key_env"} | DRAWN | SCORED,
+    "benchmarks": {"top_k"} | DRAWN | SCORED | LOADED,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions:
+    """What the command line says, refused where the way to evaluate would not look at it.
+
+    Raises:
+        BadValue: no benchmark or task, or the first option that goes with another way.
+    """
+
+    ctx: typer.Context
+    model: Annotated[str | None, typer.Argument(help="A shipped model, a folder or a hub id.")] = (
+        None
+    )
+    benchmarks: Annotated[str | None, typer.Option(help="Names joined by commas.")] = None
+    lm_eval: Annotated[
+        str | None, typer.Option(help="Instead: tasks of lm-eval joined by commas, or task files.")
+    ] = None
+    mode: Mode = "cot"
+    samples: Annotated[int, typer.Option(min=1, help="Samples of each problem.")] = 1
+    temperature: Annotated[
+        float | None, typer.Option(min=0.0, help="Default: 0 for one sample, else 0.7.")
+    ] = None
+    top_p: Annotated[
+        float, typer.Option(help="Draw from the likeliest tokens with this share together.")
+    ] = 1.0
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="Draw from so many of the likeliest tokens.")
+    ] = None
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A system prompt before each question.")
+    ] = None
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="The longest answer; default: the benchmark's own.")
+    ] = None
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only so many: a fixed sample (of lm-eval, the first)."),
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0
+    reported: Reported = None
+    power: Annotated[
+        bool, typer.Option("--power", help="Only say what such an evaluation can see; no model.")
+    ] = False
+    seeds: Annotated[int, typer.Option(min=1, help="With --power: training runs.")] = 1
+    rate: Annotated[float, typer.Option(help="With --power: the expected score.")] = 50.0
+    seed_spread: Annotated[
+        float, typer.Option(help="With --power: standard deviation over seeds, in points.")
+    ] = 0.0
+    contamination: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRAINFILE",
+            help="Only look for test questions in it, reworded ones too; 1 if any.",
+        ),
+    ] = None
+    data: Data = None
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="An OpenAI-compatible server (vLLM, ...) that has MODEL."),
+    ] = None
+    api: Annotated[
+        str | None,
+        typer.Option(help="With --server: completions (default), or chat, by its own template."),
+    ] = None
+    api_key_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="With --server: where its key is; default: OPENAI_API_KEY, if set."
+        ),
+    ] = None
+    dtype: Annotated[
+        str, typer.Option(help="Of the weights: float32, bfloat16, float16; auto: as in its files.")
+    ] = "float32"
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda or cuda:N; default: the GPU if there is one.")
+    ] = None
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Answers decoded at a time; fewer need less memory.")
+    ] = 128
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Keep samples and a page to browse them here; resumable after a kill."),
+    ] = None
+    as_json: AsJson = False
+
+    def __post_init__(self) -> None:
+        if (self.benchmarks is None) == (self.lm_eval is None):
+            raise BadValue("what to score: expected one of --benchmarks NAMES and --lm-eval TASKS")
+        check_options(self.ctx)
+        if not self.names or len(set(self.names)) < len(self.names):
+            raise BadValue(
+                f"what to score: {self.names}: expected different names joined by commas"
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """The benchmarks or tasks, which commas separate."""
+        text = self.benchmarks or self.lm_eval or ""
+        return [name.strip() for name in text.split(",") if name.strip()]
+
+    @property
+    def loading(self) -> "Loading":
+        """How the model is loaded here."""
+        from core.run.stages.loading import Loading
+
+        return Loading(dtype=self.dtype, device=self.device, batch_size=self.batch_size)
+
+    @property
+    def decoding(self) -> "Decoding":
+        """How answers are drawn, as long as their benchmark allows."""
+        from eval.samples.evaluation import Decoding
+        from eval.sets.fewshot import FEW_SHOT, PAL
+
+        usual = 0.0 if self.samples == 1 else 0.7
+        return Decoding(
+            samples=self.samples,
+            temperature=usual if self.temperature is None else self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            seed=self.seed,
+            chat=self.mode not in (FEW_SHOT, PAL),
+            system=self.system,
+        )
+
+    @property
+    def service(self) -> "Service | None":
+        """The server to ask, with the key from the environment; None where there is none.
+
+        Raises:
+            BadValue: no such interface or variable, or no key that a request can carry.
+        """
+        from core.rollout.samplers.served import Service
+
+        if self.server is None:
+            return None
+        if self.api not in (None, "completions", "chat"):
+            raise BadValue(f"--api {self.api}: expected completions or chat")
+        if self.api == "chat" and self.mode != "cot":
+            raise BadValue(
+                f"--api chat asks with user turns alone: --mode {self.mode} needs completions"
+            )
+        variable = self.api_key_env or "OPENAI_API_KEY"
+        key = os.environ.get(variable, "").strip()
+        if self.api_key_env and not key:
+            raise BadValue(f"--api-key-env {variable}: no key in this environment variable")
+        if not key.isascii() or not key.isprintable():
+            raise BadValue(f"the key in {variable} has characters that no request can carry")
+        return Service(url=self.server, api=self.api or "completions", key=key or None)
+
+
+def check_options(ctx: typer.Context) -> None:
+    """Refuse options that the chosen way to evaluate would not look at.
+
+    Raises:
+        BadValue: the first of them, and what it goes with.
+    """
+    options = {p.name or "": p.opts[0] for p in ctx.command.params} | {"model": "MODEL"}
+    sources = {name: ctx.get_parameter_source(name) for name in options}
+    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    way = next(way for way in TAKES if way in given)
+    for name in given:
+        if name not in TAKES[way]:
+            others = " or ".join(options[other] for other in TAKES if name in TAKES[other])
+            raise BadValue(f"{options[name]} goes with {others}, not with {options[way]}")

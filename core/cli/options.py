@@ -1,0 +1,55 @@
+"""Options that several commands take, and commands whose options are the fields of a class."""
+
+from collections.abc import Callable
+from inspect import signature
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+LARGEST_SEED = 2**32 - 1  # that numpy takes
+
+Slug = Annotated[str, typer.Argument(metavar="PAPER", help="Slug, see `repro list`.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="name=value", help="Settings that win over all others."),
+]
+At = Annotated[str, typer.Option("--at", metavar="SCALE", help="Scale: cpu, gpu or paper.")]
+Arm = Annotated[str | None, typer.Option(help="One arm; default: the paper's own method.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The first seed.")]
+Force = Annotated[bool, typer.Option("--force", help="Do finished stages again.")]
+Launch = Annotated[
+    str | None, typer.Option(help="Train on several processes: ddp, fsdp2, zero2 or zero3.")
+]
+Processes = Annotated[int | None, typer.Option(min=2, help="How many, over all machines.")]
+Data = Annotated[
+    Path | None, typer.Option(help="Folder of benchmarks; default: REPRO_DATA, else the hub.")
+]
+Mode = Annotated[
+    str, typer.Option(help="cot, tir (programs run), or for base models few-shot, pal (programs).")
+]
+Reported = Annotated[
+    str | None,
+    typer.Option(metavar="NAME=PERCENT,...", help="Printed scores to compare with: gsm8k=88.2"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, alone on standard output.")]
+
+Options = TypeVar("Options")
+
+
+def takes(
+    options: Callable[..., Options],
+) -> Callable[[Callable[[Options], int | None]], Callable[..., int | None]]:
+    """Give a command the fields of a class as its options; the command gets an object of it."""
+
+    def wrap(command: Callable[[Options], int | None]) -> Callable[..., int | None]:
+        def call(**given: Any) -> int | None:  # Any: whatever typer parsed
+            return command(options(**given))
+
+        fields: Any = signature(options)
+        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        call.__annotations__ = {n: one.annotation for n, one in fields.parameters.items()}
+        vars(call)["__signature__"] = fields
+        return call
+
+    return wrap

@@ -1,0 +1,67 @@
+"""Families that learn from rows as they are given: nothing is sampled, so nothing is paid for."""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import TYPE_CHECKING, Protocol, cast
+
+from core.families.family import Cost, Family, Work
+
+if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
+    from core.configs.base import BaseConfig
+    from core.configs.sft import SFTConfig
+
+
+class Offline(Family, Protocol):
+    """How rows become updates, and what those cost; its config has the fields of `SFTConfig`."""
+
+    unused = ("rewards",)
+
+    def batches(
+        self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
+    ) -> str:
+        """Say how rows become updates."""
+        c = cast("SFTConfig", config)
+        each = share.get("per_device_train_batch_size", c.per_device_train_batch_size)
+        parts = share.get("gradient_accumulation_steps", c.gradient_accumulation_steps)
+        update = each * parts * processes
+        epoch, run = updates_of(c, rows, update)
+        packed = ", several of them in one of its rows" if c.packing else ""
+        return "\n".join(
+            [
+                "Batch plan",
+                f"  one update     {parts} x {each} rows on {processes} processes = {update}",
+                f"  one epoch      {rows:,} rows{packed}: at most {epoch:,} updates",
+                f"  the run        {run:,} updates, at most {run * update:,} rows",
+            ]
+        )
+
+    def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
+        """Work out the rows of all updates."""
+        c = cast("SFTConfig", config)
+        each = c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
+        updates = c.max_steps if c.max_steps > 0 else None
+        if rows is not None:
+            updates = updates_of(c, rows, each)[1]
+        return Cost(updates=updates, samples=updates and each * updates, unit="rows")
+
+    def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
+        """Work out what one of the processes computes at a time: rows of the longest length."""
+        del processes
+        c = cast("SFTConfig", config)
+        batch = share.get("per_device_train_batch_size") or c.per_device_train_batch_size
+        return Work(
+            micro_batch=batch,
+            prompts=batch,
+            rows=0,
+            prompt=0,
+            completion=c.max_length or 0,
+            checkpointing=bool(c.activation_checkpointing),
+            reference=False,
+        )
+
+
+def updates_of(config: "SFTConfig", rows: int, update: int) -> tuple[int, int]:
+    """The updates of an epoch and of the run, each of so many rows."""
+    epoch = -(-rows // update)
+    run = config.max_steps if config.max_steps > 0 else ceil(config.num_train_epochs * epoch)
+    return epoch, run

@@ -1,0 +1,66 @@
+"""Rejection sampling: rows with the answers of a model that rewards accept, to be trained on."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from core.families.evaluation import Untrained
+from core.families.family import Cost, Making
+from core.families.profiles import CPU, GPU
+
+if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
+    from core.configs.base import BaseConfig
+    from core.configs.rejection import RejectionConfig
+
+
+class RejectionSampling(Untrained):
+    """Preparations that sample answers to the prompts of a data set and keep the good ones."""
+
+    name = "rejection-sampling"
+    columns = ("prompt", "answer")
+    gives = ("completion",)
+    trained_by = "rejection sampling"
+    unused = tuple(name for name in Untrained.unused if name not in ("data", "rewards"))
+    profiles: Mapping[str, Mapping[str, object]] = {
+        "cpu": {**CPU, "data": "pocket", "num_prompts": 256, "max_completion_length": 96},
+        "gpu": {**GPU, "num_prompts": 4096},
+        "paper": {},
+    }
+
+    def config_class(self) -> "type[RejectionConfig]":
+        """Import the class of its settings."""
+        from core.configs.rejection import RejectionConfig
+
+        return RejectionConfig
+
+    def rows(self, making: Making) -> list[dict[str, Any]]:
+        """Sample answers to the prompts, and keep those that the rewards accept."""
+        from core.collect.rejection import accepted_rows
+
+        config = cast("RejectionConfig", making.config)
+        return accepted_rows(making.sampler, config, making.rewards, making.rows)
+
+    def batches(
+        self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
+    ) -> str:
+        """Say how many answers are sampled."""
+        del processes, share
+        c = cast("RejectionConfig", config)
+        prompts = min(rows, c.num_prompts or rows)
+        return (
+            f"Sampling\n  {prompts:,} prompts x {c.num_generations} answers, of which those "
+            f"with a reward of at least {c.least_reward:g} are kept"
+        )
+
+    def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
+        """Work out the answers to all prompts."""
+        c = cast("RejectionConfig", config)
+        prompts = c.num_prompts if rows is None else min(rows, c.num_prompts or rows)
+        samples = prompts and prompts * c.num_generations
+        tokens = samples and samples * c.max_completion_length
+        return Cost(
+            updates=0,
+            samples=samples,
+            unit="completions",
+            sampled_tokens=tokens,
+            copies=("weights",),
+        )

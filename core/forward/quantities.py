@@ -1,0 +1,74 @@
+"""Quantities of the probabilities that a model gives to the completions of rows."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import torch
+from datasets import Dataset  # pyright: ignore[reportMissingTypeStubs] - it ships none
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from core.data.collate import DataCollatorForLanguageModeling
+from core.data.conversations import Tokenizer
+from core.data.preparation import tokenize_rows
+from core.data.sft import IGNORED
+from core.forward.labelled import labelled_logps
+
+DATASET: Any = Dataset  # Any: its methods are half typed
+BATCH = 8  # rows of one forward pass
+Z = 1.959964  # of a 95 % interval
+# From the log-probabilities of tokens; each is averaged over all tokens of the completions.
+QUANTITIES: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "nll": lambda logps: -logps,
+    "extreme_share": lambda logps: ((logps.exp() < 0.05) | (logps.exp() > 0.95)).double(),
+}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """The mean over tokens, its 95 % interval for the drawing of the rows, and their number."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def completion_logps(
+    model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Mapping[str, Any]]
+) -> list[Tensor]:
+    """Log-probabilities of each completion's tokens after its prompt, the end token with them."""
+    encoded = list(tokenize_rows(DATASET.from_list(list(rows)), tokenizer))
+    padding: Any = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
+    collate = DataCollatorForLanguageModeling(padding.pad_token_id or 0)
+    found: list[Tensor] = []
+    for start in range(0, len(encoded), BATCH):
+        some = encoded[start : start + BATCH]
+        inputs = {name: value.to(model.device) for name, value in collate(some).items()}
+        labels = inputs.pop("labels")
+        with torch.inference_mode():
+            logps = labelled_logps(model, inputs, labels, with_logits=False).logps
+        counts = labels[:, 1:].ne(IGNORED).sum(1).tolist()
+        found += [one.double().cpu() for one in logps.split(counts)]
+    return found
+
+
+def quantities(names: Sequence[str], logps: Sequence[Tensor]) -> Iterator[tuple[str, Quantity]]:
+    """Each quantity of the names, from the log-probabilities of every row."""
+    for name in names:
+        yield name, token_mean([QUANTITIES[name](row) for row in logps])
+
+
+def token_mean(rows: Sequence[Tensor]) -> Quantity:
+    """Mean over the tokens of all rows; the rows are what is drawn, so they make the interval.
+
+    The mean is a ratio r of two sums, over rows of s_i and of their lengths n_i, with the variance
+    R / (R - 1) sum (s_i - r n_i)^2 / (sum n_i)^2.
+    """
+    sums, counts = [float(row.sum()) for row in rows], [len(row) for row in rows]
+    mean, n = sum(sums) / sum(counts), len(rows)
+    squares = sum((s - mean * count) ** 2 for s, count in zip(sums, counts, strict=True))
+    half = Z * sqrt(n / max(1, n - 1) * squares) / sum(counts)
+    return Quantity(mean, mean - half, mean + half, n)

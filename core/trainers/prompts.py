@@ -1,0 +1,135 @@
+"""Where the prompts of rollouts come from: a stream whose position is in the checkpoint."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from datasets import Dataset
+from torch.utils.data import DataLoader
+
+from core.collect.prompt_order import GroupSampler, PromptStream
+from core.configs.rollout import RolloutConfig
+from core.trainers.base import BaseTrainer
+from eval.errors import BadValue
+
+Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
+
+
+class PromptTrainer(BaseTrainer):
+    """Draws the prompts of a rollout, as many as it takes, in the order of the training data.
+
+    The data loader only counts the micro-batches of an epoch. Its data set and its sampler are
+    those of the stream, so that a subclass may override `get_train_dataloader` or
+    `_get_train_sampler`.
+    """
+
+    args: RolloutConfig
+    prompts: PromptStream  # of the training that runs
+    _prompt_rows: Any  # Any: the data loader's dataset, of whichever kind
+    _completions = 0  # sampled in this training, over all processes
+
+    @property
+    def group(self) -> int:
+        """Completions per prompt."""
+        args = self.args
+        return args.num_generations if self.mode == "train" else args.generations_eval
+
+    def draw(self) -> Rows:
+        """Take the prompts of one more rollout: a row per completion of this process.
+
+        Every process has to draw when one does.
+        """
+        processes = self.accelerator.num_processes
+        rank, count = self.accelerator.process_index, self.args.rollout_prompts
+        rows = self.prompts.share(count, rank, processes)
+        return [self._prompt_rows[row] for row in rows]
+
+    def count_seen(self, completions: int, tokens: int) -> None:
+        """Count the completions that training has sampled, and their tokens with the prompts'."""
+        if self.mode == "train":
+            self._completions += completions
+            self.state.num_input_tokens_seen += tokens
+        self.record_total("num_completions", self._completions)
+        self.record_total("num_tokens", self.state.num_input_tokens_seen)
+
+    def _set_signature_columns_if_needed(self) -> None:
+        if self._signature_columns is None:
+            self._signature_columns = ["prompt"]
+
+    def get_train_dataloader(self) -> DataLoader:
+        """One batch for each micro-batch of an epoch; each is as large as a whole rollout."""
+        return self._get_dataloader(
+            dataset=cast(
+                Any, self.train_dataset
+            ),  # Any: torch's type and that of `datasets` differ
+            description="Training",
+            batch_size=self._train_batch_size * self.args.rollout_parts,
+            sampler_fn=cast(Any, self._get_train_sampler),
+            is_training=True,
+        )
+
+    def _get_train_sampler(self, train_dataset: Dataset | None = None) -> GroupSampler:  # pyright: ignore[reportIncompatibleMethodOverride]
+        args = self.args
+        return GroupSampler(
+            cast(Dataset, self.train_dataset) if train_dataset is None else train_dataset,
+            group=args.num_generations,
+            prompts=args.rollout_prompts,
+            repeats=args.rollout_uses,
+            shuffle=bool(args.shuffle_dataset),
+            seed=args.seed,
+        )
+
+    def _get_eval_sampler(self, eval_dataset: Dataset) -> GroupSampler:  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.args.check_evaluation()
+        return GroupSampler(eval_dataset, group=self.args.generations_eval, seed=self.args.seed)
+
+    def _prepare_for_training(
+        self, max_steps: int, train_dataloader: DataLoader, resume_from_checkpoint: str | None
+    ) -> Any:  # Any: transformers' own
+        self.prompts = self.prompt_stream(train_dataloader)
+        self._prompt_rows = train_dataloader.dataset
+        self._completions = 0
+        return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
+
+    def prompt_stream(self, loader: DataLoader) -> PromptStream:
+        """All prompts in the order of the data loader's sampler.
+
+        Raises:
+            BadValue: it has none of a known length.
+        """
+        sampler, args = sampler_of(loader), self.args
+        if not hasattr(sampler, "__len__"):
+            raise BadValue(
+                f"get_train_dataloader gives a {type(loader).__name__} without a sampler of a "
+                "known length: expected one of row numbers, such as _get_train_sampler gives"
+            )
+        return PromptStream(
+            sampler,
+            group=args.num_generations,
+            prompts=args.rollout_prompts,
+            repeats=args.rollout_uses,
+        )
+
+    def own_state(self) -> dict[str, Any]:
+        """The position in the stream of prompts, and how many completions were sampled."""
+        mine = {"drawn": self.prompts.drawn, "num_completions": self._completions}
+        return {**super().own_state(), **mine}
+
+    def take_state(self, state: Mapping[str, Any]) -> None:
+        """Go on behind the prompts that are drawn.
+
+        A checkpoint that has no position, such as TRL's, has drawn equally many a rollout.
+        """
+        super().take_state(state)
+        args = self.args
+        micro_batches = self.state.global_step * args.gradient_accumulation_steps
+        rollouts = -(-micro_batches // args.rollout_uses)
+        drawn = self.prompts.drawn = state.get("drawn", rollouts * args.rollout_prompts)
+        self._completions = state.get("num_completions", drawn * args.num_generations)
+
+
+def sampler_of(loader: DataLoader) -> Any:  # Any: a sampler, None if there is none
+    """The order of a data loader's rows, before it is shared between processes."""
+    batches: Any = loader.batch_sampler  # Any: of torch, of accelerate or the user's own
+    while hasattr(batches, "batch_sampler"):  # accelerate's share of one process
+        batches = batches.batch_sampler
+    return getattr(batches, "sampler", None)
