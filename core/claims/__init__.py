@@ -11,7 +11,7 @@ from core.claims.arms import (
     spread,
 )
 from core.claims.claim import Claim, Untestable, problems
-from core.claims.comparison import BadClaim, Comparison, MissingMeasure, Need, Record, Side
+from core.claims.comparison import Comparison, Side
 from core.claims.curves import (
     at_step,
     best,
@@ -27,6 +27,7 @@ from core.claims.curves import (
 )
 from core.claims.laws import law, simulated
 from core.claims.measures import START, Measure
+from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 from core.claims.outcomes import at_k, gain_at_k, probability, score
 from core.claims.thresholds import completions_to, steps_to, tokens_to, when
 
@@ -39,6 +40,7 @@ __all__ = [
     "MissingMeasure",
     "Need",
     "Record",
+    "Runs",
     "Side",
     "Untestable",
     "at_k",

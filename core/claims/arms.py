@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.claims.comparison import BadClaim, MissingMeasure, Need, Record, Runs, Side, aligned
+from core.claims.comparison import Side, aligned
 from core.claims.curves import sample_deviation
 from core.claims.measures import Measure, is_validation, missing, record_of
+from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 
 OVER: Mapping[str, Callable[[Sequence[float]], float]] = {
     "least": min,
@@ -106,6 +107,11 @@ class RankCorrelation(Side):
     def __str__(self) -> str:
         sides = (", ".join(map(str, some)) for some in (self.x, self.y))
         return f"rank_correlation({'; '.join(sides)})"
+
+    @property
+    def percent(self) -> bool:
+        """It is a correlation."""
+        return False
 
     @property
     def parts(self) -> tuple[Side, ...]:

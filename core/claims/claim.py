@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from core.claims.comparison import BadClaim, Comparison, Need, Side
+from core.claims.comparison import Comparison, Side
 from core.claims.laws import Law, Simulated
 from core.claims.measures import START
+from core.claims.needs import BadClaim, Need
 
 
 @dataclass(frozen=True)

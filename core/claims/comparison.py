@@ -7,14 +7,13 @@ value, the same in every case.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from eval.errors import ReproError
+from core.claims.needs import BadClaim, Kind, MissingMeasure, Need, Runs, Stand
 
-Record: TypeAlias = Mapping[str, Any]  # Any: a record's fields are JSON of several types
-Runs: TypeAlias = Mapping[str, Record]  # the records of one seed, by arm
-Kind: TypeAlias = Literal["runs", "simulated", "exact"]
 Relation: TypeAlias = Literal[">", ">=", "<", "<=", "==", "~="]
+
+ONE_POINT = 1.0  # of a percentage: a smaller difference is no reason to prefer a method
 
 RELATIONS: Mapping[Relation, Callable[[float, float, float], bool]] = {
     ">": lambda left, right, margin: left > right + margin,
@@ -24,29 +23,6 @@ RELATIONS: Mapping[Relation, Callable[[float, float, float], bool]] = {
     "==": lambda left, right, _: left == right,
     "~=": lambda left, right, margin: abs(left - right) < margin,
 }
-
-
-class BadClaim(ReproError, ValueError):
-    """A claim that is written in a way that cannot be judged."""
-
-
-class MissingMeasure(ReproError, LookupError):
-    """A record does not hold what a measure reads."""
-
-
-@dataclass(frozen=True)
-class Need:
-    """Something that a record must hold.
-
-    A curve is named by its metric, a score and samples by their benchmark, probabilities by the
-    quantity that is computed from them. Of a score, `how` is its metric, mode and temperature, and
-    `by` the field of the problems by which it is split.
-    """
-
-    kind: Literal["curve", "score", "samples", "probabilities", "setting"]
-    name: str
-    how: tuple[str, str, float] = ("top1", "cot", 0.0)
-    by: str = ""
 
 
 class Side:
@@ -73,6 +49,15 @@ class Side:
     def label(self) -> tuple[str, str | None]:
         """What is measured, and on which arm where it is one measure on one arm."""
         return str(self), None
+
+    @property
+    def percent(self) -> bool:
+        """Whether its values are percentages, or differences of some."""
+        return bool(self.parts) and all(part.percent for part in self.parts)
+
+    def stands(self, cases: Sequence[Runs]) -> "list[Stand]":
+        """Where the percentages that it reads stood before training and stand after it."""
+        return [stand for part in self.parts for stand in part.stands(cases)]
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
         """One value for each case; a single one where it is the same in all."""
@@ -134,6 +119,11 @@ class Number(Side):
     def __str__(self) -> str:
         return f"{self.value:g}"
 
+    @property
+    def percent(self) -> bool:
+        """A constant stands for whatever it is compared with."""
+        return True
+
     def values(self, cases: Sequence[Runs]) -> list[float]:
         """The constant, once."""
         del cases
@@ -157,6 +147,11 @@ class Combined(Side):
 
     def __str__(self) -> str:
         return f"({self.left} {self.operator} {self.right})"
+
+    @property
+    def percent(self) -> bool:
+        """A ratio of percentages is none."""
+        return self.operator != "/" and super().percent
 
     @property
     def parts(self) -> tuple[Side, ...]:
@@ -200,7 +195,8 @@ class Comparison:
     """What a claim asserts of two sides.
 
     With a margin, `>` and `<` must hold by more than it, `>=` and `<=` may fail by it, and `~=`
-    holds where the sides differ by less.
+    holds where the sides differ by less. What neither holds nor fails is a tie where the sides are
+    shown to differ by less than `equal`: the margin, or one point of a percentage.
 
     Raises:
         BadClaim: sides of different kinds, two numbers, `==` on values that have noise or with a
@@ -248,6 +244,16 @@ class Comparison:
     def needs(self) -> tuple[tuple[str, Need], ...]:
         """What the record of each arm must hold."""
         return tuple(dict.fromkeys((*self.left.needs, *self.right.needs)))
+
+    @property
+    def percent(self) -> bool:
+        """Whether it compares percentages, so that their difference is in points."""
+        return self.left.percent and self.right.percent
+
+    @property
+    def equal(self) -> float:
+        """The difference below which two sides count as equal; 0 where there is none to name."""
+        return self.margin or (ONE_POINT if self.percent else 0.0)
 
     def by(self, margin: float) -> "Comparison":
         """The same with a margin: `>` and `<` must hold by more, `>=` and `<=` may fail by it."""

@@ -10,19 +10,12 @@ from itertools import accumulate
 from math import sqrt
 from typing import Literal, TypeAlias, get_args
 
-from core.claims.comparison import (
-    RELATIONS,
-    BadClaim,
-    Kind,
-    MissingMeasure,
-    Need,
-    Record,
-    Runs,
-    Side,
-)
-from core.claims.measures import START, Measure, missing, record_of
+from core.claims.comparison import RELATIONS, Side
+from core.claims.measures import START, VALIDATION, Measure, missing, record_of
+from core.claims.needs import BadClaim, Kind, MissingMeasure, Need, Record, Runs
 
 Curve: TypeAlias = Sequence[tuple[float, float]]
+HELD_OUT_ACCURACY = f"{VALIDATION}accuracy"  # a percentage
 Order: TypeAlias = Literal[">", ">=", "<", "<="]
 
 
@@ -48,9 +41,29 @@ class OfCurve(Measure):
         """The curve."""
         return (Need("curve", self.metric),)
 
+    @property
+    def percent(self) -> bool:
+        """Whether it is of the accuracy on held-out problems."""
+        return self.metric == HELD_OUT_ACCURACY
+
+    def stand(self, record: Record, arm: str) -> tuple[float, float] | None:
+        """The first and the last point of such a curve."""
+        points = curve_of(record, arm, self.metric)
+        return (points[0][1], points[-1][1]) if self.metric == HELD_OUT_ACCURACY else None
+
     def read(self, record: Record, arm: str) -> float:
         """The number that the curve comes to."""
         return self.reduce(curve_of(record, arm, self.metric), **self.options)
+
+
+@dataclass(frozen=True)
+class ShareOfCurve(OfCurve):
+    """A share of a curve's points: from 0 to 1, whatever the curve is of."""
+
+    @property
+    def percent(self) -> bool:
+        """It is none."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -174,7 +187,7 @@ def share_of_steps(metric: str, relation: Order, threshold: float, begin: float 
     if relation not in get_args(Order):
         raise BadClaim(f"{name}: expected one of {' '.join(get_args(Order))}")
     share = partial(_share, relation=relation, threshold=threshold)
-    return OfCurve(name, metric, share, {"begin": begin})
+    return ShareOfCurve(name, metric, share, {"begin": begin})
 
 
 def curve_of(record: Record, arm: str, metric: str) -> Curve:

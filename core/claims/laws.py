@@ -10,7 +10,8 @@ from importlib import import_module
 from math import isnan
 from typing import Any
 
-from core.claims.comparison import BadClaim, Kind, Runs, Side
+from core.claims.comparison import Side
+from core.claims.needs import BadClaim, Kind, Runs
 
 
 @dataclass(frozen=True)

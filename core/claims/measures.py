@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.claims.comparison import BadClaim, Kind, MissingMeasure, Need, Record, Runs, Side
+from core.claims.comparison import Side
+from core.claims.needs import BadClaim, Kind, MissingMeasure, Need, Record, Runs, Stand
 
 START = "start"  # the starting model, which is scored in every run's record
 VALIDATION = "held_out/"  # curves of held-out problems: the validation split
@@ -17,6 +18,16 @@ class Measure:
     def needs(self) -> tuple[Need, ...]:
         """What the record must hold; nothing, unless a measure says otherwise."""
         return ()
+
+    @property
+    def percent(self) -> bool:
+        """Whether the number is a percentage, or a difference of two."""
+        return False
+
+    def stand(self, record: Record, arm: str) -> tuple[float, float] | None:
+        """The percentage that it is about, before training and after; None where it is of none."""
+        del record, arm
+        return None
 
     def read(self, record: Record, arm: str) -> float:
         """The number, from the record of a run of `arm` (or of any run, for `start`)."""
@@ -77,13 +88,34 @@ class OfArm(Side):
         read = (*self.measure.needs, *self.arm.by.needs)
         return tuple((arm, need) for arm in self.arm.arms for need in read)
 
+    @property
+    def percent(self) -> bool:
+        """As the measure."""
+        return self.measure.percent
+
+    def stands(self, cases: Sequence[Runs]) -> list[Stand]:
+        """Of an arm that was trained: where its measure stood before, and stands after."""
+        picked = [(runs, self._pick(runs)) for runs in cases]
+        found = [
+            stand
+            for runs, arm in picked
+            if arm != START and (stand := self.measure.stand(record_of(runs, arm), arm)) is not None
+        ]
+        if not found:
+            return []
+        before, after = (sum(column) / len(found) for column in zip(*found, strict=True))
+        return [Stand(str(self), before, after)]
+
     def values(self, cases: Sequence[Runs]) -> list[float]:
         """The measure of each seed's record."""
         return [self._value(runs) for runs in cases]
 
     def _value(self, runs: Runs) -> float:
-        arm = self.arm if isinstance(self.arm, str) else self.arm.pick(runs)
+        arm = self._pick(runs)
         return self.measure.read(record_of(runs, arm), arm)
+
+    def _pick(self, runs: Runs) -> str:
+        return self.arm if isinstance(self.arm, str) else self.arm.pick(runs)
 
 
 def record_of(runs: Runs, arm: str) -> Record:

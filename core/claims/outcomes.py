@@ -1,11 +1,11 @@
 """Measures of the trained policy: scores, samples at K, and quantities of its probabilities."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from core.claims.comparison import BadClaim, Need, Record
 from core.claims.measures import START, Measure, missing
+from core.claims.needs import BadClaim, Need, Record
 
 Vote: TypeAlias = Literal["avg", "maj", "pass"]
 T = TypeVar("T")
@@ -39,6 +39,15 @@ class Score(Measure):
         """A score of every benchmark."""
         by = self.part[0] if self.part else ""
         return tuple(Need("score", name, self.how, by) for name in self.benchmarks)
+
+    @property
+    def percent(self) -> bool:
+        """It is one."""
+        return True
+
+    def stand(self, record: Record, arm: str) -> tuple[float, float]:
+        """The starting model's score and the arm's."""
+        return self.read(record, START), self.read(record, arm)
 
     def read(self, record: Record, arm: str) -> float:
         """Mean of the scores; the starting model's own for `start`.
@@ -87,6 +96,16 @@ class AtK(Measure):
     def needs(self) -> tuple[Need, ...]:
         """Samples of every benchmark."""
         return tuple(Need("samples", name) for name in self.benchmarks)
+
+    @property
+    def percent(self) -> bool:
+        """It is one."""
+        return True
+
+    def stand(self, record: Record, arm: str) -> tuple[float, float]:
+        """The accuracy at K of the starting model and of the arm, gained or not."""
+        plain = replace(self, gained=False)
+        return plain.read(record, START), plain.read(record, arm)
 
     def read(self, record: Record, arm: str) -> float:
         """Mean over the benchmarks."""

@@ -7,9 +7,10 @@ value is never used in a comparison; the claim has no verdict from these runs an
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.claims.comparison import Kind, MissingMeasure, Need, Runs, Side, aligned, as_side
+from core.claims.comparison import Side, aligned, as_side
 from core.claims.curves import curve_of, nearest
 from core.claims.measures import record_of
+from core.claims.needs import Kind, MissingMeasure, Need, Runs
 
 
 class Censored(MissingMeasure):

@@ -25,7 +25,7 @@ Gpus = Annotated[
     str | None, typer.Option(metavar="NxKIND", help="Memory on these GPUs, e.g. 8xH100.")
 ]
 Seeds = Annotated[
-    int | None, typer.Option(min=1, help="How many seeds; default 1, with --claims 3.")
+    int | None, typer.Option(min=1, help="How many seeds; default 1, with --claims up to 8.")
 ]
 Claims = Annotated[bool, typer.Option("--claims", help="Run every arm that a claim needs.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; default: the CPUs.")]
@@ -70,6 +70,7 @@ def plan(
 def print_plan(resolved: "Resolved", found: "Plan") -> None:
     """Print the settings that are no defaults, batches, stages, cost, and claims left untested."""
     from core.run.records.verdicts import cannot_test
+    from eval.stats.seeds import LOOKS
 
     values = sorted(resolved.values.items())
     print_columns(
@@ -85,6 +86,11 @@ def print_plan(resolved: "Resolved", found: "Plan") -> None:
     if untestable := cannot_test(resolved.paper, resolved.run):
         print_text()
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())
+    if found.visible:
+        looks = [f"{look.seeds} seeds" for look in LOOKS]
+        rows = [(slug, *(f"{x:.1f}" for x in seen)) for slug, seen in found.visible.items()]
+        print_text()
+        print_columns(("effect in points that is decided in 4 of 5 cases", *looks), rows)
 
 
 def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
@@ -132,17 +138,20 @@ def run(
     ask_for_kernels(at)
     from core.run.order import Order, claimed_arms, run_order
     from core.run.spread.jobs import read_options
+    from eval.stats.seeds import LOOKS
 
     found = find_paper(paper)
     if claims and arm is not None:
         raise BadValue(f"--arm {arm} with --claims, which runs every arm it needs: leave one out")
-    count = seeds or (3 if claims else 1)
+    looks = LOOKS if claims and seeds is None else ()
+    count = looks[-1].seeds if looks else seeds or 1
     arms = claimed_arms(found) if claims else (arm or found.main_arm,)
     order = Order(
         paper=found,
         scale=at,
         arms=arms,
         seeds=tuple(range(seed, seed + count)),
+        looks=looks,
         arguments=with_launch(settings, launch, processes),
         jobs=jobs or (len(os.sched_getaffinity(0)) if at == "cpu" and launch is None else 1),
         force=force,

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.claims import Claim
 from core.models.load import locate
 from core.paper import Paper
 from core.paper.page import PREPARED
 from core.run.places import SAMPLES, check_writable, reports, results, root
 from core.run.records.judged import verdicts_record
 from core.run.records.record import Record, read_records, write_record
-from core.run.records.verdicts import cannot_test
+from core.run.records.verdicts import cannot_test, judge
 from core.run.refusals import refuse
 from core.run.resolve import resolve
 from core.run.spread.jobs import run_jobs
@@ -19,18 +20,23 @@ from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
 from core.run.stages.record import run_chain, score_start
 from core.run.stages.stage import Stage, say
+from eval.stats.seeds import Look
 
 START_UNIT = "start"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What was asked for on the command line; `cluster` and `job` as in `core.run.spread.jobs`."""
+    """What was asked for on the command line; `cluster` and `job` as in `core.run.spread.jobs`.
+
+    With `looks` at the claims the runs stop at the first that leaves none undecided.
+    """
 
     paper: Paper
     scale: str = "cpu"
     arms: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
+    looks: tuple[Look, ...] = ()
     arguments: tuple[str, ...] = ()
     jobs: int = 1
     force: bool = False
@@ -64,18 +70,53 @@ def claimed_arms(paper: Paper) -> tuple[str, ...]:
 
 def run_order(order: Order) -> Outcome:
     """Run what is not done yet, judge the claims, and write all records."""
-    runs = [
-        Chain(resolve(order.paper, arm=arm, scale=order.scale, arguments=order.arguments), seed)
-        for arm in order.arms or (order.paper.main_arm,)
-        for seed in order.seeds
-    ]
-    first = runs[0]
+    arms = order.arms or (order.paper.main_arm,)
+    runs = chains(order, arms, order.seeds)
     refuse([chain.resolved for chain in runs])
     for chain in runs:
         check_inputs(chain)
     check_outputs(order.paper.slug)
-    for slug, why in cannot_test(order.paper, first.resolved.run).items():
+    for slug, why in cannot_test(order.paper, runs[0].resolved.run).items():
         say(f"claim {slug} will have no verdict: {why}")
+    records = run_looks(order, arms) if order.looks else run_chains(order, runs)
+    claims = verdicts_record(order.paper, order.scale, records, order.looks)
+    return Outcome(runs=records, claims=write_record(claims))
+
+
+def chains(order: Order, arms: Sequence[str], seeds: Sequence[int]) -> list[Chain]:
+    """The stages of every arm with every seed."""
+    resolved = [
+        resolve(order.paper, arm=arm, scale=order.scale, arguments=order.arguments) for arm in arms
+    ]
+    return [Chain(one, seed) for one in resolved for seed in seeds]
+
+
+def run_looks(order: Order, arms: Sequence[str]) -> list[Record]:
+    """Run the seeds of one look after the other; only what an undecided claim needs goes on."""
+    records: list[Record] = []
+    done = 0
+    for number, look in enumerate(order.looks, 1):
+        records += run_chains(order, chains(order, arms, order.seeds[done : look.seeds]))
+        done = look.seeds
+        verdicts = judge(order.paper, records, order.looks[:number])
+        going = undecided(order.paper, verdicts)
+        names = ", ".join(claim.slug for claim in going) or "none"
+        say(f"look {number} of {len(order.looks)}, {look.seeds} seeds: undecided are {names}")
+        needed = {arm for claim in going for arm in claim.arms or (order.paper.main_arm,)}
+        arms = [arm for arm in arms if arm in needed]
+        if not arms:
+            break
+    return records
+
+
+def undecided(paper: Paper, verdicts: Iterable[Mapping[str, Any]]) -> list[Claim]:
+    """The claims that were judged over runs and not decided: more seeds may decide them."""
+    open_ones = {v["id"] for v in verdicts if v["verdict"] == "undecided" and v["runs"]}
+    return [claim for claim in paper.claims if claim.slug in open_ones]
+
+
+def run_chains(order: Order, runs: Sequence[Chain]) -> list[Record]:
+    """The records of these runs, in processes of their own where several are asked for."""
     units = pending(order, runs)
     apart = order.cluster is not None or (order.jobs > 1 and len(units) > 1)
     if order.cluster is not None:
@@ -84,10 +125,8 @@ def run_order(order: Order) -> Outcome:
         run_units(units, order.jobs)
     force = order.force and not apart
     if force:
-        score_start(first, force=True)
-    records = [run_chain(chain, force=force) for chain in runs]
-    claims = verdicts_record(order.paper, order.scale, order.seeds, records)
-    return Outcome(runs=records, claims=write_record(claims))
+        score_start(runs[0], force=True)
+    return [run_chain(chain, force=force) for chain in runs]
 
 
 def queue(order: Order, cluster: str, units: list[Unit], runs: Sequence[Chain]) -> None:

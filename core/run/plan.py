@@ -16,6 +16,7 @@ from core.run.resolve import Resolved
 from core.run.stages.chain import Chain
 from core.run.stages.sources import model_folder
 from core.run.stages.stage import Stage
+from core.run.visible import visible_effects
 from eval.errors import BadValue
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
@@ -30,6 +31,7 @@ class Plan:
     stages: list[tuple[Stage, str]]
     batches: str
     cost: Mapping[str, Any]
+    visible: Mapping[str, list[float]]
 
     def as_data(self) -> dict[str, Any]:
         """The plan as JSON."""
@@ -49,6 +51,7 @@ class Plan:
             "batches": self.batches,
             "untestable": cannot_test(self.resolved.paper, self.resolved.run),
             "cost": dict(self.cost),
+            "visible effects": dict(self.visible),
         }
 
 
@@ -66,6 +69,7 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
         stages=[(s, "done" if s.done else "to do") for s in Chain(resolved, seed).stages],
         batches=plan_batches(config, resolved),
         cost=estimate(resolved, config),
+        visible=visible_effects(resolved.paper, resolved.run) if resolved.family.trains else {},
     )
 
 

@@ -1,23 +1,19 @@
-"""Compares two sets of scores, a score with a printed number, and two arms over seeds."""
+"""Compares two sets of scores, and a score with a printed number."""
 
 import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import copysign, isfinite
 from typing import Any, Literal  # Any: results that the stubs of scipy do not describe
 
 import numpy as np
-from scipy.stats import binomtest, fisher_exact, norm, permutation_test, t, ttest_ind
+from scipy.stats import binomtest, fisher_exact, norm, permutation_test, ttest_ind
 
 from eval.errors import BadValue
 from eval.samples.store import Sample
 from eval.stats.estimates import GATE_LEVEL, mean_interval, wilson
 
-Verdict = Literal["held", "refuted", "undecided"]
 LEVEL = 0.95
-# Where the bound of a relation lies, in margins; an equivalence has one on either side.
-BOUNDS = {">": 1, ">=": -1, "<": -1, "<=": 1, "~=": 1}
 PRINTED = re.compile(r"\d+(\.\d+)?")
 
 
@@ -32,18 +28,6 @@ class Comparison:
     n: int
     paired: bool
     method: str
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A claim's effect over seeds; no interval and no p from fewer than two seeds."""
-
-    effect: float
-    low: float | None
-    high: float | None
-    p: float | None
-    verdict: Verdict
-    n_seeds: int
 
 
 @dataclass(frozen=True)
@@ -213,48 +197,3 @@ def printed_number(text: str) -> tuple[float, float]:
     if not PRINTED.fullmatch(text) or not 0 <= float(text) <= 100:
         raise BadValue(f"printed score {text!r}: expected a percentage such as 51.7")
     return float(text), 0.5 * 10.0 ** -len(text.partition(".")[2])
-
-
-def seed_effect(differences: Sequence[float], margin: float = 0.0, op: str = ">") -> Effect:
-    """Does `left op right` hold over seeds, given left - right of each seed?
-
-    The two-sided 95 % Student interval of the mean difference must lie on the claimed side of a
-    bound: margin for `>` and `<=`, -margin for `>=` and `<`; for `~=` between -margin and margin.
-    On the other side altogether it is refuted. Fewer than two seeds decide nothing. Without any
-    spread the seeds carry no estimate of their noise, so only their number speaks: the sign test,
-    p = 2 / 2**n.
-
-    Raises:
-        BadValue: an unknown op, a negative margin, or a difference that is not finite.
-    """
-    if op not in BOUNDS or margin < 0 or not all(map(isfinite, differences)):
-        raise BadValue(
-            f"op={op!r}, margin={margin}, differences={list(differences)}: "
-            f"expected {', '.join(BOUNDS)}, a margin of at least 0 and finite differences"
-        )
-    n = len(differences)
-    effect = float(np.mean(differences)) if n else 0.0
-    if n < 2:
-        return Effect(effect, None, None, None, "undecided", n)
-    bound = copysign(margin, effect) if op == "~=" else BOUNDS[op] * margin  # the nearer of two
-    spread = float(np.std(differences, ddof=1))
-    if spread <= 1e-12 * max(1.0, abs(effect)):
-        p = 1.0 if abs(effect - bound) <= 1e-12 else min(1.0, 2 * 0.5**n)
-        decided = decide(effect, effect, margin, op) if p < 1 - LEVEL else "undecided"
-        return Effect(effect, None, None, p, decided, n)
-    error = spread / n**0.5
-    half = float(t.ppf((1 + LEVEL) / 2, n - 1)) * error
-    p = float(2 * t.sf(abs(effect - bound) / error, n - 1))
-    low, high = effect - half, effect + half
-    return Effect(effect, low, high, p, decide(low, high, margin, op), n)
-
-
-def decide(low: float, high: float, margin: float, op: str) -> Verdict:
-    """Where the whole interval lies: on the claimed side of the bound, on the other, or across."""
-    bound = BOUNDS[op] * margin
-    held, refuted = low > bound, high < bound
-    if op in ("<", "<="):
-        held, refuted = refuted, held
-    if op == "~=":
-        held, refuted = -margin < low and high < margin, high < -margin or low > margin
-    return "held" if held else "refuted" if refuted else "undecided"

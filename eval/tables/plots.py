@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
 from eval.errors import BadValue, UnknownName
-from eval.tables.seeds import mean_interval
+from eval.tables.seeds import mean_interval, same_problems
 
 Record = Mapping[str, Any]
 Points = Sequence[tuple[float, float]]
@@ -195,10 +195,10 @@ def sampled_mean(
     if any(list(curve["k"]) != ks for curve in curves):
         raise BadValue(f"seeds sampled at K = {[list(curve['k']) for curve in curves]}")
     parts = [[curve[f"{name}{end}"] for curve in curves] for end in ("", "_low", "_high")]
-    middle, low, high = [], [], []
+    middle, low, high, shared = [], [], [], same_problems(curves)
     for position in range(len(ks)):
         columns = [[curve[position] for curve in part] for part in parts]
-        mean, below, above = mean_interval(columns[0], columns[1], columns[2])
+        mean, below, above = mean_interval(*columns, shared=shared)
         middle.append(mean)
         low.append(below)
         high.append(above)

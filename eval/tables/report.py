@@ -15,8 +15,9 @@ REPORT_FORMATS = ("md", "html")
 class ClaimResult:
     """One claim with what was measured: effect (left minus right) in `unit`, and its verdict.
 
-    `verdict` is `held`, `refuted`, `undecided`, or `untested` when no run can test it; then the
-    numbers are None and `detail` says why. `compare` names both sides and the relation.
+    `verdict` is `held`, `refuted`, `tie`, `undecided`, `no room`, or without numbers `untested` and
+    `untestable`; `detail` says why. `compare` names both sides and the relation. `holm` is the p
+    among all of the paper, and `seen` the smallest true effect that four of five such runs decide.
     """
 
     slug: str
@@ -27,9 +28,10 @@ class ClaimResult:
     low: float | None = None
     high: float | None = None
     p: float | None = None
+    holm: float | None = None
+    seen: float | None = None
     seeds: int = 0
-    n: int | None = None
-    unit: str = "points"
+    unit: str = ""
     detail: str = ""
 
     def __post_init__(self) -> None:
@@ -78,8 +80,8 @@ class Passage:
 class Report:
     """Everything a report page shows; no field is computed by the template.
 
-    `summary` is one paragraph; `runs` and `versions` are shown as given; `records` map a record's
-    path to its digest. An empty part is left out of the page.
+    `summary` is one paragraph, `rules` say how claims were judged; `versions` are shown as given;
+    `records` map a record's path to its digest. An empty part is left out of the page.
     """
 
     title: str
@@ -87,6 +89,7 @@ class Report:
     scale: str
     summary: str = ""
     claims: tuple[ClaimResult, ...] = ()
+    rules: str = ""
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
     settings: tuple[Field, ...] = ()

@@ -1,8 +1,7 @@
-"""One number from the scores of several seeds on the same problems, with an honest interval."""
+"""One number from the scores of several seeds, with its interval."""
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from eval.errors import BadValue
@@ -10,25 +9,28 @@ from eval.sets.benchmarks import known_benchmark
 from eval.tables.table import Cell
 
 LIMITED = "limited"  # the mark of a cell that covers only a part of its test set
+NORMAL = 1.959964  # half the width of a 95 % interval, in standard errors
 SCORE_FIELDS = ("value", "low", "high", "n")
 
 
 def mean_interval(
-    values: Sequence[float], lows: Sequence[float], highs: Sequence[float]
+    values: Sequence[float], lows: Sequence[float], highs: Sequence[float], *, shared: bool
 ) -> tuple[float, float, float]:
     """Average S seeds with a 95 % interval for both sources of error, in percent.
 
-    The seeds share their test problems, so the error of drawing the problems does not shrink with
-    S, and the error of drawing seeds is s / sqrt(S) with t(S-1). The two distances from the mean
-    are added in squares on either side (MOVER, Zou and Donner 2008); one seed keeps its interval.
+    Seeds that each drew their own test problems have the error of that in their spread. Where
+    they `shared` their problems, that error does not shrink with S; a score's own interval says
+    how large it is. One seed keeps its interval.
     """
-    from scipy.special import stdtrit  # here: half a second that a table of one seed does not need
+    from eval.stats.seeds import over_seeds  # half a second that a table of one seed does not need
 
-    count, mean = len(values), fmean(values)
-    spread = stdev(values) / sqrt(count) * float(stdtrit(count - 1, 0.975)) if count > 1 else 0.0
-    below = sqrt((mean - fmean(lows)) ** 2 + spread**2)
-    above = sqrt((fmean(highs) - mean) ** 2 + spread**2)
-    return mean, max(0.0, mean - below), min(100.0, mean + above)
+    mean = fmean(values)
+    half = (fmean(highs) - fmean(lows)) / 2
+    found = over_seeds(values, shared=(half / NORMAL) ** 2 if shared else 0.0)
+    if found is None:  # one seed, or seeds that all say the same
+        return mean, max(0.0, fmean(lows)), min(100.0, fmean(highs))
+    low, high = found.interval()
+    return mean, max(0.0, low), min(100.0, high)
 
 
 def mean_cell(scores: Sequence[Mapping[str, Any]]) -> Cell:
@@ -59,6 +61,12 @@ def mean_cell(scores: Sequence[Mapping[str, Any]]) -> Cell:
         [score["value"] for score in scores],
         [score["low"] for score in scores],
         [score["high"] for score in scores],
+        shared=same_problems(scores),
     )
     mark = LIMITED if any(score.get("limited") for score in scores) else None
     return Cell(mean, low=low, high=high, n=sizes.pop(), seeds=len(scores), mark=mark)
+
+
+def same_problems(scores: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether several seeds answered the same test problems: no seed names a draw of its own."""
+    return len({score.get("draw") for score in scores}) < len(scores)

@@ -1,12 +1,10 @@
-"""Comparisons between two runs, with a printed number, and over seeds: error rates and symmetry."""
+"""Comparisons between two runs and with a printed number: error rates and symmetry."""
 
 from itertools import product
 from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from statsmodels.stats import contingency_tables
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportions_ztest
@@ -18,7 +16,6 @@ from eval.stats.comparisons import (
     compare_scores,
     holm,
     mcnemar,
-    seed_effect,
     sign_flip,
 )
 
@@ -172,76 +169,3 @@ def test_the_gate_is_two_one_sided_score_tests(reported: float):
 def test_a_margin_below_the_noise_can_never_say_reproduced():
     found = {compare_reported(x, 250, 79.6, margin=2.0).verdict for x in range(251)}
     assert found == {"below", "undecided", "above"}
-
-
-def test_seed_effect_by_hand():
-    found = seed_effect([1.0, 2.0, 3.0])
-    half = 4.302653 / 3**0.5
-    assert (found.effect, found.low, found.high) == pytest.approx((2, 2 - half, 2 + half))
-    assert found.verdict == "undecided"
-    assert found.p == pytest.approx(0.0742, abs=1e-4)
-    assert seed_effect([2.0, 2.1, 2.2]).verdict == "held"
-    assert seed_effect([-2.0, -2.1, -2.2]).verdict == "refuted"
-    assert seed_effect([-0.1, -0.2, 0.1], margin=1, op=">=").verdict == "held"
-    assert seed_effect([-3.1, -3.2, -3.0], margin=1, op=">=").verdict == "refuted"
-    assert seed_effect([-2.0, -2.1, -2.2], op="<").verdict == "held"
-    assert seed_effect([0.1, 0.2, 0.15], margin=1, op="<=").verdict == "held"
-    assert seed_effect([3.1, 3.2, 3.0], margin=1, op="<=").verdict == "refuted"
-    assert seed_effect([0.1, -0.2, 0.15], margin=1, op="~=").verdict == "held"
-    assert seed_effect([3.1, 3.2, 3.0], margin=1, op="~=").verdict == "refuted"
-    assert seed_effect([-3.1, -3.2, -3.0], margin=1, op="~=").verdict == "refuted"
-    assert seed_effect([0.9, 1.1, 1.0], margin=1, op="~=").verdict == "undecided"
-
-
-def test_one_seed_decides_nothing():
-    found = seed_effect([50.0])
-    assert (found.effect, found.low, found.high, found.p, found.verdict) == (
-        50, None, None, None, "undecided",
-    )  # fmt: skip
-    assert seed_effect([]).n_seeds == 0
-
-
-def test_without_spread_only_the_number_of_seeds_speaks():
-    assert seed_effect([1.0] * 3).verdict == "undecided"
-    assert seed_effect([1.0] * 3).p == 0.25
-    assert seed_effect([1.0] * 6).verdict == "held"
-    assert seed_effect([0.0] * 20).verdict == "undecided"
-    assert seed_effect([0.0] * 3, op=">=").verdict == "undecided"
-
-
-@given(st.lists(st.floats(-100, 100), max_size=6), st.floats(0, 10))
-@settings(max_examples=300)
-def test_the_verdict_turns_with_the_sides(differences: list[float], margin: float):
-    swapped = [-d for d in differences]
-    for op, other in ((">", "<"), (">=", "<="), ("~=", "~=")):
-        one, two = seed_effect(differences, margin, op), seed_effect(swapped, margin, other)
-        assert one.verdict == two.verdict
-        assert one.p == pytest.approx(two.p)
-
-
-@given(st.lists(st.floats(-100, 100), max_size=6), st.floats(0, 10), st.sampled_from([">", "<"]))
-@settings(max_examples=300)
-def test_swapped_arms_never_both_hold(differences: list[float], margin: float, op: str):
-    one = seed_effect(differences, margin, op)
-    other = seed_effect([-d for d in differences], margin, op)
-    assert not (one.verdict == other.verdict == "held")
-    assert one.effect == pytest.approx(-other.effect)
-
-
-@pytest.mark.parametrize("op", [">", ">=", "<", "<="])
-def test_no_effect_is_rarely_decided(op: str):
-    """2000 simulated claims without an effect: 5 % plus four standard errors are decided."""
-    random = np.random.default_rng(2)
-    decided = [
-        seed_effect(random.normal(size=3).tolist(), op=op).verdict != "undecided"
-        for _ in range(2000)
-    ]
-    assert 0.03 < np.mean(decided) < 0.05 + 4 * 0.0049
-
-
-def test_bad_claims_are_refused():
-    for arguments in ({"op": "=="}, {"margin": -1.0}):
-        with pytest.raises(BadValue, match="expected >, >=, <, <=, ~="):
-            seed_effect([1.0, 2.0], **arguments)
-    with pytest.raises(BadValue, match="finite"):
-        seed_effect([1.0, float("nan")])

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from core.paper.registry import find_paper
-from core.run.pages.render import verdict_line
 from core.run.pages.runs import runs_table
+from core.run.pages.verdicts import verdict_line
 from core.run.records.record import read_records, standard
 from core.run.records.verdicts import judge
 from eval.tables import render

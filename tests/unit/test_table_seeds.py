@@ -8,19 +8,33 @@ from eval.tables.seeds import mean_cell, mean_interval
 
 
 def test_one_seed_keeps_its_interval():
-    assert mean_interval([50.0], [46.0], [54.5]) == (50.0, 46.0, 54.5)
+    assert mean_interval([50.0], [46.0], [54.5], shared=True) == (50.0, 46.0, 54.5)
 
 
 def test_equal_seeds_keep_the_interval_of_the_problems():
-    assert mean_interval([50.0] * 3, [46.0] * 3, [54.0] * 3) == (50.0, 46.0, 54.0)
+    found = mean_interval([50.0] * 3, [46.0] * 3, [54.0] * 3, shared=True)
+    assert found == pytest.approx((50.0, 46.0, 54.0))
 
 
-def test_spread_between_seeds_widens_the_interval_by_its_t_interval():
-    # s = 1, S = 3: t(2) s / sqrt(3) = 4.302653 / 1.732051 = 2.484138; sqrt(16 + 6.170942)
-    mean, low, high = mean_interval([49.0, 50.0, 51.0], [45.0, 46.0, 47.0], [53.0, 54.0, 55.0])
-    assert mean == 50.0
-    assert 50.0 - low == pytest.approx(4.708603, abs=1e-5)
-    assert high - 50.0 == pytest.approx(4.708603, abs=1e-5)
+def test_seeds_with_problems_of_their_own_have_students_interval():
+    # s = 1, S = 3: t(2) s / sqrt(3) = 4.302653 / 1.732051 = 2.484138
+    found = mean_interval([49.0, 50.0, 51.0], [45.0] * 3, [55.0] * 3, shared=False)
+    assert found == pytest.approx((50.0, 50 - 2.484138, 50 + 2.484138), abs=1e-5)
+
+
+def test_problems_that_all_seeds_share_widen_the_interval():
+    # 1 / 3 + (4 / 1.959964)**2 = 4.4985, with 2 (4.4985 * 3)**2 = 364 degrees of freedom
+    found = mean_interval([49.0, 50.0, 51.0], [46.0] * 3, [54.0] * 3, shared=True)
+    assert found == pytest.approx((50.0, 50 - 4.170901, 50 + 4.170901), abs=1e-3)
+
+
+def test_seeds_share_their_problems_unless_each_names_a_draw_of_its_own():
+    rows = [score("math", value) | {"low": value - 4, "high": value + 4} for value in (49.0, 51.0)]
+    same = mean_cell(rows)
+    own = mean_cell([row | {"draw": draw} for draw, row in enumerate(rows)])
+    once = mean_cell([row | {"draw": 3} for row in rows])
+    assert same == once
+    assert (own.low, own.high) != (same.low, same.high)
 
 
 @given(
@@ -28,13 +42,15 @@ def test_spread_between_seeds_widens_the_interval_by_its_t_interval():
         st.tuples(st.floats(0, 100), st.floats(0, 20), st.floats(0, 20)), min_size=1, max_size=8
     ),
     st.randoms(use_true_random=False),
+    st.booleans(),
 )
-def test_the_interval_ignores_the_order_of_seeds_and_stays_in_range(seeds, random):
+def test_the_interval_ignores_the_order_of_seeds_and_stays_in_range(seeds, random, shared):
     def interval(parts):
         return mean_interval(
             [v for v, _, _ in parts],
             [max(0, v - a) for v, a, _ in parts],
             [min(100, v + b) for v, _, b in parts],
+            shared=shared,
         )
 
     mean, low, high = interval(seeds)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from core.run.places import claims_table
 from eval.errors import DamagedFile
+from eval.stats.seeds import LEVEL
 from eval.tables.render import environment
 
 KINDS = ("exact", "runs", "simulated", "untestable")
@@ -67,6 +68,8 @@ def summary(rows: Sequence[ClaimRow]) -> dict[str, object]:
     return {
         "papers": papers,
         "total": counts(rows),
+        "tests": (tests := sum(row.kind in ("runs", "simulated") for row in rows)),
+        "expected": LEVEL * tests,
         "written": sum("law(" in row.test for row in rows if row.kind == "exact"),
         "open": sum(row.test.startswith(NOT_EXPRESSED) for row in rows),
         "untestable": [row for row in rows if row.kind == "untestable"],

@@ -53,5 +53,5 @@ def cell(changes: Sequence[QuantityChange], when: Literal["before", "after"]) ->
         one["before_interval" if when == "before" else "after_interval"] for one in changes
     ]
     lows, highs = zip(*intervals, strict=True)
-    mean, low, high = mean_interval([one[when] for one in changes], lows, highs)
+    mean, low, high = mean_interval([one[when] for one in changes], lows, highs, shared=True)
     return Cell(mean, low=low, high=high, n=changes[0]["n"], seeds=len(changes))

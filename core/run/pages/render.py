@@ -1,6 +1,5 @@
 """Renders reports/ from records: the page in Markdown and HTML, its tables and its figures."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from core.run.pages.quantities import quantities_tables
 from core.run.pages.runs import by_arm, newest, runs_table, title_of
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import printed_tables, publish_reported, ran_at
+from core.run.pages.verdicts import claim_result, rules, summary, verdict_line
 from core.run.places import reports, root
 from core.run.records.judged import judge_again
 from core.run.records.record import read_records, standard
@@ -24,7 +24,7 @@ from core.run.records.schema import Record, RunRecord, claims_of, runs_of
 from eval.errors import ReproError
 from eval.tables import render
 from eval.tables.plots import sampling_curves, to_bytes, training_curves
-from eval.tables.report import ClaimResult, Field, Passage, Picture, Report, render_report
+from eval.tables.report import Field, Passage, Picture, Report, render_report
 from eval.tables.table import Table
 
 SUFFIX = {"md": "md", "latex": "tex", "html": "html", "csv": "csv"}
@@ -164,6 +164,7 @@ def make_report(
         scale=scale,
         summary=summary(verdicts),
         claims=tuple(claim_result(verdict) for verdict in verdicts),
+        rules=rules(claims[-1]) if claims else "",
         tables=tables,
         pictures=tuple(
             Picture(name=n, caption=c, alt=a, svg=to_bytes(f, "svg"), path=f"{n}.svg")
@@ -178,61 +179,6 @@ def make_report(
         versions=main["versions"],
         records={f"{r['paper']}/{r['digest']}.json": r["digest"] for r in used},
     )
-
-
-def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """How many claims held, were refuted, could not be decided, and had no run to test them."""
-    counts = Counter(verdict_word(verdict) for verdict in verdicts)
-    words = ("held", "refuted", "undecided", *(["untested"] if counts["untested"] else []))
-    parts = [f"{counts[word]} {word}" for word in words]
-    return f"Of {len(verdicts)} claims: {', '.join(parts)}." if verdicts else ""
-
-
-def verdict_word(verdict: Mapping[str, Any]) -> str:
-    """The verdict, or "untested" where nothing was measured."""
-    return "untested" if verdict["effect"] is None else verdict["verdict"]
-
-
-def claim_result(verdict: Mapping[str, Any]) -> ClaimResult:
-    """A stored verdict as the page shows it; without an interval its numbers go into words."""
-    whole = None not in (verdict["low"], verdict["high"], verdict["p"])
-    effect = verdict["effect"]
-    detail = verdict["reason"]
-    if not whole and effect is not None:
-        detail = f"difference {effect:+.4g}; {detail}"
-    return ClaimResult(
-        slug=verdict["id"],
-        statement=verdict["statement"],
-        compare=compared(verdict),
-        verdict=verdict_word(verdict),
-        effect=effect if whole else None,
-        low=verdict["low"] if whole else None,
-        high=verdict["high"] if whole else None,
-        p=verdict["p"] if whole else None,
-        seeds=len(verdict["seeds"]),
-        detail="" if whole else detail,
-    )
-
-
-def compared(verdict: Mapping[str, Any]) -> str:
-    """Both sides of a verdict and the relation; nothing for a claim that cannot be tested."""
-    if verdict["left"] is None:
-        return ""
-    sides = [verdict["left"], verdict["right"]]
-    left, right = (f"{s['measure']} of {s['arm']}" if s["arm"] else s["measure"] for s in sides)
-    return f"{left} {verdict['relation']} {right}"
-
-
-def verdict_line(verdict: Mapping[str, Any]) -> str:
-    """One claim on the terminal: the verdict, the claim, the effect and its interval."""
-    head = f"{verdict['verdict']:<10} {verdict['id']:<26}"
-    if verdict["effect"] is None or not verdict["seeds"]:
-        return f"{head} {verdict['reason']}"
-    if None in (verdict["low"], verdict["p"]):
-        return f"{head} {verdict['effect']:+.2f}; {verdict['reason']}"
-    low, high, p = verdict["low"], verdict["high"], verdict["p"]
-    seeds = len(verdict["seeds"])
-    return f"{head} {verdict['effect']:+.2f} [{low:+.2f}, {high:+.2f}], p {p:.3f}, {seeds} seeds"
 
 
 def caveats(slug: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Records of verdicts: made after runs, and again where the same runs now give others."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from core.paper import Paper
@@ -9,21 +9,23 @@ from core.run.records.agreement import agree
 from core.run.records.record import Record, new_record, read_records, standard, write_record
 from core.run.records.schema import ClaimsRecord, claims_of, runs_of
 from core.run.records.verdicts import judge
+from eval.stats.seeds import Look
 
 
 def verdicts_record(
-    paper: Paper, scale: str, seeds: Iterable[int], runs: Sequence[Record]
+    paper: Paper, scale: str, runs: Sequence[Record], looks: Sequence[Look] = ()
 ) -> Record:
-    """What these runs say of the paper's claims; not written yet."""
+    """What these runs say of the paper's claims, at one look or at several; not written yet."""
     return new_record(
         "claims",
         paper=paper.slug,
         scale=scale,
-        seeds=list(seeds),
+        seeds=sorted({run["seed"] for run in runs}),
+        looks=[[look.seeds, look.level] for look in looks],
         overrides=runs[0]["overrides"],
         specified=specified(paper),
         runs=[run["digest"] for run in runs],
-        verdicts=judge(paper, runs),
+        verdicts=judge(paper, runs, looks),
     )
 
 
@@ -44,7 +46,12 @@ def judge_again(paper: Paper) -> None:
                 continue  # `repro check` says so
             used = cast(list[Record], [runs[digest] for digest in named])
             if other_verdicts(paper, claims, used):
-                write_record(verdicts_record(paper, scale, claims["seeds"], used))
+                write_record(verdicts_record(paper, scale, used, looks_of(claims)))
+
+
+def looks_of(claims: ClaimsRecord) -> list[Look]:
+    """The numbers of seeds at which the claims were judged, one after the other."""
+    return [Look(int(seeds), level) for seeds, level in claims.get("looks", [])]
 
 
 def newest(digest: str, newer: dict[str | None, str]) -> str:
@@ -60,7 +67,7 @@ def judged_runs(claims: ClaimsRecord) -> list[str]:
 
 def other_verdicts(paper: Paper, claims: ClaimsRecord, runs: Sequence[Record]) -> list[str]:
     """The claims on which a record says otherwise than its runs give now, each with its reason."""
-    now = {row["id"]: canonical(row) for row in judge(paper, runs)}
+    now = {row["id"]: canonical(row) for row in judge(paper, runs, looks_of(claims))}
     then = {row["id"]: row for row in claims["verdicts"]}
     tests = specified(paper)
     old = claims.get("specified", tests)

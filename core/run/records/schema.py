@@ -108,9 +108,13 @@ class RunRecord(AnyRecord):
 
 
 class ClaimsRecord(AnyRecord):
-    """The verdicts on a paper's claims over several seeds."""
+    """The verdicts on a paper's claims over several seeds.
+
+    `looks` are the numbers of seeds at which they were judged, each with its level; none for once.
+    """
 
     seeds: list[int]
+    looks: NotRequired[list[list[float]]]
     overrides: dict[str, Any]  # Any: values as JSON
     specified: NotRequired[dict[str, str]]  # a digest of each claim as it was when it was judged
     runs: NotRequired[list[str]]  # that were judged

@@ -3,33 +3,54 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from core.claims import Claim, Comparison, MissingMeasure, Need, Side, Untestable
+from core.claims import Claim, Comparison, MissingMeasure, Need, Runs, Side, Untestable
+from core.claims.measures import is_validation
 from core.paper import Paper
 from core.run.records.record import Record
+from core.run.records.shared_problems import shared_variance
 from core.run.settings import HELD_OUT, RunSettings
-from eval.stats.comparisons import seed_effect
+from eval.stats.comparisons import holm
+from eval.stats.seeds import LEVEL, Effect, Look, seed_effect
 
 FINITE = 1e300  # stands for infinity, which JSON has no word for
+ROOM = 3.0  # points between a percentage and its end, 0 or 100, in which there is none to move
+NO_NUMBERS: Mapping[str, None] = dict.fromkeys(
+    ("effect", "low", "high", "p", "holm", "level", "freedom", "seen")
+)
 
 
-def judge(paper: Paper, runs: Iterable[Record]) -> list[dict[str, Any]]:
-    """The verdict on every claim; one that these runs cannot test is `undecided` and says why."""
+def judge(paper: Paper, runs: Iterable[Record], looks: Sequence[Look] = ()) -> list[dict[str, Any]]:
+    """The verdict on every claim; one that these runs cannot test is `undecided` and says why.
+
+    With `looks` a claim is judged at one after the other, by its first so many seeds, until one
+    decides it; without, once over all seeds that its arms share. Beside each p stands Holm's.
+    """
     by_arm: dict[str, dict[int, Record]] = {}
     for run in runs:
         by_arm.setdefault(run["arm"], {})[run["seed"]] = run
-    return [judge_claim(claim, by_arm) for claim in paper.claims]
+    verdicts = [judge_claim(claim, by_arm, looks) for claim in paper.claims]
+    tested = [verdict for verdict in verdicts if verdict["p"] is not None]
+    for verdict, p in zip(tested, holm([verdict["p"] for verdict in tested]), strict=True):
+        verdict["holm"] = p
+    return verdicts
 
 
-def judge_claim(claim: Claim, by_arm: Mapping[str, Mapping[int, Record]]) -> dict[str, Any]:
+def judge_claim(
+    claim: Claim, by_arm: Mapping[str, Mapping[int, Record]], looks: Sequence[Look] = ()
+) -> dict[str, Any]:
     """One claim: by its law, by its simulation, or over the seeds that all its arms ran."""
     test = claim.test
     if isinstance(test, Untestable):
-        return untested(claim, test.reason)
+        return untested(claim, test.reason, "untestable")
     if test.kind == "exact":
         return exact_verdict(claim, test)
     if test.kind == "simulated":
         left, right = test.values(())
-        return seeds_verdict(claim, test, (left, right), (), range(len(left)))
+        found = effect_of(test, (left, right), LEVEL)
+        return {
+            **seeds_verdict(claim, (left, right), found, range(len(left)), LEVEL),
+            "reason": f"simulated with {len(left)} seeds",
+        }
     arms = claim.arms or tuple(by_arm)[:1]
     missing = [arm for arm in arms if arm not in by_arm]
     if missing or not arms:
@@ -37,41 +58,107 @@ def judge_claim(claim: Claim, by_arm: Mapping[str, Mapping[int, Record]]) -> dic
     seeds = sorted(seed for seed in by_arm[arms[0]] if all(seed in by_arm[arm] for arm in arms))
     if not seeds:
         return untested(claim, f"{' and '.join(arms)} share no seed")
-    cases = [{arm: by_arm[arm][seed] for arm in arms} for seed in seeds]
+    if looks and len(seeds) < looks[0].seeds:
+        return untested(claim, f"{len(seeds)} of the {looks[0].seeds} seeds of the first look")
+    cases = {seed: {arm: by_arm[arm][seed] for arm in arms} for seed in seeds}
     try:
-        values = test.values(cases)
+        return looked_at(claim, test, cases, looks or [Look(len(seeds))])
     except MissingMeasure as error:
         return untested(claim, str(error.args[0]))
-    used = [record for case in cases for record in case.values()]
-    return seeds_verdict(claim, test, values, used, seeds)
+
+
+def looked_at(
+    claim: Claim, test: Comparison, cases: Mapping[int, Runs], looks: Sequence[Look]
+) -> dict[str, Any]:
+    """The verdict of the first look that decides, or of the last that these seeds allow."""
+    verdict: dict[str, Any] = {}
+    for number, look in enumerate(looks, 1):
+        seeds = list(cases)[: look.seeds]
+        if len(seeds) < look.seeds:
+            break
+        chosen = [cases[seed] for seed in seeds]
+        values = test.values(chosen)
+        found = effect_of(test, values, look.level, shared_variance(test, chosen))
+        verdict = seeds_verdict(claim, values, found, seeds, look.level)
+        verdict["runs"] = sorted({run["digest"] for case in chosen for run in case.values()})
+        if any(is_validation(need) for _, need in test.needs):
+            verdict["reason"] += "; the held-out problems are the same for all seeds"
+        if len(looks) > 1:
+            verdict["reason"] += f", look {number} of {len(looks)}"
+        if blocked := no_room(test, chosen):
+            verdict |= {"verdict": "no room", "reason": blocked}
+        if verdict["verdict"] != "undecided":
+            break
+    return verdict
+
+
+def effect_of(
+    test: Comparison,
+    values: tuple[Sequence[float], Sequence[float]],
+    level: float,
+    shared: float = 0.0,
+) -> Effect:
+    """What one value per seed on either side, paired, says; the effect is left - right."""
+    differences = [a - b for a, b in zip(*values, strict=True)]
+    return seed_effect(
+        differences, test.margin, test.relation, level=level, shared=shared, equal=test.equal
+    )
 
 
 def seeds_verdict(
     claim: Claim,
-    test: Comparison,
     values: tuple[Sequence[float], Sequence[float]],
-    runs: Sequence[Record],
+    found: Effect,
     seeds: Sequence[int],
+    level: float,
 ) -> dict[str, Any]:
-    """The verdict from one value per seed on either side, paired; the effect is left - right."""
-    differences = [a - b for a, b in zip(*values, strict=True)]
-    found = seed_effect(differences, margin=test.margin, op=test.relation)
-    reason = f"paired over {len(seeds)} seeds, 95 % interval of the mean difference"
+    """A verdict over seeds as it is stored.
+
+    A look has only its share of the 5 %, so its p counts for as much more: `p` is below 0.05 where
+    the verdict is decided, at whichever look.
+    """
+    n = len(seeds)
+    reason = (
+        f"paired over {n} seeds, {100 * (1 - level):g} % interval of the mean difference, "
+        f"{degrees(found.freedom)} degrees of freedom"
+    )
     if found.low is None:
-        reason = f"all {len(seeds)} seeds differ by the same: no spread to make an interval of"
-    if len(seeds) < 2:
-        reason = "one seed shows no spread: at least two are needed (use --claims --seeds 3)"
+        reason = f"all {n} seeds differ by the same: no spread to make an interval of"
+    if n < 2:
+        reason = "one seed shows no spread: at least two are needed (use --claims)"
     return {
         **described(claim, *values),
+        **NO_NUMBERS,
         "effect": found.effect,
         "low": found.low,
         "high": found.high,
-        "p": found.p,
+        "p": None if found.p is None else min(1.0, found.p * LEVEL / level),
+        "level": level,
+        "freedom": found.freedom,
+        "seen": found.seen,
         "verdict": found.verdict,
         "reason": reason,
         "seeds": list(seeds),
-        "runs": sorted({run["digest"] for run in runs}),
+        "runs": [],
     }
+
+
+def degrees(freedom: float | None) -> str:
+    """Degrees of freedom in words; beyond a thousand Student's distribution is the normal one."""
+    return "no" if freedom is None else f"{freedom:.3g}" if freedom < 1000 else "over 1,000"
+
+
+def no_room(test: Comparison, cases: Sequence[Runs]) -> str:
+    """That a percentage stood at its end before training and stands there after it, if one does.
+
+    Such a measure could not move, so a comparison with it says nothing about the training.
+    """
+    for side in (test.left, test.right):
+        for what, before, after in side.stands(cases):
+            for end in (0.0, 100.0):
+                if max(abs(before - end), abs(after - end)) <= ROOM:
+                    return f"{what} stands at {before:.1f} % before training, {after:.1f} % after"
+    return ""
 
 
 def exact_verdict(claim: Claim, test: Comparison) -> dict[str, Any]:
@@ -83,10 +170,10 @@ def exact_verdict(claim: Claim, test: Comparison) -> dict[str, Any]:
     cases = f"{len(left)} case{'s' if len(left) > 1 else ''}"
     return {
         **described(claim, left, right),
+        **NO_NUMBERS,
         "effect": sum(differences) / len(differences),
         "low": min(differences),
         "high": max(differences),
-        "p": None,
         "verdict": "refuted" if wrong else "held",
         "reason": f"exact: fails in {wrong} of {cases}" if wrong else f"exact: holds in {cases}",
         "seeds": [],
@@ -94,13 +181,12 @@ def exact_verdict(claim: Claim, test: Comparison) -> dict[str, Any]:
     }
 
 
-def untested(claim: Claim, reason: str) -> dict[str, Any]:
-    """A claim that these runs say nothing about."""
-    numbers: dict[str, Any] = dict.fromkeys(("effect", "low", "high", "p"))
+def untested(claim: Claim, reason: str, verdict: str = "undecided") -> dict[str, Any]:
+    """A claim that these runs, or any, say nothing about."""
     return {
         **described(claim, (), ()),
-        **numbers,
-        "verdict": "undecided",
+        **NO_NUMBERS,
+        "verdict": verdict,
         "reason": reason,
         "seeds": [],
         "runs": [],
@@ -138,12 +224,21 @@ def unmet(need: Need, settings: RunSettings) -> str:
 
 def described(claim: Claim, left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:
     """What a verdict says about its claim: the statement, both sides and their values."""
-    sides: dict[str, Any] = {"relation": "", "margin": 0.0, "left": None, "right": None}
+    sides: dict[str, Any] = {
+        "relation": "",
+        "margin": 0.0,
+        "equal": 0.0,
+        "unit": "",
+        "left": None,
+        "right": None,
+    }
     if isinstance(claim.test, Comparison):
         test = claim.test
         sides = {
             "relation": test.relation,
             "margin": test.margin,
+            "equal": test.equal,
+            "unit": "points" if test.percent else "",
             "left": described_side(test.left, left),
             "right": described_side(test.right, right),
         }

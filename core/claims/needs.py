@@ -1,0 +1,42 @@
+"""What claims are about: records of runs, what these must hold, and what goes wrong without."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from eval.errors import ReproError
+
+Record: TypeAlias = Mapping[str, Any]  # Any: a record's fields are JSON of several types
+Runs: TypeAlias = Mapping[str, Record]  # the records of one seed, by arm
+Kind: TypeAlias = Literal["runs", "simulated", "exact"]
+
+
+class BadClaim(ReproError, ValueError):
+    """A claim that is written in a way that cannot be judged."""
+
+
+class MissingMeasure(ReproError, LookupError):
+    """A record does not hold what a measure reads."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that a record must hold.
+
+    A curve is named by its metric, a score and samples by their benchmark, probabilities by the
+    quantity that is computed from them. Of a score, `how` is its metric, mode and temperature, and
+    `by` the field of the problems by which it is split.
+    """
+
+    kind: Literal["curve", "score", "samples", "probabilities", "setting"]
+    name: str
+    how: tuple[str, str, float] = ("top1", "cot", 0.0)
+    by: str = ""
+
+
+class Stand(NamedTuple):
+    """A percentage that a claim reads, the mean over the seeds before training and after it."""
+
+    what: str
+    before: float
+    after: float

@@ -1,0 +1,84 @@
+"""The verdicts as a report and a terminal show them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.run.records.schema import ClaimsRecord
+from eval.stats.seeds import LEVEL
+from eval.tables.report import ClaimResult
+
+WORDS = ("held", "refuted", "tie", "undecided", "no room", "untestable", "untested")
+ALWAYS = ("held", "refuted", "undecided")  # are counted where there are none, too
+
+
+def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """How many claims held, were refuted, could not be decided, and had no run to test them."""
+    counts = Counter(verdict_word(verdict) for verdict in verdicts)
+    parts = [f"{counts[word]} {word}" for word in WORDS if counts[word] or word in ALWAYS]
+    if not verdicts:
+        return ""
+    tested = sum(verdict["p"] is not None for verdict in verdicts)
+    chance = f" By chance alone at most {LEVEL * tested:.2g} of the {tested} tests would decide."
+    return f"Of {len(verdicts)} claims: {', '.join(parts)}.{chance if tested else ''}"
+
+
+def verdict_word(verdict: Mapping[str, Any]) -> str:
+    """The verdict, or "untested" where nothing was measured."""
+    silent = verdict["effect"] is None and verdict["verdict"] == "undecided"
+    return "untested" if silent else verdict["verdict"]
+
+
+def rules(claims: ClaimsRecord) -> str:
+    """How the claims of a record were judged, in a few sentences."""
+    looks = claims.get("looks", [])
+    when = "once, by the 95 % interval over the seeds"
+    if looks:
+        at = ", ".join(f"{seeds:g} ({100 * level:g} %)" for seeds, level in looks)
+        when = f"at the first of these numbers of seeds that decides, each with its level: {at}"
+    return (
+        f"A claim is judged {when}; p is below {LEVEL:g} where that interval decides. Holm's p is "
+        "for all tests of this paper together, whichever arms they share. A tie is a difference "
+        "shown to be within a claim's margin, or one point. Could see: the smallest true effect "
+        "that four of five such runs would decide."
+    )
+
+
+def claim_result(verdict: Mapping[str, Any]) -> ClaimResult:
+    """A stored verdict as the page shows it; without an interval its numbers go into words."""
+    whole = None not in (verdict["low"], verdict["high"], verdict["p"])
+    effect, detail = verdict["effect"], verdict["reason"]
+    if not whole and effect is not None:
+        detail = f"difference {effect:+.4g}; {detail}"
+    names = ("effect", "low", "high", "p", "holm", "seen")
+    return ClaimResult(
+        slug=verdict["id"],
+        statement=verdict["statement"],
+        compare=compared(verdict),
+        verdict=verdict_word(verdict),
+        **{name: verdict.get(name) if whole else None for name in names},
+        seeds=len(verdict["seeds"]),
+        unit=verdict.get("unit", ""),
+        detail=detail,
+    )
+
+
+def compared(verdict: Mapping[str, Any]) -> str:
+    """Both sides of a verdict and the relation; nothing for a claim that cannot be tested."""
+    if verdict["left"] is None:
+        return ""
+    sides = [verdict["left"], verdict["right"]]
+    left, right = (f"{s['measure']} of {s['arm']}" if s["arm"] else s["measure"] for s in sides)
+    return f"{left} {verdict['relation']} {right}"
+
+
+def verdict_line(verdict: Mapping[str, Any]) -> str:
+    """One claim on the terminal: the verdict, the claim, the effect and its interval."""
+    head = f"{verdict['verdict']:<10} {verdict['id']:<26}"
+    if verdict["effect"] is None or not verdict["seeds"]:
+        return f"{head} {verdict['reason']}"
+    if None in (verdict["low"], verdict["p"]):
+        return f"{head} {verdict['effect']:+.2f}; {verdict['reason']}"
+    low, high, p = verdict["low"], verdict["high"], verdict["p"]
+    seeds = len(verdict["seeds"])
+    return f"{head} {verdict['effect']:+.2f} [{low:+.2f}, {high:+.2f}], p {p:.3f}, {seeds} seeds"

@@ -1,0 +1,82 @@
+"""Simulates how often verdicts are wrong and what they can see: `python -m core.run.rates`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.run.files import write_atomic
+from core.run.places import reports
+from core.run.stages.stage import say
+from eval.stats.seeds import LOOKS
+from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
+from eval.tables.render import environment
+
+RUNS = 4000  # of each line
+EFFECTS = (0.0, 1.0, 2.0, 5.0, 10.0)
+OWN, POOLED, SINGLE = RULES
+PAIR = (TRAINING,) * 2
+UNEQUAL = (1.6, 1.6, 0.6, 0.6, 0.6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One simulated world under one rule, at several true effects."""
+
+    title: str
+    rule: str
+    world: World
+    effects: tuple[float, ...] = EFFECTS
+
+
+MEASURED = Scenario(title="measured components", rule=OWN, world=World(training=PAIR))
+SCENARIOS = (
+    MEASURED,
+    Scenario(
+        title="one set of problems for all seeds",
+        rule=OWN,
+        world=World(training=PAIR, shared=True),
+        effects=(0.0, 2.0),
+    ),
+    Scenario(
+        title="three start policies, whose differences scatter by 0.5 points",
+        rule=OWN,
+        world=World(training=PAIR, builds=0.5),
+        effects=(0.0, 2.0),
+    ),
+    *(
+        Scenario(title=title, rule=rule, world=world, effects=(0.0, 2.0))
+        for title, world in (
+            ("arms that scatter alike", World()),
+            ("the two arms scatter by 1.6 points, three others by 0.6", World(training=UNEQUAL)),
+        )
+        for rule in RULES
+    ),
+)
+
+
+def simulate(scenario: Scenario, runs: int = RUNS, seed: int = 0) -> list[Rate]:
+    """The rates of a scenario at each of its effects."""
+    return [
+        rates(RULES[scenario.rule], scenario.world, effect, runs=runs, seed=seed)
+        for effect in scenario.effects
+    ]
+
+
+def main() -> Path:
+    """Simulate every scenario and write the page."""
+    found: list[tuple[Scenario, list[Rate]]] = []
+    for scenario in SCENARIOS:
+        say(f"rates: {scenario.title}, {scenario.rule}")
+        found.append((scenario, simulate(scenario)))
+    template = environment("md").get_template("rates.md.j2")
+    page = template.render(
+        measured=found[0][1],
+        lines=[(scenario, rate) for scenario, some in found for rate in some],
+        runs=RUNS,
+        looks=LOOKS,
+        error=100 * (0.05 * 0.95 / RUNS) ** 0.5,
+    )
+    return write_atomic(reports() / "rates.md", page)
+
+
+if __name__ == "__main__":
+    main()

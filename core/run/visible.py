@@ -1,0 +1,40 @@
+"""What effect a run of claims can see, before it runs."""
+
+from core.claims import Claim, Comparison
+from core.claims.measures import is_validation
+from core.paper import Paper
+from core.run.settings import RunSettings
+from eval.sets.benchmarks import find_benchmark
+from eval.stats.seeds import LOOKS, Look, detectable
+from eval.stats.simulated import expected_spread
+
+
+def visible_effects(paper: Paper, settings: RunSettings) -> dict[str, list[float]]:
+    """The smallest true effect of each claim, in points, that each look decides in four of five.
+
+    Of claims about percentages, if arms scatter over seeds as those of `reports/rates.md` do.
+    """
+    found = {claim.slug: problems_of(claim, settings) for claim in paper.claims}
+    return {slug: [seen_at(look, n) for look in LOOKS] for slug, n in found.items() if n}
+
+
+def seen_at(look: Look, problems: int) -> float:
+    """The effect that one look sees."""
+    error = expected_spread(problems) / look.seeds**0.5
+    return detectable(error, look.seeds - 1, look.level)
+
+
+def problems_of(claim: Claim, settings: RunSettings) -> int:
+    """How many problems decide a claim about percentages; 0 for others, or what is not scored."""
+    test = claim.test
+    if not isinstance(test, Comparison) or not test.percent:
+        return 0
+    needs = {need for _, need in test.needs}
+    if any(is_validation(need) for need in needs):
+        return settings.heldout_problems
+    limits = {"score": settings.eval_limit, "samples": settings.at_k_limit}
+    return sum(
+        min(find_benchmark(settings.suites[need.name]).n, limits[need.kind] or 10**9)
+        for need in needs
+        if need.kind in limits and need.name in settings.suites
+    )

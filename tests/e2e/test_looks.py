@@ -1,0 +1,46 @@
+"""`repro run --claims` looks at its claims more than once and runs on only where one is open."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.claims import Claim, final, score
+from core.run.order import Order, run_order
+from core.run.records.verdicts import judge
+from eval.stats.seeds import Look
+from papers.deepseekmath_grpo import PAPER
+
+NEVER = 1e-9  # a level at which three seeds decide nothing
+GSM8K = score("gsm8k")
+OPEN = Claim("open", "s", final("entropy").of("online-rft") > 0.0)
+STUCK = Claim("stuck", "s", GSM8K.of("grpo") > GSM8K.of("online-rft"))  # both at 0 %
+TWO = replace(PAPER, claims=(OPEN, STUCK))
+
+
+@pytest.fixture
+def order(root, settings):
+    del root
+    return Order(
+        paper=TWO,
+        arms=("grpo", "online-rft"),
+        seeds=(0, 1, 2),
+        looks=(Look(2, NEVER), Look(3, NEVER)),
+        arguments=settings,
+    )
+
+
+def test_only_what_an_undecided_claim_needs_goes_on_and_the_same_command_gives_the_same(
+    order, capfd
+):
+    outcome = run_order(order)
+    ran = sorted((run["arm"], run["seed"]) for run in outcome.runs)
+    assert ran == [("grpo", 0), ("grpo", 1), *(("online-rft", seed) for seed in range(3))]
+    first, second = outcome.verdicts
+    assert (first["verdict"], first["seeds"]) == ("undecided", [0, 1, 2])
+    assert (second["verdict"], second["seeds"]) == ("no room", [0, 1])
+    assert outcome.claims["looks"] == [[2, NEVER], [3, NEVER]]
+    assert "look 1 of 2, 2 seeds: undecided are open" in capfd.readouterr().err
+    assert judge(TWO, outcome.runs, order.looks) == outcome.verdicts
+    again = run_order(order)
+    assert again.claims["digest"] == outcome.claims["digest"]
+    assert "one rollout" not in capfd.readouterr().err

@@ -1,0 +1,117 @@
+"""Error rates, coverage and power of verdicts, simulated with problems: within their bounds.
+
+Each share is allowed three standard errors of its simulation beside its bound: of rates that
+are just the bound, one in 700 would fail. The draws are fixed, so a failure stays until mended.
+"""
+
+import numpy as np
+import pytest
+
+from core.paper.registry import find_paper
+from core.run.places import reports
+from core.run.rates import MEASURED, POOLED, SCENARIOS, UNEQUAL
+from core.run.resolve import resolve
+from core.run.visible import problems_of, seen_at, visible_effects
+from eval.stats.seeds import LEVEL, LOOKS, Look, over_seeds, seed_effect
+from eval.stats.simulated import (
+    BUILD,
+    PROBLEMS,
+    RULES,
+    World,
+    draw,
+    expected_spread,
+    holds,
+    own_spread,
+    rates,
+)
+
+WORLD = MEASURED.world
+SHARED = World(training=WORLD.training, shared=True)
+
+
+def slack(share: float, runs: int) -> float:
+    """Three standard errors of a share, in percent."""
+    return 300 * (share * (1 - share) / runs) ** 0.5
+
+
+def test_without_an_effect_at_most_five_percent_are_decided_and_intervals_cover():
+    runs = 1200
+    found = rates(own_spread, WORLD, 0.0, runs=runs, seed=1)
+    for share in (*found.fixed.values(), found.looks):
+        assert share <= 5 + slack(0.05, runs)
+    for share in (*found.coverage.values(), found.stopped):
+        assert 94 - slack(0.06, runs) <= share <= 97 + slack(0.03, runs)
+
+
+@pytest.mark.parametrize(("effect", "power"), [(2.0, 70.0), (5.0, 99.0)])
+def test_the_looks_see_what_they_promise(effect: float, power: float):
+    runs = 300
+    found = rates(own_spread, WORLD, effect, runs=runs, seed=2)
+    assert found.looks >= power - slack(power / 100, runs)
+    assert found.stopped >= 94 - slack(0.06, runs)
+
+
+def test_problems_that_all_seeds_share_are_in_the_interval():
+    """Without their variance the same intervals would miss at least every tenth time."""
+    runs, seeds = 400, 8
+    random, covered, alone = np.random.default_rng(3), 0, 0
+    for _ in range(runs):
+        drawn = draw(random, SHARED, 0.0, seeds)
+        covered += holds(own_spread(drawn, seeds), LEVEL, 0.0)
+        alone += holds(over_seeds(drawn.differences(seeds).tolist()), LEVEL, 0.0)
+    assert 100 * covered / runs >= 94 - slack(0.06, runs)
+    assert 100 * alone / runs < 90
+
+
+def test_a_rule_with_too_narrow_intervals_is_found_out():
+    """One spread of all arms, where they scatter differently, is three times too bold."""
+    runs = 300
+    found = rates(RULES[POOLED], World(training=UNEQUAL), 0.0, runs=runs, seed=4)
+    assert found.looks > 5 + slack(0.05, runs)
+
+
+def test_the_components_give_the_spread_and_the_correlations_that_were_measured():
+    random = np.random.default_rng(5)
+    old = [draw(random, SHARED, 0.0, 8) for _ in range(100)]
+    found = np.mean([np.var(one.scores, axis=1, ddof=1) for one in old])
+    answers = 0.75**2 * 1000 / PROBLEMS  # the measured noise is that of 1,000 problems
+    assert found == pytest.approx(BUILD**2 + 1.23**2 - 0.75**2 + answers, rel=0.12)
+    new = [draw(random, WORLD, 0.0, 8) for _ in range(150)]
+    spread = np.sqrt(np.mean([np.var(one.differences(8), ddof=1) for one in new]))
+    assert spread == pytest.approx(expected_spread(PROBLEMS), rel=0.08)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_difference_as_large_as_the_margin_is_rarely_called_a_tie(look: Look):
+    random = np.random.default_rng(6)
+    runs = 3000
+    values = random.normal(1.0, 0.3, size=(runs, look.seeds))
+    ties = sum(
+        seed_effect(row.tolist(), level=look.level, equal=1.0).verdict == "tie" for row in values
+    )
+    assert 100 * ties / runs <= 100 * look.level + slack(look.level, runs)
+
+
+def test_the_page_is_of_these_scenarios_and_within_its_bounds():
+    page = (reports() / "rates.md").read_text(encoding="utf-8")
+    table = page.split("## Verdicts")[1].split("Bounds:")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")][2:]
+    by_effect = {float(row[0]): [float(cell) for cell in row[1:]] for row in rows}
+    assert list(by_effect) == list(MEASURED.effects)
+    assert max(by_effect[0.0][:4]) <= 5 + slack(0.05, 4000)
+    assert all(94 <= share <= 97 + slack(0.03, 4000) for share in by_effect[0.0][4:8])
+    for scenario in SCENARIOS:
+        assert page.count(f"| {scenario.title} ") >= len(scenario.effects)
+
+
+def test_a_plan_names_the_effects_that_the_simulation_sees():
+    """With the problems of the page, the last look alone decides its own effect in 80 %."""
+    paper = find_paper("deepseekmath-grpo")
+    settings = resolve(paper).run
+    found = visible_effects(paper, settings)
+    assert found.keys() == {claim.slug for claim in paper.claims if problems_of(claim, settings)}
+    assert all(seen == sorted(seen, reverse=True) for seen in found.values())
+    last = LOOKS[-1]
+    effect, runs = seen_at(last, 2000), 300
+    decided = rates(own_spread, WORLD, effect, runs=runs, looks=(last,), seed=7).looks
+    assert decided == pytest.approx(80, abs=slack(0.8, runs) + 3)

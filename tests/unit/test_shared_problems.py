@@ -1,0 +1,117 @@
+"""The error of test problems that all seeds share, against what is known by hand."""
+
+from random import Random
+
+import pytest
+
+from core.claims import START, gain_at_k, score
+from core.run.places import results
+from core.run.records.shared_problems import shared_variance
+from eval.samples.store import Sample, write_samples
+
+N, SLUG, NAME = 600, "a-paper", "gsm8k"
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+
+
+def stored(right, k=1):
+    """The digest of a file in which each problem has so many right answers of k."""
+    rows = [
+        Sample(
+            benchmark="pocket-gsm8k",
+            id=f"p{i:04}",
+            sample=j,
+            output="",
+            tokens=1,
+            truncated=False,
+            extracted="1" if j < wanted else None,
+            correct=j < wanted,
+            rule="boxed",
+            reason="",
+        )
+        for i, wanted in enumerate(right)
+        for j in range(k)
+    ]
+    folder = results() / SLUG / "samples"
+    digest = write_samples(folder / "new.jsonl.gz", rows)
+    (folder / "new.jsonl.gz").rename(folder / f"{digest}.jsonl.gz")
+    return digest
+
+
+def run(digest, right, start, **more):
+    """A record of a run, from what is right of each problem before and after."""
+    fields = {"mirrors": NAME, "metric": "top1", **more}
+
+    def row(values):
+        return {**fields, "value": 100 * sum(values) / len(values), "digest": stored(values)}
+
+    return {
+        "digest": digest,
+        "paper": SLUG,
+        "start_scores": [row(start)],
+        "scores": [row(right)],
+        "curves": {},
+        "sampling": {},
+    }
+
+
+def drawn(random, share, n=N):
+    return [int(random.random() < share) for _ in range(n)]
+
+
+def of_arms(left, right, start, **more):
+    return {"a": run("a", left, start, **more), "b": run("b", right, start, **more)}
+
+
+A_OVER_B = score(NAME).of("a") > score(NAME).of("b")
+
+
+def test_it_is_the_variance_of_the_problems_mean_difference():
+    """Of a binomial with two sides: p (1 - p) / n each; a block jackknife knows it to a third."""
+    random = Random(0)
+    found = []
+    for _ in range(8):
+        case = of_arms(drawn(random, 0.5), drawn(random, 0.5), drawn(random, 0.5))
+        found.append(shared_variance(A_OVER_B, [case, case]))
+    assert sum(found) / len(found) == pytest.approx(2 * 50**2 / N, rel=0.25)
+
+
+def test_arms_that_answer_alike_differ_by_no_problem():
+    same = drawn(Random(1), 0.5)
+    case = of_arms(same, same, drawn(Random(2), 0.5))
+    assert shared_variance(A_OVER_B, [case, case]) == 0
+    assert shared_variance(score(NAME).of("a") > score(NAME).of(START), [case, case]) > 0
+
+
+def test_a_draw_of_its_own_for_each_seed_leaves_nothing_to_add():
+    random = Random(3)
+    own, same = [], []
+    for seed in range(2):
+        values = [drawn(random, 0.5) for _ in range(3)]
+        own.append(of_arms(*values, draw=seed))
+        same.append(of_arms(*values, draw=7))
+    assert shared_variance(A_OVER_B, own) == 0
+    assert shared_variance(A_OVER_B, same) > 0
+    assert shared_variance(A_OVER_B, same[:1]) == 0  # one seed has no interval to widen
+
+
+def test_samples_at_k_count_too():
+    random = Random(4)
+    before, after = ([random.randint(0, 4) for _ in range(N)] for _ in range(2))
+    rows = {
+        when: {"k": [1, 4], "digest": stored(values, 4)}
+        for when, values in (("before", before), ("after", after))
+    }
+    rises = [(b > 0) - (a > 0) for a, b in zip(before, after, strict=True)]
+    for row, values in zip(rows.values(), (before, after), strict=True):
+        row["pass"] = [25 * sum(values) / N, 100 * sum(v > 0 for v in values) / N]
+        row["maj"] = [0.0, 0.0]
+    record = run("a", before, before) | {"sampling": {"suite": {"mirrors": NAME, **rows}}}
+    test = gain_at_k("pass", NAME).of("a") > 0
+    found = shared_variance(test, [{"a": record}, {"a": record}])
+    mean = sum(rises) / N
+    expected = sum((100 * (rise - mean)) ** 2 for rise in rises) / N**2
+    assert found == pytest.approx(expected, rel=0.7)
