@@ -1,7 +1,7 @@
 """Policies and tokenizers by shipped name, folder or hub id."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ MODEL = ("config.json", ADAPTERS)  # one of these makes a folder one of a model
 TOKENIZER = (*MODEL, "tokenizer_config.json", "tokenizer.json")
 UNREADABLE = (SafetensorError, OSError, ValueError, EOFError)
 # Each shipped model with its builds: replications of its training, of which a run's seed takes one.
-BUILDS = {
+BUILDS: Mapping[str, tuple[str, ...]] = {
     "pocket-base": ("pocket-base",),
     "pocket-instruct": ("pocket-instruct", "pocket-instruct-1", "pocket-instruct-2"),
     "pocket-teacher": ("pocket-teacher",),

@@ -82,7 +82,8 @@ def run_order(order: Order) -> Outcome:
         run_units(units, order.jobs)
     force = order.force and not apart
     if force:
-        score_start(first, force=True)
+        for chain in {chain.seed: chain for chain in reversed(runs)}.values():
+            score_start(chain, force=True)
     records = [run_chain(chain, force=force) for chain in runs]
     verdicts = judge(order.paper, records)
     claims = new_record(
@@ -136,9 +137,11 @@ def pending(order: Order, runs: Sequence[Chain]) -> list[Unit]:
     """The commands of what has not finished; scoring the starting model is one of them."""
     same = ("--at", order.scale, *(["--force"] if order.force else []))
     units: list[Unit] = []
-    starts = {stage.key: stage for chain in runs for stage in chain.start_stages}
-    if order.force or not finished(starts.values()):
-        units.append(Unit(START_UNIT, ("one", order.paper.slug, *same, *order.arguments)))
+    for seed in order.seeds:
+        starts = {s.key: s for chain in runs if chain.seed == seed for s in chain.start_stages}
+        if order.force or not finished(starts.values()):
+            command = ("one", order.paper.slug, *same, "--seed", str(seed), *order.arguments)
+            units.append(Unit(START_UNIT, command))
     for chain in runs:
         if order.force or not finished(chain.own_stages):
             arm, seed = chain.resolved.arm, str(chain.seed)

@@ -10,9 +10,10 @@ from core.run.places import results
 from core.run.records.passed import code_digest
 from core.run.records.schema import AtKCurves, RunRecord, ScoreRow
 from eval.errors import DamagedFile, ReproError
+from eval.pocket.suites import draw_of
 from eval.samples.evaluation import score
 from eval.samples.store import Sample, read_content, read_samples, regrade
-from eval.sets.benchmarks import find_benchmark
+from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import curve
 
 EXACT = 1e-9
@@ -52,7 +53,8 @@ class Regrader:
         key = digest_of(asked | {"digest": row["digest"]})
         try:
             if key not in self._measured:
-                samples = graded_again(file_of(run, row["digest"]), row["digest"], suite, mode)
+                benchmark = find_benchmark(suite, draw_of(run["seed"]))
+                samples = graded_again(file_of(run, row["digest"]), row["digest"], benchmark, mode)
                 self._measured[key] = measure(samples, suite, row)
         except ReproError as error:
             yield f"{where(run, suite)}: {error}"
@@ -77,7 +79,7 @@ def damage(path: Path, digest: str) -> str:
     return ""
 
 
-def graded_again(path: Path, digest: str, suite: str, mode: str) -> list[Sample]:
+def graded_again(path: Path, digest: str, benchmark: Benchmark, mode: str) -> list[Sample]:
     """The samples of a file with fresh verdicts.
 
     Raises:
@@ -85,7 +87,7 @@ def graded_again(path: Path, digest: str, suite: str, mode: str) -> list[Sample]
         MissingFile: it is not there, or the suite's problems are not.
     """
     stored = read_samples(path, digest)
-    fresh = regrade(stored, find_benchmark(suite).load(), mode)
+    fresh = regrade(stored, benchmark.load(), mode)
     pairs = zip(stored, fresh, strict=True)
     changed = [old.id for old, new in pairs if old.correct != new.correct]
     if changed:
@@ -104,15 +106,15 @@ def graded_with(run: RunRecord) -> dict[str, object]:
     return {
         "graded": run["digest"],
         "grader": code_digest(GRADER, LIBRARIES),
-        "problems": {suite: problems_digest(suite) for suite, _, _ in files_of(run)},
+        "problems": {s: problems_digest(s, draw_of(run["seed"])) for s, _, _ in files_of(run)},
     }
 
 
 @cache
-def problems_digest(suite: str) -> str:
+def problems_digest(suite: str, draw: int) -> str:
     """A digest of the problems of a suite; empty where they cannot be read, which grading says."""
     try:
-        return digest_of([repr(problem) for problem in find_benchmark(suite).load()])
+        return digest_of([repr(problem) for problem in find_benchmark(suite, draw).load()])
     except ReproError:
         return ""
 

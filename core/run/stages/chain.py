@@ -56,7 +56,7 @@ class Chain:
     def start(self) -> Start:
         """The starting model."""
         trained = self.before.train if self.before else None
-        return Start(self.resolved.run.model, trained)
+        return Start(self.resolved.run.model, trained, self.seed)
 
     @cached_property
     def train(self) -> Train | None:
@@ -79,11 +79,11 @@ class Chain:
 
     def evaluations(self, policy: Policy) -> list[Evaluate]:
         """All that is asked of the starting model, or of the trained one."""
-        return evaluations(self.resolved, policy)
+        return evaluations(self.resolved, policy, self.seed)
 
     @property
     def start_stages(self) -> list[Stage]:
-        """Loading and scoring the starting model, which every arm and seed shares."""
+        """Loading and scoring the starting model, which every arm of this seed shares."""
         return [*self.preparations, self.start, *self.evaluations(self.start)]
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.models.load import load_policy, load_tokenizer
+from core.models.load import SHIPPED, build_of, load_policy, load_tokenizer
 from core.rollout.chat import chat_text
 from core.run.files import digest_of, folder_files
 from core.run.stages.sources import model_folder, model_version
@@ -18,18 +18,19 @@ class Start(Policy):
     name = "start"
     chosen: str
     trained: Policy | None = None
+    seed: int = 0
 
     @property
     def model(self) -> str:
-        """As it was chosen, or where the preparation leaves it."""
-        return self.trained.model if self.trained else self.chosen
+        """The seed's build of what was chosen, or where the preparation leaves it."""
+        return self.trained.model if self.trained else build_of(self.chosen, self.seed)
 
     @property
     def inputs(self) -> Mapping[str, object]:
         """The model and its files, or the preparation by whatever name."""
         if self.trained is not None:
             return {"trained": self.trained.key}
-        return {"model": self.chosen, "version": model_version(self.chosen)}
+        return {"model": self.model, "version": model_version(self.model)}
 
     @property
     def of(self) -> str:
@@ -45,4 +46,7 @@ class Start(Policy):
             "name": self.chosen,
             "digest": digest_of(folder_files(files)) if files else None,
             "parameters": sum(p.numel() for p in model.parameters()),
+            **(
+                {"build": self.model} if self.model in SHIPPED and self.model != self.chosen else {}
+            ),
         }
