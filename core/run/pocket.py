@@ -50,6 +50,7 @@ class Recipe:
     steps: int
     learning_rate: float
     styles: tuple[str, ...] = WORKED
+    suites: tuple[str, ...] = tuple(SUITES)
     build: int = 0
     seed: int = SEED
     batch: int = 32
@@ -61,6 +62,15 @@ CAPABLE = (
     Recipe(
         name="pocket-teacher", begin="pocket-base", steps=2600, learning_rate=2e-3, seed=SEED + 1
     ),
+    # Remainders and fractions are learnt last.
+    Recipe(
+        name="pocket-teacher",
+        begin="pocket-teacher",
+        steps=1200,
+        learning_rate=1.5e-3,
+        suites=("pocket-math", "pocket-math", *SUITES),
+        seed=SEED + 2,
+    ),
 )
 FALLIBLE_BUILDS = tuple(
     Recipe(
@@ -70,7 +80,7 @@ FALLIBLE_BUILDS = tuple(
         learning_rate=8e-4,
         styles=FALLIBLE,
         build=build,
-        seed=SEED + 2 + build,
+        seed=SEED + 3 + build,
     )
     for build, name in enumerate(BUILDS["pocket-instruct"])
 )
@@ -89,7 +99,7 @@ def ship(model: Any, tokenizer: Any, name: str) -> None:
 def build(recipe: Recipe, work: Path) -> None:
     """Train and ship one model."""
     torch.set_num_threads(1)
-    data = demonstrations(tuple(SUITES), recipe.styles, recipe.build)
+    data = demonstrations(recipe.suites, recipe.styles, recipe.build)
     begin = recipe.begin
     tokenizer = load_tokenizer(begin) if isinstance(begin, str) else new_tokenizer(data)
     trainer = SFTTrainer(
