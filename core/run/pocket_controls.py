@@ -1,4 +1,8 @@
-"""What fixed interventions do for the start policy, and where gains lie: see `main`."""
+"""Controls of the pocket world: `python -m core.run.pocket_controls [PAPER]`.
+
+Without a paper it says what fixed interventions do for the start policy, else where the gains of
+the paper's runs lie; both under reports/pocket.
+"""
 # pyright: basic
 # (strictly, every call into transformers is partially unknown)
 
@@ -6,7 +10,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -15,7 +19,8 @@ from core.models.load import BUILDS, load_policy, load_tokenizer
 from core.rollout.samplers.policy import PolicySampler
 from core.run.files import write_atomic
 from core.run.places import reports, results
-from core.run.records.schema import RunRecord
+from core.run.records.record import current, read_records
+from core.run.records.schema import RunRecord, runs_of
 from core.run.stages.stage import say
 from eval.pocket.draft import FINAL
 from eval.pocket.forms import Split, split_gain
@@ -146,13 +151,31 @@ def split_run(run: RunRecord) -> dict[str, Split]:
     return found
 
 
-def main(names: Sequence[str]) -> None:
-    """Scan the builds of the start policy that are named, or all; write reports/pocket."""
-    found = {name: {suite: scan(Asked(name), suite) for suite in SUITES} for name in names}
-    path = reports() / "pocket" / "interventions.json"
+def write(name: str, found: object) -> None:
+    """Write what was found under reports/pocket."""
+    path = reports() / "pocket" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 
 
+def main(paper: str | None = None) -> None:
+    """Scan the builds of the start policy; or split the gains of a paper's runs by form."""
+    if paper is None:
+        names = BUILDS["pocket-instruct"]
+        write("interventions", {name: scans(name) for name in names})
+        return
+    gains = {
+        f"{run['arm']} {run['seed']}": {s: asdict(split) for s, split in split_run(run).items()}
+        for run in runs_of(current(read_records(paper)))
+    }
+    write(f"gains-{paper}", gains)
+
+
+def scans(name: str) -> dict[str, Any]:
+    """The scan of one build on every suite."""
+    asked = Asked(name)
+    return {suite: scan(asked, suite) for suite in SUITES}
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:] or BUILDS["pocket-instruct"])
+    main(*sys.argv[1:])
