@@ -193,10 +193,10 @@ def one(
     settings: Settings = None,
     at: At = "cpu",
     arm: Arm = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Without it: the starting model.")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
     force: Force = False,
 ) -> None:
-    """Run one arm with one seed, or score the starting model; what `run` starts in processes."""
+    """Run one arm with one seed, or, without an arm, score the starting model of the seed."""
     ask_for_kernels(at)
     from core.run.resolve import resolve
     from core.run.spread.pool import die_with_parent
@@ -205,7 +205,8 @@ def one(
 
     die_with_parent()
     resolved = resolve(find_paper(paper), arm=arm, scale=at, arguments=tuple(settings or ()))
-    if seed is not None:
-        run_chain(Chain(resolved, seed), force=force)
+    chain = Chain(resolved, seed)
+    if arm is not None:
+        run_chain(chain, force=force)
     else:
-        score_start(Chain(resolved), force=force)
+        score_start(chain, force=force)

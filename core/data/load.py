@@ -9,6 +9,7 @@ from datasets import Dataset, concatenate_datasets
 from core.data.sets import DataSet, find_sets
 from core.data.sources import STYLES, Row
 from eval.errors import DamagedFile
+from eval.pocket.solver import fallible
 from eval.pocket.suites import drafts
 from eval.sets.benchmarks import Benchmark, find_benchmark
 
@@ -44,12 +45,13 @@ def rows(one: DataSet, split: str, data: Path | None) -> list[Row]:
     return found
 
 
-def demonstrations(suites: Sequence[str], styles: Sequence[str]) -> Dataset:
+def demonstrations(suites: Sequence[str], styles: Sequence[str], build: int = 0) -> Dataset:
     """Prompt and completion of each training problem; the styles take turns.
 
-    "worked" answers step by step, "hurried" too but long problems with the answer alone, and
-    "program" by a program.
+    "worked" answers step by step, "program" by a program, and "fallible" step by step with the
+    mistakes of a build.
     """
+    tell = {**STYLES, "fallible": lambda made: fallible(made, build).text}
     found = []
     for suite in suites:
         benchmark: Benchmark = find_benchmark(suite)
@@ -60,7 +62,7 @@ def demonstrations(suites: Sequence[str], styles: Sequence[str]) -> Dataset:
             found.append(
                 {
                     "prompt": [{"role": "user", "content": prompt}],
-                    "completion": [{"role": "assistant", "content": STYLES[style](made)}],
+                    "completion": [{"role": "assistant", "content": tell[style](made)}],
                 }
             )
     return Dataset.from_list(found)

@@ -24,7 +24,7 @@ class DataSet:
 
 
 PROBLEMS = ("id", "prompt", "question", "answer", "language")
-SOLVED = (*PROBLEMS, "completion")
+WORKED = (*PROBLEMS, "solution")
 PAIRS = ("chosen", "rejected")
 PREFERENCES = ("prompt", *PAIRS)
 MESSAGES = ("messages",)
@@ -35,7 +35,7 @@ POCKET = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites sta
 def pocket(name: str, benchmarks: tuple[str, ...], style: str | None = None) -> DataSet:
     """Problems of the pocket world; with a style, solved ones."""
     source = Problems(benchmarks, holds_out=True, style=style)
-    columns = PROBLEMS if style is None else SOLVED
+    columns = WORKED if style is None else (*WORKED, "completion")
     return DataSet(name=name, columns=columns, n=6000 * len(benchmarks), source=source)
 
 

@@ -15,10 +15,8 @@ from eval.sets.benchmarks import find_benchmark, request_language
 from eval.sets.prompts import REQUESTS
 
 Row: TypeAlias = dict[str, Any]  # Any: columns of any type
-LONG = 2  # more steps than this are left out by who hurries
 STYLES: Mapping[str, Callable[[Draft], str]] = {
     "worked": lambda made: made.solution,
-    "hurried": lambda made: made.final if len(made.steps) > LONG else made.solution,
     "program": lambda made: made.transcript,
 }
 
@@ -147,6 +145,7 @@ def problem_rows(name: str, split: str, data: Path | None) -> list[Row]:
             "question": problem.question,
             "answer": problem.answer,
             "language": problem.language,
+            **({"solution": problem.solution} if benchmark.generated else {}),
         }
         for problem in problems
     ]

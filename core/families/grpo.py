@@ -21,7 +21,7 @@ class GRPO(OnPolicy):
         "cpu": {
             **CPU_TRAINING,
             "data": "pocket",
-            "learning_rate": 1e-4,
+            "learning_rate": 2e-4,
             "lr_scheduler_type": "constant",
             "num_generations": 16,
             "per_device_train_batch_size": 128,

@@ -12,8 +12,9 @@ from eval.pocket.steps import step_verdicts
 class StepAccuracy:
     """(offset just after the step, `right` or `wrong`) for every step of a completion.
 
-    A step is right if its arithmetic holds and starts from known numbers; reads the column
-    `answer`. `per_step` tells the trainer that the values are lists of steps.
+    A step is right if the solution has it, or, of a question without one in the column `solution`,
+    if its arithmetic holds and starts from known numbers; reads the column `answer` too.
+    `per_step` tells the trainer that the values are lists of steps.
     """
 
     right: float = 1.0
@@ -30,16 +31,18 @@ class StepAccuracy:
         prompts: Sequence[Completion],
         completions: Sequence[Completion],
         answer: Sequence[str],
+        solution: Sequence[str | None] | None = None,
         **_: Any,  # other columns of the dataset
     ) -> list[list[tuple[int, float]]]:
         """Judge the steps of each completion."""
-        samples = zip(prompts, completions, answer, strict=True)
+        known = solution or [None] * len(answer)
+        samples = zip(prompts, completions, answer, known, strict=True)
         return [
             [
                 (end, self.right if correct else self.wrong)
                 for end, correct in step_verdicts(
-                    question_text(prompt), gold, completion_text(completion)
+                    question_text(prompt), gold, completion_text(completion), lines
                 )
             ]
-            for prompt, completion, gold in samples
+            for prompt, completion, gold, lines in samples
         ]

@@ -22,8 +22,6 @@ from core.run.stages.record import run_chain, score_start
 from core.run.stages.stage import Stage, say
 from eval.stats.seeds import Look
 
-START_UNIT = "start"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
@@ -117,26 +115,29 @@ def undecided(paper: Paper, verdicts: Iterable[Mapping[str, Any]]) -> list[Claim
 
 def run_chains(order: Order, runs: Sequence[Chain]) -> list[Record]:
     """The records of these runs, in processes of their own where several are asked for."""
-    units = pending(order, runs)
-    apart = order.cluster is not None or (order.jobs > 1 and len(units) > 1)
+    shared, own = start_units(order, runs), own_units(order, runs)
+    apart = order.cluster is not None or (order.jobs > 1 and len(shared) + len(own) > 1)
     if order.cluster is not None:
-        queue(order, order.cluster, units, runs)
+        queue(order, order.cluster, (shared, own), runs)
     elif apart:
-        run_units(units, order.jobs)
+        run_units([*shared, *own], order.jobs)
     force = order.force and not apart
     if force:
-        score_start(runs[0], force=True)
+        for chain in starting(runs):
+            score_start(chain, force=True)
     return [run_chain(chain, force=force) for chain in runs]
 
 
-def queue(order: Order, cluster: str, units: list[Unit], runs: Sequence[Chain]) -> None:
-    """Run the units as jobs; what several of them read is made before they start."""
+def queue(
+    order: Order, cluster: str, batches: Sequence[Sequence[Unit]], runs: Sequence[Chain]
+) -> None:
+    """Run the units as jobs; what several of a batch read is made in the batches before it."""
     for chain in runs:
         if chain.train is not None and not chain.train.data.made:  # a job makes what is prepared
             chain.train.data.run()
-    for shared in (True, False):
-        if some := [unit for unit in units if (unit.name == START_UNIT) == shared]:
-            run_jobs(some, cluster, order.job, order.jobs)
+    for units in batches:
+        if units:
+            run_jobs(units, cluster, order.job, order.jobs)
 
 
 def check_inputs(chain: Chain) -> None:
@@ -167,19 +168,41 @@ def check_outputs(slug: str) -> None:
     read_records(slug)
 
 
-def pending(order: Order, runs: Sequence[Chain]) -> list[Unit]:
-    """The commands of what has not finished; scoring the starting model is one of them."""
-    same = ("--at", order.scale, *(["--force"] if order.force else []))
+def starting(runs: Sequence[Chain]) -> list[Chain]:
+    """One run for each starting model and draw of problems that these begin with."""
+    seeds: dict[int, Chain] = {}
+    found: dict[frozenset[str], Chain] = {}
+    for chain in runs:
+        seeds.setdefault(chain.seed, chain)
+    for chain in seeds.values():
+        found.setdefault(frozenset(stage.key for stage in chain.start_stages), chain)
+    return list(found.values())
+
+
+def start_units(order: Order, runs: Sequence[Chain]) -> list[Unit]:
+    """The commands that score the starting models that are not scored yet."""
+    return [
+        Unit(f"start {chain.seed}", ("one", *asked(order), "--seed", str(chain.seed)))
+        for chain in starting(runs)
+        if order.force or not finished(chain.start_stages)
+    ]
+
+
+def own_units(order: Order, runs: Sequence[Chain]) -> list[Unit]:
+    """The commands of the arms and seeds that have not finished."""
     units: list[Unit] = []
-    starts = {stage.key: stage for chain in runs for stage in chain.start_stages}
-    if order.force or not finished(starts.values()):
-        units.append(Unit(START_UNIT, ("one", order.paper.slug, *same, *order.arguments)))
     for chain in runs:
         if order.force or not finished(chain.own_stages):
             arm, seed = chain.resolved.arm, str(chain.seed)
-            command = ("one", order.paper.slug, *same, "--arm", arm, "--seed", seed)
-            units.append(Unit(f"{arm} {seed}", (*command, *order.arguments)))
+            command = ("one", *asked(order), "--arm", arm, "--seed", seed)
+            units.append(Unit(f"{arm} {seed}", command))
     return units
+
+
+def asked(order: Order) -> tuple[str, ...]:
+    """What the commands of all units of an order are given."""
+    force = ("--force",) if order.force else ()
+    return (order.paper.slug, *order.arguments, "--at", order.scale, *force)
 
 
 def finished(stages: Iterable[Stage]) -> bool:

@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 from core.configs.sft import SFTConfig
 from core.data.load import demonstrations
-from core.models.load import CHECKPOINTS, SHIPPED, load_policy, load_tokenizer
-from core.models.pocket import POLICY, TEACHER, Size, new_model, train_tokenizer
+from core.models.load import BUILDS, CHECKPOINTS, SHIPPED, load_policy, load_tokenizer
+from core.models.pocket import POLICY, Size, new_model, train_tokenizer
 from core.rollout.samplers.policy import PolicySampler
 from core.run.files import folder_files
 from core.run.records.record import new_record, write_record
@@ -29,66 +29,63 @@ from eval.sets.benchmarks import find_benchmark
 from eval.stats.summary import Score, score
 
 SEED = 17
-PASS_AT, PASS_LIMIT = 16, 150
+PASS_AT, PASS_LIMIT = 16, 96
 MAX_TOKENS = 96
-# Styles take turns, and so do the kinds of problems, by 3, 6 and 20: lengths that share no factor
-# with these show every kind in every style.
+# Styles take turns, and so do the kinds of problems, by 8, 16 and 9: 7 shares no factor with these.
 WORKED = ("program", *("worked",) * 6)
-# Long problems answered without steps are mostly wrong: room for RL to learn to work them out.
-MIXED = ("program", "program", *("hurried", "worked") * 4, "hurried")
-EVEN = ("program", *("hurried", "worked") * 5)
+
+
+FALLIBLE = ("program", *("fallible",) * 6)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One round of training: from random weights, or on from what a round before it shipped."""
+    """One round of training: from random weights, or on from what a round before it shipped.
+
+    `build` draws the mistakes of fallible solutions.
+    """
 
     name: str
     begin: Size | str
     steps: int
     learning_rate: float
     styles: tuple[str, ...] = WORKED
+    suites: tuple[str, ...] = tuple(SUITES)
+    build: int = 0
     seed: int = SEED
     batch: int = 32
 
 
-POLICY_ROUNDS = (
+# Capability first, on right solutions, and then mistakes: the builds share the capability, and
+# have mistakes and an order of the data of their own.
+CAPABLE = (
     Recipe(name="pocket-base", begin=POLICY, steps=1500, learning_rate=2e-3),
     Recipe(
-        name="pocket-instruct",
-        begin="pocket-base",
-        steps=1800,
-        learning_rate=1.5e-3,
-        styles=MIXED,
-        seed=SEED + 1,
-    ),
-    Recipe(
-        name="pocket-instruct",
-        begin="pocket-instruct",
-        steps=1800,
-        learning_rate=1.5e-3,
-        styles=MIXED,
-        seed=SEED + 2,
-    ),
-    Recipe(
-        name="pocket-instruct",
-        begin="pocket-instruct",
-        steps=1400,
-        learning_rate=1e-3,
-        styles=EVEN,
-        seed=SEED + 3,
+        name="pocket-teacher", begin="pocket-base", steps=2600, learning_rate=2e-3, seed=SEED + 1
     ),
 )
-TEACHER_ROUNDS = (
-    Recipe(name="pocket-teacher", begin=TEACHER, steps=2000, learning_rate=1.5e-3),
+FALLIBLE_BUILDS = tuple(
     Recipe(
-        name="pocket-teacher",
+        name=name,
         begin="pocket-teacher",
-        steps=1500,
-        learning_rate=1.5e-3,
-        seed=SEED + 1,
-    ),
+        steps=600,
+        learning_rate=8e-4,
+        styles=FALLIBLE,
+        build=build,
+        seed=SEED + 2 + build,
+    )
+    for build, name in enumerate(BUILDS["pocket-instruct"])
 )
+# What the teacher alone learns further: remainders and fractions come last.
+TEACHER = Recipe(
+    name="pocket-teacher",
+    begin="pocket-teacher",
+    steps=1200,
+    learning_rate=1.5e-3,
+    suites=("pocket-math", "pocket-math", *SUITES),
+    seed=SEED + 2,
+)
+ROUNDS = (*CAPABLE, *FALLIBLE_BUILDS, TEACHER)
 
 
 def ship(model: Any, tokenizer: Any, name: str) -> None:
@@ -103,7 +100,7 @@ def ship(model: Any, tokenizer: Any, name: str) -> None:
 def build(recipe: Recipe, work: Path) -> None:
     """Train and ship one model."""
     torch.set_num_threads(1)
-    data = demonstrations(tuple(SUITES), recipe.styles)
+    data = demonstrations(recipe.suites, recipe.styles, recipe.build)
     begin = recipe.begin
     tokenizer = load_tokenizer(begin) if isinstance(begin, str) else new_tokenizer(data)
     trainer = SFTTrainer(
@@ -170,7 +167,7 @@ def write_record_of(found: Iterable[list[dict[str, Any]]]) -> None:
             paper="pocket",
             scale="cpu",
             seed=SEED,
-            recipes=[asdict(recipe) for recipe in POLICY_ROUNDS + TEACHER_ROUNDS],
+            recipes=[asdict(recipe) for recipe in ROUNDS],
             data=pocket_digest(),
             models=models,
         )
@@ -184,13 +181,15 @@ def build_rounds(rounds: Sequence[Recipe]) -> None:
 
 
 def main() -> None:
-    """Build every model, policy and teacher side by side, then score what is shipped."""
+    """Build what all share, then the builds side by side, and score what is shipped."""
     if not (CHECKPOINTS.parents[2] / "pyproject.toml").is_file():
         sys.exit(
             f"{CHECKPOINTS} is installed: build the pocket models in a checkout, `make pocket`"
         )
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        list(pool.map(build_rounds, (POLICY_ROUNDS, TEACHER_ROUNDS)))
+        pool.submit(build_rounds, CAPABLE).result()
+        list(pool.map(build_rounds, [(recipe,) for recipe in FALLIBLE_BUILDS]))
+        pool.submit(build_rounds, (TEACHER,)).result()
         write_record_of(pool.map(scores, SHIPPED))
 
 

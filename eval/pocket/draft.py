@@ -1,45 +1,65 @@
 """What every generator of the pocket world returns, and its rendering as worked text."""
 
-import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from eval.pocket.plan import Plan, Value
 
 FINAL = {"en": "The answer is \\boxed{{{answer}}}.", "zh": "答案是\\boxed{{{answer}}}。"}
-VALID_SHARE, TEST_SHARE = 5, 15  # percent of all signatures
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A problem with its numbers (`signature`), its right steps and a program that computes it."""
+    """A problem with its plan; `level` is the number of its steps."""
 
-    signature: str
-    question: str
-    steps: tuple[str, ...]
-    answer: str
-    program: str
+    kind: str
+    asked: Callable[[], str]  # words are found for few of the problems that are drawn
+    plan: Plan
     language: str = "en"
-    level: int | None = None
     subject: str | None = None
+
+    @cached_property
+    def question(self) -> str:
+        """The problem in words."""
+        return self.asked()
+
+    @property
+    def answer(self) -> str:
+        """The right answer, a fraction as LaTeX."""
+        return latex(self.plan.values[-1])
+
+    @property
+    def level(self) -> int:
+        """How many lines the right solution has."""
+        return len(self.plan.lines)
 
     @property
     def solution(self) -> str:
         """One step a line, written without spaces (fewer tokens), then the boxed answer."""
-        return "\n".join((*(step.replace(" ", "") for step in self.steps), self.final))
-
-    @property
-    def final(self) -> str:
-        """The sentence that boxes the answer."""
-        return FINAL[self.language].format(answer=self.answer)
+        return "\n".join((*self.plan.lines, final(self.answer, self.language)))
 
     @property
     def transcript(self) -> str:
         """The same answer reached by a program and its output."""
-        printed = self.answer.replace("\\frac{", "").replace("}{", "/").replace("}", "")
-        return f"```python\n{self.program}\n```\n```output\n{printed}\n```\n{self.final}"
+        code = f"```python\n{self.plan.program}\n```"
+        output = f"```output\n{self.plan.values[-1]}\n```"
+        return f"{code}\n{output}\n{final(self.answer, self.language)}"
 
-    @property
-    def split(self) -> str:
-        """The split that owns this signature, so that no two splits share one."""
-        bucket = int(hashlib.sha256(self.signature.encode()).hexdigest(), 16) % 100
-        if bucket < TEST_SHARE:
-            return "test"
-        return "valid" if bucket < TEST_SHARE + VALID_SHARE else "train"
+    @cached_property
+    def form(self) -> str:
+        """The canonical form: people, goods, words and distractors are left out."""
+        return f"{self.kind} {self.plan.form}"
+
+
+def final(answer: str, language: str) -> str:
+    """The sentence that boxes an answer."""
+    return FINAL[language].format(answer=answer)
+
+
+def latex(value: Value) -> str:
+    """The number as LaTeX, whole numbers without a fraction bar."""
+    if isinstance(value, Fraction) and value.denominator > 1:
+        return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
+    return str(value)

@@ -1,6 +1,10 @@
-"""The words of the pocket world's stories, in English and Chinese."""
+"""The words of the pocket world's stories, in English and Chinese, phrase by phrase."""
 
 from dataclasses import dataclass
+
+# The operation of each phrase of an event, and of each relation between two people.
+EVENTS = ("+", "+", "+", "+", "-", "-", "-", "-", "*", "*", "/", "/")
+RELATIONS = ("+", "+", "-", "-", "*", "*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -9,81 +13,101 @@ class Phrases:
 
     names: tuple[str, ...]
     things: tuple[str, ...]
-    start: tuple[str, ...]
-    events: dict[str, tuple[str, ...]]  # by operator
+    openings: dict[str, str]
+    events: tuple[str, ...]
+    relations: tuple[str, ...]
+    distractors: tuple[str, ...]
+    units: dict[int, str]
     now: tuple[str, ...]
-    relations: dict[str, tuple[str, ...]]  # by operator, a second person against the first
-    together: tuple[str, ...]
-    basket: tuple[str, ...]
-    total: tuple[str, ...]
-    change: tuple[str, ...]
-    joint: str = " "
+    together: str
+    joint: str
 
 
 ENGLISH = Phrases(
-    names=("Tom", "Ann", "Ben", "Lily", "Sam", "Mia", "Jack", "Rosa", "Omar", "Nina"),
+    names=("Tom", "Ann", "Ben", "Lily", "Sam", "Mia", "Jack", "Rosa"),
     things=("apples", "books", "coins", "cards", "eggs", "pens", "stamps", "shells"),
-    start=(
-        "{name} has {a} {thing}.",
-        "{name} starts with {a} {thing}.",
-        "There are {a} {thing} in {name}'s bag.",
-    ),
-    events={
-        "+": ("{name} buys {a} more.", "A friend gives {name} {a} more.", "{name} finds {a} more."),
-        "-": ("{name} gives away {a}.", "{name} loses {a} of them.", "{name} sells {a} of them."),
-        "*": ("Then the number grows to {a} times as many.", "{name} then gets {a} times as many."),
-        "/": (
-            "{name} splits them equally into {a} boxes and keeps one box.",
-            "{name} shares them equally among {a} people and keeps one share.",
-        ),
+    openings={
+        "hoard": "{name} has {n[0]} {thing}.",
+        "rate": "{name} gets {n[0]} {thing} a day for {n[1]} days.",
+        "basket": "{name} has {n[0]} boxes of {n[1]} {thing} and {n[2]} bags of {n[3]}.",
+        "share": "{name} had {n[0]} {thing} and kept {n[1]}/{n[2]} of them.",
+        "compared": "{name} has {n[0]} {thing}.",
     },
+    events=(
+        "{name} buys {a} more.",
+        "A friend gives {name} {a}.",
+        "{name} finds {a} more.",
+        "{name} wins {a} in a game.",
+        "{name} gives away {a}.",
+        "{name} loses {a} of them.",
+        "{name} sells {a} of them.",
+        "{name} breaks {a} of them.",
+        "Then the number grows to {k} times as many.",
+        "{name} then has {k} times as many.",
+        "{name} splits them equally into {a} boxes and keeps one box.",
+        "{name} shares them equally among {a} people and keeps one share.",
+    ),
+    relations=(
+        "{other} has {a} more than {name}.",
+        "{other} owns {a} {thing} beyond those of {name}.",
+        "{other} has {a} fewer than {name}.",
+        "{other} is {a} {thing} short of {name}.",
+        "{other} has {a} times as many as {name}.",
+        "{other} owns {a} times the {thing} of {name}.",
+    ),
+    distractors=(
+        "{other} has {d} {thing}.",
+        "{name} is {d} years old.",
+        "One of the {thing} costs ${d}.",
+        "It is {d} o'clock.",
+    ),
+    units={1: "{a}", 2: "{a} pairs", 3: "{a} sets of three"},
     now=("How many {thing} does {name} have now?", "How many {thing} are left with {name}?"),
-    relations={
-        "+": ("{other} has {a} more than {name}.", "{other} has {a} {thing} more than {name}."),
-        "-": ("{other} has {a} fewer than {name}.", "{other} has {a} {thing} less than {name}."),
-        "*": ("{other} has {a} times as many as {name}.",),
-        "/": ("{name} has {a} times as many as {other}.",),
-    },
-    together=("How many {thing} do they have together?", "How many {thing} do they have in all?"),
-    basket=(
-        "{name} buys {a} {thing} at ${p} each and {b} {other} at ${q} each.",
-        "One of the {thing} costs ${p} and one of the {other} costs ${q}. {name} buys {a}"
-        " {thing} and {b} {other}.",
-    ),
-    total=("How many dollars does {name} pay?", "What is the total cost in dollars?"),
-    change=(
-        "{name} pays with ${t}. How many dollars of change does {name} get?",
-        "{name} had ${t}. How many dollars are left?",
-    ),
+    together="How many {thing} do {name} and {other} have together?",
+    joint=" ",
 )
 
 CHINESE = Phrases(
     names=("小明", "小红", "小刚", "小丽", "小华", "小芳", "小军", "小美"),
     things=("苹果", "书", "硬币", "卡片", "鸡蛋", "铅笔", "邮票", "贝壳"),
-    start=("{name}有{a}个{thing}。", "{name}原来有{a}个{thing}。", "{name}的包里有{a}个{thing}。"),
-    events={
-        "+": ("{name}又买了{a}个。", "朋友又送给{name}{a}个。", "{name}又找到了{a}个。"),
-        "-": ("{name}送出了{a}个。", "{name}丢了{a}个。", "{name}卖掉了{a}个。"),
-        "*": ("后来数量变成原来的{a}倍。", "后来{name}的数量是之前的{a}倍。"),
-        "/": (
-            "{name}把它们平均装进{a}个盒子，只留下一盒。",
-            "{name}把它们平均分给{a}个人，自己拿一份。",
-        ),
+    openings={
+        "hoard": "{name}有{n[0]}个{thing}。",
+        "rate": "{name}每天得到{n[0]}个{thing}，一共{n[1]}天。",
+        "basket": "{name}有{n[0]}盒{thing}，每盒{n[1]}个，还有{n[2]}袋，每袋{n[3]}个。",
+        "share": "{name}原来有{n[0]}个{thing}，留下了其中的{n[1]}/{n[2]}。",
+        "compared": "{name}有{n[0]}个{thing}。",
     },
-    now=("{name}现在有多少个{thing}？", "{name}还有多少个{thing}？"),
-    relations={
-        "+": ("{other}比{name}多{a}个。", "{other}的{thing}比{name}多{a}个。"),
-        "-": ("{other}比{name}少{a}个。", "{other}的{thing}比{name}少{a}个。"),
-        "*": ("{other}的数量是{name}的{a}倍。",),
-        "/": ("{name}的数量是{other}的{a}倍。",),
-    },
-    together=("他们一共有多少个{thing}？", "他们总共有多少个{thing}？"),
-    basket=(
-        "{name}买了{a}个{thing}，每个{p}元，又买了{b}个{other}，每个{q}元。",
-        "{thing}每个{p}元，{other}每个{q}元。{name}买了{a}个{thing}和{b}个{other}。",
+    events=(
+        "{name}又买了{a}。",
+        "朋友送给{name}{a}。",
+        "{name}又找到了{a}。",
+        "{name}在游戏中赢了{a}。",
+        "{name}送出了{a}。",
+        "{name}丢了{a}。",
+        "{name}卖掉了{a}。",
+        "{name}弄坏了{a}。",
+        "后来数量变成原来的{k}倍。",
+        "后来{name}的数量是之前的{k}倍。",
+        "{name}把它们平均装进{a}盒子，只留下一盒。",
+        "{name}把它们平均分给{a}人，自己拿一份。",
     ),
-    total=("{name}一共要付多少元？", "总共多少元？"),
-    change=("{name}付了{t}元，应找回多少元？", "{name}原来有{t}元，还剩多少元？"),
+    relations=(
+        "{other}比{name}多{a}个。",
+        "{other}的{thing}超出{name}{a}个。",
+        "{other}比{name}少{a}个。",
+        "{other}的{thing}不足{name}{a}个。",
+        "{other}的数量是{name}的{a}倍。",
+        "{other}的{thing}相当于{name}的{a}倍。",
+    ),
+    distractors=(
+        "{other}有{d}个{thing}。",
+        "{name}今年{d}岁。",
+        "每个{thing}{d}元。",
+        "现在是{d}点钟。",
+    ),
+    units={1: "{a}个", 2: "{a}对", 3: "{a}组，每组三个"},
+    now=("{name}现在有多少个{thing}？", "{name}还有多少个{thing}？"),
+    together="{name}和{other}一共有多少个{thing}？",
     joint="",
 )
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from fractions import Fraction
 from operator import add, mul, sub, truediv
 
@@ -11,20 +12,28 @@ BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def step_verdicts(question: str, answer: str, output: str) -> list[tuple[int, bool]]:
+def step_verdicts(
+    question: str, answer: str, output: str, solution: str | None = None
+) -> list[tuple[int, bool]]:
     """(offset just after the step, is it right) for every line of `output` that is a step.
 
-    A line is a step if it equates numbers or boxes an answer. An equation is right if all its
-    numeric sides are equal and every number it starts from stands in the question or in an earlier
-    step; a box is right if it holds `answer`.
+    A line is a step if it equates numbers or boxes an answer; a box is right if it holds `answer`.
+    An equation is right if the right `solution` has it and it was not written before. Where no
+    solution is known, it is right if all its numeric sides are equal and every number it starts
+    from stands in the question or in an earlier step.
     """
     known = set(NUMBER.findall(question)) | ({"100"} if "%" in question else set())
+    awaited = None if solution is None else Counter(solution.splitlines())
     verdicts, offset = [], 0
     for line in output.splitlines(keepends=True):
         offset += len(line)
         boxed = BOXED.search(line)
         if boxed:
             verdicts.append((offset, boxed.group(1).strip() == answer))
+        elif "=" in line and awaited is not None:
+            written = line.strip()
+            verdicts.append((offset, awaited[written] > 0))
+            awaited[written] -= 1
         elif "=" in line:
             first = line.split("=")[0]
             grounded = set(NUMBER.findall(first)) <= known

@@ -1,114 +1,152 @@
-"""Word problems: one hoard that changes, several people compared, and a basket of goods."""
+"""Word problems: a number of things that is given or worked out, and then changes."""
 
 from dataclasses import dataclass
-from itertools import pairwise
-from operator import add, floordiv, mul, sub
+from functools import partial
 from random import Random
 
 from eval.pocket.draft import Draft
-from eval.pocket.phrases import PHRASES
-
-APPLY = {"+": add, "-": sub, "*": mul, "/": floordiv}
+from eval.pocket.phrases import EVENTS, PHRASES, RELATIONS
+from eval.pocket.plan import APPLY, Lure, Of, Plan, Step
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difficulty:
-    """How long a story is and how large its numbers get."""
+    """How long a story is, how large its numbers get, and what stands beside its events."""
 
-    steps: tuple[int, int] = (2, 3)
-    operators: str = "+-*/"
-    start: int = 20  # largest first number
+    events: tuple[int, int] = (3, 4)
+    start: int = 30  # largest first number
     amount: int = 9  # largest number added or taken
     factor: int = 3  # largest multiplier and divisor
-    bound: int = 60  # largest value on the way
+    bound: int = 80  # largest value on the way
+    units: float = 0.25  # share of amounts in pairs or sets of three
+    distractors: float = 0.4  # share of stories with a number that is not needed
 
 
-def hoard(random: Random, language: str, d: Difficulty) -> Draft:
-    """One person's things change step by step; asked is the last number."""
-    words = PHRASES[language]
-    name, thing = random.choice(words.names), random.choice(words.things)
-    value = random.randint(2, d.start)
-    sentences = [random.choice(words.start).format(name=name, a=value, thing=thing)]
-    steps, code, key = [], [f"n = {value}"], [f"hoard {value}"]
-    for _ in range(random.randint(*d.steps)):
-        operator, amount = event(random, value, d)
-        after = APPLY[operator](value, amount)
-        sentences.append(random.choice(words.events[operator]).format(name=name, a=amount))
-        steps.append(f"{value} {operator} {amount} = {after}")
-        code.append(f"n = n {'//' if operator == '/' else operator} {amount}")
-        key.append(f"{operator}{amount}")
-        value = after
-    sentences.append(random.choice(words.now).format(name=name, thing=thing))
-    return draft(language, sentences, steps, value, [*code, "print(n)"], key)
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """A phrase with its amount, in pairs or sets if its `unit` is 2 or 3."""
+
+    phrase: int
+    amount: int
+    unit: int = 1
 
 
-def compared(random: Random, language: str, d: Difficulty) -> Draft:
-    """Each person's number is given against the one before; asked is their sum."""
-    words = PHRASES[language]
-    people = random.sample(words.names, random.randint(*d.steps) // 2 + 1)
-    thing = random.choice(words.things)
-    values = [random.randint(2, d.start)]
-    sentences = [words.start[0].format(name=people[0], a=values[0], thing=thing)]
-    steps, code, key = [], [f"v = [{values[0]}]"], [f"compared {values[0]}"]
-    for name, other in pairwise(people):
-        operator, amount = event(random, values[-1], d)
-        values.append(APPLY[operator](values[-1], amount))
-        sentence = random.choice(words.relations[operator])
-        sentences.append(sentence.format(name=name, other=other, a=amount, thing=thing))
-        steps.append(f"{values[-2]} {operator} {amount} = {values[-1]}")
-        code.append(f"v.append(v[-1] {'//' if operator == '/' else operator} {amount})")
-        key.append(f"{operator}{amount}")
-    total = values[0]
-    for value in values[1:]:
-        steps.append(f"{total} + {value} = {total + value}")
-        total += value
-    sentences.append(random.choice(words.together).format(thing=thing))
-    return draft(language, sentences, steps, total, [*code, "print(sum(v))"], key)
+@dataclass(frozen=True, kw_only=True)
+class Skeleton:
+    """A story without its words: what it opens with, what happens, what distracts and where."""
+
+    opening: str
+    numbers: tuple[int, ...]
+    events: tuple[Event, ...]
+    distractor: tuple[int, Lure] | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The steps of the story."""
+        steps = opening_steps(self.opening, self.numbers)
+        compared = self.opening == "compared"
+        operators = RELATIONS if compared else EVENTS
+        before = -1
+        for place, event in enumerate(self.events):
+            left = Of(len(steps) - 1) if steps else self.numbers[0]
+            lured = self.distractor is not None and self.distractor[0] == place
+            step = Step(
+                left,
+                operators[event.phrase],
+                event.amount,
+                cue=("compared" if compared else "event", event.phrase, before),
+                unit=event.unit,
+                lure=self.distractor[1] if lured and self.distractor else None,
+                may_skip=not compared,
+            )
+            steps.append(step)
+            before = event.phrase
+        if compared:
+            steps.append(Step(self.numbers[0], "+", Of(len(steps) - 1)))
+        return Plan(tuple(steps))
 
 
-def basket(random: Random, language: str, d: Difficulty) -> Draft:
-    """Two kinds of goods are bought; asked is the cost or the change."""
-    words = PHRASES[language]
-    name = random.choice(words.names)
-    thing, other = random.sample(words.things, 2)
-    a, b = random.randint(2, d.factor * 2), random.randint(2, d.factor * 2)
-    p, q = random.randint(2, d.factor * 2), random.randint(2, d.factor * 2)
-    cost = a * p + b * q
-    steps = [f"{a} * {p} = {a * p}", f"{b} * {q} = {b * q}", f"{a * p} + {b * q} = {cost}"]
-    code = [f"c = {a} * {p} + {b} * {q}"]
-    sentence = random.choice(words.basket)
-    sentences = [sentence.format(name=name, thing=thing, other=other, a=a, b=b, p=p, q=q)]
-    key = [f"basket {a}x{p} {b}x{q}"]
-    if random.random() < 0.5:
-        sentences.append(random.choice(words.total).format(name=name))
-        return draft(language, sentences, steps, cost, [*code, "print(c)"], key)
-    paid = cost + random.randint(1, d.amount)
-    sentences.append(random.choice(words.change).format(name=name, t=paid))
-    steps.append(f"{paid} - {cost} = {paid - cost}")
-    key.append(f"-{paid}")
-    return draft(language, sentences, steps, paid - cost, [*code, f"print({paid} - c)"], key)
+def opening_steps(opening: str, n: tuple[int, ...]) -> list[Step]:
+    """The steps to the number with which the events begin; none where it is given."""
+    if opening == "rate":
+        return [Step(n[0], "*", n[1])]
+    if opening == "basket":
+        return [Step(n[0], "*", n[1]), Step(n[2], "*", n[3]), Step(Of(0), "+", Of(1))]
+    if opening == "share":
+        return [Step(n[0], "/", n[2]), Step(Of(0), "*", n[1])]
+    return []
 
 
-def event(random: Random, value: int, d: Difficulty) -> tuple[str, int]:
-    """An operator and a number that keep `value` whole, positive and under the bound."""
-    while True:
-        operator = random.choice(d.operators)
-        amount = random.randint(2, d.factor if operator in "*/" else d.amount)
+def opening_numbers(random: Random, opening: str, d: Difficulty) -> tuple[tuple[int, ...], int]:
+    """The numbers of an opening, and the value that they come to."""
+    if opening in ("rate", "basket"):
+        n = [random.randint(2, 3 * d.factor) for _ in range(2 if opening == "rate" else 4)]
+        return tuple(n), n[0] * n[1] + (n[2] * n[3] if opening == "basket" else 0)
+    if opening == "share":
+        below = random.randint(2, 6)
+        above = random.randint(1, below - 1)
+        one = random.randint(2, 8)
+        return (one * below, above, below), one * above
+    first = random.randint(2, d.start)
+    return (first,), first
+
+
+def skeleton(random: Random, opening: str, events: int, d: Difficulty) -> Skeleton | None:
+    """A story with so many events; None where the numbers drawn leave the bounds."""
+    numbers, value = opening_numbers(random, opening, d)
+    operators = RELATIONS if opening == "compared" else EVENTS
+    told: list[Event] = []
+    for _ in range(events):
+        phrase = random.randrange(len(operators))
+        operator = operators[phrase]
+        many = operator in "*/"
+        amount = random.randint(2, d.factor if many else d.amount)
+        unit = 1
+        if not many and opening != "compared" and amount <= 4 and random.random() < 2 * d.units:
+            unit = random.randint(2, 3)
         if operator == "/" and value % amount:
-            continue
-        if 1 <= APPLY[operator](value, amount) <= d.bound:
-            return operator, amount
+            return None
+        value = APPLY[operator](value, amount * unit)
+        if not 1 <= value <= d.bound:
+            return None
+        told.append(Event(phrase=phrase, amount=amount, unit=unit))
+    distractor = None
+    if opening != "compared" and random.random() < d.distractors:
+        lure = Lure(random.randrange(4), random.randint(2, d.amount))
+        distractor = (random.randrange(events), lure)
+    return Skeleton(opening=opening, numbers=numbers, events=tuple(told), distractor=distractor)
 
 
-def draft(
-    language: str, sentences: list[str], steps: list[str], value: int, code: list[str], key: list
-) -> Draft:
-    """The story as a Draft with a whole number for an answer."""
-    return Draft(
-        signature=" ".join(key),
-        question=PHRASES[language].joint.join(sentences),
-        steps=tuple(steps),
-        answer=str(value),
-        program="\n".join(code),
-        language=language,
-    )
+def story(random: Random, opening: str, events: int, d: Difficulty, language: str) -> Draft:
+    """A story in one language; what leaves the bounds is drawn again."""
+    while (made := skeleton(random, opening, events, d)) is None:
+        pass
+    words = partial(told_in, made, language, random.getrandbits(32))
+    return Draft(kind="story", asked=words, plan=made.plan, language=language)
+
+
+def told_in(made: Skeleton, language: str, words: int) -> str:
+    """The story in the words of a language, which `words` draws."""
+    random, said = Random(words), PHRASES[language]
+    people = random.sample(said.names, min(len(said.names), 1 + len(made.events)))
+    name, other, thing = people[0], people[-1], random.choice(said.things)
+    opening = said.openings[made.opening].format(name=name, n=made.numbers, thing=thing)
+    sentences = [opening]
+    for place, event in enumerate(made.events):
+        if made.distractor is not None and made.distractor[0] == place:
+            kind, lure = made.distractor[1].kind, made.distractor[1].amount
+            sentences.append(
+                said.distractors[kind].format(name=name, other=other, thing=thing, d=lure)
+            )
+        if made.opening == "compared":
+            pair = {"name": people[place], "other": people[place + 1]}
+            sentence = said.relations[event.phrase].format(a=event.amount, thing=thing, **pair)
+        else:
+            amount = said.units[event.unit].format(a=event.amount)
+            sentence = said.events[event.phrase].format(name=name, a=amount, k=event.amount)
+        sentences.append(sentence)
+    if made.opening == "compared":
+        sentences.append(said.together.format(name=name, other=other, thing=thing))
+    else:
+        sentences.append(random.choice(said.now).format(name=name, thing=thing))
+    return said.joint.join(sentences)

@@ -5,7 +5,7 @@ Another distribution adds one by an entry point of the group `repro.benchmarks`,
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eval.errors import BadValue, DamagedFile, UnknownName
@@ -45,7 +45,7 @@ class Benchmark:
     name: str
     title: str
     n: int
-    hub: Hub | None = None  # None without a folder: the set is generated, see eval.pocket
+    hub: Hub | None = None  # None without a folder: the set is generated
     folder: Path | None = None
     language: str = "en"
     style: str = "number"  # what an answer is: "number" or "latex"
@@ -55,6 +55,12 @@ class Benchmark:
     by_id: bool = False
     strata: tuple[str, ...] = ()  # attributes of a problem
     in_turn: bool = False
+    draw: int = 0  # of a generated set's test problems
+
+    @property
+    def generated(self) -> bool:
+        """Whether its problems are made here, see `eval.pocket`."""
+        return self.hub is None and self.folder is None
 
     def load(
         self, data: Path | None = None, limit: int | None = None, split: str = "test"
@@ -94,7 +100,8 @@ class Benchmark:
             own = self.folder / f"{split}.jsonl"
             return read_problems(own), str(own)
         if self.hub is None:
-            return pocket_problems(self.name, split), self.name
+            draw = self.draw if split == "test" else 0
+            return pocket_problems(self.name, split, draw=draw), self.name
         folder = data or os.environ.get("REPRO_DATA")
         path = Path(folder or ".") / (self.part_of or self.name) / f"{split}.jsonl"
         if not folder or (self.by_id and not path.exists()):
@@ -226,14 +233,15 @@ ROWS = (
 BENCHMARKS = {row.name: row for row in ROWS}
 
 
-def find_benchmark(name: str) -> Benchmark:
-    """The benchmark of that name.
+def find_benchmark(name: str, draw: int = 0) -> Benchmark:
+    """The benchmark of that name; a generated one with the test problems of a draw.
 
     Raises:
         UnknownName: there is none; the nearest names are given.
         BadValue: another distribution registers what is no benchmark, or one that we have.
     """
-    return find_row("benchmark", name, BENCHMARKS, "repro.benchmarks", Benchmark)
+    found = find_row("benchmark", name, BENCHMARKS, "repro.benchmarks", Benchmark)
+    return replace(found, draw=draw) if found.generated else found
 
 
 def known_benchmark(name: str) -> Benchmark | None:

@@ -15,7 +15,7 @@ def test_jobs_write_the_records_of_one_process(repro, root, settings, tmp_path, 
     few = ("max_steps=1", "eval_limit=2", "heldout_problems=0", "--seeds", "2")
     queued = repro("run", PAPER, *settings, *few, "--on", "local", "--job", "timeout_min=10")
     assert queued.exit_code in (0, 1), queued.output  # a claim may be refuted
-    assert queued.stderr.count("] done") == 3  # the starting model and two seeds
+    assert queued.stderr.count("] done") == 4  # two seeds, each with its starting model
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path / "alone"))
     alone = repro("run", PAPER, *settings, *few, "--jobs", "1")
     assert alone.exit_code == queued.exit_code

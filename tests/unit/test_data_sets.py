@@ -29,7 +29,7 @@ def test_every_training_set_that_a_paper_names_has_its_row(paper, data):
 
 @pytest.mark.parametrize("row", MADE, ids=lambda row: row.name)
 def test_rows_that_are_generated_are_those_that_the_table_states(row):
-    for split, n in (("train", row.n), ("valid", 200 * len(row.source.benchmarks))):
+    for split, n in (("train", row.n), ("valid", 300 * len(row.source.benchmarks))):
         rows = load_training_data(row.name, split)
         assert len(rows) == n
         assert set(rows.column_names) == set(row.columns)
@@ -151,4 +151,4 @@ def test_the_nearest_name_may_be_of_another_distribution(plug):
 
 def test_problems_of_several_benchmarks_take_turns():
     rows = Problems(("pocket-gsm8k", "pocket-math")).rows("both", "valid", None)
-    assert [row["id"].rsplit("-valid-")[0] for row in rows] == ["pocket-gsm8k", "pocket-math"] * 200
+    assert [row["id"].rsplit("-valid-")[0] for row in rows] == ["pocket-gsm8k", "pocket-math"] * 300

@@ -11,8 +11,9 @@ from core.families.grpo import GRPO
 from core.run.resolve import resolve
 from core.run.settings import HELD_OUT
 from core.run.stages.data import read_rows, split_rows, write_rows
-from core.run.watch.heldout import count_right
+from core.run.watch.heldout import graded
 from eval.errors import BadValue
+from eval.samples.evaluation import Completion
 from papers.deepseekmath_grpo import PAPER
 
 
@@ -40,6 +41,18 @@ def test_rows_held_out_of_joined_data_are_of_every_part():
     assert [row["part"] for row in held] == list("aabbccdd")
 
 
+@given(st.integers(2, 20), st.integers(1, 4))
+def test_rows_held_out_of_parts_in_turn_are_of_every_part(n, parts):
+    rows = [{"split": "valid", "part": place % parts} for place in range(30 * n)]
+    _, held = split_rows(rows, 30)
+    assert {row["part"] for row in held} == set(range(parts))
+
+
+def rights(texts, rows):
+    answers = [Completion(text, 1, truncated=False) for text in texts]
+    return sum(sample.correct is True for sample in graded(answers, rows))
+
+
 @pytest.fixture
 def boxes(tmp_path, monkeypatch):
     """Training data of two sets, in one of which a question has two answers."""
@@ -60,9 +73,9 @@ def test_a_question_with_several_answers_asks_for_all_of_them(boxes):
     rows = [row for row in read_rows(boxes) if row["answers"]]
     assert len(rows) == 1
     texts = {r"\boxed{1}": 0, r"\boxed{-2}": 0, r"\boxed{1} and \boxed{-2}": 1}
-    assert {text: count_right([text], rows) for text in texts} == texts
+    assert {text: rights([text], rows) for text in texts} == texts
     plain = [row for row in read_rows(boxes) if not row["answers"]]
-    assert count_right([r"\boxed{1}"] * 5, plain) == 5
+    assert rights([r"\boxed{1}"] * 5, plain) == 5
 
 
 def test_rows_without_such_questions_have_no_such_column():

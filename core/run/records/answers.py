@@ -15,7 +15,7 @@ from core.run.records.agreement import agree
 CIRCUMSTANCES = ("created", "digest", "timings", "content")
 ANY = ("schema", "supersedes", "versions")  # what two records that say the same may have of each
 NEAR = 1e-4  # how far curves and effects may lie apart, relative or below 1 absolute
-ROW = ("benchmark", "mirrors", "mode", "metric", "n", "samples", "k", "digest")
+ROW = ("benchmark", "mirrors", "mode", "metric", "n", "samples", "k", "draw", "digest")
 MEASURED = ("value", "low", "high")
 COUNTED = ("seeds", "margin")  # numbers of a verdict that were asked for, not answered
 COMPUTED = ("weights", "plan", "kernels")  # of a training, beside its answers

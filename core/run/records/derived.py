@@ -14,6 +14,7 @@ from core.run.records.answers import seal_of
 from core.run.records.judged import judged_runs, other_verdicts
 from core.run.records.passed import code_digest
 from core.run.records.record import Record, standard
+from core.run.records.regrade import rows_of
 from core.run.records.schema import ClaimsRecord, RunRecord, claims_of, place_of, runs_of
 from core.run.resolve import resolve
 from core.run.settings import HELD_OUT
@@ -74,6 +75,11 @@ def start_problems(chain: Chain, run: RunRecord) -> Iterator[str]:
 def question_problems(chain: Chain, run: RunRecord) -> Iterator[str]:
     """Scores and Maj@K that a run holds and its arm is not asked for."""
     asked = [stage.question for stage in chain.evaluations(chain.policy)]
+    draws = {one.suite: one.part.get("draw") for one in asked}
+    for suite, _, row in rows_of(run):
+        if suite in draws and row.get("draw") != draws[suite]:
+            said = f"{suite} is of draw {row.get('draw')}, its seed asks for {draws[suite]}"
+            yield f"{said}: run it again"
     scored = {one.mirrors for one in asked if not one.curves}
     drawn = {one.mirrors for one in asked if one.curves}
     if more := {row["mirrors"] for row in run["scores"]} - scored:
@@ -170,7 +176,7 @@ def verdict_problems(
 
 def derived_from(records: Sequence[Record]) -> dict[str, object]:
     """All but the paper's module that says whether records are what follows from others."""
-    models = {run["start_model"] for run in runs_of(records)}
+    models = {run["model"].get("build", run["start_model"]) for run in runs_of(records)}
     return {
         "records": [seal_of(record) for record in records],
         "models": {name: version_here(name) for name in sorted(models) if model_folder(name)},

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from core.run.files import digest_of
@@ -11,11 +12,12 @@ from core.run.records.agreement import agree
 from core.run.records.answers import seal_of
 from core.run.records.passed import code_digest
 from core.run.records.schema import AtKCurves, RunRecord, ScoreRow, place_of
+from core.run.settings import HELD_OUT
 from eval.errors import DamagedFile, ReproError
 from eval.samples.evaluation import score
 from eval.samples.parts import score_parts
 from eval.samples.store import Sample, read_content, read_samples, regrade
-from eval.sets.benchmarks import find_benchmark
+from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import curve
 
 GRADER = ("eval.grading", "eval.pocket", "eval.samples", "eval.sets", "eval.stats")
@@ -31,7 +33,8 @@ class Regrader:
 
     def damaged(self, run: RunRecord) -> Iterator[str]:
         """Files of samples of a run that are missing, or not what was written."""
-        for suite, _, digest in files_of(run):
+        files = {row["digest"]: suite for suite, _, row in rows_of(run)}
+        for digest, suite in (files | dict.fromkeys(held_out(run).values(), HELD_OUT)).items():
             path = samples_file(digest)
             if path not in self._damage:
                 self._damage[path] = damage(path, digest)
@@ -39,12 +42,16 @@ class Regrader:
                 yield f"{where(run, suite)}: {self._damage[path]}"
 
     def problems(self, run: RunRecord) -> Iterator[str]:
-        """Scores of a run that its stored samples do not give."""
-        for row in (*run["start_scores"], *run["scores"]):
-            yield from self.differences(run, row["benchmark"], row["mode"], row)
-        for suite, change in run["sampling"].items():
-            for row in (change["before"], change["after"]):
-                yield from self.differences(run, suite, "cot", row)
+        """Scores and held-out accuracies of a run that its stored samples do not give."""
+        for suite, mode, row in rows_of(run):
+            yield from self.differences(run, suite, mode, row)
+        accuracies = {str(int(step)): value for step, value in run["curves"].get(HELD_OUT, [])}
+        for step, digest in held_out(run).items():
+            answers = read_samples(samples_file(digest), digest)
+            value = 100 * mean(sample.correct is True for sample in answers)
+            if not agree(accuracies.get(step), value):
+                said = f"is {accuracies.get(step)} at step {step}, its samples give {value}"
+                yield f"{where(run, HELD_OUT)}: {said}"
 
     def differences(
         self, run: RunRecord, suite: str, mode: str, row: ScoreRow | AtKCurves
@@ -55,8 +62,9 @@ class Regrader:
         key = digest_of(asked | {"digest": row["digest"]})
         try:
             if key not in self._measured:
-                samples = graded_again(row["digest"], suite, mode)
-                self._measured[key] = measure(samples, suite, row)
+                benchmark = find_benchmark(suite, draw_of(row))
+                samples = graded_again(row["digest"], benchmark, mode)
+                self._measured[key] = measure(samples, benchmark, row)
         except ReproError as error:
             yield f"{where(run, suite)}: {error}"
             return
@@ -75,7 +83,7 @@ def damage(path: Path, digest: str) -> str:
     return ""
 
 
-def graded_again(digest: str, suite: str, mode: str) -> list[Sample]:
+def graded_again(digest: str, benchmark: Benchmark, mode: str) -> list[Sample]:
     """The samples of a digest with fresh verdicts.
 
     Raises:
@@ -84,7 +92,7 @@ def graded_again(digest: str, suite: str, mode: str) -> list[Sample]:
     """
     path = samples_file(digest)
     stored = read_samples(path, digest)
-    fresh = regrade(stored, find_benchmark(suite).load(), mode)
+    fresh = regrade(stored, benchmark.load(), mode)
     pairs = zip(stored, fresh, strict=True)
     changed = [old.id for old, new in pairs if old.correct != new.correct]
     if changed:
@@ -100,28 +108,39 @@ def graded_with(run: RunRecord) -> dict[str, object]:
 
     The record's seal covers its scores and the digests of its samples.
     """
+    asked = {(suite, draw_of(row)) for suite, _, row in rows_of(run)}
     return {
         "graded": seal_of(run),
         "grader": code_digest(GRADER, LIBRARIES),
-        "problems": {suite: problems_digest(suite) for suite, _, _ in files_of(run)},
+        "problems": {f"{suite} {draw}": problems_digest(suite, draw) for suite, draw in asked},
     }
 
 
 @cache
-def problems_digest(suite: str) -> str:
+def problems_digest(suite: str, draw: int) -> str:
     """A digest of the problems of a suite; empty where they cannot be read, which grading says."""
     try:
-        return digest_of([repr(problem) for problem in find_benchmark(suite).load()])
+        return digest_of([repr(problem) for problem in find_benchmark(suite, draw).load()])
     except ReproError:
         return ""
 
 
-def files_of(run: RunRecord) -> list[tuple[str, str, str]]:
-    """Suite, mode and digest of all samples that a run was scored from."""
-    rows = [(r["benchmark"], r["mode"], r["digest"]) for r in run["start_scores"] + run["scores"]]
+def rows_of(run: RunRecord) -> Iterator[tuple[str, str, ScoreRow | AtKCurves]]:
+    """Suite, mode and row of all that a run was scored from samples."""
+    for row in (*run["start_scores"], *run["scores"]):
+        yield row["benchmark"], row["mode"], row
     for suite, change in run["sampling"].items():
-        rows += [(suite, "cot", row["digest"]) for row in (change["before"], change["after"])]
-    return list(dict.fromkeys(rows))
+        yield from ((suite, "cot", row) for row in (change["before"], change["after"]))
+
+
+def draw_of(row: ScoreRow | AtKCurves) -> int:
+    """The draw of the test problems that a row is of."""
+    return row.get("draw", 0)
+
+
+def held_out(run: RunRecord) -> dict[str, str]:
+    """The digests of the held-out answers while training, by step."""
+    return run["train"].get("held_out", {})
 
 
 def where(run: RunRecord, suite: str) -> str:
@@ -129,14 +148,15 @@ def where(run: RunRecord, suite: str) -> str:
     return f"{place_of(run)}, {suite}"
 
 
-def measure(samples: list[Sample], suite: str, row: ScoreRow | AtKCurves) -> dict[str, Any]:
+def measure(
+    samples: list[Sample], benchmark: Benchmark, row: ScoreRow | AtKCurves
+) -> dict[str, Any]:
     """What a row holds, from the samples: a score, or the curves at its `k`."""
     if "k" in row:
         return dict(curve(samples, row["k"]))
-    found = score(samples, find_benchmark(suite), metrics=(row["metric"],))[0]
+    found = score(samples, benchmark, metrics=(row["metric"],))[0]
     parts = {
-        name: score_parts(samples, find_benchmark(suite), row["metric"], name)
-        for name in row.get("by", {})
+        name: score_parts(samples, benchmark, row["metric"], name) for name in row.get("by", {})
     }
     whole = {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
     return whole | ({"by": parts} if parts else {})

@@ -37,6 +37,7 @@ class ScoreRow(TypedDict):
     samples: int
     limited: bool
     digest: str
+    draw: NotRequired[int]  # of the test problems of a generated suite
     by: NotRequired[dict[str, dict[str, dict[str, float]]]]  # by field and value, where asked
 
 
@@ -45,6 +46,7 @@ class AtKCurves(TypedDict):
 
     k: list[int]
     digest: str
+    draw: NotRequired[int]
 
 
 class AtKChange(TypedDict):

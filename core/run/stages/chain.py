@@ -95,7 +95,7 @@ class Chain:
 
     def evaluations(self, policy: Policy) -> list[Evaluate]:
         """All that is asked of the starting model, or of the trained one."""
-        return evaluations(self.resolved, policy)
+        return evaluations(self.resolved, policy, self.seed)
 
     @property
     def probabilities(self) -> list[Probabilities]:
@@ -115,7 +115,7 @@ class Chain:
 
     @property
     def start_stages(self) -> list[Stage]:
-        """Loading and scoring the starting model, which every arm and seed shares."""
+        """Loading and scoring the starting model, which every arm of this seed shares."""
         return [*self.preparations, self.start, *self.evaluations(self.start)]
 
     @property
@@ -139,4 +139,4 @@ class Chain:
     def _chosen(self, name: str) -> Chosen:
         """A model by the name that it was chosen by."""
         before = self._named(name)
-        return Chosen(name, before.train if before else None)
+        return Chosen(name, before.train if before else None, self.seed)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from core.data.load import load_sets
@@ -93,7 +94,8 @@ def split_rows(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Training rows and `heldout` held-out rows: of the data's own, else of the training rows.
 
-    Every k-th row is held out, so that all parts of the data are in a small number of them.
+    One row of every stretch is held out, so that all parts of the data are in a small number of
+    them, also where parts take turns.
     """
     plain = [(row["split"], {k: v for k, v in row.items() if k != "split"}) for row in rows]
     train = [row for split, row in plain if split == "train"]
@@ -104,10 +106,13 @@ def split_rows(
             "many or fewer"
         )
     source = valid or train
-    chosen = range(len(source))[:: max(1, len(source) // max(1, heldout))][:heldout]
+    if not valid and heldout and heldout >= len(train):
+        raise BadValue(f"heldout_problems={heldout}: the data has {len(train)} rows only")
+    random, width = Random(0), len(source) // max(1, heldout)
+    stretches = range(heldout if width else 0)
+    chosen = [n * len(source) // heldout + random.randrange(width) for n in stretches]
     held = [source[place] for place in chosen]
     if valid or not held:
         return train, held
-    if heldout >= len(train):
-        raise BadValue(f"heldout_problems={heldout}: the data has {len(train)} rows only")
-    return [row for place, row in enumerate(train) if place not in chosen], held
+    kept = set(range(len(train))).difference(chosen)
+    return [train[place] for place in sorted(kept)], held

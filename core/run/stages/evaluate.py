@@ -1,7 +1,7 @@
 """The eval stage: what a policy answers to one suite, graded."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from core.run.stages.tools import tools
 from core.run.stages.train import prepare_torch
 from eval.errors import UnknownName
 from eval.grading import GRADER_VERSION
+from eval.pocket.suites import draw_of
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.parts import score_parts
 from eval.samples.store import Sample, read_samples, write_samples
@@ -36,7 +37,7 @@ class Question:
     """What one eval stage asks of a policy: a suite, how many problems, in which mode, and how.
 
     `curves` are Maj@K and Pass@K over every K, else one score for all samples, which is split `by`
-    fields of the problems too.
+    fields of the problems too. A generated suite has a `draw` of its test problems for every seed.
     """
 
     suite: str
@@ -46,6 +47,19 @@ class Question:
     mode: str = "cot"
     by: tuple[str, ...] = ()
     curves: bool = False
+    draw: int = 0
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The suite with the test problems of its draw."""
+        return find_benchmark(self.suite, self.draw)
+
+    @property
+    def part(self) -> dict[str, Any]:
+        """Which problems are asked: how a part of them is taken, and of which draw they are."""
+        benchmark = self.benchmark
+        draw = {"draw": benchmark.draw} if benchmark.generated else {}
+        return {"drawn": benchmark.drawn(self.limit), **draw}
 
 
 class Answering:
@@ -85,6 +99,7 @@ class Evaluate(Stage):
             "dtype": self.answering.loading.dtype,
             "threads": self.answering.threads,
             "grader": GRADER_VERSION,
+            **({"draw": draw} if (draw := self.question.benchmark.draw) else {}),
         }
 
     @property
@@ -100,7 +115,7 @@ class Evaluate(Stage):
         with Journal(folder / JOURNAL, note) as journal, tools(asked.mode) as with_tools:
             samples = run_benchmark(
                 with_tools(self.answering.sampler.journaled(journal), journal),
-                find_benchmark(asked.suite),
+                asked.benchmark,
                 limit=asked.limit,
                 mode=asked.mode,
                 decoding=asked.decoding,
@@ -136,10 +151,11 @@ def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
     return scored
 
 
-def evaluations(resolved: Resolved, policy: Policy) -> list[Evaluate]:
+def evaluations(resolved: Resolved, policy: Policy, seed: int) -> list[Evaluate]:
     """All that is asked of a run's policy, which is loaded once for all of it."""
     answering = Answering(policy, loading_of(resolved), resolved.run.threads)
-    return [Evaluate(answering=answering, question=each) for each in questions(resolved)]
+    asked = [replace(question, draw=draw_of(seed)) for question in questions(resolved)]
+    return [Evaluate(answering=answering, question=each) for each in asked]
 
 
 def questions(resolved: Resolved) -> list[Question]:
@@ -208,10 +224,10 @@ def sampled_arms(paper: Paper) -> set[str]:
 
 def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]]:
     """The scores of a suite with their intervals; of drawn answers, how they were drawn."""
-    benchmark, decoding = find_benchmark(question.suite), question.decoding
+    benchmark, decoding = question.benchmark, question.decoding
     rows = score(samples, benchmark, metrics=metrics(decoding.samples), mode=question.mode)
     drawn = {"temperature": decoding.temperature, "top_p": decoding.top_p}
-    more = {"drawn": benchmark.drawn(question.limit), **(drawn if decoding.temperature else {})}
+    more = {**question.part, **(drawn if decoding.temperature else {})}
     return [
         asdict(row) | more | by_parts(samples, benchmark, row.metric, question.by) for row in rows
     ]
@@ -231,8 +247,8 @@ def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
     ks = [*(2**i for i in range(most.bit_length()) if 2**i < most), most]
     found = curve(samples, ks)
     asked = {"samples": most, "temperature": question.decoding.temperature}
-    drawn = find_benchmark(question.suite).drawn(question.limit)
-    return {**found, "n": len({sample.id for sample in samples}), "drawn": drawn, **asked}
+    problems = len({sample.id for sample in samples})
+    return {**found, "n": problems, **question.part, **asked}
 
 
 def _tokens(settings: RunSettings, suite: str) -> int:

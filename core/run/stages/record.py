@@ -1,5 +1,6 @@
 """The record of a run: every stage of its chain done once, and what they gave in one file."""
 
+from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
@@ -12,6 +13,7 @@ from core.run.stages.chain import Chain
 from core.run.stages.evaluate import Scored, evaluate
 from core.run.stages.probabilities import compared
 from core.run.stages.stage import Outputs, say
+from core.run.watch.heldout import FOLDER
 
 
 def run_chain(chain: Chain, *, force: bool = False) -> Record:
@@ -28,7 +30,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     after = evaluate(chain.evaluations(chain.policy), force=force)
     before = score_start(chain)  # last: by now another process has often done it
     measured = measure(chain, force=force)
-    publish_samples(before, after)
+    publish_samples(before, after, held_out(chain, trained))
     return write_record(
         new_record(
             "run",
@@ -78,7 +80,7 @@ def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
 
 
 def score_start(chain: Chain, *, force: bool = False) -> Scored:
-    """The starting model's scores: one stage for all arms and seeds."""
+    """The starting model's scores: one stage for all arms of a seed."""
     for stage in chain.preparations:
         stage.run()
     chain.start.run(force=force)
@@ -97,6 +99,13 @@ def paired(before: Scored, after: Scored) -> dict[str, Any]:
         suite: {"mirrors": curve["mirrors"], "before": before.at_k[suite], "after": curve}
         for suite, curve in after.at_k.items()
     }
+
+
+def held_out(chain: Chain, trained: Outputs) -> Scored:
+    """The files of the held-out answers while training, by digest."""
+    files: Mapping[str, str] = trained.get("held_out", {})
+    folder = chain.policy.folder / FOLDER
+    return Scored(files={digest: folder / f"{step}.jsonl.gz" for step, digest in files.items()})
 
 
 def publish_samples(*scored: Scored) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.models.load import load_policy, load_tokenizer
+from core.models.load import build_of, load_policy, load_tokenizer
 from core.rollout.chat import chat_text
 from core.run.files import digest_of, folder_files
 from core.run.stages.sources import model_folder, model_version
@@ -13,22 +13,32 @@ from core.run.stages.stage import Policy
 
 @dataclass(frozen=True)
 class Chosen:
-    """A model by its name or folder, or what a preparation of that name trains."""
+    """A model by its name or folder, or what a preparation of that name trains.
+
+    A shipped one may have several builds, of which a run's seed takes one.
+    """
 
     name: str
     trained: Policy | None = None
+    seed: int = 0
 
     @property
     def model(self) -> str:
-        """As it was chosen, or where the preparation leaves it."""
-        return self.trained.model if self.trained else self.name
+        """The seed's build of what was chosen, or where the preparation leaves it."""
+        return self.trained.model if self.trained else build_of(self.name, self.seed)
+
+    @property
+    def build(self) -> Mapping[str, str]:
+        """The seed's build, if it goes by another name than was chosen."""
+        chosen = self.trained is not None or self.model == self.name
+        return {} if chosen else {"build": self.model}
 
     @property
     def inputs(self) -> Mapping[str, object]:
         """The model and its files, or the preparation by whatever name."""
         if self.trained is not None:
             return {"trained": self.trained.key}
-        return {"model": self.name, "version": model_version(self.name)}
+        return {"model": self.model, "version": model_version(self.model)}
 
 
 @dataclass(frozen=True)
@@ -62,4 +72,5 @@ class Start(Policy):
             "name": self.chosen.name,
             "digest": digest_of(folder_files(files)) if files else None,
             "parameters": sum(p.numel() for p in model.parameters()),
+            **self.chosen.build,
         }

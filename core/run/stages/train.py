@@ -32,7 +32,7 @@ from core.run.stages.checkpoints import SealCallback, last_checkpoint
 from core.run.stages.data import Data, read_rows, split_rows
 from core.run.stages.stage import Policy, say
 from core.run.stages.start import Chosen
-from core.run.watch.heldout import HeldOutCallback
+from core.run.watch.heldout import FOLDER, HeldOutCallback, digests
 from core.run.watch.progress import ProgressCallback
 from core.trainers.resume import ResumableTrainer
 from eval.errors import BadValue, ReproError
@@ -146,6 +146,7 @@ def _train(
         "kernels": kernels(),
         "curves": curves(folder / LOG),
         "phases": trainer.phases.summary(),
+        **({"held_out": digests(folder / FOLDER)} if heldout is not None else {}),
         **launched,
     }
 
@@ -184,7 +185,8 @@ def build_trainer(
     """The family's trainer with every callback of a run, and the one that needs the trainer."""
     settings, family = resolved.run, resolved.family
     tokens = settings.eval_max_tokens or family.answer_tokens(config) or ANSWER_TOKENS
-    heldout = HeldOutCallback(valid, every=settings.heldout_every, max_tokens=tokens)
+    every, held = settings.heldout_every, folder / FOLDER
+    heldout = HeldOutCallback(valid, every=every, max_tokens=tokens, folder=held)
     callbacks: list[TrainerCallback] = [
         *([heldout] if valid else []),
         JsonlCallback(folder / LOG),
