@@ -1,6 +1,7 @@
 """Where records and reports lie; light enough for the command line to start fast."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -64,13 +65,17 @@ def from_here(path: Path) -> Path:
 
 def record_files(slug: str | None = None) -> list[Path]:
     """All record files, of one paper or of all."""
-    found = sorted(results().glob(f"{slug or '*'}/*.json"))
-    return [path for path in found if path.name != ACCEPTED]
+    return records_in(results().glob(f"{slug or '*'}/*.json"))
 
 
 def earlier_files(slug: str) -> list[Path]:
     """The records of a paper that are kept and no longer shown."""
-    return sorted((results() / slug / EARLIER).glob("*.json"))
+    return records_in((results() / slug / EARLIER).glob("*.json"))
+
+
+def records_in(files: Iterable[Path]) -> list[Path]:
+    """The files that are records; beside them lies the list of those that were accepted."""
+    return sorted(path for path in files if path.name != ACCEPTED)
 
 
 def samples_file(digest: str) -> Path:

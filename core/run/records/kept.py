@@ -1,7 +1,7 @@
 """That nothing published is lost: superseded records, changed verdicts, files without use."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from core.run.places import ACCEPTED, EARLIER, SAMPLES, earlier_files, results, root, samples_file
 from core.run.records.record import read_record, same_question
@@ -25,12 +25,12 @@ def kept_problems(slug: str, records: Sequence[Record], regrader: Regrader) -> I
     for run in runs_of(earlier):
         yield from regrader.damaged(run)
     known = {record["digest"]: record for record in (*earlier, *records)}
-    yield from lost(records, known)
-    yield from unannounced(records, known)
+    yield from lost(known.values(), known)
+    yield from unannounced(known.values(), known)
     yield from useless(slug, known)
 
 
-def lost(records: Sequence[Record], known: Mapping[str, Record]) -> Iterator[str]:
+def lost(records: Iterable[Record], known: Mapping[str, Record]) -> Iterator[str]:
     """Records that supersede one that is not there, or that answered another question."""
     for record in records:
         name = record["supersedes"]
@@ -42,7 +42,7 @@ def lost(records: Sequence[Record], known: Mapping[str, Record]) -> Iterator[str
             yield f"{place_of(record)} supersedes {name}, which answered another question"
 
 
-def unannounced(records: Sequence[Record], known: Mapping[str, Record]) -> Iterator[str]:
+def unannounced(records: Iterable[Record], known: Mapping[str, Record]) -> Iterator[str]:
     """Verdicts that a newer record changed, and no entry of the CHANGELOG names with it."""
     path = root() / CHANGELOG
     if not path.is_file():
@@ -66,8 +66,8 @@ def unannounced(records: Sequence[Record], known: Mapping[str, Record]) -> Itera
 def useless(slug: str, known: Mapping[str, Record]) -> Iterator[str]:
     """Files in a folder of records that are neither a record nor its picture."""
     for path in sorted((results() / slug).rglob("*")):
-        wanted = path.name == ACCEPTED and path.parent.name == slug
-        wanted |= path.parent.name in (slug, EARLIER) and path.stem in known
+        place = path.parent.name in (slug, EARLIER)
+        wanted = place and (path.name == ACCEPTED or path.stem in known)
         wanted |= path.suffix == ".json"  # it is read, and refused if it is no record
         if path.is_file() and not wanted:
             yield f"{path.relative_to(results())}: nothing refers to it"
