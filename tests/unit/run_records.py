@@ -1,46 +1,92 @@
 """Makes records of runs with real graded samples, without a model."""
 
-from dataclasses import asdict
-
 from core.paper.registry import find_paper
-from core.run.places import results
+from core.run.places import results, samples_file
 from core.run.records.record import new_record, write_record
 from core.run.resolve import resolve
+from core.run.stages.evaluate import Question, at_k_curve, score_rows
 from core.run.stages.record import request_of
 from core.run.stages.sources import model_version
-from eval.samples.evaluation import Completion, Decoding, run_benchmark, score
-from eval.samples.store import write_samples
-from eval.sets.benchmarks import find_benchmark
+from core.run.stages.start import Chosen
+from eval.pocket.suites import draw_of
+from eval.samples.evaluation import Completion, Decoding, run_benchmark
+from eval.samples.store import Sample, write_samples
 
 SUITES = {"gsm8k": "pocket-gsm8k", "math": "pocket-math"}
 LIMIT = 60
+START_RIGHT = 20
 STEPS = {"cpu": 36, "gpu": 200, "paper": 3}
 
 
-def answering(suite, right):
-    """A sampler that solves the first `right` problems of a suite."""
-    problems = find_benchmark(suite).load(limit=LIMIT)
+def answering(benchmark, right):
+    """A sampler that solves the first `right` problems, or the problems with these numbers."""
+    solved = range(right) if isinstance(right, int) else right
+    problems = benchmark.load(limit=LIMIT)
 
     def sampler(prompts, decoding):
-        del prompts, decoding
+        del prompts
         texts = [
-            f"The answer is \\boxed{{{p.answer}}}." if i < right else "I do not know."
+            f"The answer is \\boxed{{{p.answer}}}." if i in solved else "I do not know."
             for i, p in enumerate(problems)
         ]
-        return [[Completion(text, 5, truncated=False)] for text in texts]
+        return [[Completion(text, 5, truncated=False)] * decoding.samples for text in texts]
 
     return sampler
 
 
-def scored(suite, mirrors, right):
+def stored(samples):
+    """The digest of samples, which lie where records refer to."""
+    path = results() / "samples" / "new.jsonl.gz"
+    digest = write_samples(path, samples)
+    path.rename(samples_file(digest))
+    return digest
+
+
+def asked(question, right):
+    """The samples of a question, of which so many problems are solved, and their digest."""
+    how = {"limit": LIMIT, "decoding": question.decoding}
+    samples = run_benchmark(answering(question.benchmark, right), question.benchmark, **how)
+    return samples, {"mirrors": question.mirrors, "digest": stored(samples)}
+
+
+def question_of(suite, mirrors, seed, **more):
+    """What is asked of a suite, on the draw of the seed."""
+    return Question(suite=suite, mirrors=mirrors, limit=LIMIT, draw=draw_of(seed), **more)
+
+
+def scored(suite, mirrors, right, seed=0):
     """One row of scores, its samples stored."""
-    benchmark = find_benchmark(suite)
-    samples = run_benchmark(answering(suite, right), benchmark, limit=LIMIT, decoding=Decoding())
-    row = score(samples, benchmark, metrics=("top1",))[0]
-    folder = results() / "samples"
-    digest = write_samples(folder / "new.jsonl.gz", samples)
-    (folder / "new.jsonl.gz").rename(folder / f"{digest}.jsonl.gz")
-    return {**asdict(row), "mirrors": mirrors, "digest": digest}
+    question = question_of(suite, mirrors, seed, decoding=Decoding())
+    samples, named = asked(question, right)
+    return {**score_rows(samples, question)[0], **named}
+
+
+def curves_at_k(suite, mirrors, right, seed=0):
+    """Maj@K and Pass@K on a suite, before and after, of so many solved problems."""
+    how = Decoding(samples=4, temperature=1.0)
+    question = question_of(suite, mirrors, seed, curves=True, decoding=how)
+    curves = {}
+    for when, solved in (("before", START_RIGHT), ("after", right)):
+        samples, named = asked(question, solved)
+        curves[when] = at_k_curve(samples, question) | named
+    return {"mirrors": mirrors, **curves}
+
+
+def held_out(right):
+    """The digest of held-out answers of which so many percent are right."""
+    plain = {"output": "", "tokens": 1, "truncated": False, "extracted": None}
+    return stored(
+        Sample(
+            benchmark="held-out",
+            id=str(number),
+            sample=0,
+            correct=number < right,
+            rule="",
+            reason="",
+            **plain,
+        )
+        for number in range(100)
+    )
 
 
 def config(slug, arm, scale):
@@ -49,14 +95,23 @@ def config(slug, arm, scale):
 
 
 def run_record(
-    right, *, slug="deepseekmath-grpo", arm="grpo", seed=0, created="2026-01-01", scale="cpu"
+    right,
+    *,
+    slug="deepseekmath-grpo",
+    arm="grpo",
+    seed=0,
+    created="2026-01-01",
+    scale="cpu",
+    suites=SUITES,
+    at_k=False,
 ):
-    """Store a run that solves the first `right` problems of either suite."""
+    """Store a run that solves the first `right` problems of each suite."""
     rows = {
-        name: [scored(suite, mirrors, n) for mirrors, suite in SUITES.items()]
-        for name, n in (("start_scores", 20), ("scores", right))
+        name: [scored(suite, mirrors, n, seed) for mirrors, suite in suites.items()]
+        for name, n in (("start_scores", START_RIGHT), ("scores", right))
     }
-    model = resolve(find_paper(slug), arm=arm, scale=scale).run.model
+    chosen = Chosen(resolve(find_paper(slug), arm=arm, scale=scale).run.model, seed=seed)
+    heldout = {0: 20.0, 3: min(100.0, right + 10.0)}
     content = {
         "paper": slug,
         "scale": scale,
@@ -65,20 +120,29 @@ def run_record(
         "seed": seed,
         "config": config(slug, arm, scale),
         "overrides": {},
-        "start_model": model,
+        "start_model": chosen.name,
         "size": "0.9M",
         "model": {
-            "name": model,
-            "digest": model_version(model),
+            "name": chosen.name,
+            "digest": model_version(chosen.model),
             "parameters": 900_000,
+            **chosen.build,
         },
         "data": {"name": "pocket", "digest": "0", "rows": 100},
-        "train": {"steps": STEPS[scale], "plan": "8 completions", "weights": f"{arm} {seed}"},
+        "train": {
+            "steps": STEPS[scale],
+            "plan": "8 completions",
+            "weights": f"{arm} {seed}",
+            "held_out": {str(step): held_out(share) for step, share in heldout.items()},
+        },
         "curves": {
             "reward": [[1, 0.1], [3, right + seed / 100]],
-            "held_out/accuracy": [[0, 20.0], [3, 30.0]],
+            "held_out/accuracy": [[step, share] for step, share in heldout.items()],
         },
-        "sampling": {},
+        "sampling": {
+            suite: curves_at_k(suite, mirrors, right, seed)
+            for mirrors, suite in (SUITES if at_k else {}).items()
+        },
         "created": created,
     }
     return write_record(new_record("run", **content, **rows))

@@ -141,6 +141,7 @@ def twins(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str]:
     for run in runs:
         if "weights" not in run["train"]:
             continue  # of a model as it is, each seed may ask the same
+        yield from unmoved(run)
         parts = {
             "weights": run["train"]["weights"],
             "samples": [row["digest"] for row in run["scores"]],
@@ -152,6 +153,13 @@ def twins(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str]:
             there = paper.same_as(other["arm"], other["scale"]) or other["arm"]
             if (there, other["seed"]) != (arm, run["seed"]):
                 yield f"{place_of(run)}: its {name} are those of {place_of(other)}"
+
+
+def unmoved(run: RunRecord) -> Iterator[str]:
+    """Sampled answers of a trained policy that are, to the letter, those of its starting model."""
+    for suite, change in run["sampling"].items():
+        if change["before"]["digest"] == change["after"]["digest"]:
+            yield f"{place_of(run)}: its samples on {suite} are those of its starting model"
 
 
 def verdict_problems(
