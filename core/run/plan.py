@@ -9,7 +9,9 @@ from typing import Any
 
 from core.configs.base import BaseConfig
 from core.models.shapes import GATED, find_shape
+from core.paper import Paper
 from core.run.memory import Cluster, Memory, all_launches, work_of
+from core.run.order import claimed_arms
 from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse
 from core.run.resolve import Resolved
@@ -18,6 +20,7 @@ from core.run.stages.sources import model_folder
 from core.run.stages.stage import Stage
 from core.run.visible import visible_effects
 from eval.errors import BadValue
+from eval.stats.seeds import LOOKS
 
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
 
@@ -84,7 +87,14 @@ def estimate(resolved: Resolved, config: BaseConfig) -> dict[str, object]:
         "sampled tokens, at most": cost.sampled_tokens,
         "parameters": parameters or "known once the model is at hand",
         "memory of parameters, bytes": parameters * each if parameters else None,
+        "runs with --claims": claim_runs(resolved.paper),
     }
+
+
+def claim_runs(paper: Paper) -> str | None:
+    """How many runs the looks at a paper's claims take: those after the first go on if needed."""
+    first, *more = (len(claimed_arms(paper)) * look.seeds for look in LOOKS)
+    return f"{first}, then at most {' and '.join(map(str, more))}" if paper.claims else None
 
 
 def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:

@@ -141,10 +141,15 @@ def whole_records(slug: str) -> tuple[list[Record], list[str]]:
 
 
 def report_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
-    """Files in reports/ that the records no longer give."""
+    """Files in reports/ that the records give otherwise, or not at all."""
+    given: set[Path] = set()
     for scale in ran_at(records):
-        files = report_files(paper, records, scale)
-        yield from stale(report_folder(paper.slug, scale), files)
+        files, folder = report_files(paper, records, scale), report_folder(paper.slug, scale)
+        given |= {folder / name for name in files}
+        yield from stale(folder, files)
+    whole = reports() / paper.slug
+    if left := [name for name in files_of(paper.slug) if whole / name not in given]:
+        yield f"{whole}: no record gives {', '.join(left)}: delete them, or run what they show"
 
 
 def stale(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[str]:

@@ -51,7 +51,7 @@ def asked_problems(paper: Paper, run: RunRecord) -> Iterator[str]:
             yield f"{name} is {found}, its arm asks for {now.get(name)}: run it again"
     expected = {
         "main": run["arm"] == paper.main_arm,
-        "start_model": chain.start.of,
+        "start_model": chain.start.chosen.name,
         "size": size_of(run["model"]["parameters"]),
     }
     for name, value in expected.items():

@@ -62,7 +62,7 @@ class Regrader:
         key = digest_of(asked | {"digest": row["digest"]})
         try:
             if key not in self._measured:
-                benchmark = find_benchmark(suite, draw_of(row))
+                benchmark = find_benchmark(suite, row.get("draw", 0))
                 samples = graded_again(row["digest"], benchmark, mode)
                 self._measured[key] = measure(samples, benchmark, row)
         except ReproError as error:
@@ -108,19 +108,23 @@ def graded_with(run: RunRecord) -> dict[str, object]:
 
     The record's seal covers its scores and the digests of its samples.
     """
-    asked = {(suite, draw_of(row)) for suite, _, row in rows_of(run)}
     return {
         "graded": seal_of(run),
         "grader": code_digest(GRADER, LIBRARIES),
-        "problems": {f"{suite} {draw}": problems_digest(suite, draw) for suite, draw in asked},
+        "problems": {suite: problems_digest(suite) for suite, _, _ in rows_of(run)},
     }
 
 
 @cache
-def problems_digest(suite: str, draw: int) -> str:
-    """A digest of the problems of a suite; empty where they cannot be read, which grading says."""
+def problems_digest(suite: str) -> str:
+    """A digest of the problems of a suite; empty where they cannot be read, which grading says.
+
+    Those that are generated come from code that is among the grader's.
+    """
     try:
-        return digest_of([repr(problem) for problem in find_benchmark(suite, draw).load()])
+        benchmark = find_benchmark(suite)
+        problems = [] if benchmark.generated else benchmark.load()
+        return digest_of([repr(problem) for problem in problems])
     except ReproError:
         return ""
 
@@ -131,11 +135,6 @@ def rows_of(run: RunRecord) -> Iterator[tuple[str, str, ScoreRow | AtKCurves]]:
         yield row["benchmark"], row["mode"], row
     for suite, change in run["sampling"].items():
         yield from ((suite, "cot", row) for row in (change["before"], change["after"]))
-
-
-def draw_of(row: ScoreRow | AtKCurves) -> int:
-    """The draw of the test problems that a row is of."""
-    return row.get("draw", 0)
 
 
 def held_out(run: RunRecord) -> dict[str, str]:

@@ -60,8 +60,8 @@ class Start(Policy):
 
     @property
     def of(self) -> str:
-        """The model as it was chosen."""
-        return self.chosen.name
+        """The seed's build, or the model as it was chosen."""
+        return self.chosen.build.get("build", self.chosen.name)
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Load it once; name, digest and number of parameters."""
