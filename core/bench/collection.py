@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
+from math import lcm
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from core.models.load import BUILDS
 from core.paper.registry import GROUP, find_entry
 from core.run.files import write_atomic
 from core.run.places import ACCEPTED, SAMPLES, results, samples_file
@@ -18,6 +20,7 @@ from core.run.records.answers import content_of, name_of
 from core.run.records.record import read_records, standard
 from core.run.records.schema import Record
 from eval.errors import BadValue
+from eval.pocket.suites import DRAWS
 from eval.samples.store import read_samples, write_samples
 
 PACKAGE = "copied_papers"
@@ -73,7 +76,7 @@ def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) 
     folder.mkdir(parents=True)
     found = [record for record in records if record["kind"] == "run"]
     others = [record for record in records if record["kind"] != "run"]
-    more = [another_seed(found[0], 1000 + seed, folder) for seed in range(runs - len(found))]
+    more = [another_seed(found[0], number, folder) for number in range(1, 1 + runs - len(found))]
     copied = {slug: folder.name}
     accepted: dict[str, str] = {}
     for record in [*found, *more, *others]:
@@ -89,11 +92,15 @@ def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) 
     write_atomic(folder / ACCEPTED, json.dumps({"runs": accepted}))
 
 
-def another_seed(run: Record, seed: int, folder: Path) -> Record:
-    """A run with other weights, curves and answers than the one that it is made from."""
+def another_seed(run: Record, number: int, folder: Path) -> Record:
+    """A run with other weights, curves and answers than the one that it is made from.
+
+    Its seed begins with the same build and is asked the same problems.
+    """
+    seed = run["seed"] + number * lcm(DRAWS, *map(len, BUILDS.values()))
     first, *rows = run["scores"]
     kept = read_samples(samples_file(first["digest"]), first["digest"])
-    spoken = [replace(kept[0], output=f"{kept[0].output}\n" * (seed % 100 + 2)), *kept[1:]]
+    spoken = [replace(kept[0], output=f"{kept[0].output}\n" * (number + 1)), *kept[1:]]
     place = folder.with_name(SAMPLES)
     digest = write_samples(place / "new", spoken)
     (place / "new").replace(place / f"{digest}.jsonl.gz")
