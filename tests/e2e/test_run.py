@@ -62,7 +62,7 @@ def test_a_run_writes_a_record_and_shows_table_verdicts_and_report(done, root):
     verdicts = {v["id"]: v["verdict"] for v in claims["verdicts"]}
     assert len(verdicts) == 8
     assert verdicts["k3-nonnegative-unbiased"] == "held"
-    assert verdicts["grpo-improves-policy"] == "undecided"
+    assert verdicts["grpo-improves-policy"] == "no room"  # nothing is solved before or after
     assert "+ grpo" in done.stdout
     assert "held       k3-nonnegative-unbiased" in done.stdout
     assert "report.md" in done.stdout.splitlines()[-1]

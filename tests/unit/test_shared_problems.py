@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from core.claims import START, gain_at_k, score
-from core.run.places import results
+from core.run.places import SAMPLES, results
 from core.run.records.shared_problems import shared_variance
 from eval.samples.store import Sample, write_samples
 
@@ -35,7 +35,7 @@ def stored(right, k=1):
         for i, wanted in enumerate(right)
         for j in range(k)
     ]
-    folder = results() / SLUG / "samples"
+    folder = results() / SAMPLES
     digest = write_samples(folder / "new.jsonl.gz", rows)
     (folder / "new.jsonl.gz").rename(folder / f"{digest}.jsonl.gz")
     return digest
