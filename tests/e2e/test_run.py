@@ -191,17 +191,15 @@ def test_a_base_model_without_a_chat_template_is_one_line(repro, root, settings,
 
 
 @pytest.mark.long
-def test_two_arms_and_two_seeds_in_processes(repro, settings):
-    result = repro(
-        "run", PAPER, "--arm", "iterative", "--seeds", 2, "--jobs", 2, "--json", *settings
-    )
+def test_two_seeds_in_processes(repro, settings):
+    result = repro("run", PAPER, "--arm", "grpo", "--seeds", 2, "--jobs", 2, "--json", *settings)
     assert result.exit_code in (0, 1), result.output
     found = json.loads(result.stdout)
     assert len(set(found["runs"])) == 2
     assert {run["seed"] for run in records()} == {0, 1}
-    verdict = {v["id"]: v for v in found["verdicts"]}["iterative-rl-first-round"]
+    verdict = {v["id"]: v for v in found["verdicts"]}["grpo-improves-policy"]
     assert verdict["seeds"] == [0, 1]
-    assert "[iterative 0]" in result.stderr
+    assert "[grpo 0]" in result.stderr
     assert "[start]" in result.stderr
 
 
