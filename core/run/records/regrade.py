@@ -137,8 +137,10 @@ def measure(samples: list[Sample], suite: str, row: ScoreRow | AtKCurves) -> dic
     if "k" in row:
         return dict(curve(samples, row["k"]))
     found = score(samples, find_benchmark(suite), metrics=(row["metric"],))[0]
-    parts = {name: score_parts(samples, find_benchmark(suite), row["metric"], name)
-             for name in row.get("by", {})}  # fmt: skip
+    parts = {
+        name: score_parts(samples, find_benchmark(suite), row["metric"], name)
+        for name in row.get("by", {})
+    }
     whole = {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
     return whole | ({"by": parts} if parts else {})
 
