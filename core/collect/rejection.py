@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.collect.event_loop import AsyncLoop
-from core.collect.reward_calls import RewardFunction, Samples, call_rewards, called, outcome
+from core.collect.reward_calls import RewardFunction, Samples, call_rewards, outcome
 from core.configs.rejection import RejectionConfig
+from core.rewards.verifiers import spread
 from core.rollout.samplers.policy import PolicySampler
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
@@ -50,7 +51,7 @@ def total_rewards(
     sampler: PolicySampler, rewards: Sequence[Callable[..., Any]], pairs: Sequence[tuple[Row, str]]
 ) -> list[float]:
     """The sum of the rewards of each answer; where one does not apply it adds nothing."""
-    functions = [RewardFunction(name=name_of(reward), call=reward) for reward in rewards]
+    functions = [RewardFunction.of(reward) for reward in rewards]
     ids: list[list[int]] = [
         sampler.tokenizer(text, add_special_tokens=False)["input_ids"] for _, text in pairs
     ]
@@ -70,11 +71,6 @@ def decoding_of(config: RejectionConfig) -> Decoding:
     )
 
 
-def spread(rows: Sequence[Row], number: int) -> Sequence[Row]:
-    """So many of the rows, from all parts of them."""
-    return rows[:: max(1, len(rows) // number)][:number]
-
-
 def user_turn(prompt: object) -> str:
     """What the user says in a prompt of one turn.
 
@@ -91,9 +87,3 @@ def user_turn(prompt: object) -> str:
 def turn(text: str) -> list[dict[str, str]]:
     """An answer as the assistant's turn."""
     return [{"role": "assistant", "content": text}]
-
-
-def name_of(reward: Callable[..., Any]) -> str:
-    """A reward's name for errors."""
-    function = called(reward)
-    return getattr(function, "__name__", None) or type(function).__name__

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,12 @@ class RewardFunction:
 
     name: str
     call: Callable[..., Any]
+
+    @classmethod
+    def of(cls, call: Callable[..., Any]) -> Self:
+        """A reward function under its own name, or that of its class."""
+        function = called(call)
+        return cls(name=getattr(function, "__name__", None) or type(function).__name__, call=call)
 
     @property
     def per_step(self) -> bool:

@@ -70,13 +70,11 @@ class RolloutConfig(BaseConfig):
     )
     disable_dropout: bool = option(False, "Turn the policy's dropout off.")
     cast_lm_head_to_fp32: bool = option(False, "Compute the head in 32 bits.")
-    cast_lm_head_to_fp32: bool = option(False, "Compute the head in 32 bits.")
 
     remove_unused_columns: bool = option(False, "Keep only `prompt`; rewards want the rest.")
     num_generations: int = option(8, "Completions of one prompt: the group.")
     num_generations_eval: int | None = option(None, "The same in evaluation; unset, equal.")
     max_completion_length: int = option(512, "Longest completion in tokens.")
-    ds3_gather_for_generation: bool = option(True, "Gather ZeRO-3 weights to generate.")
     ds3_gather_for_generation: bool = option(True, "Gather ZeRO-3 weights to generate.")
     shuffle_dataset: bool | None = option(True, "Visit the prompts in random order.")
     pad_to_multiple_of: int | str | None = option("auto", "Pad lengths to a multiple of this.")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
     from core.rollout.samplers.policy import PolicySampler
     from core.trainers.resume import ResumableTrainer
 
+SEEN = "/training"  # ends the name of a quantity of rows that are trained on
 PROMPT_TOKENS = 256  # of a prompt, assumed where the data is not at hand
 
 

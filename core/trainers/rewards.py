@@ -7,7 +7,7 @@ from datasets import Dataset
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
-from core.collect.reward_calls import RewardFunction, RewardModel, called
+from core.collect.reward_calls import RewardFunction, RewardModel
 from core.configs.rollout import RolloutConfig
 from core.data.chatml import in_chatml
 from core.errors import MissingColumn
@@ -72,9 +72,7 @@ def reward_function(
         keywords = {"trust_remote_code": args.trust_remote_code, **load_keywords(args)}
         source = reward_model(source, keywords)
     if not isinstance(source, nn.Module):
-        function = called(source)
-        name = getattr(function, "__name__", None) or type(function).__name__
-        return RewardFunction(name=name, call=source)
+        return RewardFunction.of(source)
     config: Any = source.config
     name = config.name_or_path
     tokenizer = tokenizer or own_tokenizer(name, args, named=named)

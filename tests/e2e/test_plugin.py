@@ -157,7 +157,7 @@ def test_a_plug_in_is_installed_listed_planned_and_run(repro, tmp_path, settings
     result = repro("run", "low-kl", "--jobs", "1", *settings)
     assert result.returncode == 0, result.stderr
     assert "+ low-kl" in result.stdout
-    assert "undecided  better" in result.stdout
+    assert "no room    better" in result.stdout
     (run,) = runs(tmp_path, "low-kl")
     rewards = ["Accuracy(right=1.0, wrong=0.0)", "low_kl_paper.brief"]
     assert run["config"]["rewards"]["value"] == rewards

@@ -18,6 +18,7 @@ from core.run.pages.speed_chart import chart
 from core.run.places import results
 from core.run.records.check import check_speed
 from core.run.records.record import new_record, read_records, write_record
+from core.run.records.regrade import Regrader
 from eval.errors import BadValue
 
 PAIR = Measure(name="GRPO step, beta 0", unit="CPU s", ours=2.0, theirs=8.0, peer="TRL", at_least=3)
@@ -180,17 +181,19 @@ def test_the_page_shows_the_newest_measures_of_every_workload_and_what_is_met(ro
 
 @pytest.mark.usefixtures("root")
 def test_the_page_is_checked_against_its_records():
-    assert check_speed() == []  # nothing was measured yet
+    assert check_speed(Regrader()) == []  # nothing was measured yet
     record = store("2026-01-01", *ROWS)
-    assert len(check_speed()) == 2  # page and chart are missing
+    assert len(check_speed(Regrader())) == 2  # page and chart are missing
     render_all()
-    assert check_speed() == []
+    assert check_speed(Regrader()) == []
     page = results().parent / "reports" / "speed.md"
     page.write_text(page.read_text().replace("4.00", "5.00"))
-    assert check_speed() == [f"report: {page} differs from its records: run `repro report`"]
+    assert check_speed(Regrader()) == [
+        f"report: {page} differs from its records: run `repro report`"
+    ]
     render_all()
-    assert check_speed() == []
+    assert check_speed(Regrader()) == []
     path = results() / "bench" / f"{record['digest']}.json"
     path.write_text(path.read_text().replace("8.0", "9.0").replace("8,", "9,"))
-    assert len(check_speed()) == 1
-    assert "altered" in check_speed()[0]
+    assert len(check_speed(Regrader())) == 1
+    assert "altered" in check_speed(Regrader())[0]

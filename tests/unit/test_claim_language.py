@@ -217,11 +217,13 @@ def test_what_cannot_be_tested_keeps_its_reason_in_the_module_the_plan_and_the_v
     found = judge_claim(one, {})
     assert (found["effect"], found["reason"]) == (None, "needs image inputs")
     settings = resolve(PAPER, scale="gpu").run
-    assert lacking(one, settings) == ["needs image inputs"]
+    assert lacking(one, settings, ()) == ["needs image inputs"]
     pairs = Claim("c", "s", probability("pairs/accuracy").of("a") > 50)
-    assert not lacking(pairs, settings)
+    measured = {"pairs/accuracy"}
+    assert lacking(pairs, settings, ()) == ["probabilities are not measured (pairs/accuracy)"]
+    assert not lacking(pairs, settings, measured)
     reason = "no held-out problems to measure pairs/accuracy on (heldout_problems=0)"
-    assert lacking(pairs, replace(settings, heldout_problems=0)) == [reason]
+    assert lacking(pairs, replace(settings, heldout_problems=0), measured) == [reason]
     assert not cannot_test(PAPER, settings)
 
 

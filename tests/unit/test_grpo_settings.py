@@ -7,6 +7,7 @@ import pytest
 import torch
 from datasets import Dataset
 from grpo_runs import digits, prompts, text_of, weights
+from transformers import LlamaForSequenceClassification
 
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
@@ -80,19 +81,29 @@ def test_all_truncated_completions_teach_nothing(make_grpo, tiny_tokenizer):
 
 
 @pytest.fixture
-def on_hub(build_llama, tiny_tokenizer, tmp_path, monkeypatch):
-    """A model of two revisions in the cache of the hub, each with its own chat template."""
-    folder = tmp_path / "hub" / "models--me--named"
-    for seed, branch in enumerate(("main", "other")):
-        commit = str(seed) * 40
-        (folder / "refs").mkdir(parents=True, exist_ok=True)
-        (folder / "refs" / branch).write_text(commit)
-        tokenizer = deepcopy(tiny_tokenizer)
-        tokenizer.chat_template = branch + tiny_tokenizer.chat_template
-        for part in (build_llama(seed), tokenizer):
-            part.save_pretrained(folder / "snapshots" / commit)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder.parent))
-    return "me/named"
+def put_on_hub(tiny_tokenizer, tmp_path, monkeypatch):
+    """Put the two revisions of a model in the cache of the hub, each with its chat template."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+
+    def put(name, *models):
+        folder = tmp_path / "hub" / f"models--me--{name}"
+        (folder / "refs").mkdir(parents=True)
+        for branch, model in zip(("main", "other"), models, strict=True):
+            commit = str(len(branch)) * 40
+            (folder / "refs" / branch).write_text(commit)
+            tokenizer = deepcopy(tiny_tokenizer)
+            tokenizer.chat_template = branch + tiny_tokenizer.chat_template
+            for part in (model, tokenizer):
+                part.save_pretrained(folder / "snapshots" / commit)
+        return f"me/{name}"
+
+    return put
+
+
+@pytest.fixture
+def on_hub(put_on_hub, build_llama):
+    """A language model of two revisions."""
+    return put_on_hub("named", build_llama(0), build_llama(1))
 
 
 @pytest.mark.parametrize("kind", ["grpo", "sft"])
@@ -108,11 +119,14 @@ def test_a_revision_is_that_of_model_and_tokenizer(kind, on_hub, build_llama, tm
     assert trainer.processing_class.chat_template.startswith("other")
 
 
-def test_a_reward_model_has_the_revision_too(on_hub, build_llama, tiny_tokenizer, tmp_path):
+def test_a_reward_model_has_the_revision_too(put_on_hub, build_llama, tiny_tokenizer, tmp_path):
+    config = deepcopy(build_llama().config)
+    config.num_labels = 1
+    named = put_on_hub("rewarding", *(LlamaForSequenceClassification(config) for _ in range(2)))
     init = {"output_dir": str(tmp_path / "out"), "use_cpu": True, "bf16": False}
     init["model_init_kwargs"] = {"revision": "other"}
     trainer = GRPOTrainer(
-        build_llama(), on_hub, GRPOConfig(**init), TEXTS, processing_class=tiny_tokenizer
+        build_llama(), named, GRPOConfig(**init), TEXTS, processing_class=tiny_tokenizer
     )
     (tokenizer,) = trainer.reward_processing_classes
     assert tokenizer.chat_template.startswith("other")

@@ -198,7 +198,10 @@ def test_benchmarks_with_one_twin_share_a_column():
 
 def test_what_was_asked_in_several_ways_has_a_block_for_each():
     both = a_run(("pocket-math", "pocket-gsm8k"))
-    both["scores"] += [row | {"mode": "tir", "value": 70.0} for row in both["scores"][:1]]
+    both["scores"] += [
+        row | {"mode": "tir", "value": 70.0, "low": 66.0, "high": 74.0}
+        for row in both["scores"][:1]
+    ]
     table = runs_table(DR_GRPO, [both], "cpu")
     assert [block.title.split("-")[0] for block in table.blocks] == ["Chain", "Tool"]
     (tool,) = table.blocks[1].sections

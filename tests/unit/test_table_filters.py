@@ -2,16 +2,19 @@ import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eval.tables.filters import aligned, effect, fixed, md, probability, tex
 
 
 @given(st.text())
+@example("↑ costs $1 and ↓ less")
 def test_latex_text_has_no_active_character(text):
     escaped = tex(text)
     for command in (
+        r"$\uparrow$",
+        r"$\downarrow$",
         r"\textbackslash{}",
         r"\textasciitilde{}",
         r"\textasciicircum{}",

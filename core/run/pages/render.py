@@ -12,7 +12,7 @@ from core.paper.registry import entries, find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
 from core.run.pages.claims import claims_files
-from core.run.pages.quantities import quantities_tables
+from core.run.pages.probabilities import quantities_tables
 from core.run.pages.runs import by_arm, newest, runs_table, title_of
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import printed_tables, publish_reported, ran_at

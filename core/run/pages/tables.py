@@ -7,7 +7,7 @@ from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import BrokenPaper, Entry, entries
 from core.run.pages.printed import passages, printed_table
-from core.run.pages.quantities import quantities_tables
+from core.run.pages.probabilities import quantities_tables
 from core.run.pages.runs import newest, runs_table
 from core.run.places import no_runs
 from core.run.records.record import new_record, read_records, standard, write_record

@@ -1,10 +1,12 @@
 """Judges a paper's claims from the records of its runs: effect, interval, p and a verdict."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from core.claims import Claim, Comparison, MissingMeasure, Need, Runs, Side, Untestable
 from core.claims.measures import is_validation
+from core.families.family import SEEN
+from core.families.table import find_family
 from core.paper import Paper
 from core.run.records.record import Record
 from core.run.records.shared_problems import shared_variance
@@ -195,18 +197,29 @@ def untested(claim: Claim, reason: str, verdict: str = "undecided") -> dict[str,
 
 def cannot_test(paper: Paper, settings: RunSettings) -> dict[str, str]:
     """The claims that runs with these settings say nothing about, and why; known before any run."""
-    lacks = {claim.slug: [*lacking(claim, settings)] for claim in paper.claims}
+    names = quantities_of(paper)
+    lacks = {claim.slug: lacking(claim, settings, names) for claim in paper.claims}
     return {slug: "; ".join(dict.fromkeys(found)) for slug, found in lacks.items() if found}
 
 
-def lacking(claim: Claim, settings: RunSettings) -> list[str]:
-    """Why a claim cannot be tested: its own reason, or what these settings do not measure."""
+def quantities_of(paper: Paper) -> set[str]:
+    """The quantities of probabilities that the families of a paper's arms measure."""
+    families = (find_family(paper.family_of(arm)) for arm in paper.arms or (paper.main_arm,))
+    names = {name for family in families for name in family.probabilities}
+    return names | {name + SEEN for name in names}
+
+
+def lacking(claim: Claim, settings: RunSettings, quantities: Collection[str]) -> list[str]:
+    """Why a claim cannot be tested: its own reason, or what these settings do not measure.
+
+    `quantities` of probabilities are measured where there are held-out problems.
+    """
     if isinstance(claim.test, Untestable):
         return [claim.test.reason]
-    return [lack for _, need in claim.needs if (lack := unmet(need, settings))]
+    return [lack for _, need in claim.needs if (lack := unmet(need, settings, quantities))]
 
 
-def unmet(need: Need, settings: RunSettings) -> str:
+def unmet(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
     """What these settings do not measure; empty where they do."""
     sampled = list(settings.suites)[: settings.at_k_benchmarks]
     match need.kind:
@@ -216,6 +229,8 @@ def unmet(need: Need, settings: RunSettings) -> str:
             return f"no samples of {need.name}"
         case "score" if need.name not in settings.suites:
             return f"{need.name} is not scored"
+        case "probabilities" if need.name not in quantities:
+            return f"probabilities are not measured ({need.name})"
         case "probabilities" if not settings.heldout_problems:
             return f"no held-out problems to measure {need.name} on (heldout_problems=0)"
         case _:

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from core.families.family import SEEN
 from core.forward.quantities import completion_logps, quantities
+from core.rewards.verifiers import spread
 from core.run.stages.data import Data, read_rows, split_rows
 from core.run.stages.evaluate import Answering
 from core.run.stages.stage import Outputs, Stage, say
-
-SEEN = "/training"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +47,15 @@ class Probabilities(Stage):
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Compute all quantities, by name."""
         train, held_out = split_rows(read_rows(self.data.folder), self.rows)
-        spread = train[:: max(1, len(train) // self.rows)][: self.rows]
+        trained = spread(train, self.rows)
         sampler = self.answering.sampler
         model: Any = sampler.model.eval()  # Any: its methods are half typed
         found: dict[str, object] = {}
-        for suffix, rows in (("", held_out), (SEEN, spread)):
+        for suffix, rows in (("", held_out), (SEEN, trained)):
             logps = completion_logps(model, sampler.tokenizer, rows)
             for name, quantity in quantities(self.quantities, logps):
                 found[name + suffix] = asdict(quantity)
-        say(f"probabilities: {self.of} of {len(held_out)} held-out rows and {len(spread)} others")
+        say(f"probabilities: {self.of} of {len(held_out)} held-out rows and {len(trained)} others")
         return found
 
 
