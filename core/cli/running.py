@@ -81,6 +81,10 @@ def print_plan(resolved: "Resolved", found: "Plan") -> None:
         ("stage", "key", "state", "of"),
         [(s.name, s.key, state, s.of) for s, state in found.stages],
     )
+    if found.trials:
+        rows = [(f"{rate:.3g}", stage.key, state) for rate, stage, state in found.trials]
+        print_text(f"\nwith --claims, {len(rows)} trainings more choose the learning rate")
+        print_columns(("on trial", "key", "state"), rows)
     print_text()
     print_columns(("cost", ""), [(k, v) for k, v in found.cost.items() if v is not None])
     if untestable := cannot_test(resolved.paper, resolved.run):
@@ -152,6 +156,7 @@ def run(
         arms=arms,
         seeds=tuple(range(seed, seed + count)),
         looks=looks,
+        fair=claims,
         arguments=with_launch(settings, launch, processes),
         jobs=jobs or (len(os.sched_getaffinity(0)) if at == "cpu" and launch is None else 1),
         force=force,
@@ -194,6 +199,8 @@ def one(
     at: At = "cpu",
     arm: Arm = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    factor: Annotated[float, typer.Option(help="Of its own learning rate.")] = 1.0,
+    trial: Annotated[bool, typer.Option("--trial", help="Train alone, score nothing.")] = False,
     force: Force = False,
 ) -> None:
     """Run one arm with one seed, or, without an arm, score the starting model of the seed."""
@@ -201,12 +208,14 @@ def one(
     from core.run.resolve import resolve
     from core.run.spread.pool import die_with_parent
     from core.run.stages.chain import Chain
-    from core.run.stages.record import run_chain, score_start
+    from core.run.stages.record import run_chain, run_trial, score_start
 
     die_with_parent()
-    resolved = resolve(find_paper(paper), arm=arm, scale=at, arguments=tuple(settings or ()))
+    resolved = resolve(
+        find_paper(paper), arm=arm, scale=at, arguments=tuple(settings or ()), factor=factor
+    )
     chain = Chain(resolved, seed)
     if arm is not None:
-        run_chain(chain, force=force)
+        (run_trial if trial else run_chain)(chain, force=force)
     else:
         score_start(chain, force=force)

@@ -19,7 +19,8 @@ class Untrained(Family):
     columns = ()
     trained_by = "nothing"
     unused = (
-        *("data", "rewards", "heldout_every", "heldout_problems", "launch", "processes"),
+        *("data", "rewards", "heldout_every", "heldout_problems", "rate_factors"),
+        *("launch", "processes"),
         *("use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules"),
     )
     profiles: Mapping[str, Mapping[str, object]] = {"cpu": CPU, "gpu": GPU, "paper": {}}

@@ -30,6 +30,7 @@ CPU_TRAINING: Mapping[str, object] = {
     "logging_steps": 1,
     "heldout_every": 9,
     "heldout_problems": 300,
+    "rate_factors": (1 / 3, 1.0, 3.0),
 }
 GPU: Mapping[str, object] = {"model": "Qwen/Qwen2.5-0.5B-Instruct"}
 GPU_TRAINING: Mapping[str, object] = {

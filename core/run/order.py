@@ -9,17 +9,20 @@ from core.models.load import locate
 from core.paper import Paper
 from core.paper.page import PREPARED
 from core.run.places import SAMPLES, check_writable, reports, results, root
-from core.run.records.judged import verdicts_record
+from core.run.records.judged import judged, verdicts_record
 from core.run.records.record import Record, read_records, write_record
-from core.run.records.verdicts import cannot_test, judge
+from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse
-from core.run.resolve import resolve
+from core.run.resolve import Resolved, resolve
+from core.run.settings import TRIAL_SEED
 from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
 from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
 from core.run.stages.record import run_chain, score_start
 from core.run.stages.stage import Stage, say
+from core.run.trials import check_trials, compared_arms, trials_of, tuning_record
+from eval.errors import BadValue
 from eval.stats.seeds import Look
 
 
@@ -27,7 +30,8 @@ from eval.stats.seeds import Look
 class Order:
     """What was asked for on the command line; `cluster` and `job` as in `core.run.spread.jobs`.
 
-    With `looks` at the claims the runs stop at the first that leaves none undecided.
+    With `looks` at the claims the runs stop at the first that leaves none undecided. With `fair`
+    arms each that a claim needs has the best of the learning rates that are tried, and its own.
     """
 
     paper: Paper
@@ -35,6 +39,7 @@ class Order:
     arms: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
     looks: tuple[Look, ...] = ()
+    fair: bool = False
     arguments: tuple[str, ...] = ()
     jobs: int = 1
     force: bool = False
@@ -44,9 +49,10 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The records of an order's runs and of their verdicts."""
+    """The records of an order's runs, of its trials of learning rates, and of the verdicts."""
 
     runs: list[Record]
+    tunings: list[Record]
     claims: Record
 
     @property
@@ -73,30 +79,75 @@ def run_order(order: Order) -> Outcome:
     refuse([chain.resolved for chain in runs])
     for chain in runs:
         check_inputs(chain)
+    tried = tried_arms(order, runs)
     check_outputs(order.paper.slug)
     for slug, why in cannot_test(order.paper, runs[0].resolved.run).items():
         say(f"claim {slug} will have no verdict: {why}")
-    records = run_looks(order, arms) if order.looks else run_chains(order, runs)
-    claims = verdicts_record(order.paper, order.scale, records, order.looks)
-    return Outcome(runs=records, claims=write_record(claims))
+    tunings = run_trials(order, tried)
+    if order.looks:
+        records = run_looks(order, arms, tunings)
+    else:
+        records = run_chains(order, chains(order, arms, order.seeds, tunings))
+    claims = verdicts_record(order.paper, order.scale, records, order.looks, tunings)
+    return Outcome(runs=records, tunings=tunings, claims=write_record(claims))
 
 
-def chains(order: Order, arms: Sequence[str], seeds: Sequence[int]) -> list[Chain]:
-    """The stages of every arm with every seed."""
+def chains(
+    order: Order, arms: Sequence[str], seeds: Sequence[int], tunings: Sequence[Record] = ()
+) -> list[Chain]:
+    """The stages of every arm with every seed, at its own learning rate and at a better one."""
+    better = {one["arm"]: one["best"] for one in tunings}
     resolved = [
-        resolve(order.paper, arm=arm, scale=order.scale, arguments=order.arguments) for arm in arms
+        resolve(
+            order.paper, arm=arm, scale=order.scale, arguments=order.arguments, factor=float(factor)
+        )
+        for arm in arms
+        for factor in sorted({1, better.get(arm, 1)}, key=lambda factor: factor != 1)
     ]
     return [Chain(one, seed) for one in resolved for seed in seeds]
 
 
-def run_looks(order: Order, arms: Sequence[str]) -> list[Record]:
+def tried_arms(order: Order, runs: Sequence[Chain]) -> list[Resolved]:
+    """The arms of fair claims, once each.
+
+    Raises:
+        BadValue: learning rates are to be tried where no claim asks for it, or cannot be.
+    """
+    arms = {chain.resolved.arm: chain.resolved for chain in runs}
+    if not order.fair:
+        if "rate_factors" in runs[0].resolved.overrides:
+            raise BadValue("rate_factors is given, and learning rates are tried with --claims only")
+        return []
+    tried = [arms[arm] for arm in arms if arm in compared_arms(order.paper)]
+    check_trials(tried, order.seeds)
+    return tried
+
+
+def run_trials(order: Order, tried: Sequence[Resolved]) -> list[Record]:
+    """The records of the trials of these arms, in processes of their own as runs are."""
+    trials = {arm.arm: [Chain(one, TRIAL_SEED) for one in trials_of(arm)] for arm in tried}
+    every = [chain for some in trials.values() for chain in some]
+    units = [
+        Unit(f"trial of {name_of(chain)}", (*one_run(order, chain), "--trial"))
+        for chain in every
+        if order.force or not finished(chain.training)
+    ]
+    force = not run_apart(order, [units], every) and order.force
+    return [
+        write_record(tuning_record(arm, trials[arm.arm], force=force))
+        for arm in tried
+        if trials[arm.arm]
+    ]
+
+
+def run_looks(order: Order, arms: Sequence[str], tunings: Sequence[Record]) -> list[Record]:
     """Run the seeds of one look after the other; only what an undecided claim needs goes on."""
     records: list[Record] = []
     done = 0
     for number, look in enumerate(order.looks, 1):
-        records += run_chains(order, chains(order, arms, order.seeds[done : look.seeds]))
+        records += run_chains(order, chains(order, arms, order.seeds[done : look.seeds], tunings))
         done = look.seeds
-        verdicts = judge(order.paper, records, order.looks[:number])
+        verdicts = judged(order.paper, records, order.looks[:number], tunings)["verdicts"]
         going = undecided(order.paper, verdicts)
         names = ", ".join(claim.slug for claim in going) or "none"
         say(f"look {number} of {len(order.looks)}, {look.seeds} seeds: undecided are {names}")
@@ -115,17 +166,23 @@ def undecided(paper: Paper, verdicts: Iterable[Mapping[str, Any]]) -> list[Claim
 
 def run_chains(order: Order, runs: Sequence[Chain]) -> list[Record]:
     """The records of these runs, in processes of their own where several are asked for."""
-    shared, own = start_units(order, runs), own_units(order, runs)
-    apart = order.cluster is not None or (order.jobs > 1 and len(shared) + len(own) > 1)
-    if order.cluster is not None:
-        queue(order, order.cluster, (shared, own), runs)
-    elif apart:
-        run_units([*shared, *own], order.jobs)
-    force = order.force and not apart
+    batches = (start_units(order, runs), own_units(order, runs))
+    force = not run_apart(order, batches, runs) and order.force
     if force:
         for chain in starting(runs):
             score_start(chain, force=True)
     return [run_chain(chain, force=force) for chain in runs]
+
+
+def run_apart(order: Order, batches: Sequence[Sequence[Unit]], runs: Sequence[Chain]) -> bool:
+    """Run the units in processes of their own, if several or a cluster are asked for."""
+    units = [unit for batch in batches for unit in batch]
+    apart = order.cluster is not None or (order.jobs > 1 and len(units) > 1)
+    if order.cluster is not None:
+        queue(order, order.cluster, batches, runs)
+    elif apart:
+        run_units(units, order.jobs)
+    return apart
 
 
 def queue(
@@ -190,13 +247,25 @@ def start_units(order: Order, runs: Sequence[Chain]) -> list[Unit]:
 
 def own_units(order: Order, runs: Sequence[Chain]) -> list[Unit]:
     """The commands of the arms and seeds that have not finished."""
-    units: list[Unit] = []
-    for chain in runs:
-        if order.force or not finished(chain.own_stages):
-            arm, seed = chain.resolved.arm, str(chain.seed)
-            command = ("one", *asked(order), "--arm", arm, "--seed", seed)
-            units.append(Unit(f"{arm} {seed}", command))
-    return units
+    return [
+        Unit(name_of(chain), one_run(order, chain))
+        for chain in runs
+        if order.force or not finished(chain.own_stages)
+    ]
+
+
+def one_run(order: Order, chain: Chain) -> tuple[str, ...]:
+    """The command that runs one arm with one seed at one learning rate."""
+    factor = ("--factor", repr(chain.resolved.factor)) if chain.resolved.factor != 1 else ()
+    seed = ("--seed", str(chain.seed))
+    return ("one", *asked(order), "--arm", chain.resolved.arm, *seed, *factor)
+
+
+def name_of(chain: Chain) -> str:
+    """A run in the progress lines: its arm, seed, and the factor of its learning rate."""
+    factor = chain.resolved.factor
+    rate = f" at {factor:.3g} times its learning rate" if factor != 1 else ""
+    return f"{chain.resolved.arm} {chain.seed}{rate}"
 
 
 def asked(order: Order) -> tuple[str, ...]:

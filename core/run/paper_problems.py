@@ -8,6 +8,7 @@ from core.paper import Evaluation, Paper
 from core.paper.registry import Entry, lineage
 from core.run.refusals import arms, check_arm, check_names, same_trainings
 from core.run.resolve import resolve
+from core.run.trials import compared_arms, same_trials
 from eval.errors import ReproError
 from eval.stats.summary import metrics
 
@@ -62,4 +63,7 @@ def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
             found.setdefault(str(error), []).append(arm)
     for error, named in found.items():
         yield f"arm {', '.join(named)} at {scale}: {error}"
-    yield from (f"at {scale}: {line}" for line in same_trainings(arms(paper, scale)))
+    built = arms(paper, scale)
+    compared = [arm for arm in built if arm.arm in compared_arms(paper)]
+    for line in (*same_trainings(built), *same_trials(compared)):
+        yield f"at {scale}: {line}"

@@ -15,9 +15,11 @@ from core.run.order import claimed_arms
 from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse
 from core.run.resolve import Resolved
+from core.run.settings import TRIAL_SEED
 from core.run.stages.chain import Chain
 from core.run.stages.sources import model_folder
 from core.run.stages.stage import Stage
+from core.run.trials import compared_arms, rate_of, trials_of
 from core.run.visible import visible_effects
 from eval.errors import BadValue
 from eval.stats.seeds import LOOKS
@@ -32,6 +34,7 @@ class Plan:
     resolved: Resolved
     seed: int
     stages: list[tuple[Stage, str]]
+    trials: list[tuple[float, Stage, str]]
     batches: str
     cost: Mapping[str, Any]
     visible: Mapping[str, list[float]]
@@ -51,6 +54,10 @@ class Plan:
                 {"stage": s.name, "key": s.key, "state": state, "inputs": dict(s.inputs)}
                 for s, state in self.stages
             ],
+            "trials": [
+                {"learning_rate": rate, "stage": s.name, "key": s.key, "state": state}
+                for rate, s, state in self.trials
+            ],
             "batches": self.batches,
             "untestable": cannot_test(self.resolved.paper, self.resolved.run),
             "cost": dict(self.cost),
@@ -65,26 +72,42 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
         UnknownName, BadValue: the paper or these settings ask what cannot be meant.
     """
     refuse([resolved])
-    config = resolved.preview()
+    config, trials = resolved.preview(), plan_trials(resolved)
     return Plan(
         resolved=resolved,
         seed=seed,
-        stages=[(s, "done" if s.done else "to do") for s in Chain(resolved, seed).stages],
+        stages=[(s, state_of(s)) for s in Chain(resolved, seed).stages],
+        trials=trials,
         batches=plan_batches(config, resolved),
-        cost=estimate(resolved, config),
+        cost=estimate(resolved, config, len(trials)),
         visible=visible_effects(resolved.paper, resolved.run) if resolved.family.trains else {},
     )
 
 
-def estimate(resolved: Resolved, config: BaseConfig) -> dict[str, object]:
+def plan_trials(resolved: Resolved) -> list[tuple[float, Stage, str]]:
+    """The trainings that choose the arm's learning rate where claims compare it, by that rate."""
+    compared = resolved.arm in compared_arms(resolved.paper)
+    trials = trials_of(resolved) if compared else []
+    found = [(rate_of(one), Chain(one, TRIAL_SEED).train) for one in trials]
+    return [(rate, train, state_of(train)) for rate, train in found if train is not None]
+
+
+def state_of(stage: Stage) -> str:
+    """Whether a stage has finished, in words."""
+    return "done" if stage.done else "to do"
+
+
+def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[str, object]:
     """Upper bounds: samples, tokens and memory of the parameters, where they can be known."""
     cost = resolved.family.cost(config, known_rows(resolved))
+    samples = cost.samples if trials else None
     parameters = count_parameters(Chain(resolved).pretrained)
     each = sum(BYTES[copy] for copy in cost.copies)
     return {
         "updates": "as many as the data gives" if cost.updates is None else cost.updates,
         cost.unit: cost.samples,
         "sampled tokens, at most": cost.sampled_tokens,
+        **({f"{cost.unit} of trials, with --claims": trials * samples} if samples else {}),
         "parameters": parameters or "known once the model is at hand",
         "memory of parameters, bytes": parameters * each if parameters else None,
         "runs with --claims": claim_runs(resolved.paper),

@@ -21,7 +21,7 @@ from core.run.bounds import check_value
 from core.run.files import as_text
 from core.run.layers import COMMAND_LINE, Sourced, check_arm_name, sourced_values
 from core.run.reward_keys import reward_key
-from core.run.settings import RUN_FIELDS, RunSettings
+from core.run.settings import ON_TRIAL, RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
 
 
@@ -29,7 +29,8 @@ from eval.errors import BadValue, UnknownName
 class Resolved:
     """Everything that decides a run but its seed: settings by name, each with its source.
 
-    `prepared` are the preparations that they name, which the command line leaves alone.
+    `factor` is that of its learning rate, whose own is 1. `prepared` are the preparations that they
+    name, which the command line leaves alone.
     """
 
     paper: Paper
@@ -37,6 +38,7 @@ class Resolved:
     scale: str
     values: Mapping[str, Sourced]
     arguments: tuple[str, ...] = ()  # of the command line, as they were given
+    factor: float = 1.0
     prepared: "Mapping[str, Resolved]" = field(default_factory=dict[str, "Resolved"])
 
     @property
@@ -111,11 +113,13 @@ def resolve(
     arm: str | None = None,
     scale: str = "cpu",
     arguments: tuple[str, ...] = (),
+    factor: float = 1.0,
     waiting: tuple[str, ...] = (),
 ) -> Resolved:
     """All settings of an arm at a scale, names and types checked before anything loads.
 
-    Of a preparation, `waiting` are those that need it, and itself.
+    `factor` is that of the learning rate. Of a preparation, `waiting` are those that need it, and
+    itself.
 
     Raises:
         UnknownName: no such scale, arm, field or preparation; the nearest names are given.
@@ -126,9 +130,13 @@ def resolve(
     chosen = paper.main_arm if arm is None else arm
     check_arm_name(paper, chosen, scale)
     values = sourced_values(paper, chosen, scale, arguments)
-    resolved = Resolved(paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments)
+    resolved = Resolved(
+        paper=paper, arm=chosen, scale=scale, values=values, arguments=arguments, factor=factor
+    )
     if resolved.family.name != paper.family and chosen in paper.arms and chosen != paper.main_arm:
         values |= _budget(resolved)
+    if factor != 1:
+        values["learning_rate"] = _scaled_rate(resolved)
     config = resolved.family.config_class()
     for name, value in resolved.config.items():
         check_value(config, name, value, values[name].source)
@@ -179,6 +187,12 @@ def _budget(resolved: Resolved) -> dict[str, Sourced]:
     each = family.cost(one.preview()).samples or 1
     source = f"{samples} samples as arm {paper.main_arm}"
     return {"max_steps": Sourced(ceil(samples / each), source)}
+
+
+def _scaled_rate(resolved: Resolved) -> Sourced:
+    """An arm's own learning rate times its factor, to three digits."""
+    rate = resolved.factor * resolved.preview().learning_rate
+    return Sourced(float(f"{rate:.3g}"), f"best of {len(resolved.run.rate_factors)} {ON_TRIAL}")
 
 
 def _check_unused(resolved: Resolved) -> None:

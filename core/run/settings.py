@@ -11,6 +11,8 @@ LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/run/spread/accele
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 # Settings that say how a run is watched, stored and spread, not what it computes.
 NEUTRAL = WATCHED | {"launch", "processes"}
+TRIAL_SEED = 1000  # of trainings that choose a learning rate, and of no run that is judged
+ON_TRIAL = f"on valid, seed {TRIAL_SEED}"  # ends the source of a learning rate that was so chosen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +23,10 @@ class RunSettings:
     `twins` maps a benchmark of the paper to the suite that stands for it. `eval_limit` problems of
     each suite, a fixed sample, are scored, or all. `at_k_*` are the samples
     for Maj@K and Pass@K, drawn where a claim needs them, on the first `at_k_benchmarks`
-    suites. `heldout_every` counts optimizer steps. `threads` fixes the number of CPU
-    threads, and with it the last bit of every sum. `launch` trains on that many `processes`.
+    suites. `heldout_every` counts optimizer steps. Where claims compare arms, each is tried with
+    its own learning rate times each of `rate_factors` and takes the best. `threads` fixes the
+    number of CPU threads, and with it the last bit of every sum. `launch` trains on that many
+    `processes`.
     `use_peft` trains LoRA adapters; it and `lora_*` are fields of TRL's `ModelConfig`.
     """
 
@@ -40,6 +44,7 @@ class RunSettings:
     at_k_temperature: float = 0.7
     heldout_every: int = 5
     heldout_problems: int = 200
+    rate_factors: tuple[float, ...] = ()
     threads: int | None = None
     use_peft: bool = False
     lora_r: int = 16
@@ -59,6 +64,11 @@ class RunSettings:
         idle = [n for n in LORA_FIELDS if getattr(self, n) != getattr(type(self), n)]
         if idle and not self.use_peft:
             raise BadValue(f"{idle[0]} is set and use_peft is not: set use_peft=true to train LoRA")
+        factors = self.rate_factors
+        if factors and (len({*factors}) < len(factors) or min(factors) <= 0 or 1 not in factors):
+            raise BadValue(
+                f"rate_factors={factors}: expected different numbers above 0, 1 among them, or ()"
+            )
         if not self.lora_dropout < 1:
             raise BadValue(f"lora_dropout={self.lora_dropout}: expected below 1")
         if self.launch not in (None, *LAUNCHES):
@@ -105,5 +115,7 @@ IDLE = (
 SCORING = frozenset({"benchmarks", "twins", "eval_limit"}) | {
     f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")
 }
+# Fields that choose among trainings: no part of one, nor of what its record says of it.
+CHOOSING = frozenset({"rate_factors"})
 LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 RUN_FIELDS = frozenset(f.name for f in fields(RunSettings))

@@ -16,11 +16,13 @@ from core.run.pages.probabilities import quantities_tables
 from core.run.pages.runs import by_arm, newest, runs_table, title_of
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import printed_tables, publish_reported, ran_at
+from core.run.pages.trials import trial_passages
 from core.run.pages.verdicts import claim_result, rules, summary, verdict_line
 from core.run.places import reports, root
+from core.run.records.fair import fair
 from core.run.records.judged import judge_again
 from core.run.records.record import read_records, standard
-from core.run.records.schema import Record, RunRecord, claims_of, runs_of
+from core.run.records.schema import Record, RunRecord, claims_of, runs_of, tunings_of
 from eval.errors import ReproError
 from eval.tables import render
 from eval.tables.plots import sampling_curves, to_bytes, training_curves
@@ -47,12 +49,12 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
     scale = outcome.claims["scale"]
     if outcome.claims["overrides"]:
         folder = root() / "runs" / "reports" / outcome.claims["digest"]
-        records = [*outcome.runs, outcome.claims]
+        records = fair([*outcome.runs, *outcome.tunings, outcome.claims])
     else:
         folder = report_folder(paper.slug, scale)
         records = standard(read_records(paper.slug))
     path = write_report(paper, records, scale, folder)
-    shown = render(runs_table(paper, outcome.runs, scale), "md")
+    shown = render(runs_table(paper, fair([*outcome.runs, *outcome.tunings]), scale), "md")
     lines = "\n".join(verdict_line(verdict) for verdict in outcome.verdicts)
     return Shown(text=f"{shown}\n{lines}", path=path)
 
@@ -157,13 +159,15 @@ def make_report(
     main = next((run for run in runs if run["main"]), runs[0])
     claims = claims_of(records, scale)
     verdicts: list[dict[str, Any]] = claims[-1]["verdicts"] if claims else []
-    used = [*runs, *claims[-1:]]
+    own = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
+    tunings = tunings_of(records, scale)
+    used = [*runs, *tunings, *claims[-1:]]
     return Report(
         title=paper.title,
         paper=paper.slug,
         scale=scale,
         summary=summary(verdicts),
-        claims=tuple(claim_result(verdict) for verdict in verdicts),
+        claims=tuple(claim_result(verdict, own.get(verdict["id"])) for verdict in verdicts),
         rules=rules(claims[-1]) if claims else "",
         tables=tables,
         pictures=tuple(
@@ -175,7 +179,7 @@ def make_report(
             for name, v in sorted(main["config"].items())
         ),
         caveats=caveats(paper.slug),
-        passages=passages(main),
+        passages=(*trial_passages(tunings), *passages(main)),
         versions=main["versions"],
         records={f"{r['paper']}/{r['digest']}.json": r["digest"] for r in used},
     )

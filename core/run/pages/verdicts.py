@@ -36,20 +36,32 @@ def rules(claims: ClaimsRecord) -> str:
     if looks:
         at = ", ".join(f"{seeds:g} ({100 * level:g} %)" for seeds, level in looks)
         when = f"at the first of these numbers of seeds that decides, each with its level: {at}"
+    fair = (
+        "Each arm has the best of several learning rates, chosen on held-out problems with a seed "
+        "that is not judged (see Learning rates). "
+    )
     return (
-        f"A claim is judged {when}; p is below {LEVEL:g} where that interval decides. Holm's p is "
-        "for all tests of this paper together, whichever arms they share. A tie is a difference "
-        "shown to be within a claim's margin, or one point. Could see: the smallest true effect "
-        "that four of five such runs would decide."
+        f"{fair if claims.get('tunings') else ''}A claim is judged {when}; p is below {LEVEL:g} "
+        "where that interval decides. Holm's p is for all tests of this paper together, whichever "
+        "arms they share. A tie is a difference shown to be within a claim's margin, or one point. "
+        "Could see: the smallest true effect that four of five such runs would decide."
     )
 
 
-def claim_result(verdict: Mapping[str, Any]) -> ClaimResult:
-    """A stored verdict as the page shows it; without an interval its numbers go into words."""
+def claim_result(
+    verdict: Mapping[str, Any],
+    own_rates: Mapping[str, Any] | None = None,  # Any: a verdict
+) -> ClaimResult:
+    """A stored verdict as the page shows it; without an interval its numbers go into words.
+
+    Beside one on arms at their best learning rates stands that on the same arms at `own_rates`.
+    """
     whole = None not in (verdict["low"], verdict["high"], verdict["p"])
     effect, detail = verdict["effect"], verdict["reason"]
     if not whole and effect is not None:
         detail = f"difference {effect:+.4g}; {detail}"
+    if own_rates is not None and own_rates["runs"]:
+        detail += f"; with each arm at its own learning rate: {outcome(own_rates)}"
     names = ("effect", "low", "high", "p", "holm", "seen")
     return ClaimResult(
         slug=verdict["id"],
@@ -74,11 +86,20 @@ def compared(verdict: Mapping[str, Any]) -> str:
 
 def verdict_line(verdict: Mapping[str, Any]) -> str:
     """One claim on the terminal: the verdict, the claim, the effect and its interval."""
-    head = f"{verdict['verdict']:<10} {verdict['id']:<26}"
+    return f"{verdict['verdict']:<10} {verdict['id']:<26} {numbers(verdict)}"
+
+
+def outcome(verdict: Mapping[str, Any]) -> str:
+    """A verdict in a word, and its numbers."""
+    return f"{verdict_word(verdict)}, {numbers(verdict)}"
+
+
+def numbers(verdict: Mapping[str, Any]) -> str:
+    """The effect of a verdict with interval, p and seeds; the reason where there are none."""
     if verdict["effect"] is None or not verdict["seeds"]:
-        return f"{head} {verdict['reason']}"
+        return verdict["reason"]
     if None in (verdict["low"], verdict["p"]):
-        return f"{head} {verdict['effect']:+.2f}; {verdict['reason']}"
+        return f"{verdict['effect']:+.2f}; {verdict['reason']}"
     low, high, p = verdict["low"], verdict["high"], verdict["p"]
     seeds = len(verdict["seeds"])
-    return f"{head} {verdict['effect']:+.2f} [{low:+.2f}, {high:+.2f}], p {p:.3f}, {seeds} seeds"
+    return f"{verdict['effect']:+.2f} [{low:+.2f}, {high:+.2f}], p {p:.3f}, {seeds} seeds"

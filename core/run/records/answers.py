@@ -17,6 +17,8 @@ ANY = ("schema", "supersedes", "versions")  # what two records that say the same
 NEAR = 1e-4  # how far curves and effects may lie apart, relative or below 1 absolute
 ROW = ("benchmark", "mirrors", "mode", "metric", "n", "samples", "k", "draw", "digest")
 MEASURED = ("value", "low", "high")
+VERDICTS = ("verdicts", "own_rates")  # of a record of claims
+TRIED = ("factor", "learning_rate", "steps")  # of a trial
 COUNTED = ("seeds", "margin")  # numbers of a verdict that were asked for, not answered
 COMPUTED = ("weights", "plan", "kernels")  # of a training, beside its answers
 Fields = Mapping[str, Any]  # Any: JSON of several types
@@ -55,7 +57,9 @@ def answers(record: Fields) -> dict[str, Any]:
     """What was asked and what was answered."""
     said = {k: v for k, v in record.items() if k not in (*CIRCUMSTANCES, *ANY)}
     if record["kind"] == "claims":
-        return said | {"verdicts": words(record["verdicts"])}
+        return said | {name: words(record[name]) for name in VERDICTS if name in record}
+    if record["kind"] == "tuning":
+        return said | {"trials": [part(row, TRIED) for row in record["trials"]]}
     if record["kind"] != "run":
         return said
     made_here = record["start_model"].startswith(PREPARED)
@@ -72,7 +76,10 @@ def answers(record: Fields) -> dict[str, Any]:
 def beside(record: Fields) -> dict[str, Any]:
     """The numbers of a record that follow from its answers, or belong to none."""
     if record["kind"] == "claims":
-        return {row["id"]: numbers(row) for row in record["verdicts"]}
+        rows = [(name, row) for name in VERDICTS for row in record.get(name, [])]
+        return {f"{name} {row['id']}": numbers(row) for name, row in rows}
+    if record["kind"] == "tuning":
+        return {f"{row['factor']}": row["curve"] for row in record["trials"]}
     if record["kind"] != "run":
         return {}
     rows = [*record["start_scores"], *record["scores"]]

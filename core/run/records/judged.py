@@ -1,19 +1,24 @@
 """Records of verdicts: made after runs, and again where the same runs now give others."""
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from core.paper import Paper
 from core.run.files import SHORT, as_text, canonical, digest_of
 from core.run.records.agreement import agree
+from core.run.records.fair import at_own_rates, fair, is_tuned
 from core.run.records.record import Record, new_record, read_records, standard, write_record
-from core.run.records.schema import ClaimsRecord, claims_of, runs_of
+from core.run.records.schema import ClaimsRecord, claims_of, runs_of, tunings_of
 from core.run.records.verdicts import judge
 from eval.stats.seeds import Look
 
 
 def verdicts_record(
-    paper: Paper, scale: str, runs: Sequence[Record], looks: Sequence[Look] = ()
+    paper: Paper,
+    scale: str,
+    runs: Sequence[Record],
+    looks: Sequence[Look] = (),
+    tunings: Sequence[Record] = (),
 ) -> Record:
     """What these runs say of the paper's claims, at one look or at several; not written yet."""
     return new_record(
@@ -25,8 +30,20 @@ def verdicts_record(
         overrides=runs[0]["overrides"],
         specified=specified(paper),
         runs=[run["digest"] for run in runs],
-        verdicts=judge(paper, runs, looks),
+        **({"tunings": [one["digest"] for one in tunings]} if tunings else {}),
+        **judged(paper, runs, looks, tunings),
     )
+
+
+def judged(
+    paper: Paper, runs: Sequence[Record], looks: Sequence[Look], tunings: Sequence[Record]
+) -> dict[str, list[dict[str, Any]]]:
+    """The verdicts on the arms at their best rates; where one is not its own, on their own too."""
+    best = [record for record in fair([*runs, *tunings]) if record["kind"] == "run"]
+    found = {"verdicts": judge(paper, best, looks)}
+    if any(map(is_tuned, runs)):
+        found["own_rates"] = judge(paper, at_own_rates(runs), looks)
+    return found
 
 
 def specified(paper: Paper) -> dict[str, str]:
@@ -38,15 +55,20 @@ def judge_again(paper: Paper) -> None:
     """Write shown verdicts again where their runs, or newer ones in their place, give others."""
     records = read_records(paper.slug)
     runs = {run["digest"]: run for run in runs_of(records)}
-    newer = {run["supersedes"]: run["digest"] for run in runs.values()}
+    tunings = {tuning["digest"]: tuning for tuning in tunings_of(records)}
+    newer = {one["supersedes"]: one["digest"] for one in (*runs.values(), *tunings.values())}
     for scale in sorted({run["scale"] for run in runs.values()}):
         for claims in claims_of(standard(records), scale):
             named = [newest(digest, newer) for digest in judged_runs(claims)]
             if not named or not runs.keys() >= set(named):
                 continue  # `repro check` says so
+            tried = [newest(digest, newer) for digest in claims.get("tunings", [])]
+            if not tunings.keys() >= set(tried):
+                continue
             used = cast(list[Record], [runs[digest] for digest in named])
-            if other_verdicts(paper, claims, used):
-                write_record(verdicts_record(paper, scale, used, looks_of(claims)))
+            chosen = cast(list[Record], [tunings[digest] for digest in tried])
+            if other_verdicts(paper, claims, used, chosen):
+                write_record(verdicts_record(paper, scale, used, looks_of(claims), chosen))
 
 
 def looks_of(claims: ClaimsRecord) -> list[Look]:
@@ -65,9 +87,14 @@ def judged_runs(claims: ClaimsRecord) -> list[str]:
     return claims.get("runs") or list(dict.fromkeys(used))
 
 
-def other_verdicts(paper: Paper, claims: ClaimsRecord, runs: Sequence[Record]) -> list[str]:
+def other_verdicts(
+    paper: Paper, claims: ClaimsRecord, runs: Sequence[Record], tunings: Sequence[Record] = ()
+) -> list[str]:
     """The claims on which a record says otherwise than its runs give now, each with its reason."""
-    now = {row["id"]: canonical(row) for row in judge(paper, runs, looks_of(claims))}
+    again = judged(paper, runs, looks_of(claims), tunings)
+    if not agree(claims.get("own_rates"), canonical(again.get("own_rates"))):
+        return ["those at the arms' own learning rates"]
+    now = {row["id"]: canonical(row) for row in again["verdicts"]}
     then = {row["id"]: row for row in claims["verdicts"]}
     tests = specified(paper)
     old = claims.get("specified", tests)

@@ -12,6 +12,7 @@ from typing import cast
 from core.run.files import canonical, write_atomic
 from core.run.places import record_files, results
 from core.run.records.answers import content_of, name_of, unchanged
+from core.run.records.fair import fair, is_tuned
 from core.run.records.schema import KINDS, VERSION, Record, mistakes
 from eval.errors import BadValue, DamagedFile
 
@@ -123,7 +124,12 @@ def current(records: Iterable[Record]) -> list[Record]:
 
 
 def standard(records: Iterable[Record]) -> list[Record]:
-    """What tables and reports are made of: the newest record of each kind, arm, scale and seed.
+    """What tables and reports are made of: the `latest`, of each arm at one learning rate."""
+    return fair(latest(records))
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """The newest record of each kind, arm, scale and seed, at its own learning rate and the best.
 
     Runs with command-line overrides are left out; of claims, those over most seeds are taken.
     """
@@ -131,7 +137,8 @@ def standard(records: Iterable[Record]) -> list[Record]:
     for record in current(records):
         if record.get("overrides"):
             continue
-        key = tuple(record.get(name) for name in ("kind", "paper", "scale", "arm", "seed"))
+        named = (record.get(name) for name in ("kind", "paper", "scale", "arm", "seed"))
+        key = (*named, is_tuned(record))
         kept = chosen.get(key)
         if kept is None or len(record.get("seeds", ())) >= len(kept.get("seeds", ())):
             chosen[key] = record

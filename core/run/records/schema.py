@@ -109,10 +109,37 @@ class RunRecord(AnyRecord):
     probabilities: NotRequired[dict[str, QuantityChange]]
 
 
+class TrialRow(TypedDict):
+    """A training at one learning rate: its own times a factor, and its held-out accuracy."""
+
+    factor: float
+    learning_rate: float
+    steps: int
+    curve: list[list[float]]
+
+
+class TuningRecord(AnyRecord):
+    """The trials of an arm, with a seed that no verdict sees, and the factor of the best one.
+
+    `config` is that of the arm with its own learning rate.
+    """
+
+    arm: str
+    seed: int
+    config: dict[str, SettingValue]
+    overrides: dict[str, Any]  # Any: values as JSON
+    model: dict[str, Any]  # Any: what the stage `start` put out
+    data: dict[str, Any]  # Any: what the stage `data` put out
+    trials: list[TrialRow]
+    best: float
+
+
 class ClaimsRecord(AnyRecord):
     """The verdicts on a paper's claims over several seeds.
 
     `looks` are the numbers of seeds at which they were judged, each with its level; none for once.
+    Where trials chose the arms' learning rates, `tunings` are their records, and `own_rates` the
+    verdicts on the same arms at their own rates, if a choice was another one.
     """
 
     seeds: list[int]
@@ -120,7 +147,9 @@ class ClaimsRecord(AnyRecord):
     overrides: dict[str, Any]  # Any: values as JSON
     specified: NotRequired[dict[str, str]]  # a digest of each claim as it was when it was judged
     runs: NotRequired[list[str]]  # that were judged
+    tunings: NotRequired[list[str]]
     verdicts: list[dict[str, Any]]  # Any: as `core.run.records.verdicts` writes them
+    own_rates: NotRequired[list[dict[str, Any]]]  # Any: as above
 
 
 class ReportedRecord(AnyRecord):
@@ -141,6 +170,7 @@ SCALARS = (float, int, str)
 # Other kinds are those of other rooms and distributions, which read only what they wrote.
 KINDS: dict[str, type] = {
     "run": RunRecord,
+    "tuning": TuningRecord,
     "claims": ClaimsRecord,
     "reported": ReportedRecord,
     "bench": BenchRecord,
@@ -190,6 +220,12 @@ def runs_of(records: Iterable[Record], scale: str | None = None) -> list[RunReco
     """The runs among records of several kinds, at one scale or at all."""
     runs = cast(list[RunRecord], [r for r in records if r["kind"] == "run"])
     return [run for run in runs if scale in (None, run["scale"])]
+
+
+def tunings_of(records: Iterable[Record], scale: str | None = None) -> list[TuningRecord]:
+    """The trials of learning rates among records of several kinds, at one scale or at all."""
+    found = cast(list[TuningRecord], [r for r in records if r["kind"] == "tuning"])
+    return [tuning for tuning in found if scale in (None, tuning["scale"])]
 
 
 def claims_of(records: Iterable[Record], scale: str) -> list[ClaimsRecord]:

@@ -8,7 +8,7 @@ from core.run.files import copy_atomic, file_digest
 from core.run.places import samples_file
 from core.run.records.record import Record, machine, new_record, write_record
 from core.run.resolve import Resolved
-from core.run.settings import NEUTRAL
+from core.run.settings import CHOOSING, NEUTRAL
 from core.run.stages.chain import Chain
 from core.run.stages.evaluate import Scored, evaluate
 from core.run.stages.probabilities import compared
@@ -63,9 +63,18 @@ def request_of(resolved: Resolved) -> dict[str, Any]:
         "scale": resolved.scale,
         "arm": resolved.arm,
         "main": resolved.arm == resolved.paper.main_arm,
-        "config": {n: {"value": v.value, "source": v.source} for n, v in recorded},
+        "config": {
+            n: {"value": v.value, "source": v.source} for n, v in recorded if n not in CHOOSING
+        },
         "overrides": {n: v.value for n, v in recorded if n in resolved.overrides},
     }
+
+
+def run_trial(chain: Chain, *, force: bool = False) -> Outputs:
+    """The training alone, which is looked at on held-out problems and never scored on a suite."""
+    for stage in (*chain.preparations, *chain.training[:-1]):
+        stage.run()
+    return train_policy(chain, force=force)
 
 
 def train_policy(chain: Chain, *, force: bool = False) -> Outputs:

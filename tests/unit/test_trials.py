@@ -1,0 +1,136 @@
+"""Trials of learning rates: which is best, whom they choose for, and what they never look at."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+
+from core.claims import Claim, score
+from core.paper.registry import entries
+from core.run.order import Order, run_order
+from core.run.paper_problems import settings_problems
+from core.run.plan import make_plan
+from core.run.records.fair import at_edge, best_of, fair
+from core.run.resolve import resolve
+from core.run.settings import ON_TRIAL, SCORING, TRIAL_SEED
+from core.run.stages.chain import Chain
+from core.run.trials import compared_arms, rate_of, trials_of
+from eval.errors import BadValue
+from papers.deepseekmath_grpo import PAPER
+
+OTHERWISE = ("eval_limit=3", "at_k_samples=4", "at_k_limit=2", "at_k_temperature=0.9")
+ARMS = [
+    (entry, arm)
+    for entry in entries().values()
+    for arm in (entry.load().arms or (entry.load().main_arm,))
+]
+
+
+def trial(factor, *accuracy):
+    curve = [[step, one] for step, one in enumerate(accuracy)]
+    return {"factor": factor, "learning_rate": factor, "steps": len(accuracy), "curve": curve}
+
+
+def run_of(arm, source, scale="cpu"):
+    config = {"learning_rate": {"value": 1.0, "source": source}}
+    return {"kind": "run", "scale": scale, "arm": arm, "config": config}
+
+
+def tuning(arm, best, scale="cpu"):
+    return {"kind": "tuning", "scale": scale, "arm": arm, "best": best, "trials": []}
+
+
+OWN, BETTER = "profile cpu", f"best of 3 {ON_TRIAL}"
+ENDS = [
+    ((10.0, 20.0, 30.0), 3.0),
+    ((30.0, 20.0, 10.0), 1 / 3),
+    ((20.0, 20.0, 20.0), 1.0),  # of equal ones its own
+    ((20.0, 10.0, 20.0), 1 / 3),  # then the lower
+    ((20.0, 20.0, 10.0), 1.0),
+]
+
+
+@pytest.mark.parametrize(("ends", "best"), ENDS)
+def test_the_best_trial_is_the_one_with_the_highest_end_whatever_came_before(ends, best):
+    rows = [
+        trial(factor, 50.0 - end, end) for factor, end in zip((1 / 3, 1.0, 3.0), ends, strict=True)
+    ]
+    assert {best_of(some)["factor"] for some in permutations(rows)} == {best}
+    assert at_edge({"trials": rows, "best": best}) == (best != 1)
+
+
+def test_an_arm_is_shown_at_one_rate_only():
+    own, better, other = run_of("a", OWN), run_of("a", BETTER), run_of("b", OWN)
+    moved = tuning("a", 3.0)
+    assert fair([own, better, other, moved]) == [better, other, moved]
+    assert fair([own, better, other, tuning("a", 1.0)]) == [own, other, tuning("a", 1.0)]
+    assert fair([own, other, moved]) == [own, other, moved]  # until it has run there
+    assert fair([own, moved, run_of("a", BETTER, "gpu")]) == [own, moved]
+
+
+@pytest.mark.parametrize(("entry", "arm"), ARMS, ids=lambda one: getattr(one, "slug", one))
+def test_no_question_about_a_test_problem_is_part_of_a_trial(entry, arm):
+    """All that a trial depends on is in its key; its curve is of problems kept from training."""
+    paper = entry.load()
+    resolved = resolve(paper, arm=arm)
+    fields = {argument.partition("=")[0] for argument in OTHERWISE}
+    assert fields < SCORING
+    asked = resolve(paper, arm=arm, arguments=OTHERWISE)
+    fewer = resolve(replace(paper, benchmarks=paper.benchmarks[:1], claims=()), arm=arm)
+    keys = [
+        [Chain(one, TRIAL_SEED).train.key for one in trials_of(some)]
+        for some in (resolved, asked, fewer)
+    ]
+    assert keys[0] == keys[1] == keys[2]
+    assert len({*keys[0]}) == len(resolved.run.rate_factors)
+    if resolved.family.trains:
+        own = rate_of(resolved)
+        expected = [own / 3, own, 3 * own]
+        assert [rate_of(one) for one in trials_of(resolved)] == pytest.approx(expected, rel=0.01)
+        assert trials_of(resolved)[1].values == resolved.values
+
+
+def test_only_arms_that_claims_compare_are_tried():
+    assert compared_arms(PAPER) == {*PAPER.arms}
+    alone = replace(PAPER, claims=(Claim("c", "s", score("gsm8k").of("rft") > 0.0),))
+    assert compared_arms(alone) == {"rft"}
+    assert make_plan(resolve(alone), 0).trials == []
+    assert len(make_plan(resolve(alone, arm="rft"), 0).trials) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("rate_factors=(0.5,2.0)",), "1 among them"),
+        (("rate_factors=(1.0,1.0)",), "1 among them"),
+        (("rate_factors=(1.0,-1.0)",), "above 0"),
+        (("rate_factors=(1.0,2.0)", "learning_rate=1e-3"), "learning_rate is given"),
+        (("rate_factors=(1.0,2.0)", "heldout_problems=0"), "no problems are held out"),
+    ],
+)
+def test_factors_that_cannot_act_are_refused(arguments, words):
+    with pytest.raises(BadValue, match=words):
+        make_plan(resolve(PAPER, arguments=arguments), 0)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("learning_rate=1e-3",), ("heldout_problems=0",), ("rate_factors=()",)]
+)
+def test_a_rate_that_is_given_is_taken_and_nothing_is_tried(arguments):
+    assert trials_of(resolve(PAPER, arguments=arguments)) == []
+
+
+def test_what_an_order_cannot_choose_fairly_is_refused_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    with pytest.raises(BadValue, match="tried with --claims only"):
+        run_order(Order(paper=PAPER, arms=("grpo",), arguments=("rate_factors=()",)))
+    with pytest.raises(BadValue, match="seed 1000 is that of trials"):
+        run_order(Order(paper=PAPER, arms=("grpo",), seeds=(TRIAL_SEED,), fair=True))
+    faster = replace(PAPER, arms={**PAPER.arms, "fast": {"learning_rate": 3e-4}})
+    claim = Claim("c", "s", score("gsm8k").of("fast") > score("gsm8k").of("grpo"))
+    alike = replace(faster, claims=(claim,))
+    words = "arms grpo and fast try one training"
+    with pytest.raises(BadValue, match=words):
+        run_order(Order(paper=alike, arms=("grpo", "fast"), fair=True))
+    assert any(words in line for line in settings_problems(alike, "cpu"))
+    assert list((tmp_path / "runs").glob("*")) == []
