@@ -28,7 +28,7 @@ CPU_TRAINING: Mapping[str, object] = {
     **CPU,
     "gradient_checkpointing": False,
     "logging_steps": 1,
-    "heldout_every": 9,
+    "heldout_every": 4,
     "heldout_problems": 300,
     "rate_factors": (1 / 3, 1.0, 3.0),
 }
