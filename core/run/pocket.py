@@ -33,14 +33,12 @@ PASS_AT, PASS_LIMIT = 16, 96
 MAX_TOKENS = 96
 # Styles take turns, and so do the kinds of problems, by 8, 16 and 9: 7 shares no factor with these.
 WORKED = ("program", *("worked",) * 6)
-
-
 FALLIBLE = ("program", *("fallible",) * 6)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One round of training: from random weights, or on from what a round before it shipped.
+    """One round of training: from random weights, or on from what a round before it made.
 
     `build` draws the mistakes of fallible solutions.
     """
@@ -60,14 +58,12 @@ class Recipe:
 # have mistakes and an order of the data of their own.
 CAPABLE = (
     Recipe(name="pocket-base", begin=POLICY, steps=1500, learning_rate=2e-3),
-    Recipe(
-        name="pocket-teacher", begin="pocket-base", steps=2600, learning_rate=2e-3, seed=SEED + 1
-    ),
+    Recipe(name="capable", begin="pocket-base", steps=2600, learning_rate=2e-3, seed=SEED + 1),
 )
 FALLIBLE_BUILDS = tuple(
     Recipe(
         name=name,
-        begin="pocket-teacher",
+        begin="capable",
         steps=600,
         learning_rate=8e-4,
         styles=FALLIBLE,
@@ -77,20 +73,41 @@ FALLIBLE_BUILDS = tuple(
     for build, name in enumerate(BUILDS["pocket-instruct"])
 )
 # What the teacher alone learns further: remainders and fractions come last.
-TEACHER = Recipe(
-    name="pocket-teacher",
-    begin="pocket-teacher",
-    steps=1200,
-    learning_rate=1.5e-3,
-    suites=("pocket-math", "pocket-math", *SUITES),
-    seed=SEED + 2,
+TEACHER = (
+    Recipe(
+        name="pocket-teacher",
+        begin="capable",
+        steps=1200,
+        learning_rate=1.5e-3,
+        suites=("pocket-math", "pocket-math", *SUITES),
+        seed=SEED + 2,
+    ),
+    Recipe(
+        name="pocket-teacher",
+        begin="pocket-teacher",
+        steps=2400,
+        learning_rate=1.5e-3,
+        suites=(
+            "pocket-math",
+            "pocket-gsm8k",
+            "pocket-math",
+            "pocket-gsm8k",
+            "pocket-mgsm-zh",
+            "pocket-cmath",
+        ),
+        seed=SEED + 13,
+    ),
 )
-ROUNDS = (*CAPABLE, *FALLIBLE_BUILDS, TEACHER)
+ROUNDS = (*CAPABLE, *FALLIBLE_BUILDS, *TEACHER)
 
 
-def ship(model: Any, tokenizer: Any, name: str) -> None:
+def place_of(name: str, work: Path) -> Path:
+    """Where a round's checkpoint lies: beside the shipped ones, or what others go on from."""
+    return (CHECKPOINTS if name in SHIPPED else work) / name
+
+
+def ship(model: Any, tokenizer: Any, folder: Path) -> None:
     """Write a checkpoint in half precision: what is shipped is what is scored."""
-    folder = CHECKPOINTS / name
     shutil.rmtree(folder, ignore_errors=True)
     weights = {key: value.to(torch.bfloat16) for key, value in model.state_dict().items()}
     model.save_pretrained(folder, state_dict=weights)
@@ -101,12 +118,16 @@ def build(recipe: Recipe, work: Path) -> None:
     """Train and ship one model."""
     torch.set_num_threads(1)
     data = demonstrations(recipe.suites, recipe.styles, recipe.build)
-    begin = recipe.begin
-    tokenizer = load_tokenizer(begin) if isinstance(begin, str) else new_tokenizer(data)
+    if isinstance(recipe.begin, Size):
+        tokenizer = new_tokenizer(data)
+        model = new_model(recipe.begin, tokenizer, SEED)
+    else:
+        begin = str(place_of(recipe.begin, work))
+        tokenizer, model = load_tokenizer(begin), load_policy(begin)
     trainer = SFTTrainer(
-        model=load_policy(begin) if isinstance(begin, str) else new_model(begin, tokenizer, SEED),
+        model=model,
         args=SFTConfig(
-            output_dir=str(work / recipe.name),
+            output_dir=str(work / f"{recipe.name}-steps"),
             max_steps=recipe.steps,
             learning_rate=recipe.learning_rate,
             lr_scheduler_type="cosine",
@@ -127,7 +148,7 @@ def build(recipe: Recipe, work: Path) -> None:
         processing_class=tokenizer,
     )
     trainer.train()
-    ship(trainer.model, tokenizer, recipe.name)
+    ship(trainer.model, tokenizer, place_of(recipe.name, work))
 
 
 def new_tokenizer(data: Iterable[Any]) -> PreTrainedTokenizerFast:
@@ -181,15 +202,14 @@ def build_rounds(rounds: Sequence[Recipe]) -> None:
 
 
 def main() -> None:
-    """Build what all share, then the builds side by side, and score what is shipped."""
+    """Build what all share, then the builds beside the teacher, and score what is shipped."""
     if not (CHECKPOINTS.parents[2] / "pyproject.toml").is_file():
         sys.exit(
             f"{CHECKPOINTS} is installed: build the pocket models in a checkout, `make pocket`"
         )
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         pool.submit(build_rounds, CAPABLE).result()
-        list(pool.map(build_rounds, [(recipe,) for recipe in FALLIBLE_BUILDS]))
-        pool.submit(build_rounds, (TEACHER,)).result()
+        list(pool.map(build_rounds, (FALLIBLE_BUILDS, TEACHER)))
         write_record_of(pool.map(scores, SHIPPED))
 
 
