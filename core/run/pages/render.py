@@ -12,10 +12,9 @@ from core.paper.registry import entries, find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
 from core.run.pages.claims import claims_files
-from core.run.pages.probabilities import quantities_tables
-from core.run.pages.runs import by_arm, newest, runs_table, title_of
+from core.run.pages.runs import by_arm, runs_table, title_of
 from core.run.pages.speed import speed_files
-from core.run.pages.tables import printed_tables, publish_reported, ran_at
+from core.run.pages.tables import measured_tables, printed_tables, publish_reported, ran_at
 from core.run.pages.trials import trial_passages
 from core.run.pages.verdicts import claim_result, rules, summary, verdict_line
 from core.run.places import reports, root
@@ -121,7 +120,7 @@ def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[st
     tables = (
         *printed_tables(paper, records, text=False),
         runs_table(paper, records, scale),
-        *quantities_tables(paper, newest(records, paper, scale), scale),
+        *measured_tables(paper, records, scale),
     )
     for table in tables:
         files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}

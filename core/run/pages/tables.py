@@ -1,11 +1,12 @@
 """Tables by name, from the records in results/ and the printed numbers of the papers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import BrokenPaper, Entry, entries
+from core.run.pages.forms import forms_tables
 from core.run.pages.printed import passages, printed_table
 from core.run.pages.probabilities import quantities_tables
 from core.run.pages.runs import newest, runs_table
@@ -66,15 +67,18 @@ def tables_of(paper: Paper) -> list[Table]:
     found = [
         *printed_tables(paper, records),
         *(runs_table(paper, records, scale) for scale in ran_at(records)),
-        *(
-            table
-            for scale in ran_at(records)
-            for table in quantities_tables(paper, newest(records, paper, scale), scale)
-        ),
+        *(table for scale in ran_at(records) for table in measured_tables(paper, records, scale)),
     ]
     if not found:
         raise BadValue(f"{paper.slug} prints no number, and there are {no_runs(paper.slug)}")
     return found
+
+
+def measured_tables(paper: Paper, records: Iterable[Record], scale: str) -> Iterator[Table]:
+    """What is measured of the runs at a scale beside their scores: gains by form, probabilities."""
+    runs = newest(records, paper, scale)
+    yield from forms_tables(paper, runs, scale)
+    yield from quantities_tables(paper, runs, scale)
 
 
 def printed_tables(paper: Paper, records: Iterable[Record], *, text: bool = True) -> list[Table]:

@@ -67,6 +67,21 @@ class QuantityChange(TypedDict):
     n: int
 
 
+class FormPart(TypedDict):
+    """Answers of one kind: how many, and how many of them became right or became wrong."""
+
+    n: int
+    won: int
+    lost: int
+
+
+class FormSplit(TypedDict):
+    """The greedy answers to a suite, by whether their form is another than the starting model's."""
+
+    changed: FormPart
+    unchanged: FormPart
+
+
 class AnyRecord(TypedDict):
     """What every record says; `digest` is its name and stands in no file."""
 
@@ -107,6 +122,7 @@ class RunRecord(AnyRecord):
     curves: dict[str, list[list[float]]]
     sampling: dict[str, AtKChange]
     probabilities: NotRequired[dict[str, QuantityChange]]
+    forms: NotRequired[dict[str, FormSplit]]  # by suite, and mode if not step by step
 
 
 class TrialRow(TypedDict):
