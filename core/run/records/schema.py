@@ -168,6 +168,31 @@ class ClaimsRecord(AnyRecord):
     own_rates: NotRequired[list[dict[str, Any]]]  # Any: as above
 
 
+class SuiteControls(TypedDict):
+    """Shares of right answers in percent, under every intervention on the valid split by its name.
+
+    `start` and `helped` are those on `n` test problems, without any and under the `best` one.
+    """
+
+    valid: dict[str, float]
+    best: str
+    start: float
+    helped: float
+    n: int
+
+
+class ControlsRecord(AnyRecord):
+    """What fixed interventions do for a build of the start policy, chosen on so many problems.
+
+    `data` is the version of the pocket world.
+    """
+
+    model: dict[str, str]
+    data: str
+    chosen_on: int
+    suites: dict[str, SuiteControls]
+
+
 class ReportedRecord(AnyRecord):
     """The printed numbers of a paper; a cell holds the fields of `core.paper.Reported`."""
 
@@ -188,6 +213,7 @@ KINDS: dict[str, type] = {
     "run": RunRecord,
     "tuning": TuningRecord,
     "claims": ClaimsRecord,
+    "controls": ControlsRecord,
     "reported": ReportedRecord,
     "bench": BenchRecord,
 }
