@@ -1,32 +1,24 @@
-"""Controls of the pocket world: `python -m core.run.pocket_controls [PAPER]`.
-
-Without a paper it says what fixed interventions do for the start policy, else where the gains of
-the paper's runs lie; both under reports/pocket.
-"""
+"""What fixed interventions do for the start policy: `python -m core.run.pocket_controls`."""
 # pyright: basic
 # (strictly, every call into transformers is partially unknown)
 
-import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from core.models.load import BUILDS, load_policy, load_tokenizer
 from core.rollout.samplers.policy import PolicySampler
-from core.run.files import write_atomic
-from core.run.places import reports, samples_file
-from core.run.records.record import current, read_records
-from core.run.records.schema import RunRecord, runs_of
+from core.run.records.controls import CONTROLS, FREE, POCKET, START, best_of
+from core.run.records.record import Record, new_record, write_record
+from core.run.stages.sources import model_version
 from core.run.stages.stage import say
 from eval.pocket.draft import FINAL
-from eval.pocket.forms import Split, split_gain
-from eval.pocket.suites import SUITES
+from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding
-from eval.samples.store import judged, read_samples
+from eval.samples.store import judged
 from eval.sets.benchmarks import find_benchmark
 
 LIMIT, LONGER = 96, 200  # tokens of an answer
@@ -40,7 +32,7 @@ TEMPERATURES = (0.3, 1.0)
 class Intervention:
     """A fixed change of how the policy is asked, the same for every problem."""
 
-    name: str = "free"
+    name: str = FREE
     start: str = ""  # every answer begins with this
     forbidden: int | None = None  # no answer begins with this token
     lines: int = 0  # so many lines stand before the final sentence
@@ -119,12 +111,12 @@ def scan(asked: Asked, suite: str) -> dict[str, Any]:
     for name, how in named.items():
         texts = asked.answers(prompts, benchmark.language, how)
         tried[name] = share(texts, valid)
-    best = max((name for name in tried if name != "free"), key=lambda name: tried[name])
+    best = best_of(tried)
     test = benchmark.load()
     prompts = [benchmark.prompt(problem) for problem in test]
     start, helped = (
         share(asked.answers(prompts, benchmark.language, how), test)
-        for how in (named["free"], named[best])
+        for how in (named[FREE], named[best])
     )
     say(f"{suite}: start {start:.1f} %, best of {len(tried) - 1}, {best}: {helped:.1f} %")
     return {"valid": tried, "best": best, "start": start, "helped": helped, "n": len(test)}
@@ -136,38 +128,26 @@ def share(texts: Sequence[str], problems: Any) -> float:  # Any: a sequence of p
     return 100 * sum(verdict.correct is True for verdict in verdicts) / len(problems)
 
 
-def split_run(run: RunRecord) -> dict[str, Split]:
-    """The gain of one run on every suite, by answers of changed and of unchanged form."""
-    before = {
-        row["benchmark"]: row["digest"] for row in run["start_scores"] if row["metric"] == "top1"
-    }
-    found: dict[str, Split] = {}
-    for row in run["scores"]:
-        if row["metric"] == "top1" and row["benchmark"] in before:
-            digests = before[row["benchmark"]], row["digest"]
-            pair = [read_samples(samples_file(digest), digest) for digest in digests]
-            found[row["benchmark"]] = split_gain(*pair)
-    return found
+def write_scan(name: str, suites: dict[str, Any], data: str) -> Record:
+    """The record of a build's scan in a version of the pocket world."""
+    return write_record(
+        new_record(
+            CONTROLS,
+            paper=POCKET,
+            scale="cpu",
+            model={"name": name, "digest": model_version(name)},
+            data=data,
+            chosen_on=CHOSEN_ON,
+            suites=suites,
+        )
+    )
 
 
-def write(name: str, found: object) -> None:
-    """Write what was found under reports/pocket."""
-    path = reports() / "pocket" / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
-
-
-def main(paper: str | None = None) -> None:
-    """Scan the builds of the start policy; or split the gains of a paper's runs by form."""
-    if paper is None:
-        names = BUILDS["pocket-instruct"]
-        write("interventions", {name: scans(name) for name in names})
-        return
-    gains = {
-        f"{run['arm']} {run['seed']}": {s: asdict(split) for s, split in split_run(run).items()}
-        for run in runs_of(current(read_records(paper)))
-    }
-    write(f"gains-{paper}", gains)
+def main() -> None:
+    """Scan every build of the start policy."""
+    data = pocket_digest()
+    for name in BUILDS[START]:
+        write_scan(name, scans(name), data)
 
 
 def scans(name: str) -> dict[str, Any]:
@@ -177,4 +157,4 @@ def scans(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal  # Any: results that the stubs of scipy do not describe
 
 import numpy as np
-from scipy.stats import binomtest, fisher_exact, norm, permutation_test, ttest_ind
+from scipy.stats import binomtest, fisher_exact, permutation_test, ttest_ind
 
 from eval.errors import BadValue
 from eval.samples.store import Sample
-from eval.stats.estimates import GATE_LEVEL, mean_interval, wilson
+from eval.stats.estimates import GATE_LEVEL, agresti_min, mean_interval, wilson
 
 LEVEL = 0.95
 PRINTED = re.compile(r"\d+(\.\d+)?")
@@ -107,15 +107,12 @@ Pair = tuple[list[bool], list[bool]]
 
 
 def paired_binary(pairs: Sequence[Pair]) -> Comparison:
-    """McNemar's exact p; the interval of Agresti and Min, half a pair added to each cell."""
+    """McNemar's exact p; the interval of Agresti and Min."""
     n = len(pairs)
     won = sum(b[0] and not a[0] for a, b in pairs)
     lost = sum(a[0] and not b[0] for a, b in pairs)
-    share_won, share_lost = (won + 0.5) / (n + 2), (lost + 0.5) / (n + 2)
-    middle = share_won - share_lost
-    half = float(norm.ppf(0.975)) * ((share_won + share_lost - middle**2) / (n + 2)) ** 0.5
-    delta = (won - lost) / n
-    return percent(delta, middle - half, middle + half, mcnemar(lost, won), n, True, "mcnemar")
+    low, high = agresti_min(won, lost, n)
+    return percent((won - lost) / n, low, high, mcnemar(lost, won), n, True, "mcnemar")
 
 
 def paired_means(pairs: Sequence[Pair]) -> Comparison:

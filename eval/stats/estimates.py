@@ -57,6 +57,14 @@ def clopper_pearson(right: int, n: int, level: float = LEVEL) -> tuple[float, fl
     return low, high
 
 
+def agresti_min(won: int, lost: int, n: int) -> tuple[float, float]:
+    """95 % interval of the change of a share over n pairs, with half a pair added to each cell."""
+    share_won, share_lost = (won + 0.5) / (n + 2), (lost + 0.5) / (n + 2)
+    middle = share_won - share_lost
+    half = float(ndtri(0.975)) * ((share_won + share_lost - middle**2) / (n + 2)) ** 0.5
+    return middle - half, middle + half
+
+
 def check_counts(right: int, n: int) -> None:
     """Refuse what is no count of successes."""
     if n < 1 or not 0 <= right <= n:

@@ -14,9 +14,14 @@ SCORE_FIELDS = ("value", "low", "high", "n")
 
 
 def mean_interval(
-    values: Sequence[float], lows: Sequence[float], highs: Sequence[float], *, shared: bool
+    values: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    *,
+    shared: bool,
+    least: float = 0.0,
 ) -> tuple[float, float, float]:
-    """Average S seeds with a 95 % interval for both sources of error, in percent.
+    """Average S seeds with a 95 % interval for both sources of error, from `least` to 100 percent.
 
     Seeds that each drew their own test problems have the error of that in their spread. Where
     they `shared` their problems, that error does not shrink with S; a score's own interval says
@@ -28,9 +33,9 @@ def mean_interval(
     half = (fmean(highs) - fmean(lows)) / 2
     found = over_seeds(values, shared=(half / NORMAL) ** 2 if shared else 0.0)
     if found is None:  # one seed, or seeds that all say the same
-        return mean, max(0.0, fmean(lows)), min(100.0, fmean(highs))
+        return mean, max(least, fmean(lows)), min(100.0, fmean(highs))
     low, high = found.interval()
-    return mean, max(0.0, low), min(100.0, high)
+    return mean, max(least, low), min(100.0, high)
 
 
 def mean_cell(scores: Sequence[Mapping[str, Any]]) -> Cell:

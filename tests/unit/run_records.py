@@ -2,6 +2,7 @@
 
 from core.paper.registry import find_paper
 from core.run.places import results, samples_file
+from core.run.records.forms import form_splits
 from core.run.records.record import new_record, write_record
 from core.run.resolve import resolve
 from core.run.stages.evaluate import Question, at_k_curve, score_rows
@@ -110,6 +111,7 @@ def run_record(
         name: [scored(suite, mirrors, n, seed) for mirrors, suite in suites.items()]
         for name, n in (("start_scores", START_RIGHT), ("scores", right))
     }
+    forms = form_splits(rows["start_scores"], rows["scores"])
     chosen = Chosen(resolve(find_paper(slug), arm=arm, scale=scale).run.model, seed=seed)
     heldout = {0: 20.0, 3: min(100.0, right + 10.0)}
     content = {
@@ -143,6 +145,7 @@ def run_record(
             suite: curves_at_k(suite, mirrors, right, seed)
             for mirrors, suite in (SUITES if at_k else {}).items()
         },
+        "forms": forms,
         "created": created,
     }
     return write_record(new_record("run", **content, **rows))

@@ -1,53 +1,9 @@
-"""Controls of the pocket world: interventions do what they say; gains are split without rest."""
+"""Controls of the pocket world: interventions do what they say, and their record is held."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.run.pocket_controls import Asked, Intervention, interventions
-from eval.pocket.forms import form_of, split_gain
-from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
-
-OUTPUTS = ("1+1=2\nThe answer is \\boxed{2}.", "The answer is \\boxed{2}.", "```python\n```", "1")
-
-
-def sample(number, output, *, correct):
-    return Sample(
-        benchmark="pocket-gsm8k",
-        id=str(number),
-        sample=0,
-        output=output,
-        tokens=1,
-        truncated=False,
-        extracted=None,
-        correct=correct,
-        rule="",
-        reason="",
-    )
-
-
-ANSWERS = st.tuples(st.sampled_from(OUTPUTS), st.booleans())
-
-
-@given(st.lists(st.tuples(ANSWERS, ANSWERS), min_size=1, max_size=30))
-def test_the_parts_of_a_gain_add_up_to_it(pairs):
-    before, after = (
-        [sample(n, pair[side][0], correct=pair[side][1]) for n, pair in enumerate(pairs)]
-        for side in (0, 1)
-    )
-    found = split_gain(before, after)
-    assert found.gain == pytest.approx(found.gain_changed + found.gain_unchanged)
-    right = [sum(s.correct is True for s in side) for side in (before, after)]
-    assert found.gain == pytest.approx(100 * (right[1] - right[0]) / len(pairs))
-    same = [a[0][0] == a[1][0] for a in pairs]
-    assert found.changed == pytest.approx(100 * (1 - sum(same) / len(pairs)))
-
-
-def test_forms_are_lines_corrections_programs_and_boxes_and_no_numbers():
-    assert len({form_of(output) for output in OUTPUTS}) == len(OUTPUTS)
-    assert form_of("1+2=3\n3+4=7\n\\boxed{7}") == form_of("1-2=9\n9*4=8\n\\boxed{8}")
-    assert form_of("1+2=4\nNo: 1+2=3\n\\boxed{3}") != form_of("1+2=4\n4-2=2\n\\boxed{2}")
 
 
 @pytest.fixture(scope="module")

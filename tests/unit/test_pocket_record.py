@@ -20,7 +20,7 @@ RESULTS = Path(__file__).parents[2] / "results" / "pocket"
 @pytest.fixture(scope="module")
 def record():
     found = [json.loads(path.read_text("utf-8")) for path in RESULTS.glob("*.json")]
-    newest = max(found, key=lambda r: r["created"])
+    newest = max((r for r in found if r["kind"] == "pocket"), key=lambda r: r["created"])
     assert (RESULTS / f"{name_of(newest)}.json").is_file()
     return newest
 

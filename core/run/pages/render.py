@@ -12,16 +12,16 @@ from core.paper.registry import entries, find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
 from core.run.pages.claims import claims_files
-from core.run.pages.probabilities import quantities_tables
-from core.run.pages.runs import by_arm, newest, runs_table, title_of
+from core.run.pages.runs import by_arm, runs_table, title_of
 from core.run.pages.speed import speed_files
-from core.run.pages.tables import printed_tables, publish_reported, ran_at
+from core.run.pages.tables import measured_tables, printed_tables, publish_reported, ran_at
 from core.run.pages.trials import trial_passages
 from core.run.pages.verdicts import claim_result, rules, summary, verdict_line
 from core.run.places import reports, root
+from core.run.records.controls import controls_of, shown_records
 from core.run.records.fair import fair
 from core.run.records.judged import judge_again
-from core.run.records.record import read_records, standard
+from core.run.records.record import read_records
 from core.run.records.schema import Record, RunRecord, claims_of, runs_of, tunings_of
 from eval.errors import ReproError
 from eval.tables import render
@@ -52,7 +52,7 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
         records = fair([*outcome.runs, *outcome.tunings, outcome.claims])
     else:
         folder = report_folder(paper.slug, scale)
-        records = standard(read_records(paper.slug))
+        records = shown_records(paper.slug)
     path = write_report(paper, records, scale, folder)
     shown = render(runs_table(paper, fair([*outcome.runs, *outcome.tunings]), scale), "md")
     lines = "\n".join(verdict_line(verdict) for verdict in outcome.verdicts)
@@ -79,7 +79,7 @@ def render_paper(paper: Paper) -> list[Path]:
     """A page for every scale at which a paper has runs."""
     publish_reported(paper)
     judge_again(paper)
-    records = standard(read_records(paper.slug))
+    records = shown_records(paper.slug)
     return [
         write_report(paper, records, scale, report_folder(paper.slug, scale))
         for scale in ran_at(records)
@@ -121,7 +121,7 @@ def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[st
     tables = (
         *printed_tables(paper, records, text=False),
         runs_table(paper, records, scale),
-        *quantities_tables(paper, newest(records, paper, scale), scale),
+        *measured_tables(paper, records, scale),
     )
     for table in tables:
         files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}
@@ -161,7 +161,7 @@ def make_report(
     verdicts: list[dict[str, Any]] = claims[-1]["verdicts"] if claims else []
     own = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
     tunings = tunings_of(records, scale)
-    used = [*runs, *tunings, *claims[-1:]]
+    used = [*runs, *tunings, *claims[-1:], *controls_of(records, runs)]
     return Report(
         title=paper.title,
         paper=paper.slug,

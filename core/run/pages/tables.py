@@ -1,15 +1,18 @@
 """Tables by name, from the records in results/ and the printed numbers of the papers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import BrokenPaper, Entry, entries
+from core.run.pages.controls import controls_tables
+from core.run.pages.forms import forms_tables
 from core.run.pages.printed import passages, printed_table
 from core.run.pages.probabilities import quantities_tables
 from core.run.pages.runs import newest, runs_table
 from core.run.places import no_runs
+from core.run.records.controls import controls_of, shown_records
 from core.run.records.record import new_record, read_records, standard, write_record
 from core.run.records.schema import Record, runs_of
 from eval.errors import BadValue, MissingFile, UnknownName
@@ -62,19 +65,27 @@ def tables_of(paper: Paper) -> list[Table]:
     Raises:
         BadValue: it prints no number and has no run.
     """
-    records = standard(read_records(paper.slug))
+    records = shown_records(paper.slug)
     found = [
         *printed_tables(paper, records),
         *(runs_table(paper, records, scale) for scale in ran_at(records)),
-        *(
-            table
-            for scale in ran_at(records)
-            for table in quantities_tables(paper, newest(records, paper, scale), scale)
-        ),
+        *(table for scale in ran_at(records) for table in measured_tables(paper, records, scale)),
     ]
     if not found:
         raise BadValue(f"{paper.slug} prints no number, and there are {no_runs(paper.slug)}")
     return found
+
+
+def measured_tables(paper: Paper, records: Iterable[Record], scale: str) -> Iterator[Table]:
+    """What is measured of the runs at a scale beside their scores: gains by form, probabilities.
+
+    Beside the gains stands what fixed interventions do for the models that the runs began with.
+    """
+    kept = list(records)
+    runs = newest(kept, paper, scale)
+    yield from forms_tables(paper, runs, scale)
+    yield from controls_tables(paper, runs, controls_of(kept, runs), scale)
+    yield from quantities_tables(paper, runs, scale)
 
 
 def printed_tables(paper: Paper, records: Iterable[Record], *, text: bool = True) -> list[Table]:

@@ -18,6 +18,7 @@ NEAR = 1e-4  # how far curves and effects may lie apart, relative or below 1 abs
 ROW = ("benchmark", "mirrors", "mode", "metric", "n", "samples", "k", "draw", "digest")
 MEASURED = ("value", "low", "high")
 VERDICTS = ("verdicts", "own_rates")  # of a record of claims
+FOLLOWS = ("curves", "forms")  # of a run: computed here, or counted in its samples
 TRIED = ("factor", "learning_rate", "steps")  # of a trial
 COUNTED = ("seeds", "margin")  # numbers of a verdict that were asked for, not answered
 COMPUTED = ("weights", "plan", "kernels")  # of a training, beside its answers
@@ -64,7 +65,7 @@ def answers(record: Fields) -> dict[str, Any]:
         return said
     made_here = record["start_model"].startswith(PREPARED)
     model = {k: v for k, v in record["model"].items() if not (made_here and k == "digest")}
-    return {k: v for k, v in said.items() if k != "curves"} | {
+    return {k: v for k, v in said.items() if k not in FOLLOWS} | {
         "model": model,
         "train": {k: v for k, v in record["train"].items() if k not in COMPUTED},
         "start_scores": [part(row, ROW) for row in record["start_scores"]],
@@ -83,7 +84,11 @@ def beside(record: Fields) -> dict[str, Any]:
     if record["kind"] != "run":
         return {}
     rows = [*record["start_scores"], *record["scores"]]
-    return {**record["curves"], "scores": [part(row, MEASURED) for row in rows]}
+    return {
+        **record["curves"],
+        **part(record, ("forms",)),
+        "scores": [part(row, MEASURED) for row in rows],
+    }
 
 
 def part(row: Fields, names: tuple[str, ...]) -> dict[str, Any]:

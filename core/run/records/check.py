@@ -14,6 +14,7 @@ from core.run.paper_problems import module_problems
 from core.run.places import record_files, reports
 from core.run.records.accepted import accepted, drops, list_problems
 from core.run.records.answers import seal_of
+from core.run.records.controls import POCKET, controls_in, controls_problems
 from core.run.records.derived import derived_from, derived_problems
 from core.run.records.kept import kept_problems, unknown_files
 from core.run.records.passed import Passed, code_digest
@@ -41,7 +42,7 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
     passed.save(whole=not slugs)
     if slugs:
         return found
-    rooms = {"speed": check_speed(regrader), "pocket": check_room("pocket", regrader)}
+    rooms = {"speed": check_speed(regrader), POCKET: check_pocket(regrader)}
     return found | rooms | {"claims": check_claims(), "results": [*unknown_files(tuple(entries()))]}
 
 
@@ -55,7 +56,7 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     records, damaged = whole_records(paper.slug)
     found += damaged + evidence_problems(entry, paper, records, passed, regrader)
     if not found:  # a report and a comparison say nothing about damaged records
-        shown = standard(records)
+        shown = [*standard(records), *controls_in(whole_records(POCKET)[0])]
         seen = {"records": [seal_of(r) for r in shown], "code": code_digest(RENDERER, LIBRARIES)}
         drawn = seen | {"paper": [as_text(paper), entry.text()], "files": files_of(paper.slug)}
         known = seen | {"accepted": accepted(paper.slug)}
@@ -110,6 +111,12 @@ def check_room(room: str, regrader: Regrader) -> list[str]:
     """The problems of the records of a folder that belongs to no paper."""
     records, damaged = whole_records(room)
     return damaged + [f"kept: {line}" for line in kept_problems(room, records, regrader)]
+
+
+def check_pocket(regrader: Regrader) -> list[str]:
+    """The problems of the pocket world: its records', and controls of what is not shipped."""
+    found = [f"controls: {line}" for line in controls_problems(whole_records(POCKET)[0])]
+    return check_room(POCKET, regrader) + found
 
 
 def check_speed(regrader: Regrader) -> list[str]:

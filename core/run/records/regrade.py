@@ -10,6 +10,7 @@ from core.run.files import digest_of
 from core.run.places import samples_file
 from core.run.records.agreement import agree
 from core.run.records.answers import seal_of
+from core.run.records.forms import form_problems
 from core.run.records.passed import code_digest
 from core.run.records.schema import AtKCurves, RunRecord, ScoreRow, place_of
 from core.run.settings import HELD_OUT
@@ -42,9 +43,10 @@ class Regrader:
                 yield f"{where(run, suite)}: {self._damage[path]}"
 
     def problems(self, run: RunRecord) -> Iterator[str]:
-        """Scores and held-out accuracies of a run that its stored samples do not give."""
+        """Scores, splits and held-out accuracies of a run that its stored samples do not give."""
         for suite, mode, row in rows_of(run):
             yield from self.differences(run, suite, mode, row)
+        yield from form_problems(run)
         accuracies = {str(int(step)): value for step, value in run["curves"].get(HELD_OUT, [])}
         for step, digest in held_out(run).items():
             answers = read_samples(samples_file(digest), digest)

@@ -67,6 +67,21 @@ class QuantityChange(TypedDict):
     n: int
 
 
+class FormPart(TypedDict):
+    """Answers of one kind: how many, and how many of them became right or became wrong."""
+
+    n: int
+    won: int
+    lost: int
+
+
+class FormSplit(TypedDict):
+    """The greedy answers to a suite, by whether their form is another than the starting model's."""
+
+    changed: FormPart
+    unchanged: FormPart
+
+
 class AnyRecord(TypedDict):
     """What every record says; `digest` is its name and stands in no file."""
 
@@ -107,6 +122,7 @@ class RunRecord(AnyRecord):
     curves: dict[str, list[list[float]]]
     sampling: dict[str, AtKChange]
     probabilities: NotRequired[dict[str, QuantityChange]]
+    forms: NotRequired[dict[str, FormSplit]]  # by suite, and mode if not step by step
 
 
 class TrialRow(TypedDict):
@@ -152,6 +168,31 @@ class ClaimsRecord(AnyRecord):
     own_rates: NotRequired[list[dict[str, Any]]]  # Any: as above
 
 
+class SuiteControls(TypedDict):
+    """Shares of right answers in percent, under every intervention on the valid split by its name.
+
+    `start` and `helped` are those on `n` test problems, without any and under the `best` one.
+    """
+
+    valid: dict[str, float]
+    best: str
+    start: float
+    helped: float
+    n: int
+
+
+class ControlsRecord(AnyRecord):
+    """What fixed interventions do for a build of the start policy, chosen on so many problems.
+
+    `data` is the version of the pocket world.
+    """
+
+    model: dict[str, str]
+    data: str
+    chosen_on: int
+    suites: dict[str, SuiteControls]
+
+
 class ReportedRecord(AnyRecord):
     """The printed numbers of a paper; a cell holds the fields of `core.paper.Reported`."""
 
@@ -172,6 +213,7 @@ KINDS: dict[str, type] = {
     "run": RunRecord,
     "tuning": TuningRecord,
     "claims": ClaimsRecord,
+    "controls": ControlsRecord,
     "reported": ReportedRecord,
     "bench": BenchRecord,
 }

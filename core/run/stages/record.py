@@ -6,6 +6,7 @@ from typing import Any
 
 from core.run.files import copy_atomic, file_digest
 from core.run.places import samples_file
+from core.run.records.forms import form_splits
 from core.run.records.record import Record, machine, new_record, write_record
 from core.run.resolve import Resolved
 from core.run.settings import CHOOSING, NEUTRAL
@@ -31,6 +32,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     before = score_start(chain)  # last: by now another process has often done it
     measured = measure(chain, force=force)
     publish_samples(before, after, held_out(chain, trained))
+    forms = form_splits(before.scores, after.scores) if chain.train else {}
     return write_record(
         new_record(
             "run",
@@ -46,6 +48,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
             curves=trained["curves"],
             sampling=paired(before, after),
             **({"probabilities": measured} if measured else {}),
+            **({"forms": forms} if forms else {}),
             timings={
                 "phases": trained["phases"],
                 "wall_s": round(monotonic() - began, 1),
