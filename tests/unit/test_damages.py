@@ -1,7 +1,8 @@
 """Damages to whole records by one who knows the house: all but two are seen without training.
 
 Whoever damages a record names it anew, so that its name is right, and follows every reference to it
-(verdicts, successors, the list of accepted runs). `judged` ones judge the claims again as well.
+(verdicts, successors, the list of accepted runs); gains are split again. `judged` ones judge the
+claims again as well.
 Pages are no witness here: they are rendered again from whatever there is.
 """
 
@@ -20,6 +21,7 @@ from core.run.places import samples_file
 from core.run.records.accepted import accept
 from core.run.records.answers import content_of, name_of
 from core.run.records.check import evidence_problems, whole_records
+from core.run.records.forms import form_splits
 from core.run.records.judged import verdicts_record
 from core.run.records.kept import unknown_files
 from core.run.records.passed import Passed
@@ -83,6 +85,9 @@ class Forger:
                 record |= self.judged(
                     [d for d in self.claims["runs"] if d not in self.gone], renamed
                 )
+            if record["kind"] == "run":
+                forms = form_splits(record["start_scores"], record["scores"])
+                record["forms"] = canonical(forms)
             if "content" in record:
                 record["content"] = content_of(record)
             (self.folder / f"{digest}.json").unlink()
