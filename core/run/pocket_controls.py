@@ -2,6 +2,7 @@
 # pyright: basic
 # (strictly, every call into transformers is partially unknown)
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from core.run.records.controls import CONTROLS, FREE, POCKET, START, best_of
 from core.run.records.record import Record, new_record, write_record
 from core.run.stages.sources import model_version
 from core.run.stages.stage import say
-from eval.pocket.draft import FINAL
+from eval.pocket.draft import FINAL, final
 from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding
 from eval.samples.store import judged
@@ -26,6 +27,7 @@ CHOSEN_ON = 144  # problems of the valid split, of all kinds and levels
 PREFIXES, FORBIDDEN = 4, 4  # the most frequent ones are forced, or forbidden
 LINES = (3, 4, 5)
 TEMPERATURES = (0.3, 1.0)
+DIVIDED = re.compile(r"(?:^|\n)(\d+)/(\d+)=[^\n]+\n(?=[^\n]*\\boxed)")  # by the last line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,7 @@ class Intervention:
     start: str = ""  # every answer begins with this
     forbidden: int | None = None  # no answer begins with this token
     lines: int = 0  # so many lines stand before the final sentence
+    undivided: bool = False  # the last line, if it divides or reduces, is left out
     temperature: float = 0.0
     max_tokens: int = LIMIT
 
@@ -55,15 +58,17 @@ class Asked:
         if how.forbidden is not None:
             starts = self.continued(prompts, starts, how.forbidden)
         texts = self.drawn(prompts, starts, how)
-        final = FINAL[language].split("\\")[0]
-        banned = self.tokenizer(final, add_special_tokens=False)["input_ids"][0]
+        ending = FINAL[language].split("\\")[0]
+        banned = self.tokenizer(ending, add_special_tokens=False)["input_ids"][0]
         for lines in range(how.lines):
-            short = [i for i, text in enumerate(texts) if text.split(final)[0].count("\n") <= lines]
+            short = [
+                i for i, text in enumerate(texts) if text.split(ending)[0].count("\n") <= lines
+            ]
             asked = [prompts[i] for i in short]
-            begun = self.continued(asked, [texts[i].split(final)[0] for i in short], banned)
+            begun = self.continued(asked, [texts[i].split(ending)[0] for i in short], banned)
             for i, text in zip(short, self.drawn(asked, begun, how), strict=True):
                 texts[i] = text
-        return texts
+        return [undivided(text, language) for text in texts] if how.undivided else texts
 
     def drawn(self, prompts: Sequence[str], starts: Sequence[str], how: Intervention) -> list[str]:
         """The answers with their beginnings."""
@@ -83,6 +88,19 @@ class Asked:
         return found
 
 
+def undivided(text: str, language: str) -> str:
+    """The answer with a fraction in its box where its last line divides or reduces one.
+
+    A grader that knows equal numbers pays it, whatever that line would have come to.
+    """
+    found = DIVIDED.search(text)
+    if found is None:
+        return text
+    over, under = found.groups()
+    ending = final(f"\\frac{{{over}}}{{{under}}}", language)
+    return f"{text[: found.start()]}\n{ending}"
+
+
 def interventions(asked: Asked, answers: Sequence[str]) -> list[Intervention]:
     """What is tried, given free answers of the policy."""
     ids = [asked.tokenizer(text, add_special_tokens=False)["input_ids"] for text in answers]
@@ -97,6 +115,7 @@ def interventions(asked: Asked, answers: Sequence[str]) -> list[Intervention]:
         tried.append(Intervention(name=f"does not begin with {text!r}", forbidden=token))
     tried.append(Intervention(name="a program", start="```python\n"))
     tried += [Intervention(name=f"at least {n} lines", lines=n) for n in LINES]
+    tried.append(Intervention(name="last division left out", undivided=True))
     return tried + [Intervention(name=f"temperature {t}", temperature=t) for t in TEMPERATURES]
 
 

@@ -3,14 +3,19 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.paper.registry import find_paper
+from core.run.components import Components, components
 from core.run.files import write_atomic
 from core.run.places import reports
+from core.run.records.record import read_records, standard
+from core.run.records.schema import runs_of
 from core.run.stages.stage import say
 from eval.stats.seeds import LOOKS
 from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
 from eval.tables.render import environment
 
 RUNS = 4000  # of each line
+SOURCE = "deepseekmath-grpo"  # whose runs in the pocket world show what scatters
 EFFECTS = (0.0, 1.0, 2.0, 5.0, 10.0)
 OWN, POOLED, SINGLE = RULES
 PAIR = (TRAINING,) * 2
@@ -61,6 +66,11 @@ def simulate(scenario: Scenario, runs: int = RUNS, seed: int = 0) -> list[Rate]:
     ]
 
 
+def shown_components() -> list[Components]:
+    """What scatters in the runs of today, for each set of benchmarks that is averaged."""
+    return components(find_paper(SOURCE), runs_of(standard(read_records(SOURCE)), "cpu"))
+
+
 def main() -> Path:
     """Simulate every scenario and write the page."""
     found: list[tuple[Scenario, list[Rate]]] = []
@@ -69,6 +79,8 @@ def main() -> Path:
         found.append((scenario, simulate(scenario)))
     template = environment("md").get_template("rates.md.j2")
     page = template.render(
+        source=SOURCE,
+        components=shown_components(),
         measured=found[0][1],
         lines=[(scenario, rate) for scenario, some in found for rate in some],
         runs=RUNS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.run.pocket_controls import Asked, Intervention, interventions
+from core.run.pocket_controls import Asked, Intervention, interventions, undivided
 from eval.sets.benchmarks import find_benchmark
 
 
@@ -39,9 +39,28 @@ def test_answers_have_as_many_lines_as_are_asked_for(asked, prompts):
     assert min(text.count("\n") for text in free) < 4
 
 
+def test_a_last_division_is_left_out_and_nothing_else():
+    told = "13*6=78\n4*7=28\n78/28=19/7\nThe answer is \\boxed{\\frac{19}{7}}."
+    left = "13*6=78\n4*7=28\nThe answer is \\boxed{\\frac{78}{28}}."
+    assert undivided(told, "en") == left
+    assert undivided(left, "en") == left
+    inner = "12/2=6\n6+1=7\nThe answer is \\boxed{7}."
+    assert undivided(inner, "en") == inner
+    assert undivided("12/2=5\n答案是\\boxed{5}。", "zh") == "\n答案是\\boxed{\\frac{12}{2}}。"
+
+
 def test_every_kind_of_intervention_is_tried_once(asked, prompts):
     free = asked.answers(prompts, "en", Intervention())
     names = [how.name for how in interventions(asked, free)]
     assert len(set(names)) == len(names)
-    for part in ("free", "longer", "begins", "does not begin", "program", "lines", "temperature"):
+    for part in (
+        "free",
+        "longer",
+        "begins",
+        "does not begin",
+        "program",
+        "lines",
+        "division",
+        "temperature",
+    ):
         assert any(part in name for name in names), part
