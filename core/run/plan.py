@@ -24,6 +24,7 @@ from core.run.visible import visible_effects
 from eval.errors import BadValue
 from eval.stats.seeds import LOOKS
 
+HEAD = "lm_head.weight"
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
 
 
@@ -137,20 +138,33 @@ def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
 
 
 def count_parameters(model: str) -> int | None:
-    """The parameters in a local model's files, without loading them; None for a hub model."""
+    """The parameters in a local model's files, without loading them; None for a hub model.
+
+    A head that is the embedding counts once, also where the files hold it twice.
+    """
     folder = model_folder(model)
     if folder is None:
         return None
-    shapes = [shape for path in folder.glob("*.safetensors") for shape in _shapes(path)]
-    return sum(map(prod, shapes)) or None
+    shapes: dict[str, list[int]] = {}
+    for path in folder.glob("*.safetensors"):
+        shapes |= _shapes(path)
+    if _is_tied(folder / "config.json"):
+        shapes.pop(HEAD, None)
+    return sum(map(prod, shapes.values())) or None
 
 
-def _shapes(path: Path) -> list[list[int]]:
-    """The shapes of a safetensors file: eight bytes of length, then a JSON header."""
+def _is_tied(config: Path) -> bool:
+    """Whether a model says that its head is its embedding; adapters have no such file."""
+    said = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
+    return said.get("tie_word_embeddings", False)
+
+
+def _shapes(path: Path) -> dict[str, list[int]]:
+    """The shapes in a safetensors file by name: eight bytes of length, then a JSON header."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         header: dict[str, Any] = json.loads(file.read(size))
-    return [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
+    return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
 
 
 def known_rows(resolved: Resolved) -> int | None:

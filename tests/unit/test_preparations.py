@@ -62,7 +62,7 @@ def test_a_preparation_is_trained_once_for_all_that_begin_with_it(root, family):
         assert (record["start_model"], record["train"]["steps"]) == ("prepared:cold-start", 2)
         assert record["model"]["digest"] == digest_of(folder_files(Path(prepared.model)))
         assert str(root) not in json.dumps(record)
-    assert make_plan(resolve(paper), 0).cost["parameters"] == 1_115_264
+    assert make_plan(resolve(paper), 0).cost["parameters"] == 984_192
 
 
 def test_papers_that_describe_one_preparation_share_it_and_what_follows():

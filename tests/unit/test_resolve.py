@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from safetensors.torch import save_file
 
 from core.families.grpo import GRPO
 from core.families.profiles import SCALES
+from core.models.load import SHIPPED, load_policy
 from core.paper import cite
-from core.run.plan import make_plan
+from core.run.plan import count_parameters, make_plan
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 from eval.errors import BadValue, UnknownName
@@ -146,6 +148,29 @@ def test_a_plan_knows_the_cost_and_the_stages():
     )
     assert [stage.name for stage, _ in plan.stages][:3] == ["data", "start", "train"]
     assert {state for _, state in plan.stages} <= {"done", "to do"}
+
+
+def number_of_parameters(model):
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_plan_counts_the_parameters_of_a_shipped_model(name):
+    assert count_parameters(name) == number_of_parameters(load_policy(name))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_plan_counts_a_tied_head_once_also_where_the_file_holds_it_twice(
+    tied, build_llama, tmp_path
+):
+    model = build_llama(tie_word_embeddings=tied)
+    for name, twice in (("once", False), ("twice", True)):
+        folder = tmp_path / name
+        model.save_pretrained(folder)
+        if twice:
+            tensors = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+            save_file(tensors, folder / "model.safetensors")
+        assert count_parameters(str(folder)) == number_of_parameters(model)
 
 
 def test_a_plan_at_paper_scale_counts_what_the_data_gives():

@@ -13,6 +13,7 @@ from core.run.plan import make_plan
 from core.run.records.fair import at_edge, best_of, fair
 from core.run.resolve import resolve
 from core.run.settings import ON_TRIAL, SCORING, TRIAL_SEED
+from core.run.spread.launch import run_of, words_of
 from core.run.stages.chain import Chain
 from core.run.trials import compared_arms, rate_of, trials_of
 from eval.errors import BadValue
@@ -31,7 +32,7 @@ def trial(factor, *accuracy):
     return {"factor": factor, "learning_rate": factor, "steps": len(accuracy), "curve": curve}
 
 
-def run_of(arm, source, scale="cpu"):
+def run(arm, source, scale="cpu"):
     config = {"learning_rate": {"value": 1.0, "source": source}}
     return {"kind": "run", "scale": scale, "arm": arm, "config": config}
 
@@ -60,12 +61,12 @@ def test_the_best_trial_is_the_one_with_the_highest_end_whatever_came_before(end
 
 
 def test_an_arm_is_shown_at_one_rate_only():
-    own, better, other = run_of("a", OWN), run_of("a", BETTER), run_of("b", OWN)
+    own, better, other = run("a", OWN), run("a", BETTER), run("b", OWN)
     moved = tuning("a", 3.0)
     assert fair([own, better, other, moved]) == [better, other, moved]
     assert fair([own, better, other, tuning("a", 1.0)]) == [own, other, tuning("a", 1.0)]
     assert fair([own, other, moved]) == [own, other, moved]  # until it has run there
-    assert fair([own, moved, run_of("a", BETTER, "gpu")]) == [own, moved]
+    assert fair([own, moved, run("a", BETTER, "gpu")]) == [own, moved]
 
 
 @pytest.mark.parametrize(("entry", "arm"), ARMS, ids=lambda one: getattr(one, "slug", one))
@@ -88,6 +89,13 @@ def test_no_question_about_a_test_problem_is_part_of_a_trial(entry, arm):
         expected = [own / 3, own, 3 * own]
         assert [rate_of(one) for one in trials_of(resolved)] == pytest.approx(expected, rel=0.01)
         assert trials_of(resolved)[1].values == resolved.values
+
+
+@pytest.mark.parametrize(("entry", "arm"), ARMS, ids=lambda one: getattr(one, "slug", one))
+def test_a_process_of_a_launch_trains_what_was_tried(entry, arm):
+    own = resolve(entry.load(), arm=arm, arguments=OTHERWISE)
+    for one in (own, *trials_of(own), *resolve(entry.load(), arm=arm).prepared.values()):
+        assert run_of(*words_of(one)) == one
 
 
 def test_only_arms_that_claims_compare_are_tried():
@@ -126,7 +134,8 @@ def test_what_an_order_cannot_choose_fairly_is_refused_before_anything_runs(tmp_
         run_order(Order(paper=PAPER, arms=("grpo",), arguments=("rate_factors=()",)))
     with pytest.raises(BadValue, match="seed 1000 is that of trials"):
         run_order(Order(paper=PAPER, arms=("grpo",), seeds=(TRIAL_SEED,), fair=True))
-    faster = replace(PAPER, arms={**PAPER.arms, "fast": {"learning_rate": 3e-4}})
+    fast = {"learning_rate": 3 * rate_of(resolve(PAPER))}
+    faster = replace(PAPER, arms={**PAPER.arms, "fast": fast})
     claim = Claim("c", "s", score("gsm8k").of("fast") > score("gsm8k").of("grpo"))
     alike = replace(faster, claims=(claim,))
     words = "arms grpo and fast try one training"

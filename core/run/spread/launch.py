@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
-from core.run.resolve import Resolved
+from core.paper.registry import find_paper
+from core.run.resolve import Resolved, resolve
 from core.run.settings import RunSettings
 from core.run.spread.launcher import ENDED, FAILED, OUTPUTS
 from core.run.spread.pool import PYTHON, FailedUnit, Unit, run_units
@@ -67,14 +68,13 @@ def train_on_processes(
     last_checkpoint(folder / "trainer")  # drops half-written ones before the processes look
     for name in (FAILED, OUTPUTS, ENDED):
         (folder / name).unlink(missing_ok=True)
-    what = (resolved.paper.slug, resolved.scale, resolved.arm, str(seed))
     where = (json.dumps(asdict(models)), str(data), str(folder))
     configuration = str(CONFIGS / f"{settings.launch}.yaml")
     arguments = (
         str(folder),
         *("--config_file", configuration, "--num_processes", str(settings.processes)),
         *machines(),
-        *("--module", "core.run.spread.launched", *what, *where, *resolved.arguments),
+        *("--module", "core.run.spread.launched", str(seed), *where, *words_of(resolved)),
     )
     unit = Unit(f"{settings.launch} x{settings.processes}", arguments, program())
     try:
@@ -87,6 +87,18 @@ def train_on_processes(
             kind = Crash if ended.startswith(CRASHES) else FailedUnit
             raise kind(f"{unit.name}: {ended}", 1) from error
         raise
+
+
+def words_of(resolved: Resolved) -> tuple[str, ...]:
+    """A run in the words that `run_of` makes it of again, in a process of its own."""
+    factor = repr(resolved.factor)
+    return (resolved.paper.slug, resolved.scale, resolved.arm, factor, *resolved.arguments)
+
+
+def run_of(slug: str, scale: str, arm: str, factor: str, *arguments: str) -> Resolved:
+    """The run that `words_of` gave the words of."""
+    paper = find_paper(slug)
+    return resolve(paper, arm=arm, scale=scale, arguments=arguments, factor=float(factor))
 
 
 def check_installed(settings: RunSettings) -> None:
