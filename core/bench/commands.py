@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from core.bench.checkout import projected_bytes
 from core.bench.collection import collection
 from core.bench.measure import Measure, median_seconds, seconds
 from core.run.places import no_runs, record_files
@@ -16,6 +17,7 @@ from core.run.stages.stage import say
 LIGHT = {"--help": None, "list": 0.4}  # and the most seconds that each may take
 PAPERS, RUNS = 86, 16  # of a collection, and of each of its papers; with what is beside them 1548
 LIST_S, CHECK_S = 0.4, 180.0  # the most that these may take of it
+CHECKOUT_MB = 150.0  # the most that records and samples of all papers may take, of 3 seeds each
 PAPER = "deepseekmath-grpo"
 REPEATS = 5
 # Runs a command and prints the memory of its largest process in kilobytes, as Linux counts: a
@@ -53,10 +55,17 @@ def bench_collection() -> list[Measure]:
         output(repro("list"), **environment)
         listed = median_seconds(lambda: output(repro("list"), **environment), REPEATS)
     of = f"of {PAPERS} papers, {RUNS} runs each"
+    size = projected_bytes(PAPER, PAPERS, seeds=3) / 1e6
     return [
         Measure(name=f"repro list {of}", unit="s", ours=listed, at_most=LIST_S),
-        Measure(name=f"repro check {of}, all new", unit="s", ours=first),
+        Measure(name=f"repro check {of}, all new", unit="s", ours=first, at_most=CHECK_S),
         Measure(name=f"repro check {of}, unchanged", unit="s", ours=again, at_most=CHECK_S),
+        Measure(
+            name=f"records and samples of {PAPERS} papers, 3 seeds of every arm, projected",
+            unit="MB",
+            ours=size,
+            at_most=CHECKOUT_MB,
+        ),
     ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any
 
 
@@ -14,7 +15,13 @@ class Idle:
     when: Callable[[Any], bool]  # Any: of whichever config has the fields
 
     def __contains__(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in self.fields)
+        return is_one_of(name, self.fields)
+
+
+@cache
+def is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a name is of one of the patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def ratio_is_one(config: Any) -> bool:  # Any: as above

@@ -102,7 +102,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 def fits_exactly(value: object, hint: Any) -> bool:
     """Whether a value is of an annotation's type, without turning ints into floats."""
-    origin, parts = get_origin(hint), get_args(hint)
+    origin, parts = form_of(hint)
     if hint is Any or hint is object:
         return True
     if hint is None or hint is type(None):
@@ -124,6 +124,12 @@ def fits_exactly(value: object, hint: Any) -> bool:
     if hint in (int, float):
         return isinstance(value, hint) and not isinstance(value, bool)
     return isinstance(value, hint) if isinstance(hint, type) else callable(value)
+
+
+@cache
+def form_of(hint: Any) -> tuple[Any, tuple[Any, ...]]:  # Any: annotations
+    """What an annotation is made with and of: `list` and `(int,)` of `list[int]`."""
+    return get_origin(hint), get_args(hint)
 
 
 def describe(hint: Any) -> str:

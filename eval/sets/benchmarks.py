@@ -6,6 +6,7 @@ Another distribution adds one by an entry point of the group `repro.benchmarks`,
 
 import os
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from eval.errors import BadValue, DamagedFile, UnknownName
@@ -101,7 +102,7 @@ class Benchmark:
             return read_problems(own), str(own)
         if self.hub is None:
             draw = self.draw if split == "test" else 0
-            return pocket_problems(self.name, split, draw=draw), self.name
+            return [*made_problems(self.name, split, draw)], self.name
         folder = data or os.environ.get("REPRO_DATA")
         path = Path(folder or ".") / (self.part_of or self.name) / f"{split}.jsonl"
         if not folder or (self.by_id and not path.exists()):
@@ -151,6 +152,12 @@ class Benchmark:
         """The texts before which an answer ends: where the next example would begin."""
         shots = self.shots(mode, request_language(self.language))
         return (shots.stop,) if shots else ()
+
+
+@cache
+def made_problems(name: str, split: str, draw: int) -> tuple[Problem, ...]:
+    """The problems of a generated set, told once in a process."""
+    return tuple(pocket_problems(name, split, draw=draw))
 
 
 def request_language(language: str) -> str:

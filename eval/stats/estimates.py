@@ -168,10 +168,8 @@ def bootstrap(
     if array.size < 2 or float(array.std()) == 0:
         return mean_interval(values, level)
     random = np.random.default_rng(seed)
-    means = [
-        float(array[random.integers(array.size, size=array.size)].mean()) for _ in range(draws)
-    ]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    drawn = random.integers(array.size, size=(draws, array.size))
+    low, high = np.quantile(array[drawn].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
     return Estimate(float(array.mean()), float(low), float(high), "bootstrap over problems")
 
 

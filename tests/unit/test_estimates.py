@@ -17,6 +17,7 @@ from statsmodels.stats.proportion import proportion_confint
 from eval.errors import BadValue
 from eval.stats.estimates import (
     ENUMERATED,
+    LEVEL,
     Votes,
     bootstrap,
     clopper_pearson,
@@ -169,6 +170,17 @@ def test_the_interval_of_a_mean_is_clustered_by_problem():
     found = mean_interval(rows.mean(1).tolist())
     assert (found.low, found.high) == pytest.approx(fit.conf_int()[0], rel=1e-3)
     assert found.high - found.low > 1.5 * 2 * 1.96 * rows.std() / 1600**0.5
+
+
+@pytest.mark.parametrize("n", [2, 9, 129, 1000])
+def test_the_bootstrap_draws_all_problems_again_as_often_as_it_says(n):
+    random = np.random.default_rng(n)
+    values = random.random(n)
+    again = np.random.default_rng(7)
+    means = [values[again.integers(n, size=n)].mean() for _ in range(50)]
+    found = bootstrap(values.tolist(), seed=7, draws=50)
+    ends = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    assert [found.low, found.high] == ends.tolist()
 
 
 def test_the_bootstrap_is_that_of_scipy():

@@ -114,10 +114,8 @@ def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Pa
 def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[str, str | bytes]:
     """Every file of a report by name; the same records give the same bytes."""
     runs = [run for some in by_arm(paper, runs_of(records, scale)).values() for run in some]
-    files: dict[str, str | bytes] = {}
-    figures = make_figures(paper, runs)
-    for name, _, _, figure in figures:
-        files |= {f"{name}.{fmt}": to_bytes(figure, fmt) for fmt in ("svg",)}
+    pictures = make_pictures(paper, runs)
+    files: dict[str, str | bytes] = {picture.path: picture.svg for picture in pictures}
     tables = (
         *printed_tables(paper, records, text=False),
         runs_table(paper, records, scale),
@@ -125,16 +123,16 @@ def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[st
     )
     for table in tables:
         files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}
-    context = make_report(paper, records, runs, scale, tables, figures)
+    context = make_report(paper, records, runs, scale, tables, pictures)
     return files | {f"report.{fmt}": render_report(context, fmt) for fmt in ("md", "html")}
 
 
-def make_figures(paper: Paper, runs: Sequence[RunRecord]) -> list[tuple[str, str, str, Any]]:
-    """Name, caption, text for who cannot see it, and the figure."""
+def make_pictures(paper: Paper, runs: Sequence[RunRecord]) -> tuple[Picture, ...]:
+    """The figures of a report, each drawn once."""
     seeds = len({run["seed"] for run in runs})
     of = f"{paper.slug}, {seeds} seed{'s' if seeds > 1 else ''}"
     family = find_family(paper.family)
-    figures: list[tuple[str, str, str, Any]] = [
+    figures = [
         (each.name, f"{each.caption}, {of}.", each.alt, training_curves(runs, each.metrics))
         for each in family.figures
     ]
@@ -144,7 +142,10 @@ def make_figures(paper: Paper, runs: Sequence[RunRecord]) -> list[tuple[str, str
         figure = sampling_curves(sampled, titles)
         caption = f"Maj@K and Pass@K before and after {family.trained_by}, {of}."
         figures.append(("at-k", caption, "Maj@K and Pass@K against K.", figure))
-    return figures
+    return tuple(
+        Picture(name=n, caption=c, alt=a, svg=to_bytes(f, "svg"), path=f"{n}.svg")
+        for n, c, a, f in figures
+    )
 
 
 def make_report(
@@ -153,7 +154,7 @@ def make_report(
     runs: Sequence[RunRecord],
     scale: str,
     tables: tuple[Table, ...],
-    figures: Sequence[tuple[str, str, str, Any]],
+    pictures: tuple[Picture, ...],
 ) -> Report:
     """Everything that the page shows."""
     main = next((run for run in runs if run["main"]), runs[0])
@@ -170,10 +171,7 @@ def make_report(
         claims=tuple(claim_result(verdict, own.get(verdict["id"])) for verdict in verdicts),
         rules=rules(claims[-1]) if claims else "",
         tables=tables,
-        pictures=tuple(
-            Picture(name=n, caption=c, alt=a, svg=to_bytes(f, "svg"), path=f"{n}.svg")
-            for n, c, a, f in figures
-        ),
+        pictures=pictures,
         settings=tuple(
             Field(name=name, value=str(v["value"]), source=v["source"])
             for name, v in sorted(main["config"].items())

@@ -31,6 +31,7 @@ class Regrader:
     def __init__(self):
         self._damage: dict[Path, str] = {}
         self._measured: dict[str, dict[str, Any]] = {}
+        self._accuracy: dict[str, float] = {}
 
     def damaged(self, run: RunRecord) -> Iterator[str]:
         """Files of samples of a run that are missing, or not what was written."""
@@ -49,11 +50,17 @@ class Regrader:
         yield from form_problems(run)
         accuracies = {str(int(step)): value for step, value in run["curves"].get(HELD_OUT, [])}
         for step, digest in held_out(run).items():
-            answers = read_samples(samples_file(digest), digest)
-            value = 100 * mean(sample.correct is True for sample in answers)
+            value = self.accuracy(digest)
             if not agree(accuracies.get(step), value):
                 said = f"is {accuracies.get(step)} at step {step}, its samples give {value}"
                 yield f"{where(run, HELD_OUT)}: {said}"
+
+    def accuracy(self, digest: str) -> float:
+        """The share of right answers in a file, in percent."""
+        if digest not in self._accuracy:
+            answers = read_samples(samples_file(digest), digest)
+            self._accuracy[digest] = 100 * mean(sample.correct is True for sample in answers)
+        return self._accuracy[digest]
 
     def differences(
         self, run: RunRecord, suite: str, mode: str, row: ScoreRow | AtKCurves

@@ -8,13 +8,11 @@ from typing import (
     TypeAlias,
     TypedDict,
     cast,
-    get_args,
-    get_origin,
     get_type_hints,
     is_typeddict,
 )
 
-from core.paper.overrides import describe, fits
+from core.paper.overrides import describe, fits, form_of
 
 # One more when a field changes its meaning; a new field is `NotRequired`. The name of a record of
 # version 1 is a digest of all that it says, later of its answers (core.run.records.answers).
@@ -228,16 +226,18 @@ def mistakes(value: object, hint: Any, name: str = "") -> Iterator[str]:  # Any:
         for key, part in fields_of(hint).items():
             if key in row:
                 yield from mistakes(row[key], part, name_of(name, key))
-    elif get_origin(hint) is list and isinstance(value, list):
-        items, part = cast(list[object], value), get_args(hint)[0]
+        return
+    origin, parts = form_of(hint)
+    if origin is list and isinstance(value, list):
+        items, part = cast(list[object], value), parts[0]
         kinds = {type(item): item for item in items} if part in SCALARS else {}
         if part in SCALARS and all(fits(item, part) for item in kinds.values()):
             return  # a curve has thousands of numbers, all of one or two types
         for position, item in enumerate(items):
             yield from mistakes(item, part, f"{name}[{position}]")
-    elif get_origin(hint) is dict and isinstance(value, dict):
+    elif origin is dict and isinstance(value, dict):
         for key, item in cast(Record, value).items():
-            yield from mistakes(item, get_args(hint)[1], name_of(name, key))
+            yield from mistakes(item, parts[1], name_of(name, key))
     elif is_typeddict(hint) or not fits(value, hint):
         yield f"{name} is a {type(value).__name__}, expected {describe(hint)}"
 

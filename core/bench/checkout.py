@@ -1,0 +1,55 @@
+"""How large the records and samples of all papers would be, from those of one."""
+
+from statistics import mean
+
+from core.run.places import no_runs, results, samples_file
+from core.run.records.record import read_records, standard
+from core.run.records.regrade import held_out
+from core.run.records.schema import RunRecord, runs_of
+from eval.errors import BadValue
+
+ARMS = (
+    117 / 27
+)  # that claims of a paper need, each counted once: so for 27 papers of the family grpo
+
+
+def projected_bytes(slug: str, papers: int, seeds: int, arms: float = ARMS) -> float:
+    """The files of so many papers, each with so many arms that are run as this paper's are.
+
+    What is asked of the starting model is stored once for each seed, as it is for all papers.
+
+    Raises:
+        BadValue: the paper has no runs here.
+    """
+    runs = runs_of(standard(read_records(slug)))
+    if not runs:
+        raise BadValue(no_runs(slug))
+    started: dict[int, set[str]] = {}
+    for run in runs:
+        started.setdefault(run["seed"], set()).update(of_start(run))
+    start = mean(map(size_of, started.values()))
+    own = mean(size_of(of_policy(run) - of_start(run)) + record_size(run) for run in runs)
+    return papers * arms * seeds * own + seeds * start
+
+
+def of_start(run: RunRecord) -> set[str]:
+    """The digests of what a run asked its starting model."""
+    drawn = {change["before"]["digest"] for change in run["sampling"].values()}
+    heldout = {digest for step, digest in held_out(run).items() if step == "0"}
+    return {row["digest"] for row in run["start_scores"]} | drawn | heldout
+
+
+def of_policy(run: RunRecord) -> set[str]:
+    """The digests of what a run asked its policy, while it was trained and afterwards."""
+    drawn = {change["after"]["digest"] for change in run["sampling"].values()}
+    return {row["digest"] for row in run["scores"]} | drawn | {*held_out(run).values()}
+
+
+def size_of(digests: set[str]) -> int:
+    """The bytes of files of samples."""
+    return sum(samples_file(digest).stat().st_size for digest in digests)
+
+
+def record_size(run: RunRecord) -> int:
+    """The bytes of a record."""
+    return (results() / run["paper"] / f"{run['digest']}.json").stat().st_size
