@@ -6,7 +6,7 @@ What it gains is what a run may have learnt of mere form.
 from collections.abc import Iterator, Sequence
 
 from core.paper import Paper
-from core.run.pages.forms import gain_cell
+from core.run.pages.forms import gain_cell, suites_of
 from core.run.pages.runs import title_of
 from core.run.records.schema import ControlsRecord, RunRecord, SuiteControls
 from eval.stats.estimates import wilson
@@ -20,8 +20,7 @@ def controls_tables(
 ) -> Iterator[Table]:
     """One table, if there are controls of a model that runs of the main arm began with."""
     main = [run for run in runs if run["main"] and run.get("forms")]
-    names = list(dict.fromkeys(name for run in main for name in run.get("forms", {})))
-    sections = tuple(section(name, main, controls) for name in names)
+    sections = tuple(section(name, main, controls) for name in suites_of(main))
     if not any(one.rows for one in sections):
         return
     tried = max(len(found["valid"]) - 1 for one in controls for found in one["suites"].values())
@@ -39,7 +38,7 @@ def controls_tables(
         blocks=(Block("", sections),),
         notes=(
             "Every answer begins with the same tokens, or does not, is a program, has more lines, "
-            "may be longer, or is drawn; which of these helps most is chosen on "
+            "lacks the last division, may be longer, or is drawn; which of these helps most is chosen on "
             f"{controls[0]['chosen_on']} problems of the valid split and valued on the test split. "
             "Recovers: its gain in percent of that of the runs that began with the build. "
             "95 % intervals; n: problems, times seeds.",

@@ -29,7 +29,7 @@ NOTE = (
 def forms_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> Iterator[Table]:
     """One table, if any of the runs at a scale has its gains split by form."""
     split = [run for run in runs if run.get("forms")]
-    names = list(dict.fromkeys(name for run in split for name in run.get("forms", {})))
+    names = suites_of(split)
     if not names:
         return
     arms = by_arm(paper, split)
@@ -42,6 +42,12 @@ def forms_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> Iterato
         blocks=(Block("", tuple(section(arms, name) for name in names)),),
         notes=(NOTE,),
     )
+
+
+def suites_of(runs: Sequence[RunRecord]) -> list[str]:
+    """The suites whose gains are split, as the paper has them."""
+    rows = [(run, form_name(row)) for run in runs for row in run["scores"]]
+    return list(dict.fromkeys(name for run, name in rows if name in run.get("forms", {})))
 
 
 def section(arms: dict[str, list[RunRecord]], name: str) -> Section:
