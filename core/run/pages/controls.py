@@ -38,8 +38,9 @@ def controls_tables(
         blocks=(Block("", sections),),
         notes=(
             "Every answer begins with the same tokens, or does not, is a program, has more lines, "
-            "lacks the last division, may be longer, or is drawn; which of these helps most is chosen on "
-            f"{controls[0]['chosen_on']} problems of the valid split and valued on the test split. "
+            "lacks the last division, may be longer, or is drawn; which of these helps most is "
+            f"chosen on {controls[0]['chosen_on']} problems of the valid split and valued on the "
+            "test split. "
             "Recovers: its gain in percent of that of the runs that began with the build. "
             "95 % intervals; n: problems, times seeds.",
         ),
