@@ -4,8 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eval.errors import BadValue
-from eval.pocket.forms import form_of
+from eval.pocket.solver import REDO
 from eval.samples.store import Sample
+
+
+def form_of(output: str) -> tuple[int, int, bool, bool]:
+    """How many lines, how many of them done again, whether it is a program, whether it boxes."""
+    lines = output.splitlines()
+    redone = sum(line.startswith(tuple(REDO.values())) for line in lines)
+    return len(lines), redone, "```" in output, "\\boxed" in output
 
 
 @dataclass(frozen=True, kw_only=True)

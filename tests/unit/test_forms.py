@@ -18,8 +18,7 @@ from core.run.records.forms import form_splits
 from core.run.records.record import read_records, write_record
 from core.run.records.schema import runs_of
 from eval.errors import BadValue
-from eval.pocket.forms import form_of
-from eval.samples.forms import split_by_form
+from eval.samples.forms import form_of, split_by_form
 from eval.samples.store import Sample
 from eval.stats.seeds import over_seeds
 
