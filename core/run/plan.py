@@ -155,7 +155,9 @@ def count_parameters(model: str) -> int | None:
 
 def _is_tied(config: Path) -> bool:
     """Whether a model says that its head is its embedding; adapters have no such file."""
-    said = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
+    if not config.is_file():
+        return False
+    said: dict[str, Any] = json.loads(config.read_text(encoding="utf-8"))
     return said.get("tie_word_embeddings", False)
 
 

@@ -18,6 +18,7 @@ from core.run.resolve import resolve
 from core.run.settings import TRIAL_SEED
 from papers.deepseekmath_grpo import PAPER
 
+pytestmark = pytest.mark.long
 GSM8K = score("gsm8k")
 ABOVE = Claim("above", "s", GSM8K.of("grpo") > GSM8K.of("online-rft"))
 RISES = Claim("rises", "s", GSM8K.of("rft") > GSM8K.of(START))
