@@ -1,6 +1,8 @@
 """Judges a paper's claims from the records of its runs: effect, interval, p and a verdict."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import isclose
+from statistics import mean
 from typing import Any
 
 from core.claims import Claim, Comparison, MissingMeasure, Need, Runs, Side, Untestable
@@ -15,6 +17,7 @@ from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Effect, Look, seed_effect
 
 FINITE = 1e300  # stands for infinity, which JSON has no word for
+UNEQUAL = (">", ">=", "<", "<=")
 ROOM = 3.0  # points between a percentage and its end, 0 or 100, in which there is none to move
 NO_NUMBERS: Mapping[str, None] = dict.fromkeys(
     ("effect", "low", "high", "p", "holm", "level", "freedom", "seen")
@@ -87,7 +90,7 @@ def looked_at(
             verdict["reason"] += "; the held-out problems are the same for all seeds"
         if len(looks) > 1:
             verdict["reason"] += f", look {number} of {len(looks)}"
-        if blocked := no_room(test, chosen):
+        if blocked := no_room(test, chosen) or out_of_reach(test, values, chosen):
             verdict |= {"verdict": "no room", "reason": blocked}
         if verdict["verdict"] != "undecided":
             break
@@ -160,6 +163,24 @@ def no_room(test: Comparison, cases: Sequence[Runs]) -> str:
             for end in (0.0, 100.0):
                 if max(abs(before - end), abs(after - end)) <= ROOM:
                     return f"{what} stands at {before:.1f} % before training, {after:.1f} % after"
+    return ""
+
+
+def out_of_reach(
+    test: Comparison, values: tuple[Sequence[float], Sequence[float]], cases: Sequence[Runs]
+) -> str:
+    """That what is claimed to gain less stood too near to 100 % to gain as much.
+
+    However the training had gone, the other side would have gained more.
+    """
+    sides = [(test.left, mean(values[0])), (test.right, mean(values[1]))]
+    if test.relation not in UNEQUAL:
+        return ""
+    (_, most), (side, gained) = sides if test.relation in (">", ">=") else sides[::-1]
+    for what, before, after in side.stands(cases):
+        if isclose(gained, after - before) and 100 - before < most:
+            could = f"it could gain {100 - before:.1f} points, and the other side gained {most:.1f}"
+            return f"{what} stands at {before:.1f} % before training: {could}"
     return ""
 
 
