@@ -17,6 +17,7 @@ from eval.tables.render import environment
 RUNS = 4000  # of each line
 SOURCE = "deepseekmath-grpo"  # whose runs in the pocket world show what scatters
 EFFECTS = (0.0, 1.0, 2.0, 5.0, 10.0)
+TO_SEE = {2.0: 70, 5.0: 99}  # percent of effects of so many points that the looks should decide
 OWN, POOLED, SINGLE = RULES
 PAIR = (TRAINING,) * 2
 UNEQUAL = (1.6, 1.6, 0.6, 0.6, 0.6)
@@ -41,11 +42,14 @@ SCENARIOS = (
         world=World(training=PAIR, shared=True),
         effects=(0.0, 2.0),
     ),
-    Scenario(
-        title="three start policies, whose differences scatter by 0.5 points",
-        rule=OWN,
-        world=World(training=PAIR, builds=0.5),
-        effects=(0.0, 2.0),
+    *(
+        Scenario(
+            title=f"three start policies, whose differences scatter by {builds:g} points",
+            rule=OWN,
+            world=World(training=PAIR, builds=builds),
+            effects=(0.0, 2.0),
+        )
+        for builds in (0.5, 2.0)
     ),
     *(
         Scenario(title=title, rule=rule, world=world, effects=(0.0, 2.0))
@@ -82,6 +86,8 @@ def main() -> Path:
         source=SOURCE,
         components=shown_components(),
         measured=found[0][1],
+        seen={rate.effect: rate.looks for rate in found[0][1]},
+        to_see=TO_SEE,
         lines=[(scenario, rate) for scenario, some in found for rate in some],
         runs=RUNS,
         looks=LOOKS,

@@ -1,14 +1,15 @@
 """Simulates claims with problems, seeds and arms drawn at random: how often verdicts are wrong.
 
-The components are those that the first pocket world showed: scores of one arm scatter over seeds
-by 1.23 points on 1,000 problems that all seeds share, of which 0.75 are the noise of answers and
-the rest is training; answers to one problem correlate by 0.71 between arms of a seed, by 0.78
-between seeds of an arm, and by 0.63 between other arms of other seeds.
+The components are those that the runs of the pocket world show (`core.run.components`): an arm
+scatters over seeds by 1.37 points beside the drawing of its problems, and answers to one problem
+correlate by 0.72 between arms of a seed. Where seeds share their problems, as they did in the first
+pocket world, answers correlate by 0.78 between seeds of an arm, by 0.71 between arms of a seed and
+by 0.63 between other arms of other seeds.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import pi, sin, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,12 @@ from scipy.special import ndtri
 from eval.stats.seeds import LEVEL, LOOKS, Look, Mean, over_seeds
 
 PROBLEMS = 2000  # two suites of 1,000
-# Points: the standard deviation over seeds, less the noise of answers to 1,000 shared problems.
-TRAINING = sqrt(1.23**2 - 0.75**2)
+TRAINING = 1.37  # points: the standard deviation of an arm over seeds, less that of its problems
 BUILD = 1.5  # points: what all arms of a seed have in common
-# Shares of the variance of a problem's latent difficulty: sin(pi r / 2) of a correlation r.
+# Shares of the variance of a shared problem's latent difficulty: sin(pi r / 2) of a correlation r.
 OF_PROBLEM, OF_ARM, OF_SEED = 0.836, 0.105, 0.055
-SAME_SEED = 0.71  # the correlation of two arms' answers to a problem, with one seed
-RATE = 50.0
+SAME_SEED = 0.72  # the correlation of two arms' answers to a problem, with one seed
+RATE = 65.7  # percent
 Array = NDArray[np.float64]
 
 
@@ -71,7 +71,7 @@ def draw(random: np.random.Generator, world: World, effect: float, seeds: int) -
         latent = latent + sqrt(OF_SEED) * normal((1, seeds, PROBLEMS), small)
         rest = 1 - OF_PROBLEM - OF_ARM - OF_SEED
     else:
-        rest = 1 - OF_PROBLEM - OF_SEED
+        rest = 1 - sin(pi * SAME_SEED / 2)
         latent = sqrt(1 - rest) * normal((1, seeds, PROBLEMS), small)
     right = latent + sqrt(rest) * normal((arms, seeds, PROBLEMS), small) < bars
     differing = 100.0 * (right[0].astype(np.int8) - right[1])

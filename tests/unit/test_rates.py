@@ -9,14 +9,17 @@ import pytest
 
 from core.paper.registry import find_paper
 from core.run.places import reports
-from core.run.rates import MEASURED, POOLED, SCENARIOS, UNEQUAL
+from core.run.rates import MEASURED, POOLED, SCENARIOS, UNEQUAL, shown_components
 from core.run.resolve import resolve
 from core.run.visible import problems_of, seen_at, visible_effects
 from eval.stats.seeds import LEVEL, LOOKS, Look, over_seeds, seed_effect
 from eval.stats.simulated import (
     BUILD,
     PROBLEMS,
+    RATE,
     RULES,
+    SAME_SEED,
+    TRAINING,
     World,
     draw,
     expected_spread,
@@ -74,11 +77,20 @@ def test_the_components_give_the_spread_and_the_correlations_that_were_measured(
     random = np.random.default_rng(5)
     old = [draw(random, SHARED, 0.0, 8) for _ in range(100)]
     found = np.mean([np.var(one.scores, axis=1, ddof=1) for one in old])
-    answers = 0.75**2 * 1000 / PROBLEMS  # the measured noise is that of 1,000 problems
-    assert found == pytest.approx(BUILD**2 + 1.23**2 - 0.75**2 + answers, rel=0.12)
+    answers = RATE * (100 - RATE) * (1 - 0.78) / PROBLEMS  # that seeds of an arm do not share
+    assert found == pytest.approx(BUILD**2 + TRAINING**2 + answers, rel=0.12)
     new = [draw(random, WORLD, 0.0, 8) for _ in range(150)]
     spread = np.sqrt(np.mean([np.var(one.differences(8), ddof=1) for one in new]))
     assert spread == pytest.approx(expected_spread(PROBLEMS), rel=0.08)
+
+
+def test_the_components_are_those_of_the_shipped_runs():
+    """Of the suites that are trained on, which most claims read."""
+    (found,) = (one for one in shown_components() if "gsm8k" in one.benchmarks)
+    assert found.problems == PROBLEMS
+    assert found.training == pytest.approx(TRAINING, abs=0.01)
+    assert found.alike == pytest.approx(SAME_SEED, abs=0.01)
+    assert found.rate == pytest.approx(RATE, abs=0.1)
 
 
 @pytest.mark.parametrize("look", LOOKS)

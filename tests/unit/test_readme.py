@@ -42,9 +42,9 @@ def test_the_table_of_claims_is_that_of_the_record_of_all_seeds(records):
     (body,) = re.findall(head, README)
     rows = [[cell.strip() for cell in line.split("|")[2:-1]] for line in body.splitlines()]
     expected = [
-        [f"{v['effect']:+.1f}", f"{v['low']:.1f} to {v['high']:.1f}", v["verdict"]]
-        if v["seeds"]
-        else ["exact", "", v["verdict"]]
+        [f"{v['effect']:+.1f}", f"{v['low']:.1f} to {v['high']:.1f}", f"{n}", v["verdict"]]
+        if (n := len(v["seeds"]))
+        else ["exact", "", "", v["verdict"]]
         for v in claims["verdicts"]
     ]
     assert rows == expected

@@ -5,6 +5,7 @@ from functools import cache, lru_cache
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.claims import Comparison, Need, Record, Runs
 from core.run.places import samples_file
@@ -101,9 +102,14 @@ def left_out(digest: str, name: str, k: int) -> tuple[float, ...]:
 
     Of a single answer, Pass@1 says whether it is right.
     """
-    values = np.asarray(values_of(ballots_of(digest), name, k, 0), dtype=float)
+    values = by_problem_at(digest, name, k)
     blocks = (slice(block, None, BLOCKS) for block in range(BLOCKS))
     return tuple(100 * float(np.delete(values, block).mean()) for block in blocks)
+
+
+def by_problem_at(digest: str, name: str, k: int) -> NDArray[np.float64]:
+    """Maj@K or Pass@K of each problem, in the order of the problems' names."""
+    return np.asarray(values_of(ballots_of(digest), name, k, 0), dtype=float)
 
 
 @lru_cache(maxsize=1)  # each K of a file follows the one before
