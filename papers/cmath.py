@@ -9,6 +9,7 @@ Where the sources disagree, and what is not the paper's here:
   here.
 - Accuracies by grade are plots, of which the abstract says that GPT-4 alone reaches 60 in all. The
   numbers are those of DeepSeekMath's table 5 and of its released results.
+- Of the grades 1 to 6 the claim on them compares 3 and 5, which pocket CMATH has too.
 """
 
 from core.claims import START, Claim, Untestable, score
@@ -63,12 +64,12 @@ PAPER = Paper(
         Claim(
             "cmath-grade-order",
             "Accuracy falls with the grade.",
-            score("cmath", level=1).of(START) > score("cmath", level=6).of(START),
+            score("cmath", level=3).of(START) > score("cmath", level=5).of(START),
         ),
         Claim(
             "cmath-distractors",
             "Distractors lower accuracy.",
-            Untestable("no suite has problems with distractors"),
+            Untestable("no score is split by distractors"),
         ),
         Claim(
             "cmath-lenient-scoring",

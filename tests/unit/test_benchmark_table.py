@@ -60,7 +60,7 @@ def test_pocket_table_compares_the_start_with_every_arm():
         (40.0, 36.0, 44.0, 1)
     }
     assert not any(c.bold for cells in rows.values() for c in cells)
-    assert "n=500×3" in render(table, "md")
+    assert "n=1000×3" in render(table, "md")
 
 
 def test_the_newest_run_of_an_arm_and_seed_counts():
@@ -83,8 +83,8 @@ def test_a_limited_score_is_marked():
 
 def test_a_score_of_another_n_enters_no_table_unmarked():
     short = run("grpo", 0, 70.0)
-    short["scores"][0]["n"] = 499
-    with pytest.raises(BadValue, match="over 499 problems, but the set has 500"):
+    short["scores"][0]["n"] = 999
+    with pytest.raises(BadValue, match="over 999 problems, but the set has 1000"):
         pocket_table([short])
 
 

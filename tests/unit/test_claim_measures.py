@@ -189,11 +189,11 @@ def test_a_claim_on_a_score_that_no_evaluation_gives_is_found():
 
 @pytest.fixture(scope="module")
 def asked():
-    """Samples of a suite of which every problem of the first two levels is solved."""
+    """Samples of a suite of which every problem up to level 4 is solved."""
     suite = find_benchmark("pocket-cmath")
     limit = 60
     found = suite.load(limit=limit)
-    texts = [f"\\boxed{{{p.answer}}}" if p.level <= 2 else "?" for p in found]
+    texts = [f"\\boxed{{{p.answer}}}" if p.level <= 4 else "?" for p in found]
 
     def sampler(prompts, decoding):
         del prompts, decoding
@@ -207,7 +207,7 @@ def test_scores_by_a_field_are_those_of_its_problems_and_make_the_whole(asked):
     parts = score_parts(samples, suite, "top1", "level")
     assert list(parts) == [str(level) for level in sorted({p.level for p in found})]
     assert {level: part["value"] for level, part in parts.items()} == {
-        level: 100.0 if int(level) <= 2 else 0.0 for level in parts
+        level: 100.0 if int(level) <= 4 else 0.0 for level in parts
     }
     assert sum(part["n"] for part in parts.values()) == len(found)
     with pytest.raises(BadValue, match="expected one of level, subject, language"):

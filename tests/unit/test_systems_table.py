@@ -26,7 +26,7 @@ ONE = Sample(
 )
 
 
-def suite(right, benchmark="pocket-math", n=500, samples=1):
+def suite(right, benchmark="pocket-math", n=1000, samples=1):
     """Samples of which those of the problems in `right` are right."""
     return [
         replace(ONE, benchmark=benchmark, id=f"{benchmark}-{i}", sample=k, correct=i in right)
@@ -72,8 +72,8 @@ def test_every_system_is_compared_with_the_first_problem_by_problem():
     for key, versus in found.items():
         lost, won = lost_won[key]
         assert versus.p == pytest.approx(adjusted[key])
-        assert versus.delta == pytest.approx((won - lost) / 5)
-        assert (versus.n, versus.method) == (500, "mcnemar")
+        assert versus.delta == pytest.approx((won - lost) / 10)
+        assert (versus.n, versus.method) == (1000, "mcnemar")
         assert versus.sign == ("" if adjusted[key] >= 0.05 else "+" if won > lost else "-")
     assert [key for key, v in found.items() if v.sign] == [
         ("worse", "pocket MATH"),
@@ -107,7 +107,7 @@ def test_samples_of_k_are_compared_by_their_means():
     table = systems_table(both)
     assert (table.columns[0].metric, table.marks) == ("avg@4", {"top1": "the metric is top1"})
     found = cells(table)
-    assert found["b", "pocket MATH"].value == pytest.approx(24)
+    assert found["b", "pocket MATH"].value == pytest.approx(12)
     assert found["b", "pocket MATH"].versus.method == "sign-flip"
     assert found["one", "pocket MATH"].mark == "top1"
 
@@ -127,12 +127,12 @@ def test_a_part_of_the_set_is_marked_and_what_is_not_there_stays_empty():
 
 def test_all_formats_show_the_marks_and_the_comparisons():
     table = systems_table(SYSTEMS)
-    assert "34.0↓" in render(table, "md")
-    assert "50.0↑" in render(table, "md")
-    assert "worse against base, pocket MATH: -6.0" in render(table, "md")
-    assert "34.0<sup>↓</sup>" in render(table, "html")
+    assert "17.0↓" in render(table, "md")
+    assert "25.0↑" in render(table, "md")
+    assert "worse against base, pocket MATH: -3.0" in render(table, "md")
+    assert "17.0<sup>↓</sup>" in render(table, "html")
     latex = render(table, "latex")
-    assert r"34.0\rlap{$\downarrow$}" in latex
+    assert r"17.0\rlap{$\downarrow$}" in latex
     assert "↓" not in latex
     lines = render(table, "csv").splitlines()
     assert lines[0].endswith(",scale,baseline,delta,delta_low,delta_high,p,test")
