@@ -19,7 +19,7 @@ from eval.stats.regressions import (
 
 ARMS, SUITES, PROBLEMS = 5, 4, 1000
 SEEDS = (3, 8)
-SIMULATIONS = 1000
+SIMULATIONS = 2000
 
 
 @dataclass(frozen=True)

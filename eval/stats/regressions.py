@@ -20,7 +20,7 @@ from scipy.stats import t
 SHARED, OWN = 2.06, 1.62
 CHANGED = 0.17  # share of the problems that only one of two seeds solves
 KNOWN = 5  # degrees of freedom of these
-LEVELS = {"all": 0.033, "arm": 0.006, "suite": 0.05}  # one-sided; the rates are in reports/gate.md
+LEVELS = {"all": 0.03, "arm": 0.005, "suite": 0.045}  # one-sided; the rates are in reports/gate.md
 MARGIN = 0.5  # points: what is lost must also be more than this
 
 
