@@ -107,7 +107,7 @@ def compared(before: RunRecord, after: RunRecord) -> Iterator[Difference]:
         gains = [mean(other[name]) - mean(one[name]) for name in one]
         yield Difference(
             arm=after["arm"],
-            run=run_name(after),
+            seed=after["seed"],
             suite=suite,
             delta=100 * mean(gains),
             changed=mean(gain != 0 for gain in gains),
