@@ -106,11 +106,17 @@ def by_prompt(folder, out, processes):
 
 
 def by_entropy(folder, out, processes):
-    """The tokens of both processes are judged together, and the bonus is steered by all."""
-    rollout, counts = completion_of_its_place([5]), {"top_entropy_normalizer": "kept"}
-    steered = {"use_adaptive_entropy": True, "entropy_coef": 0.1, "entropy_target": 9.0}
-    options = {"top_entropy_quantile": 0.4, "num_iterations": 2, **counts, **steered}
-    return grpo(folder, out, processes, rollout=rollout, **options)
+    """The tokens of both processes are judged together, and counted together."""
+    rollout = completion_of_its_place([1, 3, 9])
+    chosen = {"top_entropy_quantile": 0.4, "top_entropy_normalizer": "kept", "num_iterations": 2}
+    return grpo(folder, out, processes, rollout=rollout, **chosen)
+
+
+def steered(folder, out, processes):
+    """The bonus follows the entropy of both; it is a mean of each one's tokens, equally many."""
+    rollout = completion_of_its_place([5])
+    bonus = {"use_adaptive_entropy": True, "entropy_coef": 0.1, "entropy_target": 9.0}
+    return grpo(folder, out, processes, rollout=rollout, **bonus)
 
 
 def by_step(completions, **_):
@@ -162,6 +168,7 @@ CASES = {
     "process": process,
     "by_prompt": by_prompt,
     "by_entropy": by_entropy,
+    "steered": steered,
     "sampled": sampled,
     "resumed": sampled,  # after it, from its checkpoint
     **{name: with_loss(name) for name in LOSS_TYPES},
