@@ -13,6 +13,7 @@ from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from core.losses.policy import LOSS_TYPES
 
 TEXTS = Dataset.from_dict({"prompt": [f"{i}+{i}=" for i in range(8)], "level": list(range(8))})
+EVALUATED = {"eval_strategy": "steps", "eval_steps": 1, "eval_on_start": True}
 SETTINGS = [
     *map(of_loss, LOSS_TYPES),
     *({"scale_rewards": scale} for scale in (False, True, "group", "batch", "none")),
@@ -21,11 +22,12 @@ SETTINGS = [
     {"loss_aggregate": "prompt_mean"},
     {"top_entropy_quantile": 0.3},
     {"top_entropy_quantile": 0.3, "top_entropy_tokens": "least", "top_entropy_normalizer": "kept"},
-    {"entropy_coef": 0.01},
+    {"top_entropy_quantile": 0.3, "top_entropy_normalizer": "kept", **EVALUATED},
+    {"entropy_coef": 0.01, "loss_aggregate": "prompt_mean", **EVALUATED},
     {"use_adaptive_entropy": True, "entropy_target": 9.0, "save_strategy": "steps"},
     {"off_policy_mask_threshold": 0.1, "num_iterations": 2},
     {"multi_objective_aggregation": "normalize_then_sum"},
-    {"num_generations_eval": 1, "eval_strategy": "steps", "eval_steps": 1, "eval_on_start": True},
+    {"num_generations_eval": 1, **EVALUATED},
     {"num_iterations": 2},
     {"steps_per_generation": 4},
     {"generation_batch_size": 16, "gradient_accumulation_steps": 1},
