@@ -19,7 +19,7 @@ def option(default: Any, doc: str, **more: Any) -> Any:  # Any: the annotation h
     return field(default=default, metadata={"help": doc, **more})
 
 
-def choice(default: str, table: Mapping[str, Row], doc: str) -> Any:  # Any: as above
+def choice(default: str | None, table: Mapping[str, Row], doc: str) -> Any:  # Any: as above
     """Declare a field that names a row of a table; its help says what each row is."""
     rows = "; ".join(f"'{name}', {row.doc}" for name, row in table.items())
     return option(default, f"{doc}: {rows}.")

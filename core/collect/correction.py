@@ -34,7 +34,7 @@ def sampling_logps(generated: Generated, like: Tensor) -> Tensor:
 def correct_sampling(
     batches: Sequence[Batch], correction: Correction, accelerator: Accelerator
 ) -> Metrics:
-    """Put the ratio into the micro-batches of a rollout, in place of the engine's logarithms.
+    """Put the ratio into the micro-batches of a rollout, beside the engine's logarithms.
 
     What is logged of it, over all processes, is returned.
     """
@@ -42,7 +42,7 @@ def correct_sampling(
     ratios: list[Tensor] = []
     for batch in batches:
         old, mask = batch["old_per_token_logps"], trained_mask(batch)
-        logps = batch.pop("sampling_logps").to(old)
+        logps = batch["sampling_logps"].to(old)
         ratio = sampling_ratio(old, logps, mask, correction)
         batch["importance_sampling_ratio"] = ratio
         differences.append((old - logps).abs()[mask.bool()])

@@ -73,3 +73,15 @@ def places(draws: Sequence[Draw], process: int) -> Tensor:
         for start, draw in zip(starts, draws, strict=True)
     ]
     return torch.cat(mine).to(draws[0].scored.rewards.device)
+
+
+def group_means(draws: Sequence[Draw], counts: Tensor, processes: int) -> Tensor:
+    """The mean over each completion's group of counts (N,), among all draws and processes.
+
+    The counts come process by process. A group that has none counts as one.
+    """
+    order = torch.cat([places(draws, process) for process in range(processes)])
+    ordered = torch.empty_like(counts).index_copy(0, order, counts)
+    group = draws[0].scored.group
+    sums = ordered.view(-1, group).sum(1).clamp(min=1)
+    return (sums.double() / group).repeat_interleave(group)

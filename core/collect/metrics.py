@@ -10,8 +10,9 @@ from torch import Tensor
 
 from core.losses.advantages import Advantages, weighted_sum
 from core.losses.batch import PolicyConfig, Rollout
+from core.losses.loss_statistics import Statistic
 from core.losses.masked import nanstd
-from core.losses.policy import LOSS_TYPES, PolicyLoss, Statistic
+from core.losses.policy import LOSS_TYPES, PolicyLoss
 from core.losses.ratio import RATIOS
 
 Metrics = dict[str, float]
@@ -84,7 +85,7 @@ def loss_sums(result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig) 
     for statistic in LOSS_TYPES[c.loss_type].logs:
         values = statistic.values(r, result.ratio, c)
         # Widths alone don't tell whole completions from tokens: all may be one token long.
-        single = level.per_completion and values.size(1) == 1
+        single = (statistic.per_completion or level.per_completion) and values.size(1) == 1
         mask = torch.ones_like(values) if single else r.mask
         if statistic.extreme is None:
             sums.totals[statistic.name] = sum_and_count(values, mask)

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from core.configs.rollout import NO_PAGED, RolloutConfig
 from core.losses.advantages import AGGREGATIONS, SCALES
-from core.losses.aggregate import TOKEN_NORMALIZERS
+from core.losses.aggregate import AGGREGATES, TOKEN_NORMALIZERS, Aggregate
 from core.losses.batch import PolicyConfig
+from core.losses.entropy import ENDS, NORMALIZERS, EntropyConfig
 from core.losses.estimators import ESTIMATORS
 from core.losses.policy import LOSS_TYPES
 from core.losses.ratio import RATIOS
@@ -15,38 +16,22 @@ from core.losses.sampling import MODES, Correction
 from core.option import choice, option
 from eval.errors import BadValue
 
-NO_ENTROPY = "the loss has no entropy term"
-NO_LOSS = "its loss type is not implemented"
 NO_TOOLS = "no tools are called"
-NO_OFF_POLICY = "off-policy sequences are not masked"
 
 
 @dataclass
-class GRPOConfig(PolicyConfig, RolloutConfig):
+class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     """Settings of `GRPOTrainer`: those of every rollout, of advantages and of the policy loss.
 
-    `advantage_estimator` and `token_normalizer` are not TRL's. At their defaults loss_type='dapo',
-    the default, differs where an optimizer step takes several rollouts.
+    `advantage_estimator`, `token_normalizer`, `loss_aggregate`, `top_entropy_tokens` and
+    `top_entropy_normalizer` are not TRL's. At their defaults loss_type='dapo', the default, differs
+    where an optimizer step takes several rollouts.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
         **RolloutConfig.UNSUPPORTED,
         "vllm_importance_sampling_cap": "set `vllm_importance_sampling_clip_max`",
-        "sapo_temperature_neg": NO_LOSS,
-        "sapo_temperature_pos": NO_LOSS,
-        "vespo_k_pos": NO_LOSS,
-        "vespo_lambda_pos": NO_LOSS,
-        "vespo_k_neg": NO_LOSS,
-        "vespo_lambda_neg": NO_LOSS,
-        "top_entropy_quantile": "every token is trained on",
-        "entropy_coef": NO_ENTROPY,
-        "use_adaptive_entropy": NO_ENTROPY,
-        "entropy_coef_min": NO_ENTROPY,
-        "entropy_coef_max": NO_ENTROPY,
-        "entropy_coef_delta": NO_ENTROPY,
-        "entropy_target": NO_ENTROPY,
         "max_tool_calling_iterations": NO_TOOLS,
-        "off_policy_mask_threshold": NO_OFF_POLICY,
         "use_transformers_paged": NO_PAGED,
     }
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
@@ -57,6 +42,9 @@ class GRPOConfig(PolicyConfig, RolloutConfig):
         "multi_objective_aggregation": tuple(AGGREGATIONS),
         "advantage_estimator": tuple(ESTIMATORS),
         "token_normalizer": tuple(TOKEN_NORMALIZERS),
+        "loss_aggregate": (None, *AGGREGATES),
+        "top_entropy_tokens": tuple(ENDS),
+        "top_entropy_normalizer": tuple(NORMALIZERS),
         "vllm_importance_sampling_mode": tuple(MODES),
     }
     ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {
@@ -65,33 +53,20 @@ class GRPOConfig(PolicyConfig, RolloutConfig):
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         **RolloutConfig.AT_LEAST,
         **PolicyConfig.AT_LEAST,
+        **EntropyConfig.AT_LEAST,
         "vllm_importance_sampling_clip_max": 0.0,
         "vllm_importance_sampling_clip_min": 0.0,
     }
 
     TRL_WAYS: ClassVar[Mapping[str, object]] = {"token_normalizer": "rollout"}
 
-    sapo_temperature_neg: float = option(1.05, "SAPO's temperature of negative advantages.")
-    sapo_temperature_pos: float = option(1.0, "SAPO's temperature of positive advantages.")
-    vespo_k_pos: float = option(2.0, "VESPO's k of positive advantages.")
-    vespo_lambda_pos: float = option(3.0, "VESPO's lambda of positive advantages.")
-    vespo_k_neg: float = option(3.0, "VESPO's k of negative advantages.")
-    vespo_lambda_neg: float = option(2.0, "VESPO's lambda of negative advantages.")
-
     importance_sampling_level: str = choice("token", RATIOS, "Which ratios there are")
     multi_objective_aggregation: str = option(
         "sum_then_normalize", "Whether rewards are summed before or after they are normalised."
     )
     scale_rewards: str = choice("group", SCALES, "Standard deviation that a reward is divided by")
-    loss_type: str = choice("dapo", LOSS_TYPES, "How the losses of tokens become one")
+    loss_type: str = choice("dapo", LOSS_TYPES, "The loss of tokens, and how they become one")
 
-    top_entropy_quantile: float = option(1.0, "Train on this share of most uncertain tokens.")
-    entropy_coef: float = option(0.0, "Weight of the entropy bonus.")
-    use_adaptive_entropy: bool = option(False, "Steer the entropy bonus to a target.")
-    entropy_coef_min: float = option(0.0, "Least adaptive weight.")
-    entropy_coef_max: float = option(1.0, "Greatest adaptive weight.")
-    entropy_coef_delta: float = option(0.005, "Step of the adaptive weight.")
-    entropy_target: float = option(0.2, "Entropy that the adaptive weight aims at.")
     max_tool_calling_iterations: int | None = option(None, "Rounds of tool calls.")
 
     vllm_importance_sampling_correction: bool = option(
@@ -100,7 +75,6 @@ class GRPOConfig(PolicyConfig, RolloutConfig):
     vllm_importance_sampling_mode: str = choice("sequence_mask", MODES, "That ratio")
     vllm_importance_sampling_clip_max: float | None = option(3.0, "Its upper limit.")
     vllm_importance_sampling_clip_min: float | None = option(None, "Its lower limit.")
-    off_policy_mask_threshold: float | None = option(None, "KL above which a sequence is masked.")
 
     use_transformers_paged: bool = option(False, "Deprecated in TRL.")
     vllm_importance_sampling_cap: float | None = option(None, "Deprecated in TRL.")
@@ -112,11 +86,19 @@ class GRPOConfig(PolicyConfig, RolloutConfig):
         "Tokens that a loss divides by where a step takes several rollouts "
         "(gradient_accumulation_steps above steps_per_generation)",
     )
+    loss_aggregate: str | None = choice(
+        None, AGGREGATES, "How the losses of tokens become one, unset as `loss_type` says"
+    )
+    top_entropy_normalizer: str = choice(
+        "all", NORMALIZERS, "Tokens that a loss divides by where `top_entropy_quantile` drops some"
+    )
 
     def resolve(self) -> None:
         """As of every method with rollouts; then what a loss and an estimator take."""
         super().resolve()
+        self.loss_aggregate = self.loss_aggregate or LOSS_TYPES[self.loss_type].aggregate
         self.check_loss()
+        self.check_entropy()
         self.check_correction()
 
     @property
@@ -125,9 +107,29 @@ class GRPOConfig(PolicyConfig, RolloutConfig):
         return self.beta != 0.0
 
     @property
+    def aggregate(self) -> Aggregate:
+        """How the losses of tokens become one."""
+        return AGGREGATES[self.loss_aggregate or LOSS_TYPES[self.loss_type].aggregate]
+
+    @property
+    def has_other_aggregate(self) -> bool:
+        """Whether they become one in another way than `loss_type` says."""
+        return self.loss_aggregate != LOSS_TYPES[self.loss_type].aggregate
+
+    @property
+    def counts_kept(self) -> bool:
+        """Whether the loss divides by the tokens that are kept for their entropy."""
+        return self.chooses_tokens and NORMALIZERS[self.top_entropy_normalizer].only_kept
+
+    @property
     def counts_tokens(self) -> bool:
         """Whether the loss divides by the tokens of rollouts, of which a step has several."""
-        return self.mixes_rollouts and LOSS_TYPES[self.loss_type].counts_tokens
+        return self.mixes_rollouts and self.aggregate.counts_tokens and not self.counts_kept
+
+    @property
+    def counts_groups(self) -> bool:
+        """Whether the loss divides by the tokens of each prompt."""
+        return self.aggregate.counts_groups
 
     @property
     def scales_rewards(self) -> bool:
@@ -140,6 +142,18 @@ class GRPOConfig(PolicyConfig, RolloutConfig):
         return self.use_vllm and self.vllm_importance_sampling_correction
 
     @property
+    def reads_sampler(self) -> bool:
+        """Whether the probabilities of vLLM are read."""
+        masks = self.off_policy_mask_threshold is not None
+        return self.corrects_sampling or (self.use_vllm and masks)
+
+    @property
+    def moves_off_policy(self) -> float | None:
+        """The threshold of off-policy completions where the policy can leave what sampled."""
+        moves = self.use_vllm or self.gradient_accumulation_steps % self.rollout_uses
+        return self.off_policy_mask_threshold if moves else None
+
+    @property
     def correction(self) -> Correction:
         """How losses are weighed for an engine whose policy is slightly another one."""
         return Correction(
@@ -148,16 +162,48 @@ class GRPOConfig(PolicyConfig, RolloutConfig):
             clip_max=self.vllm_importance_sampling_clip_max,
         )
 
+    @property
+    def doubt(self) -> str | None:
+        """Why the settings of the loss, which go together, make no sense, or nothing."""
+        return LOSS_TYPES[self.loss_type].doubt(self)
+
     def check_loss(self) -> None:
         """Refuse a ratio that the loss is not defined for, and settings that would not act."""
-        levels = LOSS_TYPES[self.loss_type].levels
-        if self.importance_sampling_level not in levels:
+        row = LOSS_TYPES[self.loss_type]
+        if self.importance_sampling_level not in row.levels:
             raise BadValue(
                 f"importance_sampling_level={self.importance_sampling_level!r}: loss_type="
-                f"{self.loss_type!r} takes {', '.join(map(repr, levels))}"
+                f"{self.loss_type!r} takes {', '.join(map(repr, row.levels))}"
             )
         self.refuse_idle("loss_type", LOSS_TYPES)
+        self.refuse_idle("loss_aggregate", AGGREGATES)
         self.refuse_idle("advantage_estimator", ESTIMATORS)
+        for name in ("sapo_temperature_neg", "sapo_temperature_pos"):
+            if not getattr(self, name) > 0:
+                raise BadValue(f"{name}={getattr(self, name)}: expected above 0")
+
+    def check_entropy(self) -> None:
+        """Refuse shares of tokens that are none, and settings of entropy that would not act."""
+        if not 0 < self.top_entropy_quantile <= 1:
+            raise BadValue(
+                f"top_entropy_quantile={self.top_entropy_quantile}: expected above 0, at most 1"
+            )
+        if self.counts_kept and not self.aggregate.counts_mask:
+            raise BadValue(
+                f"top_entropy_normalizer={self.top_entropy_normalizer!r}: loss_aggregate="
+                f"{self.loss_aggregate!r} divides by no tokens that could be fewer: leave it out"
+            )
+        idle = [] if self.use_adaptive_entropy else [n for n in self.STEERING if self.is_set(n)]
+        if idle:
+            raise BadValue(
+                f"{idle[0]}={getattr(self, idle[0])!r} steers nothing: set "
+                "use_adaptive_entropy=True, or leave it out"
+            )
+        if self.entropy_coef_min > self.entropy_coef_max:
+            raise BadValue(
+                f"entropy_coef_min={self.entropy_coef_min} is above "
+                f"entropy_coef_max={self.entropy_coef_max}"
+            )
 
     def check_correction(self) -> None:
         """Refuse limits of the correction that leave nothing, or a mode that lacks them."""
@@ -173,4 +219,10 @@ class GRPOConfig(PolicyConfig, RolloutConfig):
             raise BadValue(
                 f"vllm_importance_sampling_mode={self.vllm_importance_sampling_mode!r} without "
                 "limits: set vllm_importance_sampling_clip_max or vllm_importance_sampling_clip_min"
+            )
+        if self.corrects_sampling and LOSS_TYPES[self.loss_type].holds_tokens and not mode.by_token:
+            tokens = ", ".join(repr(name) for name, row in MODES.items() if row.by_token)
+            raise BadValue(
+                f"vllm_importance_sampling_mode={self.vllm_importance_sampling_mode!r}: loss_type="
+                f"{self.loss_type!r} multiplies the ratios of tokens itself, and takes {tokens}"
             )

@@ -69,6 +69,8 @@ IDLE: tuple[Idle, ...] = (
     Idle(("ref_model_*",), lambda c: not c.sync_ref_model),
     Idle(("scale_rewards",), lambda c: not c.scales_rewards),
     Idle(("token_normalizer",), lambda c: not c.counts_tokens),
+    Idle(("loss_aggregate",), lambda c: not c.has_other_aggregate),
+    Idle(("top_entropy_tokens", "top_entropy_normalizer"), lambda c: not c.chooses_tokens),
 )
 # Fields that say how a training is watched and stored, or where a server is, which may move; not
 # what it computes: no part of what a record sets.
@@ -115,6 +117,7 @@ WATCHED = frozenset(
 ACTS_BY: Mapping[str, str] = {
     "epsilon_high": "upper_epsilon",
     "num_generations_eval": "generations_eval",
+    "off_policy_mask_threshold": "moves_off_policy",
     "reward_weights": "unequal_reward_weights",
 }
 

@@ -147,6 +147,11 @@ class RolloutConfig(BaseConfig):
         return False
 
     @property
+    def counts_groups(self) -> bool:
+        """Whether a loss divides by the tokens of each prompt."""
+        return False
+
+    @property
     def samples_policy(self) -> bool:
         """Whether the policy that is trained samples, not the frozen reference."""
         return ROLLOUT_POLICIES[self.rollout_policy].moves

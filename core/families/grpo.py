@@ -1,13 +1,16 @@
 """Group relative policy optimisation: answers are sampled in groups and paid for by rewards."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from core.families.family import Training, training_figures
 from core.families.on_policy import OnPolicy
 from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
+from core.paper import Reward
+from eval.errors import BadValue
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
+    from core.configs.base import BaseConfig
     from core.configs.grpo import GRPOConfig
     from core.trainers.grpo import GRPOTrainer
 
@@ -57,6 +60,19 @@ class GRPO(OnPolicy):
             "kl": "KL to reference (nats/token)",
         }
     )
+
+    def check(
+        self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
+    ) -> None:
+        """Refuse what every family does, and a loss whose settings make no sense together.
+
+        Raises:
+            BadValue: with the reason.
+        """
+        super().check(config, rewards, roles)
+        doubt = cast("GRPOConfig", config).doubt
+        if doubt is not None:
+            raise BadValue(doubt)
 
     def config_class(self) -> "type[GRPOConfig]":
         """Import the class of its settings."""

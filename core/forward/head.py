@@ -13,11 +13,12 @@ KEPT = 2**26  # logits whose probabilities are kept for the gradient rather than
 
 
 class HeadLogps(torch.autograd.Function):
-    """log softmax(h W' / temperature) at the targets, and without gradient two more; all (N,).
+    """log softmax(h W' / temperature) at the targets, and two more; all (N,).
 
-    The entropy, and whether the target is the most likely token, are 0 unless they are asked for.
-    The logits (N, V) exist for some tokens at a time, in 32 bits or more. The gradient by the
-    logits z of a token is g (1[v = target] - p_v) / temperature.
+    The entropy H, and whether the target is the most likely token, are 0 unless they are asked for;
+    the second has no gradient, and the entropy only if `learns_entropy`. The logits (N, V) exist
+    for some tokens at a time, in 32 bits or more. The gradients by the logits z of a token are
+    g (1[v = target] - p_v) / temperature and -g p_v (log p_v + H) / temperature.
     """
 
     @staticmethod
@@ -29,6 +30,7 @@ class HeadLogps(torch.autograd.Function):
         temperature: float,
         with_entropy: bool,
         with_right: bool,
+        learns_entropy: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Hidden states (N, D), weight (V, D) and targets (N,)."""
         hidden, weight = in_autocast(hidden), in_autocast(weight)
@@ -45,29 +47,33 @@ class HeadLogps(torch.autograd.Function):
                 rights.append((every.argmax(1) == target).to(every.dtype))
             if keep:
                 kept.append(probabilities)
-        ctx.save_for_backward(hidden, weight, targets, *kept)
-        ctx.rows, ctx.temperature = rows, temperature
         found = torch.cat(logps)
         entropy = torch.cat(entropies) if entropies else torch.zeros_like(found)
         right = torch.cat(rights) if rights else torch.zeros_like(found)
-        ctx.mark_non_differentiable(entropy, right)
+        ctx.save_for_backward(hidden, weight, targets, entropy, *kept)
+        ctx.rows, ctx.temperature, ctx.learns_entropy = rows, temperature, learns_entropy
+        ctx.mark_non_differentiable(*([right] if learns_entropy else [entropy, right]))
         return found, entropy, right
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
+    def backward(ctx: Any, gradient: Tensor, by_entropy: Tensor, _: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
         """Gradients of hidden states and weight."""
-        hidden, weight, targets, *kept = ctx.saved_tensors
+        hidden, weight, targets, entropy, *kept = ctx.saved_tensors
         by_hidden = torch.empty_like(hidden)
         by_weight = torch.zeros_like(weight, dtype=torch.promote_types(weight.dtype, torch.float32))
         for i, start in enumerate(range(0, len(hidden), ctx.rows)):
             part = slice(start, start + ctx.rows)
             h, g = hidden[part], gradient[part, None] / ctx.temperature
             p = kept[i] if kept else log_probabilities(h, weight, ctx.temperature).exp_()
-            by_logits = (p * -g).scatter_add_(1, targets[part, None], g).to(h.dtype)
+            wide = (p * -g).scatter_add_(1, targets[part, None], g)
+            if ctx.learns_entropy:
+                shift = by_entropy[part, None] / ctx.temperature
+                wide += shift * (torch.special.entr(p) - p * entropy[part, None])
+            by_logits = wide.to(h.dtype)
             torch.mm(by_logits, weight, out=by_hidden[part])
             by_weight.addmm_(by_logits.T.to(by_weight.dtype), h.to(by_weight.dtype))
-        return by_hidden, by_weight, None, None, None, None
+        return by_hidden, by_weight, None, None, None, None, None
 
 
 def log_probabilities(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:

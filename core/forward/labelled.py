@@ -47,7 +47,7 @@ def labelled_logps(
     head: Any = policy.get_output_embeddings()  # Any: an nn.Linear
 
     def read(hidden: Tensor) -> tuple[Tensor, ...]:
-        return HeadLogps.apply(hidden[:, :-1][mask], head.weight, targets, 1.0, True, True)
+        return HeadLogps.apply(hidden[:, :-1][mask], head.weight, targets, 1.0, True, True, False)
 
     with reading_head(policy, read):
         outputs = outputs_of(model, inputs, **options)

@@ -19,14 +19,22 @@ CPU_ROWS = 16  # completions whose activations stay in a processor's cache
 
 
 class TokenLogps(NamedTuple):
-    """Log-probability and, if asked for, entropy without gradient of each completion token (B, T).
+    """Log-probability and, if asked for, entropy of each completion token (B, T).
 
-    Both are 0 on padding. `router_loss` is that of all tokens of these rows, if asked for.
+    Both are 0 on padding; the entropy has a gradient only where it is learned. `router_loss` is
+    that of all tokens of these rows, if asked for.
     """
 
     logps: Tensor
     entropy: Tensor | None
     router_loss: Tensor | None = None
+
+
+class Entropy(NamedTuple):
+    """Whether the entropy of each token is asked for, and has a gradient."""
+
+    asked: bool
+    learned: bool = False
 
 
 def token_logps(
@@ -35,6 +43,7 @@ def token_logps(
     temperature: float,
     *,
     with_entropy: bool = False,
+    learns_entropy: bool = False,
     with_router: bool = False,
 ) -> TokenLogps:
     """log softmax(logits / temperature) at the token that came next.
@@ -45,14 +54,15 @@ def token_logps(
     """
     # what distributes, compiles or adapts a model holds it as a module
     policy = next((m for m in model.modules() if isinstance(m, PreTrainedModel)), None)
+    entropy = Entropy(asked=with_entropy, learned=learns_entropy)
     if policy is not None and packs(policy, batch):
-        return packed_logps(model, policy, batch, temperature, with_entropy=with_entropy)
+        return packed_logps(model, policy, batch, temperature, entropy)
     if with_router:
-        return padded_logps(model, batch, temperature, with_entropy, with_router=True)
+        return padded_logps(model, batch, temperature, entropy, with_router=True)
     on_cpu = batch["completion_ids"].device.type == "cpu"
     order = batch["completion_mask"].sum(-1).argsort(stable=True)
     parts = [
-        padded_logps(model, take(batch, rows), temperature, with_entropy)
+        padded_logps(model, take(batch, rows), temperature, entropy)
         for rows in order.split(CPU_ROWS if on_cpu else len(order))
     ]
     back = order.argsort()
@@ -68,16 +78,16 @@ def packed_logps(
     policy: PreTrainedModel,
     batch: Batch,
     temperature: float,
-    *,
-    with_entropy: bool,
+    entropies: Entropy,
 ) -> TokenLogps:
     """The same from packed rows; `policy` is the model inside what distributes or adapts it."""
     packed = pack(batch)
     head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `packs`
 
     def read(hidden: Tensor) -> tuple[Tensor, ...]:
-        targets = packed.targets
-        return HeadLogps.apply(hidden[0], head.weight, targets, temperature, with_entropy, False)
+        asked, learned = entropies.asked, entropies.learned
+        given = (head.weight, packed.targets, temperature, asked, False, learned)
+        return HeadLogps.apply(hidden[0], *given)
 
     with reading_head(policy, read):
         found = model(
@@ -92,7 +102,9 @@ def packed_logps(
     logps, entropy = (
         part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)[:2]
     )
-    return TokenLogps(logps, entropy.detach() if with_entropy else None)
+    if not entropies.learned:
+        entropy = entropy.detach()
+    return TokenLogps(logps, entropy if entropies.asked else None)
 
 
 @contextmanager
@@ -121,7 +133,7 @@ def padded_logps(
     model: nn.Module,
     batch: Batch,
     temperature: float,
-    with_entropy: bool,
+    entropies: Entropy,
     *,
     with_router: bool = False,
 ) -> TokenLogps:
@@ -140,7 +152,8 @@ def padded_logps(
         found = values.gather(1, places.clamp(max=values.size(1) - 1))
         return found.masked_fill(~mask, 0.0)
 
-    entropy = token_entropy(logits.detach(), total.detach()) if with_entropy else None
+    learned = (logits, total) if entropies.learned else (logits.detach(), total.detach())
+    entropy = token_entropy(*learned) if entropies.asked else None
     return TokenLogps(
         logps=read(logps),
         entropy=None if entropy is None else read(entropy),
@@ -197,22 +210,26 @@ def token_entropy(logits: Tensor, total: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def frozen_logps(
+def frozen(
     model: nn.Module,
     batch: Batch,
     temperature: float,
     pieces: Sequence[Sequence[int]],
     *,
+    with_entropy: bool = False,
     with_router: bool = False,
-) -> Tensor:
-    """Log-probabilities (B, T) without gradient or dropout, some rows at a time."""
+) -> TokenLogps:
+    """Log-probabilities and entropies without gradient or dropout, some rows at a time."""
+    asked = {"with_entropy": with_entropy, "with_router": with_router}
     with evaluating(model):
-        parts = [
-            token_logps(model, take(batch, rows), temperature, with_router=with_router).logps
-            for rows in pieces
-        ]
+        parts = [token_logps(model, take(batch, rows), temperature, **asked) for rows in pieces]
     order = torch.tensor([row for rows in pieces for row in rows])
-    return torch.cat(parts)[order.argsort().to(parts[0].device)]
+    back = order.argsort().to(parts[0].logps.device)
+    entropies = [part.entropy for part in parts if part.entropy is not None]
+    return TokenLogps(
+        logps=torch.cat([part.logps for part in parts])[back],
+        entropy=torch.cat(entropies)[back] if entropies else None,
+    )
 
 
 @contextmanager

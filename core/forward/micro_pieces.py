@@ -47,9 +47,18 @@ def pieces(
 
 
 def counted(batch: Batch) -> Batch:
-    """With the number of its `rows`, if not there, and of its trained `tokens`: of all pieces."""
+    """With the number of its `rows`, if not there, and of its trained `tokens`: of all pieces.
+
+    And with that of its `kept` tokens, where some are left out.
+    """
     rows = batch["completion_ids"].new_tensor(len(batch["completion_ids"]))
-    return {"rows": rows, **batch, "tokens": trained_mask(batch).sum()}
+    found = {"rows": rows, **batch, "tokens": trained_mask(batch).sum()}
+    return {**found, "kept": kept_mask(batch).sum()} if "kept_tokens" in batch else found
+
+
+def kept_mask(batch: Batch) -> Tensor:
+    """1 on the trained tokens that are kept."""
+    return trained_mask(batch) * batch["kept_tokens"]
 
 
 def take(batch: Batch, rows: Sequence[int] | Tensor) -> Batch:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from core.losses.masked import masked_mean
-from core.shapes import BT, Count, Mask, Scalar
+from core.shapes import BT, B, Count, Mask, Scalar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,8 @@ class Scale:
     `micro_batches` on each; `accumulation` of those make one optimizer step. An evaluation batch
     stands alone: both are 1. `rows` and `tokens` are the completions and trained tokens of the
     micro-batch of which these are a piece; unset, they are all of it. Where completions were left
-    out of a rollout, `rows` is the mean over its micro-batches.
+    out of a rollout, `rows` is the mean over its micro-batches. `group_tokens` are those of a
+    completion in the mean of its group.
     """
 
     rollout_tokens: Count
@@ -31,6 +32,7 @@ class Scale:
     max_length: int = 1
     rows: Count | None = None
     tokens: Count | None = None
+    group_tokens: B | None = None
 
 
 def rows_of(loss: BT, scale: Scale) -> Count | int:
@@ -66,6 +68,73 @@ def global_token_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
     """
     rollout = scale.rollout_tokens.clamp(min=1.0) / scale.processes
     return (loss * mask).sum() / (rollout * scale.accumulation / scale.micro_batches)
+
+
+def token_sum(loss: BT, mask: Mask, scale: Scale) -> Scalar:
+    """Sum over the tokens of each completion, mean over completions; arXiv 2602.05261."""
+    return (loss * mask).sum() / rows_of(loss, scale) / scale.accumulation
+
+
+def prompt_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
+    """Mean over the tokens of each prompt's group, then over prompts.
+
+    arXiv 2503.14476 eq. 12, arXiv 2506.13585 and arXiv 2510.13786 as they are printed.
+    """
+    if scale.group_tokens is None:
+        raise TypeError("a mean over prompts needs the tokens of their groups")
+    each = (loss * mask).sum(-1) / scale.group_tokens
+    return each.sum() / rows_of(loss, scale) / scale.accumulation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate:
+    """A row of `AGGREGATES`.
+
+    `splits` promises that loss and gradient do not depend on how an optimizer step's completions
+    are split into micro-batches. One that `counts_tokens` divides by those of the whole step rather
+    than by the number of micro-batches, and one that `counts_groups` by those of each prompt; one
+    that `counts_mask` divides by tokens of the micro-batch or step, fewer if some are left out.
+    """
+
+    mean: Callable[[BT, Mask, Scale], Scalar]
+    doc: str
+    splits: bool = True
+    counts_tokens: bool = False
+    counts_groups: bool = False
+    counts_mask: bool = False
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The settings that act with it."""
+        return ("token_normalizer",) if self.counts_tokens else ()
+
+
+AGGREGATES = {
+    "sequence_mean": Aggregate(
+        mean=sequence_mean, doc="the mean over completions of each one's mean", counts_mask=True
+    ),
+    "token_mean": Aggregate(
+        mean=token_mean,
+        doc="the mean over the tokens of a micro-batch",
+        splits=False,
+        counts_mask=True,
+    ),
+    "constant_length": Aggregate(
+        mean=constant_length, doc="the mean over completions of each one's sum by the length limit"
+    ),
+    "global_token_mean": Aggregate(
+        mean=global_token_mean,
+        doc="the mean over all tokens",
+        counts_tokens=True,
+        counts_mask=True,
+    ),
+    "token_sum": Aggregate(mean=token_sum, doc="the mean over completions of each one's sum"),
+    "prompt_mean": Aggregate(
+        mean=prompt_mean,
+        doc="the mean over prompts of the mean over the tokens of each one's completions",
+        counts_groups=True,
+    ),
+}
 
 
 def of_step(tokens: Sequence[Count]) -> list[Count]:

@@ -12,9 +12,10 @@ from core.shapes import BT, BT1, Mask
 class Rollout:
     """Log-probabilities and advantages of B completions of at most T tokens.
 
-    `logps` carries the gradient; `old_logps` is pi at rollout, `ref_logps` the reference. One
-    advantage per completion or per token. `mask` is 1 on trained tokens. `sampling_ratio` is
-    pi_old over the policy of the engine that sampled, where the two differ.
+    `logps` carries the gradient; `old_logps` is pi at rollout, `ref_logps` the reference,
+    `sampling_logps` the engine that sampled, NaN where it did not say. One advantage per completion
+    or per token. `mask` is 1 on trained tokens, `kept` on those that are chosen by their entropy.
+    `sampling_ratio` is pi_old over the policy of the engine, where the two differ.
     """
 
     logps: BT
@@ -23,11 +24,18 @@ class Rollout:
     mask: Mask
     ref_logps: BT | None = None
     sampling_ratio: BT1 | None = None
+    sampling_logps: BT | None = None
+    kept: Mask | None = None
 
     @property
     def log_ratio(self) -> BT:
         """log(pi / pi_old), per token."""
         return self.logps - self.old_logps
+
+    @property
+    def kept_mask(self) -> Mask:
+        """1 on trained tokens that are kept."""
+        return self.mask if self.kept is None else self.mask * self.kept
 
 
 @dataclass
@@ -39,15 +47,35 @@ class PolicyConfig:
         "epsilon": 0.0,
         "epsilon_high": 0.0,
         "delta": 0.0,
+        "vespo_k_pos": 0.0,
+        "vespo_lambda_pos": 0.0,
+        "vespo_k_neg": 0.0,
+        "vespo_lambda_neg": 0.0,
+        "off_policy_mask_threshold": 0.0,
     }
 
     loss_type: str = "grpo"
     importance_sampling_level: str = "token"
-    epsilon: float = option(0.2, "Lower clip width of the ratio.")
-    epsilon_high: float | None = option(None, "Upper clip width; unset, `epsilon`.")
+    epsilon: float = option(0.2, "Lower clip width of the ratio; of its logarithm for 'gmpo'.")
+    epsilon_high: float | None = option(
+        None, "Upper clip width, for 'cispo' the upper bound itself; unset, `epsilon`."
+    )
     delta: float | None = option(None, "Cap of the ratio before the clip; unset, none.")
     beta: float = option(0.0, "Weight of the KL to the reference; 0 loads no reference.")
     use_bias_correction_kl: bool = option(True, "Multiply the KL estimate by the ratio.")
+    sapo_temperature_neg: float = option(1.05, "SAPO's temperature of negative advantages.")
+    sapo_temperature_pos: float = option(1.0, "SAPO's temperature of positive advantages.")
+    vespo_k_pos: float = option(2.0, "VESPO's k of positive advantages.")
+    vespo_lambda_pos: float = option(3.0, "VESPO's lambda of positive advantages.")
+    vespo_k_neg: float = option(3.0, "VESPO's k of negative advantages.")
+    vespo_lambda_neg: float = option(2.0, "VESPO's lambda of negative advantages.")
+    off_policy_mask_threshold: float | None = option(
+        None,
+        "Mean log(sampler / policy) of a completion above which it is left out of the loss if its "
+        "advantage is negative; unset, none is.",
+    )
+    top_entropy_normalizer: str = "all"
+    loss_aggregate: str | None = None
 
     @property
     def upper_epsilon(self) -> float:

@@ -1,94 +1,136 @@
-"""The policy loss: ratio -> surrogate -> KL -> aggregate, each step chosen from a table."""
+"""The policy loss: ratio -> surrogate -> weights -> KL -> aggregate, each chosen from a table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
-
-from core.losses.aggregate import (
-    Scale,
-    constant_length,
-    global_token_mean,
-    sequence_mean,
-    token_mean,
-)
+from core.losses.aggregate import AGGREGATES, Scale
 from core.losses.batch import PolicyConfig, Rollout
+from core.losses.entropy import NORMALIZERS
 from core.losses.kl import k3
+from core.losses.loss_statistics import CAPPING, CLIPPING, GAMMA, LOG_CLIPPING, Statistic
 from core.losses.ratio import RATIOS
-from core.losses.surrogate import clipped, clipped_either, clipped_high, clipped_low
-from core.shapes import BT, BT1, Mask, Scalar
+from core.losses.surrogate import clipped, gamma_weighted, gated, geometric, reweighted
+from core.losses.token_weights import WEIGHTS
+from core.shapes import BT, BT1, Scalar
 
 
-@dataclass(frozen=True, kw_only=True)
-class Statistic:
-    """A number in the log of a step, under TRL's name.
-
-    It is the mean of `values` over all trained tokens, or where there is an `extreme` that of the
-    means of the completions.
-    """
-
-    name: str
-    values: Callable[[Rollout, BT1, PolicyConfig], BT1]
-    extreme: Callable[[Tensor], Tensor] | None = None
+def tight_cap(c: PolicyConfig) -> str | None:
+    """Say that delta takes effect inside the clip, where it would leave the upper clip nothing."""
+    if c.delta is None or c.delta >= 1 + c.upper_epsilon:
+        return None
+    return (
+        f"delta={c.delta} is below 1 + {c.upper_epsilon}, the upper clip, which then never acts: "
+        "set delta above it, or leave it out"
+    )
 
 
-CLIPPING = (
-    Statistic(name="clip_ratio/low_mean", values=clipped_low),
-    Statistic(name="clip_ratio/high_mean", values=clipped_high),
-    Statistic(name="clip_ratio/region_mean", values=clipped_either),
-    Statistic(name="clip_ratio/low_min", values=clipped_low, extreme=torch.min),
-    Statistic(name="clip_ratio/high_max", values=clipped_high, extreme=torch.max),
-)
+def low_cap(c: PolicyConfig) -> str | None:
+    """Say that all weights are capped, those of a policy that has not moved too."""
+    if c.upper_epsilon >= 1:
+        return None
+    return (
+        f"loss_type={c.loss_type!r} caps its weights at epsilon_high itself, here at "
+        f"{c.upper_epsilon}, so that every weight is below 1: set epsilon_high to 1 plus the width"
+    )
+
+
+def no_doubt(c: PolicyConfig) -> str | None:  # noqa: ARG001 - a table row
+    """Say nothing."""
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossType:
     """A row of `LOSS_TYPES`.
 
-    `parameters` are the settings that it reads and another row may not, `levels` the ratios that it
-    is defined for, `logs` what is logged of it. `splits` promises that loss and gradient do not
-    depend on how an optimizer step's completions are split into micro-batches. A surrogate with
-    `corrects_sampling` has the ratio to the engine's policy in itself; others are multiplied by it.
+    `aggregate` is a key of `AGGREGATES`. `parameters` are the settings that it reads and another
+    row may not, `levels` the ratios that it is defined for, `logs` what is logged of it. `holds`
+    are keys of `WEIGHTS` that the surrogate has in itself; by the others it is multiplied. `doubt`
+    says in one sentence why settings that go together make no sense.
     """
 
     surrogate: Callable[[Rollout, BT1, PolicyConfig], BT1]
-    aggregate: Callable[[BT, Mask, Scale], Scalar]
+    aggregate: str
     doc: str
     logs: tuple[Statistic, ...] = CLIPPING
     levels: tuple[str, ...] = tuple(RATIOS)
     parameters: tuple[str, ...] = ("epsilon", "epsilon_high", "delta")
-    splits: bool = True
-    corrects_sampling: bool = False
+    holds: tuple[str, ...] = ()
+    doubt: Callable[[PolicyConfig], str | None] = tight_cap
 
     @property
-    def counts_tokens(self) -> bool:
-        """Whether it divides by the tokens of a rollout."""
-        return "token_normalizer" in self.parameters
+    def splits(self) -> bool:
+        """Whether its own aggregate promises so, see `Aggregate`."""
+        return AGGREGATES[self.aggregate].splits
+
+    @property
+    def holds_tokens(self) -> bool:
+        """Whether the surrogate makes one ratio to the engine's policy of those of the tokens."""
+        return "engine_ratio" in self.holds
 
 
 LOSS_TYPES = {
     "grpo": LossType(
         surrogate=clipped,
-        aggregate=sequence_mean,
+        aggregate="sequence_mean",
         doc="the mean over completions of each one's mean",
     ),
     "bnpo": LossType(
         surrogate=clipped,
-        aggregate=token_mean,
+        aggregate="token_mean",
         doc="the mean over the tokens of a micro-batch",
-        splits=False,
     ),
     "dr_grpo": LossType(
         surrogate=clipped,
-        aggregate=constant_length,
+        aggregate="constant_length",
         doc="the sum over tokens by the greatest length, arXiv 2503.20783",
     ),
     "dapo": LossType(
         surrogate=clipped,
-        aggregate=global_token_mean,
+        aggregate="global_token_mean",
         doc="the mean over all tokens, arXiv 2503.14476; see `token_normalizer`",
-        parameters=("epsilon", "epsilon_high", "delta", "token_normalizer"),
+    ),
+    "luspo": LossType(
+        surrogate=clipped,
+        aggregate="token_sum",
+        doc="the mean over completions of each one's sum, arXiv 2602.05261",
+        levels=("sequence",),
+    ),
+    "cispo": LossType(
+        surrogate=reweighted,
+        aggregate="global_token_mean",
+        doc="log-probabilities weighed by the ratio up to `epsilon_high`, arXiv 2506.13585",
+        logs=CAPPING,
+        parameters=("epsilon_high",),
+        doubt=low_cap,
+    ),
+    "sapo": LossType(
+        surrogate=gated,
+        aggregate="sequence_mean",
+        doc="a soft gate of the ratio, see `sapo_temperature_pos`",
+        logs=(),
+        parameters=("sapo_temperature_neg", "sapo_temperature_pos"),
+        doubt=no_doubt,
+    ),
+    "vespo": LossType(
+        surrogate=gamma_weighted,
+        aggregate="global_token_mean",
+        doc="log-probabilities weighed by the whole completion's ratio, see `vespo_k_pos`",
+        logs=GAMMA,
+        levels=("token",),
+        parameters=("vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"),
+        holds=("engine_ratio",),
+        doubt=no_doubt,
+    ),
+    "gmpo": LossType(
+        surrogate=geometric,
+        aggregate="sequence_mean",
+        doc="the geometric mean of the ratios of a completion, arXiv 2507.20673",
+        logs=LOG_CLIPPING,
+        levels=("token",),
+        parameters=("epsilon", "epsilon_high"),
+        holds=("chosen_by_entropy",),
+        doubt=no_doubt,
     ),
 }
 
@@ -105,8 +147,7 @@ class PolicyLoss:
 def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
     """aggregate(w * surrogate(r, ratio) + beta * kl); arXiv 2402.03300 eq. 3, where w = 1.
 
-    w is `sampling_ratio`, which corrects for an engine with another policy, unless the surrogate
-    does so itself.
+    w is the product of `WEIGHTS`, less those that the surrogate holds.
 
     The KL is k3, times the ratio with `use_bias_correction_kl`, which makes its gradient that of
     the KL when pi_old sampled the tokens.
@@ -114,11 +155,14 @@ def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
     row = LOSS_TYPES[c.loss_type]
     ratio = RATIOS[c.importance_sampling_level].ratio(r)
     kl = kl_penalty(r, ratio, c)
-    surrogate = row.surrogate(r, ratio, c)
-    correction = None if row.corrects_sampling else r.sampling_ratio
-    weighted = surrogate if correction is None else surrogate * correction
+    weighted = row.surrogate(r, ratio, c)
+    for name, weight in WEIGHTS.items():
+        found = None if name in row.holds else weight(r, c)
+        weighted = weighted if found is None else weighted * found
     per_token = (weighted if kl is None else weighted + c.beta * kl).expand_as(r.logps)
-    return PolicyLoss(loss=row.aggregate(per_token, r.mask, scale), ratio=ratio, kl=kl)
+    aggregate = AGGREGATES[c.loss_aggregate or row.aggregate].mean
+    counted = NORMALIZERS[c.top_entropy_normalizer].counts(r)
+    return PolicyLoss(loss=aggregate(per_token, counted, scale), ratio=ratio, kl=kl)
 
 
 def kl_penalty(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT | None:

@@ -18,6 +18,14 @@ def sequence_ratio(r: Rollout) -> B1:
     return masked_mean(r.log_ratio, r.mask).unsqueeze(-1).exp()
 
 
+def sequence_token_ratio(r: Rollout) -> BT:
+    """s_{i,t} = sg(s_i) pi_t / sg(pi_t), for advantages of tokens; arXiv 2507.18071 (GSPO-token).
+
+    Its value is s_i; the gradient of a token stays its own.
+    """
+    return sequence_ratio(r).detach() * (r.logps - r.logps.detach()).exp()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Level:
     """A row of `RATIOS`: of what a ratio is taken, and whether a completion has a single one."""
@@ -30,4 +38,8 @@ class Level:
 RATIOS = {
     "token": Level(ratio=token_ratio, doc="one of each token"),
     "sequence": Level(ratio=sequence_ratio, doc="one of each completion", per_completion=True),
+    "sequence_token": Level(
+        ratio=sequence_token_ratio,
+        doc="that of its completion for each token, with the token's own gradient",
+    ),
 }

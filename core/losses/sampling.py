@@ -53,6 +53,11 @@ class Mode:
     doc: str
     needs_limits: bool = False
 
+    @property
+    def by_token(self) -> bool:
+        """Whether each token has a ratio of its own."""
+        return self.level is by_token
+
 
 MODES = {
     "token_truncate": Mode(

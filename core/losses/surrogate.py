@@ -1,9 +1,14 @@
 """Surrogate objectives: what is minimised at each token, before any mean."""
 
+from math import log
+
 import torch
 
 from core.losses.batch import PolicyConfig, Rollout
+from core.losses.masked import masked_mean
 from core.shapes import BT1
+
+LEAST_LOG, GREATEST_LOG = log(1e-8), 20.0  # of ratios in VESPO
 
 
 def capped(ratio: BT1, c: PolicyConfig) -> BT1:
@@ -20,16 +25,49 @@ def clipped(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
     return -torch.min(capped(ratio, c) * r.advantages, bounded * r.advantages)
 
 
-def clipped_low(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
-    """1 where the lower bound stops the gradient: r < 1 - eps and A < 0."""
-    return ((capped(ratio, c) < 1 - c.epsilon) & (r.advantages < 0)).to(ratio.dtype)
+def reweighted(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """-sg(min(r, cap)) A log pi: no token loses its gradient; arXiv 2506.13585 (CISPO).
+
+    The cap is eps_high itself, as in TRL, where the paper has 1 + eps_high.
+    """
+    return -ratio.detach().clamp(max=c.upper_epsilon) * r.advantages * r.logps
 
 
-def clipped_high(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
-    """1 where the upper bound stops the gradient: r > 1 + eps_high and A > 0."""
-    return ((capped(ratio, c) > 1 + c.upper_epsilon) & (r.advantages > 0)).to(ratio.dtype)
+def gated(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """-4 / tau sigmoid(tau (r - 1)) A, with a tau for each sign of A; arXiv 2511.20347 (SAPO)."""
+    tau = torch.where(r.advantages > 0, c.sapo_temperature_pos, c.sapo_temperature_neg)
+    return -torch.sigmoid(tau * (ratio - 1)) * 4 / tau * r.advantages
 
 
-def clipped_either(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
-    """1 where either bound stops the gradient."""
-    return torch.maximum(clipped_low(r, ratio, c), clipped_high(r, ratio, c))
+def gamma_weighted(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """-sg(phi) A log pi with phi of `gamma_weight`; arXiv 2602.10693 (VESPO)."""
+    return -gamma_weight(r, ratio, c) * r.advantages * r.logps
+
+
+@torch.no_grad()
+def gamma_weight(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG001 - a table row
+    """phi = w^k exp(lambda (1 - w)), with k and lambda for each sign of A, and phi(1) = 1.
+
+    w = prod_t pi / pi_old, or over the engine's policy where `sampling_ratio` says how far it is.
+    """
+    log_w = (r.log_ratio.clamp(-20.0, GREATEST_LOG) * r.mask).sum(-1, keepdim=True)
+    if r.sampling_ratio is not None:
+        log_sampling = r.sampling_ratio.log().clamp(LEAST_LOG, GREATEST_LOG)
+        log_w = log_w + (log_sampling * r.mask).sum(-1, keepdim=True)
+    log_w = log_w.clamp(LEAST_LOG, GREATEST_LOG)
+    gains = r.advantages >= 0
+    k = torch.where(gains, c.vespo_k_pos, c.vespo_k_neg)
+    rate = torch.where(gains, c.vespo_lambda_pos, c.vespo_lambda_neg).clamp(min=1e-4)
+    log_phi = rate + k * log_w - rate * log_w.exp()
+    return log_phi.exp().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def geometric(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG001 - as above
+    """-A exp(mean_t log r'), log r' clipped to [-eps, eps_high] on the gain's side only; GMPO.
+
+    arXiv 2507.20673: the geometric mean of the clipped ratios of the tokens that are kept.
+    """
+    bounded = r.log_ratio.clamp(-c.epsilon, c.upper_epsilon)
+    least, most = torch.minimum(r.log_ratio, bounded), torch.maximum(r.log_ratio, bounded)
+    log_ratio = torch.where(r.advantages > 0, least, most)
+    return -masked_mean(log_ratio, r.kept_mask).unsqueeze(-1).exp() * r.advantages

@@ -80,6 +80,10 @@ class GRPOAttributes:
     router_aux_loss_coef = FromArguments(lambda trainer: trainer.router_weight, ROUTER)
     aux_loss_enabled = FromArguments(lambda trainer: trainer.router_weight != 0.0, ROUTER)
 
+    entropy_coef = FromArguments(
+        lambda trainer: trainer.bonus.coefficient, "GRPOConfig.entropy_coef and the entropy"
+    )
+
     generation_kwargs = FromArguments(
         lambda trainer: sampling_keywords(trainer.args, trainer.tokenizer, trainer.eos_token_ids),
         "GRPOConfig",

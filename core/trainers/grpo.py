@@ -1,33 +1,37 @@
 """GRPO: samples groups of completions, scores them, learns from those above their group's mean."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
+import torch
 from accelerate.utils import set_seed
 from datasets import Dataset
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers.utils import logging
 
 from core.collect.correction import correct_sampling, sampling_logps
 from core.collect.generation import (
     Generated,
     RolloutFunction,
 )
-from core.collect.metrics import Metrics, loss_sums, reward_metrics
+from core.collect.metrics import Metrics, everywhere, loss_sums, reward_metrics
 from core.configs.grpo import GRPOConfig
-from core.forward.batches import (
-    Batch,
-    as_rollout,
-)
-from core.forward.logps import frozen_logps, token_logps
+from core.forward.batches import Batch, as_rollout, trained_mask
+from core.forward.logps import TokenLogps, frozen, token_logps
+from core.forward.micro_pieces import kept_mask
 from core.forward.router import router_weight
 from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
+from core.losses.entropy import ENDS
 from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
 from core.losses.policy import LOSS_TYPES, policy_loss
 from core.rollout.stops import end_tokens
 from core.shards.adapters import adapted, refuse_adapters
 from core.shards.sharding import gathered
 from core.trainers.attributes import GRPOAttributes
+from core.trainers.entropy_bonus import EntropyBonus
 from core.trainers.on_policy import OnPolicyTrainer
 from core.trainers.publish import DEEPSEEKMATH
 from core.trainers.rewards import RewardSource, check_needs, prompt_datasets, reward_functions
@@ -40,6 +44,8 @@ from core.trainers.setup import (
     without_dropout,
 )
 from core.trainers.uncalled_methods import GRPO_METHODS
+
+logger = logging.get_logger(__name__)
 
 
 class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
@@ -92,6 +98,9 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         self.reward_weights = args.reward_weights or [1.0] * len(self.rewards)
         self.rollout_func = rollout_func
         self.router_weight = router_weight(policy, args.router_aux_loss_coef)
+        self.bonus = EntropyBonus(args)
+        if args.doubt is not None:
+            logger.warning(args.doubt)
         super().__init__(
             model=policy,
             args=args,
@@ -131,15 +140,39 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         """Return what this piece of a micro-batch adds to its policy loss; keep what it shows."""
         balances, scale = self.router_weight != 0.0, self.scale(inputs)
         logps, entropy, router = token_logps(
-            model, inputs, self.args.temperature, with_entropy=True, with_router=balances
+            model,
+            inputs,
+            self.args.temperature,
+            with_entropy=True,
+            learns_entropy=self.args.rewards_entropy,
+            with_router=balances,
         )
         r = as_rollout(inputs, logps, with_reference=self.args.reads_reference)
         result = policy_loss(r, self.args, scale)
         self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args))
+        loss = result.loss
+        if self.args.rewards_entropy:
+            times = 1 if self.args.aggregate.counts_tokens else scale.accumulation
+            shown = [result.loss.detach() * times, loss.new_tensor(float(not self._more))]
+            self.seen[-1].totals["policy_loss"] = torch.stack(shown)  # of a process, not a piece
+            counted = replace(scale, tokens=inputs.get("kept", inputs.get("tokens")))
+            training = self.mode == "train"
+            loss = loss - self.bonus.of(
+                cast(Tensor, entropy), r.kept_mask, counted, training=training
+            )
         if router is None:
-            return result.loss
+            return loss
         self.record({"aux_loss": self.gather(router.detach()).mean().item()})
-        return result.loss + self.router_weight * router / scale.accumulation
+        return loss + self.router_weight * router / scale.accumulation
+
+    def training_step(
+        self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
+    ) -> Tensor:
+        """One micro-batch; the bonus is weighed anew after the last one of an optimizer step."""
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        if self.args.rewards_entropy and self.accelerator.sync_gradients:
+            self.record({"entropy_coef": self.bonus.step(self.accelerator)})
+        return loss
 
     @property
     def weighing(self) -> Weighing:
@@ -150,9 +183,15 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             aggregation=self.args.multi_objective_aggregation,
         )
 
-    def counted_tokens(self, tokens: Sequence[Tensor]) -> Sequence[Tensor]:
-        """As `token_normalizer` says."""
-        return TOKEN_NORMALIZERS[self.args.token_normalizer].counts(tokens)
+    def counted_tokens(
+        self, tokens: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> Sequence[Tensor]:
+        """As `token_normalizer` says; or the kept ones, as of a rollout with the step's share."""
+        if not self.args.counts_kept:
+            return TOKEN_NORMALIZERS[self.args.token_normalizer].counts(tokens)
+        kept = self.gather(torch.stack([kept_mask(batch).sum() for batch in batches]).sum()).sum()
+        parts = self.args.rollout_parts if self.mode == "train" else 1
+        return [kept.double() * parts / len(batches)] * len(batches)
 
     def scale(self, inputs: Batch) -> Scale:
         """Where a micro-batch stands in its optimizer step; an evaluation batch stands alone."""
@@ -164,20 +203,24 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             processes=self.accelerator.num_processes,
             max_length=self.args.max_completion_length,
             rows=inputs.get("rows"),
-            tokens=inputs.get("tokens"),
+            tokens=inputs.get("kept" if self.args.counts_kept else "tokens"),
+            group_tokens=inputs.get("group_tokens"),
         )
 
     def learns(self, inputs: Batch) -> Tensor:
-        """Which completions have a gradient: without KL, those whose advantages are not all 0."""
+        """Which completions have a gradient: advantages that are all 0 give none.
+
+        But a KL does, and a bonus.
+        """
         advantages = inputs["advantages"]
-        if self.args.reads_reference:
+        if self.args.reads_reference or self.args.rewards_entropy:
             return super().learns(inputs)
         return advantages.ne(0).view(len(advantages), -1).any(1)
 
     def tensors(self, generated: Generated) -> Batch:
-        """Those of every method, and what vLLM says of its tokens where that corrects the loss."""
+        """Those of every method, and what vLLM says of its tokens where that is read."""
         batch = super().tensors(generated)
-        if self.args.corrects_sampling:
+        if self.args.reads_sampler:
             logps = sampling_logps(generated, like=batch["completion_mask"])
             batch["sampling_logps"] = logps.to(self.args.device)
         return batch
@@ -202,10 +245,43 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
 
     def add_logps(self, name: str, policy: PreTrainedModel, batches: list[Batch]) -> None:
         """Add the log-probabilities of a policy to micro-batches under a name."""
-        temperature, router = self.args.temperature, self.router_weight != 0.0
+        for batch, found in zip(batches, self.judged(policy, batches), strict=True):
+            batch[name] = found.logps
+
+    def judged(
+        self, policy: PreTrainedModel, batches: Sequence[Batch], *, with_entropy: bool = False
+    ) -> list[TokenLogps]:
+        """What a policy says of micro-batches, through the very pieces that are trained on."""
+        asked = {"with_entropy": with_entropy, "with_router": self.router_weight != 0.0}
+        found: list[TokenLogps] = []
         # the policy has autocast in its forward, the reference has not
         with self.accelerator.autocast(), gathered(policy, self.frame) as model:
             for batch in batches:
                 learned, watched = self.pieces(batch)
                 rows = [*watched, *learned]
-                batch[name] = frozen_logps(model, batch, temperature, rows, with_router=router)
+                found.append(frozen(model, batch, self.args.temperature, rows, **asked))
+        return found
+
+    def marked(self, batch: Batch) -> Batch:
+        """With the tokens that are kept for their entropy among those of all processes."""
+        if not self.args.chooses_tokens:
+            return batch
+        with self.phases("forward"):
+            found = self.judged(self.policy(), [batch], with_entropy=True)[0]
+        entropy, mask = cast(Tensor, found.entropy), trained_mask(batch).bool()
+        every = everywhere(entropy[mask], self.accelerator)
+        end = ENDS[self.args.top_entropy_tokens]
+        kept = end.kept(entropy, every, self.args.top_entropy_quantile)
+        return {**batch, "kept_tokens": kept & mask}
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        if self.args.use_adaptive_entropy and self.args.should_save:
+            self.bonus.save(Path(output_dir))
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is None:
+            self.bonus.begin()
+        else:
+            self.bonus.load(Path(checkpoint))

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
-from core.collect.draws import Draw, generated_by, places, scored_by
+from core.collect.draws import Draw, generated_by, group_means, places, scored_by
 from core.collect.event_loop import AsyncLoop
 from core.collect.generation import (
     Generated,
@@ -30,7 +30,14 @@ from core.collect.summary import (
     named_metrics,
 )
 from core.configs.rollout import RolloutConfig
-from core.forward.batches import Batch, padded, padded_width, take_selected, token_batch
+from core.forward.batches import (
+    Batch,
+    padded,
+    padded_width,
+    take_selected,
+    token_batch,
+    trained_mask,
+)
 from core.losses.estimators import Scored
 from core.losses.selection import SELECTIONS, Selected
 from core.rewards.completions import Completion
@@ -159,6 +166,10 @@ class OnPolicyTrainer(RolloutTrainer):
         here = places(draws, self.accelerator.process_index)
         mine, width = advantages[here], batch["completion_ids"].size(1)
         batch["advantages"] = mine if mine.dim() == 1 else mine[:, :width]
+        if self.args.counts_groups:
+            tokens = self.gather(trained_mask(batch).sum(1))
+            means = group_means(draws, tokens, self.accelerator.num_processes)
+            batch["group_tokens"] = means[here]
         if selected is None:
             return batch
         self.record({"completions/selected_fraction": len(selected.rows) / count})

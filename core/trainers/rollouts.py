@@ -17,7 +17,7 @@ from core.explain.health import HealthCallback
 from core.forward.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
 from core.forward.micro_pieces import counted, pieces, take
 from core.losses.aggregate import of_step
-from core.losses.policy import Statistic
+from core.losses.loss_statistics import Statistic
 from core.trainers.prompts import PromptTrainer, Rows
 
 
@@ -70,6 +70,10 @@ class RolloutTrainer(PromptTrainer):
     def compare(self, batches: list[Batch]) -> None:
         """Add to the micro-batches of a rollout what other policies say of them."""
 
+    def marked(self, batch: Batch) -> Batch:
+        """A micro-batch with what the policy that is about to learn from it says of it."""
+        return batch
+
     def pieces(self, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
         """The rows of a micro-batch that go through a model together; see `pieces`."""
         sharded = self.is_deepspeed_enabled or self.is_fsdp_enabled
@@ -99,7 +103,8 @@ class RolloutTrainer(PromptTrainer):
         if self.mode == "eval":
             batch = self.rollout(inputs)
             self.compare([batch])
-            return {**batch, "num_items_in_batch": self.count_tokens(batch)}
+            batch, tokens = self.marked(batch), self.count_tokens(batch)
+            return {**batch, "num_items_in_batch": self.counted_tokens([tokens], [batch])[0]}
         if not self._prepared:
             self._prepared, self._rows = self.optimizer_step_batches(self._rows or [inputs]), ()
         return self._prepared.pop(0)
@@ -118,12 +123,17 @@ class RolloutTrainer(PromptTrainer):
                 self._parts = self.cut(self.rollout(micro_batch_rows))
                 self._rollouts += 1
             batch, rows_each = self._parts.micro_batches[step % per_rollout], self._parts.rows
-            chosen.append(batch if rows_each is None else {**batch, "rows": rows_each})
+            marked = self.marked(batch)
+            chosen.append(marked if rows_each is None else {**marked, "rows": rows_each})
             tokens.append(self._parts.tokens)
-        pairs = zip(chosen, self.counted_tokens(tokens), strict=True)
+        pairs = zip(chosen, self.counted_tokens(tokens, chosen), strict=True)
         return [{**batch, "num_items_in_batch": items} for batch, items in pairs]
 
-    def counted_tokens(self, tokens: Sequence[Tensor]) -> Sequence[Tensor]:
+    def counted_tokens(
+        self,
+        tokens: Sequence[Tensor],
+        batches: Sequence[Batch],  # noqa: ARG002 - for those who override it
+    ) -> Sequence[Tensor]:
         """The tokens that each micro-batch of a step is divided by, from those of its rollout."""
         return of_step(tokens)
 

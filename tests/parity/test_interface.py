@@ -9,10 +9,13 @@ import core
 
 OURS_ONLY = {
     "advantage_estimator",
+    "loss_aggregate",
     "rollout_policy",
     "rollout_engine",
     "rollout_selection",
     "token_normalizer",
+    "top_entropy_normalizer",
+    "top_entropy_tokens",
 }
 
 

@@ -37,6 +37,22 @@ RUNS = {
         "mask_truncated_completions": True,
         "max_completion_length": 32,
     },
+    "cispo, masks, two iterations": {
+        "loss_type": "cispo",
+        "epsilon_high": 1.1,
+        "steps_per_generation": 4,
+        "num_iterations": 2,
+        "top_entropy_quantile": 0.4,
+        "off_policy_mask_threshold": 0.001,
+    },
+    "luspo, a steered bonus": {
+        "loss_type": "luspo",
+        "importance_sampling_level": "sequence",
+        "steps_per_generation": 4,
+        "use_adaptive_entropy": True,
+        "entropy_coef": 0.02,
+        "entropy_target": 3.0,
+    },
     "grpo, sequence ratio, windows over two rollouts": {
         "loss_type": "grpo",
         "importance_sampling_level": "sequence",

@@ -3,6 +3,13 @@
 import torch
 from datasets import Dataset
 
+from core.losses.policy import LOSS_TYPES
+
+
+def of_loss(name):
+    """Settings of a loss at the first level that it is defined for."""
+    return {"loss_type": name, "importance_sampling_level": LOSS_TYPES[name].levels[0]}
+
 
 def digits(completions, **_):
     """Share of digits in each completion."""

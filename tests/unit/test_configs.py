@@ -9,10 +9,13 @@ from eval.errors import BadValue
 
 OURS = {
     "advantage_estimator",
+    "loss_aggregate",
     "rollout_policy",
     "rollout_engine",
     "rollout_selection",
     "token_normalizer",
+    "top_entropy_normalizer",
+    "top_entropy_tokens",
 }
 
 
@@ -51,8 +54,30 @@ def test_unsupported_fields_are_refused_in_one_sentence(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"loss_type": "cispo"}, "loss_type='cispo': expected one of 'grpo', 'bnpo'"),
+        ({"loss_type": "ppo"}, "loss_type='ppo': expected one of 'grpo', 'bnpo'"),
         ({"importance_sampling_level": "word"}, "expected one of 'token', 'sequence'"),
+        ({"loss_type": "luspo"}, "loss_type='luspo' takes 'sequence'"),
+        ({"loss_aggregate": "mean"}, "expected one of None, 'sequence_mean'"),
+        ({"loss_type": "sapo", "sapo_temperature_neg": 0.0}, "expected above 0"),
+        ({"off_policy_mask_threshold": -0.1}, "expected at least 0"),
+        ({"top_entropy_quantile": 0.0}, "top_entropy_quantile=0.0: expected above 0, at most 1"),
+        (
+            {
+                "loss_type": "dr_grpo",
+                "top_entropy_quantile": 0.2,
+                "top_entropy_normalizer": "kept",
+            },
+            "loss_aggregate='constant_length' divides by no tokens that could be fewer",
+        ),
+        ({"entropy_target": 0.5}, "entropy_target=0.5 steers nothing: set use_adaptive_entropy"),
+        (
+            {"use_adaptive_entropy": True, "entropy_coef_min": 2.0},
+            "entropy_coef_min=2.0 is above entropy_coef_max=1.0",
+        ),
+        (
+            {"loss_type": "vespo", "use_vllm": True},
+            "multiplies the ratios of tokens itself, and takes 'token_truncate', 'token_mask'",
+        ),
         ({"scale_rewards": "std"}, "expected one of 'group', 'batch', 'none'"),
         ({"num_generations": 1}, "num_generations=1: expected at least 2"),
         ({"report_to": "wandbb"}, "report_to='wandbb': expected one of none, all, "),

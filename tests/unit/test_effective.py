@@ -99,7 +99,7 @@ CASES = {
     ),
     "vllm_*": ({}, VLLM, {"use_vllm": True, "vllm_mode": "server"}),
     "epsilon": ({}, {"epsilon": 0.0, "epsilon_high": 0.01}, {"num_iterations": 2}),
-    "delta": ({}, {"delta": 1.0}, {"num_iterations": 2}),
+    "delta": ({}, {"delta": 1.5}, {"num_iterations": 2}),
     "use_bias_correction_kl": ({"beta": 0.0}, {"use_bias_correction_kl": True}, {"beta": 0.1}),
     "ref_model_*": (
         {"beta": 0.1},
@@ -115,6 +115,16 @@ CASES = {
         {"loss_type": "dapo"},
         {"token_normalizer": "rollout"},
         {"loss_type": "dapo", "gradient_accumulation_steps": 2, "steps_per_generation": 1},
+    ),
+    "loss_aggregate": (
+        {"loss_type": "dapo"},
+        {"loss_aggregate": "global_token_mean"},
+        {"loss_type": "grpo"},
+    ),
+    "top_entropy_tokens": (
+        {},
+        {"top_entropy_tokens": "least", "top_entropy_normalizer": "kept"},
+        {"top_entropy_quantile": 0.5},
     ),
 }
 SFT_CASES = {
@@ -231,6 +241,13 @@ def resolved():
 def test_what_an_unset_field_stands_for_is_the_same_training(unset, set_):
     moving = {"num_iterations": 2}
     assert key(**moving, **unset) == key(**moving, **set_)
+
+
+def test_a_policy_that_does_not_move_leaves_nobody_off_policy(make_grpo):
+    masked = {"off_policy_mask_threshold": 0.0}
+    assert key(**masked) == key()
+    assert told(make_grpo(**masked))[1] == told(make_grpo())[1]
+    assert key(num_iterations=2, **masked) != key(num_iterations=2)
 
 
 def test_equal_trainings_of_other_papers_and_arms_are_one():

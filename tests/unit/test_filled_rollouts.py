@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 from datasets import Dataset
-from grpo_runs import digits, double, logs, weights
+from grpo_runs import digits, double, logs, of_loss, weights
 
 from core.losses.policy import LOSS_TYPES
 from core.losses.selection import SELECTIONS
@@ -109,7 +109,7 @@ SPLITS = {"halves": {}, "at once": {"gradient_accumulation_steps": 1, "beta": 0.
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
 def test_a_full_rollout_is_that_of_the_prompts_that_fill_it(loss_type, split, make, only):
     size = 2 * GROUP
-    changes = {"loss_type": loss_type, **SPLITS[split]}
+    changes = {**of_loss(loss_type), **SPLITS[split]}
     changes["per_device_train_batch_size"] = size // changes.get("gradient_accumulation_steps", 2)
     one, other = assert_alike(lambda: filled(make, **changes), lambda: only(**changes))
     assert logs(one, "completions/selected_fraction") == [1 / n for n in UNEQUAL]

@@ -8,6 +8,13 @@ RESUMED = {
     "inside a rollout": {"steps_per_generation": 6},
     "with some dropped": {"steps_per_generation": 6, "rollout_selection": "varied"},
     "between iterations": {"num_iterations": 3},
+    "with tokens chosen by entropy": {"num_iterations": 3, "top_entropy_quantile": 0.5},
+    "with a steered bonus": {
+        "use_adaptive_entropy": True,
+        "entropy_coef": 0.05,
+        "entropy_coef_delta": 0.02,
+        "entropy_target": 9.0,
+    },
     "with a moved reference": {"beta": 0.1, "sync_ref_model": True, "ref_model_sync_steps": 2},
 }
 

@@ -6,18 +6,28 @@ from copy import deepcopy
 import pytest
 import torch
 from datasets import Dataset
-from grpo_runs import digits, prompts, text_of, weights
+from grpo_runs import digits, of_loss, prompts, text_of, weights
 from transformers import LlamaForSequenceClassification
 
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from core.losses.policy import LOSS_TYPES
 
 TEXTS = Dataset.from_dict({"prompt": [f"{i}+{i}=" for i in range(8)], "level": list(range(8))})
+EVALUATED = {"eval_strategy": "steps", "eval_steps": 1, "eval_on_start": True}
 SETTINGS = [
-    *({"loss_type": name} for name in ("grpo", "bnpo", "dr_grpo", "dapo")),
+    *map(of_loss, LOSS_TYPES),
     *({"scale_rewards": scale} for scale in (False, True, "group", "batch", "none")),
     {"importance_sampling_level": "sequence"},
+    {"importance_sampling_level": "sequence_token"},
+    {"loss_aggregate": "prompt_mean"},
+    {"top_entropy_quantile": 0.3},
+    {"top_entropy_quantile": 0.3, "top_entropy_tokens": "least", "top_entropy_normalizer": "kept"},
+    {"top_entropy_quantile": 0.3, "top_entropy_normalizer": "kept", **EVALUATED},
+    {"entropy_coef": 0.01, "loss_aggregate": "prompt_mean", **EVALUATED},
+    {"use_adaptive_entropy": True, "entropy_target": 9.0, "save_strategy": "steps"},
+    {"off_policy_mask_threshold": 0.1, "num_iterations": 2},
     {"multi_objective_aggregation": "normalize_then_sum"},
-    {"num_generations_eval": 1, "eval_strategy": "steps", "eval_steps": 1, "eval_on_start": True},
+    {"num_generations_eval": 1, **EVALUATED},
     {"num_iterations": 2},
     {"steps_per_generation": 4},
     {"generation_batch_size": 16, "gradient_accumulation_steps": 1},

@@ -8,7 +8,7 @@ import copy
 import random
 
 import pytest
-from grpo_runs import double
+from grpo_runs import double, of_loss
 from same_batch import (
     EXACT,
     GRPO,
@@ -21,9 +21,13 @@ from same_batch import (
 )
 
 from core import GRPOConfig, GRPOTrainer
+from core.losses.aggregate import AGGREGATES
 from core.losses.policy import LOSS_TYPES
 
-GLOBAL = ("grpo", "dr_grpo", "dapo")  # bnpo is a mean of per-micro-batch means
+GLOBAL = {  # bnpo's is a mean of per-micro-batch means
+    **{LOSS_TYPES[n].aggregate: of_loss(n) for n in ("grpo", "dr_grpo", "dapo", "luspo")},
+    "prompt_mean": {"loss_type": "dapo", "loss_aggregate": "prompt_mean"},
+}
 SPLITS = ((1, 8), (2, 4), (4, 2), (8, 1))
 
 
@@ -81,12 +85,12 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("loss_type", GLOBAL)
-def test_split_changes_nothing(loss_type, window, build_llama, tiny_tokenizer, tmp_path):
+@pytest.mark.parametrize("aggregate", GLOBAL)
+def test_split_changes_nothing(aggregate, window, build_llama, tiny_tokenizer, tmp_path):
     rollout_size, rows, splits, steps = WINDOWS[window]
     model = double(build_llama())
     runs = [
-        train(model, tiny_tokenizer, tmp_path, s, rollout_size, rows, loss_type=loss_type)
+        train(model, tiny_tokenizer, tmp_path, s, rollout_size, rows, **GLOBAL[aggregate])
         for s in splits
     ]
     assert len(runs[0][0]) == steps
@@ -102,11 +106,11 @@ def test_split_changes_nothing(loss_type, window, build_llama, tiny_tokenizer, t
         {"mask_truncated_completions": True, "scale_rewards": "batch"},
     ],
 )
-@pytest.mark.parametrize("loss_type", GLOBAL)
-def test_split_changes_nothing_with(options, loss_type, build_llama, tiny_tokenizer, tmp_path):
+@pytest.mark.parametrize("aggregate", GLOBAL)
+def test_split_changes_nothing_with(options, aggregate, build_llama, tiny_tokenizer, tmp_path):
     model = double(build_llama())
     runs = [
-        train(model, tiny_tokenizer, tmp_path, s, 8, 2, loss_type=loss_type, **options)
+        train(model, tiny_tokenizer, tmp_path, s, 8, 2, **GLOBAL[aggregate] | options)
         for s in (SPLITS[0], SPLITS[3])
     ]
     assert_equal(runs)
@@ -116,7 +120,7 @@ def test_split_changes_nothing_with(options, loss_type, build_llama, tiny_tokeni
 def test_ragged_window_is_a_whole_step(loss_type, build_llama, tiny_tokenizer, tmp_path):
     """What is left at the end of an epoch has the gradient that it has as a step of its own."""
     model = double(build_llama())
-    frozen = {"loss_type": loss_type, "learning_rate": 0.0, "num_train_epochs": 1}
+    frozen = {**of_loss(loss_type), "learning_rate": 0.0, "num_train_epochs": 1}
     windows, alone = (
         train(model, tiny_tokenizer, tmp_path, split, 4, 3, **frozen)[0]
         for split in ((4, 2), (4, 1))
@@ -126,11 +130,11 @@ def test_ragged_window_is_a_whole_step(loss_type, build_llama, tiny_tokenizer, t
     assert windows[-1, 1] > 1e-3
 
 
-@pytest.mark.parametrize("loss_type", GLOBAL)
-def test_rollouts_of_a_step_change_nothing(loss_type, build_llama, tiny_tokenizer, tmp_path):
+@pytest.mark.parametrize("aggregate", GLOBAL)
+def test_rollouts_of_a_step_change_nothing(aggregate, build_llama, tiny_tokenizer, tmp_path):
     """Eight completions of one rollout, or of two rollouts of four, are the same step."""
     model = double(build_llama())
-    frozen = {"loss_type": loss_type, "learning_rate": 0.0, "num_train_epochs": 1}
+    frozen = {**GLOBAL[aggregate], "learning_rate": 0.0, "num_train_epochs": 1}
     runs = [train(model, tiny_tokenizer, tmp_path, (4, 2), size, 4, **frozen) for size in (8, 4)]
     assert len(runs[0][0]) == 2
     assert_equal(runs)
@@ -144,7 +148,7 @@ def test_bnpo_depends_on_the_split(build_llama, tiny_tokenizer, tmp_path):
 
 
 def test_the_table_promises_what_is_tested():
-    assert {name for name, row in LOSS_TYPES.items() if row.splits} == set(GLOBAL)
+    assert {name for name, row in AGGREGATES.items() if row.splits} == set(GLOBAL)
 
 
 def test_bnpo_of_one_micro_batch_is_the_token_mean(build_llama, tiny_tokenizer, tmp_path):

@@ -18,7 +18,11 @@ from core.losses.weights import (
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
 @pytest.mark.parametrize("length", [1, 10, 100])
 def test_a_tokens_weight_is_one_over_the_length_or_the_limit(loss_type, length):
-    expected = 1 / LIMIT if loss_type == "dr_grpo" else 1 / length
+    expected = {
+        "dr_grpo": 1 / LIMIT,
+        "luspo": 1.0,
+        "cispo": 0.2 / length,  # the cap where none is set, as in TRL
+    }.get(loss_type, 1 / length)
     assert token_weight(loss_type, length) == pytest.approx(expected, rel=1e-12)
 
 

@@ -7,18 +7,22 @@ from hypothesis import strategies as st
 
 from core.configs.grpo import GRPOConfig
 from core.losses.aggregate import (
+    AGGREGATES,
     Scale,
     constant_length,
     global_token_mean,
+    prompt_mean,
     sequence_mean,
     token_mean,
+    token_sum,
 )
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.kl import k1, k2, k3
+from core.losses.loss_statistics import clipped_high, clipped_low
 from core.losses.masked import masked_mean, nanstd
 from core.losses.policy import LOSS_TYPES, policy_loss
 from core.losses.ratio import RATIOS, sequence_ratio, token_ratio
-from core.losses.surrogate import clipped, clipped_high, clipped_low
+from core.losses.surrogate import clipped
 
 MASK = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0]])
 
@@ -140,6 +144,11 @@ def test_aggregates_by_hand():
     assert constant_length(x, MASK, scale(max_length=7)).item() == 1.0
     assert global_token_mean(x, MASK, scale(28)).item() == 0.5
     assert sequence_mean(x, MASK, scale(accumulation=2)).item() == 2.0
+    assert token_sum(x, MASK, scale()).item() == 7.0
+    one_group = scale(group_tokens=rows(2.0, 2.0))  # four tokens of two completions
+    assert prompt_mean(x, MASK, one_group).item() == 3.5
+    two_groups = scale(group_tokens=rows(3.0, 1.0))
+    assert prompt_mean(x, MASK, two_groups).item() == (9 / 3 + 5) / 2
     # two updates of one micro-batch each from a rollout of 28 tokens on 2 processes: 7 tokens
     share = scale(28, accumulation=1, micro_batches=2, processes=2)
     assert global_token_mean(x, MASK, share).item() == 2.0
@@ -147,19 +156,19 @@ def test_aggregates_by_hand():
 
 @given(st.data())
 @settings(max_examples=40)
-@pytest.mark.parametrize("loss_type", [name for name, row in LOSS_TYPES.items() if row.splits])
-def test_micro_batches_add_up_to_the_whole(loss_type, data):
+@pytest.mark.parametrize("name", [name for name, row in AGGREGATES.items() if row.splits])
+def test_micro_batches_add_up_to_the_whole(name, data):
     parts = data.draw(st.sampled_from([1, 2, 4, 8]))
     lengths = data.draw(st.lists(st.integers(0, 5), min_size=8, max_size=8))
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 999)))
     mask = (torch.arange(5) < torch.tensor(lengths).unsqueeze(1)).long()
     loss = torch.randn(8, 5, generator=generator, dtype=torch.float64)
-    aggregate = LOSS_TYPES[loss_type].aggregate
-    whole = aggregate(loss, mask, scale(int(mask.sum()), max_length=5))
-    cut = scale(int(mask.sum()), max_length=5, accumulation=parts, micro_batches=parts)
-    split = [
-        aggregate(x, m, cut) for x, m in zip(loss.chunk(parts), mask.chunk(parts), strict=True)
-    ]
+    aggregate, tokens = AGGREGATES[name].mean, int(mask.sum())
+    groups = mask.view(4, -1).sum(1).clamp(min=1).div(2).double().repeat_interleave(2)
+    whole = aggregate(loss, mask, scale(tokens, max_length=5, group_tokens=groups))
+    cut = {"max_length": 5, "accumulation": parts, "micro_batches": parts}
+    pieces = zip(loss.chunk(parts), mask.chunk(parts), groups.chunk(parts), strict=True)
+    split = [aggregate(x, m, scale(tokens, group_tokens=g, **cut)) for x, m, g in pieces]
     assert sum(split).item() == pytest.approx(whole.item(), abs=1e-12)
 
 

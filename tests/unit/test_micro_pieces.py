@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from grpo_runs import double
+from grpo_runs import double, of_loss
 
 from core import GRPOTrainer
 from core.forward import micro_pieces as cutting
@@ -37,13 +37,14 @@ def step(make_grpo, build_llama, loss_type, beta, mean_tokens, monkeypatch):
         rollout=rollout,
         per_device_train_batch_size=8,
         gradient_accumulation_steps=1,
-        loss_type=loss_type,
+        **of_loss(loss_type),
         beta=beta,
         use_bias_correction_kl=False,
     )
     trainer.train()
     rows = [row for row in trainer.state.log_history if "loss" in row]
-    names = ("loss", "grad_norm", "entropy", "clip_ratio/region_mean", "clip_ratio/high_max")
+    logged = [statistic.name for statistic in LOSS_TYPES[loss_type].logs]
+    names = ("loss", "grad_norm", "entropy", *logged)
     values = [[row[name] for name in names] for row in rows]
     weights = torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
     return torch.tensor(values, dtype=torch.float64), weights
@@ -93,9 +94,10 @@ def test_completions_without_gradient_are_pieces_of_their_own(monkeypatch):
     assert cutting.pieces(batch(), torch.zeros(4, dtype=torch.bool)) == ([[0, 2, 1, 3]], [])
 
 
-def test_a_zero_advantage_has_no_gradient_only_without_kl(make_grpo):
+def test_a_zero_advantage_has_no_gradient_only_without_kl_and_bonus(make_grpo):
     advantages = {"advantages": torch.tensor([0.0, 1.0]), "completion_ids": torch.ones(2, 3)}
     assert make_grpo(beta=0.0).learns(advantages).tolist() == [False, True]
     assert make_grpo(beta=0.1).learns(advantages).tolist() == [True, True]
+    assert make_grpo(entropy_coef=0.1).learns(advantages).tolist() == [True, True]
     by_token = {"advantages": torch.tensor([[0.0, 0.0], [0.0, 1.0]])}
     assert make_grpo(beta=0.0).learns(by_token).tolist() == [False, True]

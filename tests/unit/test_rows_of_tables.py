@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from grpo_runs import of_loss
 
 import core
 from core import GRPOConfig, SFTConfig
@@ -11,7 +12,8 @@ from core.configs.base import BaseConfig
 from core.configs.engines import ENGINES, ROLLOUT_POLICIES, VLLM_MODES
 from core.configs.sft import PACKINGS
 from core.losses.advantages import SCALES
-from core.losses.aggregate import TOKEN_NORMALIZERS
+from core.losses.aggregate import AGGREGATES, TOKEN_NORMALIZERS
+from core.losses.entropy import ENDS, NORMALIZERS
 from core.losses.estimators import ESTIMATORS, NEEDS, Estimator
 from core.losses.policy import LOSS_TYPES
 from core.losses.ratio import RATIOS
@@ -30,6 +32,9 @@ TABLES = {
     (GRPOConfig, "scale_rewards"): SCALES,
     (GRPOConfig, "advantage_estimator"): ESTIMATORS,
     (GRPOConfig, "token_normalizer"): TOKEN_NORMALIZERS,
+    (GRPOConfig, "loss_aggregate"): {None: None, **AGGREGATES},
+    (GRPOConfig, "top_entropy_tokens"): ENDS,
+    (GRPOConfig, "top_entropy_normalizer"): NORMALIZERS,
     (GRPOConfig, "vllm_importance_sampling_mode"): MODES,
     (GRPOConfig, "rollout_policy"): ROLLOUT_POLICIES,
     (GRPOConfig, "rollout_engine"): ENGINES,
@@ -109,13 +114,18 @@ def test_choices_and_help_are_the_rows(config, name):
     table = TABLES[config, name]
     assert config.CHOICES[name] == tuple(table)
     words = config.__dataclass_fields__[name].metadata["help"]
-    assert all(f"'{key}', {row.doc}" in words for key, row in table.items())
+    assert all(f"'{key}', {row.doc}" in words for key, row in table.items() if key is not None)
     assert "%" not in words  # argparse would format it
 
 
+CHOOSERS = {
+    "loss_type": LOSS_TYPES,
+    "loss_aggregate": AGGREGATES,
+    "advantage_estimator": ESTIMATORS,
+}
 PARAMETERS = [
     (choice, key, name, name in row.parameters)
-    for choice, table in (("loss_type", LOSS_TYPES), ("advantage_estimator", ESTIMATORS))
+    for choice, table in CHOOSERS.items()
     for key, row in table.items()
     for name in sorted({name for other in table.values() for name in other.parameters})
 ]
@@ -123,6 +133,12 @@ OTHER = {
     "epsilon": 0.5,
     "epsilon_high": 0.5,
     "delta": 4.0,
+    "sapo_temperature_neg": 2.0,
+    "sapo_temperature_pos": 2.0,
+    "vespo_k_neg": 1.5,
+    "vespo_k_pos": 1.5,
+    "vespo_lambda_neg": 1.5,
+    "vespo_lambda_pos": 1.5,
     "token_normalizer": "rollout",
     "multi_objective_aggregation": "normalize_then_sum",
 }
@@ -130,7 +146,9 @@ OTHER = {
 
 @pytest.mark.parametrize(("choice", "key", "name", "taken"), PARAMETERS)
 def test_a_parameter_acts_or_is_refused(choice, key, name, taken, tmp_path):
-    settings = {"output_dir": str(tmp_path), "use_cpu": True, choice: key, name: OTHER[name]}
+    level = of_loss(key) if key in LOSS_TYPES else {"loss_type": "grpo"}
+    settings = {"output_dir": str(tmp_path), "use_cpu": True, **level, choice: key}
+    settings[name] = OTHER[name]
     if taken:
         assert getattr(GRPOConfig(**settings), name) == OTHER[name]
         return

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from grpo_runs import double, logs, weights
+from grpo_runs import double, logs, of_loss, weights
 from torch.nn.functional import normalize
 
 from core.losses.estimators import Scored
@@ -81,7 +81,7 @@ def test_what_no_reward_scored_does_not_vary():
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
 def test_what_is_dropped_only_shortens_the_step(loss_type, make):
     """Its gradient is 0 anyway; a mean over fewer completions is the longer for it."""
-    every, varied = (moved(make(name, loss_type=loss_type)) for name in BOTH)
+    every, varied = (moved(make(name, **of_loss(loss_type))) for name in BOTH)
     if LOSS_TYPES[loss_type].splits:
         torch.testing.assert_close(normalize(every, dim=0), normalize(varied, dim=0))
         assert varied.norm() > 2 * every.norm()
@@ -93,7 +93,7 @@ def test_what_is_dropped_only_shortens_the_step(loss_type, make):
 def test_a_selection_does_not_depend_on_the_split(changes, loss_type, make):
     """One group of four is left, in 1, 2 or 8 micro-batches."""
     first, *others = (
-        moved(make("varied", split=split, loss_type=loss_type, **changes)) for split in SPLITS
+        moved(make("varied", split=split, **of_loss(loss_type), **changes)) for split in SPLITS
     )
     assert first.norm() > 1e-3
     for other in others:

@@ -117,19 +117,19 @@ def test_a_subclass_derives_once_and_its_defaults_hide_nothing():
 
     @dataclass
     class Bonus(GRPOConfig):
-        entropy_coef: float = 0.1
+        use_transformers_paged: bool = True
 
     args = Doubled(**PLAIN, learning_rate=1.0)
     args.settle()
     args.settle()
     assert args.learning_rate == 2.0
-    with pytest.raises(BadValue, match=r"Bonus\.entropy_coef=0\.1 is not supported"):
+    with pytest.raises(BadValue, match=r"Bonus\.use_transformers_paged=True is not supported"):
         Bonus(**PLAIN)
 
 
 def test_both_trainers_look_at_settings_again(build_llama, tiny_tokenizer):
     for trainer, args, rest, name in (
-        (GRPOTrainer, GRPOConfig(**PLAIN), {"reward_funcs": digits}, "entropy_coef"),
+        (GRPOTrainer, GRPOConfig(**PLAIN), {"reward_funcs": digits}, "use_transformers_paged"),
         (SFTTrainer, SFTConfig(**PLAIN), {}, "activation_offloading"),
     ):
         setattr(args, name, 5)

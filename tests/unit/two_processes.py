@@ -9,6 +9,7 @@ import torch
 from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_multi_gpu_env
 from datasets import Dataset
+from grpo_runs import of_loss
 from same_batch import GROUP, GRPO, QUIET, spread_reward, steps_of, sums, weights_of
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
@@ -76,7 +77,7 @@ def with_loss(loss_type):
             processes,
             rollout=completion_of_its_place(lengths),
             completions=4 if loss_type == "dr_grpo" else 8,
-            loss_type=loss_type,
+            **of_loss(loss_type),
         )
 
     return build
@@ -94,6 +95,28 @@ def filled(folder, out, processes):
     rollout = completion_of_its_place([1, 3, 9])
     draws = {"rollout_selection": "filled", "gradient_accumulation_steps": 2, "beta": 0.1}
     return grpo(folder, out, processes, rollout=rollout, reward=some_alike, **draws)
+
+
+def by_prompt(folder, out, processes):
+    """A mean over the tokens of each prompt, of whose completions each process has one half."""
+    rollout = completion_of_its_place([1, 3, 9])
+    return grpo(
+        folder, out, processes, rollout=rollout, completions=4, loss_aggregate="prompt_mean"
+    )
+
+
+def by_entropy(folder, out, processes):
+    """The tokens of both processes are judged together, and counted together."""
+    rollout = completion_of_its_place([1, 3, 9])
+    chosen = {"top_entropy_quantile": 0.4, "top_entropy_normalizer": "kept", "num_iterations": 2}
+    return grpo(folder, out, processes, rollout=rollout, **chosen)
+
+
+def steered(folder, out, processes):
+    """The bonus follows the entropy of both; it is a mean of each one's tokens, equally many."""
+    rollout = completion_of_its_place([5])
+    bonus = {"use_adaptive_entropy": True, "entropy_coef": 0.1, "entropy_target": 9.0}
+    return grpo(folder, out, processes, rollout=rollout, **bonus)
 
 
 def by_step(completions, **_):
@@ -143,6 +166,9 @@ CASES = {
     "selected": selected,
     "filled": filled,
     "process": process,
+    "by_prompt": by_prompt,
+    "by_entropy": by_entropy,
+    "steered": steered,
     "sampled": sampled,
     "resumed": sampled,  # after it, from its checkpoint
     **{name: with_loss(name) for name in LOSS_TYPES},

@@ -1,0 +1,74 @@
+"""What a policy loss logs of its ratios, under TRL's names."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from core.losses.batch import PolicyConfig, Rollout
+from core.losses.surrogate import capped, gamma_weight
+from core.shapes import BT, BT1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistic:
+    """A number in the log of a step, under TRL's name.
+
+    It is the mean of `values` over all trained tokens, or where there is an `extreme` that of the
+    means of the completions. Values `per_completion` may be one of each, and then count once.
+    """
+
+    name: str
+    values: Callable[[Rollout, BT1, PolicyConfig], BT1]
+    extreme: Callable[[Tensor], Tensor] | None = None
+    per_completion: bool = False
+
+
+Share = Callable[[Rollout, BT1, PolicyConfig], BT1]
+
+
+def clipped_low(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """1 where the lower bound stops the gradient: r < 1 - eps and A < 0."""
+    return ((capped(ratio, c) < 1 - c.epsilon) & (r.advantages < 0)).to(ratio.dtype)
+
+
+def clipped_high(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """1 where the upper bound stops the gradient: r > 1 + eps_high and A > 0."""
+    return ((capped(ratio, c) > 1 + c.upper_epsilon) & (r.advantages > 0)).to(ratio.dtype)
+
+
+def log_clipped_low(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT:
+    """1 where log r < -eps and A < 0."""
+    return ((r.log_ratio < -c.epsilon) & (r.advantages < 0)).to(ratio.dtype)
+
+
+def log_clipped_high(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT:
+    """1 where log r > eps_high and A > 0."""
+    return ((r.log_ratio > c.upper_epsilon) & (r.advantages > 0)).to(ratio.dtype)
+
+
+def share_capped(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """1 where the weight of a gain is capped: r > eps_high and A > 0."""
+    return ((ratio > c.upper_epsilon) & (r.advantages > 0)).to(ratio.dtype)
+
+
+def clipping(low: Share, high: Share) -> tuple[Statistic, ...]:
+    """What is logged of a lower and an upper bound."""
+
+    def either(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+        return torch.maximum(low(r, ratio, c), high(r, ratio, c))
+
+    return (
+        Statistic(name="clip_ratio/low_mean", values=low),
+        Statistic(name="clip_ratio/high_mean", values=high),
+        Statistic(name="clip_ratio/region_mean", values=either),
+        Statistic(name="clip_ratio/low_min", values=low, extreme=torch.min),
+        Statistic(name="clip_ratio/high_max", values=high, extreme=torch.max),
+    )
+
+
+CLIPPING = clipping(clipped_low, clipped_high)
+LOG_CLIPPING = clipping(log_clipped_low, log_clipped_high)
+CAPPING = (Statistic(name="cispo_clip_ratio", values=share_capped),)
+GAMMA = (Statistic(name="vespo/phi_seq_mean", values=gamma_weight, per_completion=True),)
