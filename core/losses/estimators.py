@@ -9,6 +9,7 @@ from core.losses.advantages import (
     AGGREGATIONS,
     Advantages,
     correct_coefficient,
+    leave_one_out,
     process_advantages,
 )
 
@@ -60,6 +61,11 @@ def by_group(scored: Scored, weighing: Weighing) -> Tensor:
     return standardised(scored, weighing).values
 
 
+def by_others(scored: Scored, weighing: Weighing) -> Tensor:
+    """One advantage per completion (N,)."""
+    return leave_one_out(scored.rewards, weighing.weights, scored.group, weighing.scale).values
+
+
 def by_correctness(scored: Scored, weighing: Weighing) -> Tensor:
     """1 for a completion with a positive reward, else 0 (N,)."""
     return correct_coefficient(scored.rewards, weighing.weights)
@@ -99,5 +105,10 @@ ESTIMATORS = {
     "correct": Estimator(
         advantages=by_correctness,
         doc="1 for a positive reward, else 0 (rejection-sampling fine-tuning)",
+    ),
+    "leave_one_out": Estimator(
+        advantages=by_others,
+        doc="reward minus the mean of the others of its group, arXiv 2402.14740",
+        parameters=(),
     ),
 }
