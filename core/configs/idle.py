@@ -62,6 +62,9 @@ IDLE: tuple[Idle, ...] = (
     Idle(("ref_model_*",), lambda c: not c.sync_ref_model),
     Idle(("scale_rewards",), lambda c: not c.scales_rewards),
     Idle(("token_normalizer",), lambda c: not c.counts_tokens),
+    Idle(("selection_reward",), lambda c: not c.selects_by("selection_reward")),
+    Idle(("selection_kept",), lambda c: not c.selects_by("selection_kept")),
+    Idle(("selection_draws", "selection_fills_up"), lambda c: not c.selects_by("selection_draws")),
 )
 # Fields that say how a training is watched and stored, or where a server is, which may move; not
 # what it computes: no part of what a record sets.

@@ -12,6 +12,10 @@ OURS = {
     "rollout_policy",
     "rollout_engine",
     "rollout_selection",
+    "selection_draws",
+    "selection_fills_up",
+    "selection_kept",
+    "selection_reward",
     "token_normalizer",
 }
 

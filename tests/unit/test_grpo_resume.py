@@ -7,6 +7,11 @@ RESUMED = {
     "between rollouts": {},
     "inside a rollout": {"steps_per_generation": 6},
     "with some dropped": {"steps_per_generation": 6, "rollout_selection": "varied"},
+    "with some rejected": {
+        "steps_per_generation": 6,
+        "rollout_selection": "efficient",
+        "selection_kept": 2,
+    },
     "between iterations": {"num_iterations": 3},
     "with a moved reference": {"beta": 0.1, "sync_ref_model": True, "ref_model_sync_steps": 2},
 }

@@ -115,7 +115,11 @@ def test_choices_and_help_are_the_rows(config, name):
 
 PARAMETERS = [
     (choice, key, name, name in row.parameters)
-    for choice, table in (("loss_type", LOSS_TYPES), ("advantage_estimator", ESTIMATORS))
+    for choice, table in (
+        ("loss_type", LOSS_TYPES),
+        ("advantage_estimator", ESTIMATORS),
+        ("rollout_selection", SELECTIONS),
+    )
     for key, row in table.items()
     for name in sorted({name for other in table.values() for name in other.parameters})
 ]
@@ -125,12 +129,20 @@ OTHER = {
     "delta": 4.0,
     "token_normalizer": "rollout",
     "multi_objective_aggregation": "normalize_then_sum",
+    "selection_draws": 3,
+    "selection_fills_up": True,
+    "selection_kept": 2,
+    "selection_reward": "accuracy",
 }
+
+
+NEEDED = {"shortest": ["selection_kept"], "efficient": ["selection_kept"]}
 
 
 @pytest.mark.parametrize(("choice", "key", "name", "taken"), PARAMETERS)
 def test_a_parameter_acts_or_is_refused(choice, key, name, taken, tmp_path):
-    settings = {"output_dir": str(tmp_path), "use_cpu": True, choice: key, name: OTHER[name]}
+    settings = {"output_dir": str(tmp_path), "use_cpu": True, choice: key}
+    settings |= {n: OTHER[n] for n in NEEDED.get(key, ())} | {name: OTHER[name]}
     if taken:
         assert getattr(GRPOConfig(**settings), name) == OTHER[name]
         return
