@@ -18,8 +18,8 @@ NO_PAGED = "the engine is chosen by `rollout_engine`, such as 'hf-cb'"
 class RolloutConfig(BaseConfig):
     """What every on-policy method shares: generation, engine, groups, rewards, the reference.
 
-    `rollout_policy`, `rollout_engine`, `rollout_selection` and `selection_*` are not TRL's. At
-    their defaults the random numbers of sampling differ.
+    `rollout_policy`, `rollout_engine`, `rollout_selection`, `selection_*` and
+    `prompt_retirement` are not TRL's. At their defaults the random numbers of sampling differ.
     """
 
     _VALID_DICT_FIELDS: ClassVar[list[str]] = [
@@ -140,6 +140,11 @@ class RolloutConfig(BaseConfig):
         False, "Then fill it with the groups drawn first; unset, stop with an error."
     )
     selection_kept: int | None = option(None, "Completions of each group that are selected.")
+    prompt_retirement: float | None = option(
+        None,
+        "Share of completions with a reward above 0 from which on a prompt is not drawn again; "
+        "unset, all are.",
+    )
 
     def resolve(self) -> None:
         """As of every trainer; then the rollout's size, and what has to fit together."""
@@ -302,6 +307,10 @@ class RolloutConfig(BaseConfig):
             raise BadValue(
                 f"selection_kept={kept} with rollout_selection={self.rollout_selection!r}: expected"
                 f" 2 to num_generations={group}, the completions of a group"
+            )
+        if self.prompt_retirement is not None and not 0 < self.prompt_retirement <= 1:
+            raise BadValue(
+                f"prompt_retirement={self.prompt_retirement}: expected above 0 and at most 1"
             )
 
     def check_vllm(self) -> None:

@@ -31,6 +31,7 @@ from core.collect.summary import (
 )
 from core.configs.rollout import RolloutConfig
 from core.forward.batches import Batch, padded, padded_width, take_selected, token_batch
+from core.losses.advantages import correct_coefficient
 from core.losses.estimators import Scored
 from core.losses.selection import SELECTIONS, Selected
 from core.rewards.completions import Completion
@@ -218,6 +219,8 @@ class OnPolicyTrainer(RolloutTrainer):
         self.record(lengths)
         self.count_seen(len(scored.rewards), tokens)
         self.record(self.scores(scored))
+        judged, weights = self.judged(scored)
+        self.retire(correct_coefficient(judged.rewards, weights))
         self.record(named_metrics(self.reward_logs, self.accelerator))
         return Draw(rows=rows, generated=generated, scored=scored, logs=self.reward_logs)
 

@@ -9,6 +9,7 @@ import core
 
 OURS_ONLY = {
     "advantage_estimator",
+    "prompt_retirement",
     "rollout_policy",
     "rollout_engine",
     "rollout_selection",

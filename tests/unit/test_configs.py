@@ -9,6 +9,7 @@ from eval.errors import BadValue
 
 OURS = {
     "advantage_estimator",
+    "prompt_retirement",
     "rollout_policy",
     "rollout_engine",
     "rollout_selection",

@@ -139,6 +139,8 @@ REFUSED = {
         {"rollout_selection": "filled"},
     ),
 }
+# Of fields that do not count while they are unset: what they may be set to.
+UNSET = {"prompt_retirement": {"prompt_retirement": 0.9}}
 
 
 def key(**settings):
@@ -159,7 +161,7 @@ def told(trainer):
 
 def test_every_field_of_every_row_is_tried():
     first = [row.fields[0] for row in IDLE]
-    assert sorted(first) == sorted([*CASES, *SFT_CASES, *REFUSED])
+    assert sorted(first) == sorted([*CASES, *SFT_CASES, *REFUSED, *UNSET])
     for config, cases in ((GRPOConfig, CASES | REFUSED), (SFTConfig, SFT_CASES)):
         names = [f.name for f in fields(config) if f.init and f.name not in config.UNSUPPORTED]
         for row in IDLE:
@@ -194,6 +196,12 @@ def test_a_field_that_is_refused_where_it_is_idle_does_not_count_there(row):
     for name, value in changes.items():
         with pytest.raises(BadValue, match=f"{name}=.* does not take it"):
             key(**idle, **{name: value})
+
+
+@pytest.mark.parametrize("name", UNSET)
+def test_a_field_that_is_unset_does_not_count(name):
+    assert name not in effective(resolve(PAPER))["config"]
+    assert key(**UNSET[name]) != key()
 
 
 @pytest.mark.parametrize(
@@ -281,7 +289,7 @@ def test_every_other_field_of_the_config_counts(resolved):
     assert set(effective(resolved)["config"]) == names - idle - NEUTRAL - NO_SETTINGS.keys()
 
 
-ROWS = [row for row in IDLE if row.fields[0] in CASES | REFUSED]
+ROWS = [row for row in IDLE if row.fields[0] in CASES | REFUSED | UNSET]
 
 
 @pytest.mark.parametrize(
