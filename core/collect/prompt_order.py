@@ -133,10 +133,11 @@ class PromptStream:
 class PassRates:
     """How many completions of each prompt were sampled in a training, and how many were right.
 
-    A prompt is `retired` once the share of right ones is at least `bound`; arXiv 2510.13786.
+    A prompt is `retired` once the share of right ones is at least `bound`, if there is one;
+    arXiv 2510.13786.
     """
 
-    def __init__(self, bound: float, counts: Mapping[int, tuple[int, int]] | None = None):
+    def __init__(self, bound: float | None, counts: Mapping[int, tuple[int, int]] | None = None):
         self.bound = bound
         self.counts = dict(counts or {})
 
@@ -149,6 +150,8 @@ class PassRates:
     @property
     def retired(self) -> Set[int]:
         """The prompts that are not drawn again."""
+        if self.bound is None:
+            return frozenset()
         return {
             prompt for prompt, (right, seen) in self.counts.items() if right >= self.bound * seen
         }

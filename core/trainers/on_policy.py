@@ -219,8 +219,9 @@ class OnPolicyTrainer(RolloutTrainer):
         self.record(lengths)
         self.count_seen(len(scored.rewards), tokens)
         self.record(self.scores(scored))
-        judged, weights = self.judged(scored)
-        self.retire(correct_coefficient(judged.rewards, weights))
+        if self.args.prompt_retirement is not None and self.mode == "train":
+            judged, weights = self.judged(scored)
+            self.retire(correct_coefficient(judged.rewards, weights))
         self.record(named_metrics(self.reward_logs, self.accelerator))
         return Draw(rows=rows, generated=generated, scored=scored, logs=self.reward_logs)
 

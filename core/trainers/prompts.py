@@ -25,9 +25,9 @@ class PromptTrainer(BaseTrainer):
 
     args: RolloutConfig
     prompts: PromptStream  # of the training that runs
+    passes: PassRates  # likewise; empty where prompts do not retire
     _prompt_rows: Any  # Any: the data loader's dataset, of whichever kind
     _completions = 0  # sampled in this training, over all processes
-    _passes: PassRates | None = None  # of this training, where prompts retire
 
     @property
     def group(self) -> int:
@@ -55,11 +55,10 @@ class PromptTrainer(BaseTrainer):
 
     def retire(self, right: Tensor) -> None:
         """Count which completions (N,) of the prompts drawn last are right, over all processes."""
-        if self._passes is not None and self.mode == "train":
-            counts = right.view(-1, self.group).sum(1).int().tolist()
-            self._passes.count(self.prompts.latest, counts, self.group)
-            self.prompts.retired = self._passes.retired
-            self.record_total("prompts/retired", len(self.prompts.retired))
+        counts = right.view(-1, self.group).sum(1).int().tolist()
+        self.passes.count(self.prompts.latest, counts, self.group)
+        self.prompts.retired = self.passes.retired
+        self.record_total("prompts/retired", len(self.prompts.retired))
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
@@ -98,8 +97,7 @@ class PromptTrainer(BaseTrainer):
         self.prompts = self.prompt_stream(train_dataloader)
         self._prompt_rows = train_dataloader.dataset
         self._completions = 0
-        bound = self.args.prompt_retirement
-        self._passes = None if bound is None else PassRates(bound)
+        self.passes = PassRates(self.args.prompt_retirement)
         return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
 
     def prompt_stream(self, loader: DataLoader) -> PromptStream:
@@ -124,8 +122,7 @@ class PromptTrainer(BaseTrainer):
     def own_state(self) -> dict[str, Any]:
         """The position in the stream of prompts, and what was sampled of them so far."""
         mine = {"drawn": self.prompts.drawn, "num_completions": self._completions}
-        passes = {} if self._passes is None else {"passes": self._passes.counts}
-        return {**super().own_state(), **mine, **passes}
+        return {**super().own_state(), **mine, "passes": self.passes.counts}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
         """Go on behind the prompts that are drawn.
@@ -138,9 +135,8 @@ class PromptTrainer(BaseTrainer):
         rollouts = -(-micro_batches // args.rollout_uses)
         drawn = self.prompts.drawn = state.get("drawn", rollouts * args.rollout_prompts)
         self._completions = state.get("num_completions", drawn * args.num_generations)
-        if args.prompt_retirement is not None:
-            self._passes = PassRates(args.prompt_retirement, state.get("passes"))
-            self.prompts.retired = self._passes.retired
+        self.passes = PassRates(args.prompt_retirement, state.get("passes"))
+        self.prompts.retired = self.passes.retired
 
 
 def sampler_of(loader: DataLoader) -> Any:  # Any: a sampler, None if there is none
