@@ -48,12 +48,14 @@ def scored_by(draws: Sequence[Draw]) -> Scored:
     every = (first, *others)
     steps = [s.steps for s in every if s.steps is not None]
     ends = [s.ends for s in every if s.ends is not None]
+    tokens = [s.tokens for s in every if s.tokens is not None]
     return replace(
         first,
         rewards=torch.cat([s.rewards for s in every]),
         length=max(s.length for s in every),
         steps=one_below_another(steps, torch.nan) if steps else None,
         ends=one_below_another(ends, 0) if ends else None,
+        tokens=torch.cat(tokens) if tokens else None,
     )
 
 

@@ -1,6 +1,6 @@
 """Which prompts come next: whole groups for a data loader, any number from a stream."""
 
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Set, Sized
 from typing import Any
 
 import torch
@@ -65,8 +65,9 @@ class PromptStream:
     """The prompts of a training one after another, however many a rollout takes.
 
     The order is that of `sampler`, epoch after epoch, which yields rows as `GroupSampler` does; of
-    their repetitions the stream has one. `drawn` is its position: the prompts taken so far, over
-    all processes. Every process has the same stream and takes as many prompts as the others.
+    their repetitions the stream has one. `drawn` is its position: the prompts taken or passed over
+    so far, over all processes, and `latest` are those taken last. Every process has the same stream
+    and takes as many prompts as the others. Those that are `retired` are passed over.
 
     Raises:
         BadValue: the sampler does not yield one rollout.
@@ -79,6 +80,8 @@ class PromptStream:
         self.rollout = group * prompts
         self.block = self.rollout * repeats  # what the sampler yields for one rollout
         self.drawn = 0
+        self.latest: list[int] = []
+        self.retired: Set[int] = frozenset()
         self.size = len(sampler) // self.block * prompts  # prompts of one epoch
         self.order: tuple[int, list[int]] = (-1, [])  # the epoch read last, and its prompts
         if not self.size:
@@ -88,13 +91,26 @@ class PromptStream:
             )
 
     def take(self, count: int) -> list[int]:
-        """The rows of the next prompts, which may lie in several epochs."""
+        """The rows of the next prompts, which may lie in several epochs.
+
+        Raises:
+            BadValue: all prompts of an epoch are retired.
+        """
         taken: list[int] = []
+        passed = 0  # prompts without one that is taken
         while len(taken) < count:
+            if passed >= self.size:
+                raise BadValue(
+                    f"all {self.size} prompts of an epoch are retired: train for fewer steps, or "
+                    "raise prompt_retirement"
+                )
             epoch, start = divmod(self.drawn, self.size)
             part = self.epoch(epoch)[start : start + count - len(taken)]
-            taken += part
+            kept = [row for row in part if row not in self.retired]
+            passed = 0 if kept else passed + len(part)
+            taken += kept
             self.drawn += len(part)
+        self.latest = taken
         return taken
 
     def share(self, count: int, process: int = 0, processes: int = 1) -> list[int]:
@@ -112,3 +128,30 @@ class PromptStream:
             once = [rows[start : start + self.rollout : self.group] for start in blocks]
             self.order = number, [row for rollout in once for row in rollout][: self.size]
         return self.order[1]
+
+
+class PassRates:
+    """How many completions of each prompt were sampled in a training, and how many were right.
+
+    A prompt is `retired` once the share of right ones is at least `bound`, if there is one;
+    arXiv 2510.13786.
+    """
+
+    def __init__(self, bound: float | None, counts: Mapping[int, tuple[int, int]] | None = None):
+        self.bound = bound
+        self.counts = dict(counts or {})
+
+    def count(self, prompts: Sequence[int], right: Sequence[int], group: int) -> None:
+        """Add a group of completions of each of these prompts, of which so many are right."""
+        for prompt, more in zip(prompts, right, strict=True):
+            before, seen = self.counts.get(prompt, (0, 0))
+            self.counts[prompt] = before + more, seen + group
+
+    @property
+    def retired(self) -> Set[int]:
+        """The prompts that are not drawn again."""
+        if self.bound is None:
+            return frozenset()
+        return {
+            prompt for prompt, (right, seen) in self.counts.items() if right >= self.bound * seen
+        }

@@ -5,6 +5,7 @@ from typing import Any
 
 from core.collect.event_loop import AsyncLoop
 from core.collect.reward_calls import RewardFunction, Samples, call_rewards, outcome
+from core.configs.answers import AnswersConfig
 from core.configs.rejection import RejectionConfig
 from core.rewards.verifiers import spread
 from core.rollout.samplers.policy import PolicySampler
@@ -27,11 +28,8 @@ def accepted_rows(
     Raises:
         BadValue: there is no reward, a prompt is more than one user turn, or nothing is accepted.
     """
-    if not rewards:
-        raise BadValue("rejection sampling has no reward to accept answers by: name one in rewards")
-    asked = spread(rows, config.num_prompts or len(rows))
-    found = sampler([user_turn(row["prompt"]) for row in asked], decoding_of(config))
-    distinct = [list(dict.fromkeys(one.text for one in answers)) for answers in found]
+    asked, answers = sampled_answers(sampler, config, rewards, rows)
+    distinct = [list(dict.fromkeys(texts)) for texts in answers]
     pairs = [(row, text) for row, texts in zip(asked, distinct, strict=True) for text in texts]
     values = iter(total_rewards(sampler, rewards, pairs))
     kept: list[dict[str, Any]] = []
@@ -47,6 +45,24 @@ def accepted_rows(
     return kept
 
 
+def sampled_answers(
+    sampler: PolicySampler,
+    config: AnswersConfig,
+    rewards: Sequence[Callable[..., Any]],
+    rows: Sequence[Row],
+) -> tuple[Sequence[Row], list[list[str]]]:
+    """The rows that are asked, spread over all of them, and the answers to each.
+
+    Raises:
+        BadValue: there is no reward, or a prompt is more than one user turn.
+    """
+    if not rewards:
+        raise BadValue("there is no reward to judge answers by: name one in rewards")
+    asked = spread(rows, config.num_prompts or len(rows))
+    found = sampler([user_turn(row["prompt"]) for row in asked], decoding_of(config))
+    return asked, [[one.text for one in answers] for answers in found]
+
+
 def total_rewards(
     sampler: PolicySampler, rewards: Sequence[Callable[..., Any]], pairs: Sequence[tuple[Row, str]]
 ) -> list[float]:
@@ -60,7 +76,7 @@ def total_rewards(
     return [sum(v for v in values if v == v) for values in zip(*columns, strict=True)]  # NaN: none
 
 
-def decoding_of(config: RejectionConfig) -> Decoding:
+def decoding_of(config: AnswersConfig) -> Decoding:
     """How the answers are drawn."""
     return Decoding(
         samples=config.num_generations,

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from core.collect.event_loop import AsyncLoop
 from core.errors import RewardError
 from core.rewards.completions import Completion, completion_text
+from eval.errors import BadValue
 
 Step = tuple[int, float]  # (offset just after the step in the text, its reward)
 Value = float | None | list[Step]
@@ -52,6 +53,19 @@ class RewardFunction:
         """Whether calling it gives a coroutine."""
         call = called(self.call)
         return iscoroutinefunction(call) or iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004 - the method
+
+
+def place_of(name: str, functions: Sequence[RewardFunction]) -> int:
+    """Which of the functions `selection_reward` names.
+
+    Raises:
+        BadValue: none of them, or several.
+    """
+    names = [f.name for f in functions]
+    if names.count(name) != 1:
+        known = ", ".join(names) or "none"
+        raise BadValue(f"selection_reward={name!r}: expected the name of one reward of {known}")
+    return names.index(name)
 
 
 @dataclass(frozen=True, kw_only=True)

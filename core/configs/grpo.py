@@ -61,8 +61,8 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     TRL_WAYS: ClassVar[Mapping[str, object]] = {"token_normalizer": "rollout"}
 
     importance_sampling_level: str = choice("token", RATIOS, "Which ratios there are")
-    multi_objective_aggregation: str = option(
-        "sum_then_normalize", "Whether rewards are summed before or after they are normalised."
+    multi_objective_aggregation: str = choice(
+        "sum_then_normalize", AGGREGATIONS, "What several rewards become"
     )
     scale_rewards: str = choice("group", SCALES, "Standard deviation that a reward is divided by")
     loss_type: str = choice("dapo", LOSS_TYPES, "The loss of tokens, and how they become one")

@@ -71,6 +71,10 @@ IDLE: tuple[Idle, ...] = (
     Idle(("token_normalizer",), lambda c: not c.counts_tokens),
     Idle(("loss_aggregate",), lambda c: not c.has_other_aggregate),
     Idle(("top_entropy_tokens", "top_entropy_normalizer"), lambda c: not c.chooses_tokens),
+    Idle(("selection_reward",), lambda c: not c.selects_by("selection_reward")),
+    Idle(("selection_kept",), lambda c: not c.selects_by("selection_kept")),
+    Idle(("prompt_retirement",), lambda c: c.prompt_retirement is None),
+    Idle(("selection_draws", "selection_fills_up"), lambda c: not c.selects_by("selection_draws")),
 )
 # Fields that say how a training is watched and stored, or where a server is, which may move; not
 # what it computes: no part of what a record sets.

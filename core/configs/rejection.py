@@ -4,51 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.configs.evaluation import EvaluationConfig
+from core.configs.answers import AnswersConfig
 from core.option import option
-from eval.errors import BadValue
-
-OWN = (
-    "num_prompts",
-    "num_generations",
-    "temperature",
-    "top_p",
-    "max_completion_length",
-    "least_reward",
-    "kept_per_prompt",
-)
 
 
 @dataclass
-class RejectionConfig(EvaluationConfig):
+class RejectionConfig(AnswersConfig):
     """What is sampled, and which completions become rows."""
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
-    ACTS: ClassVar[frozenset[str]] = EvaluationConfig.ACTS | frozenset(OWN)
-    AT_LEAST: ClassVar[Mapping[str, float]] = {
-        "num_prompts": 1,
-        "num_generations": 1,
-        "max_completion_length": 1,
-        "kept_per_prompt": 1,
-    }
+    ACTS: ClassVar[frozenset[str]] = AnswersConfig.ACTS | {"least_reward", "kept_per_prompt"}
+    AT_LEAST: ClassVar[Mapping[str, float]] = {**AnswersConfig.AT_LEAST, "kept_per_prompt": 1}
 
-    num_prompts: int | None = option(None, "Prompts, spread over the data; all if unset.")
-    num_generations: int = option(4, "Completions sampled of each prompt.")
-    temperature: float = option(1.0, "Temperature of sampling.")
-    top_p: float = option(1.0, "Nucleus of sampling.")
-    max_completion_length: int = option(256, "Most tokens of a completion.")
     least_reward: float = option(1.0, "Sum of rewards from which a completion is kept.")
     kept_per_prompt: int | None = option(None, "Most that are kept of a prompt; all if unset.")
-
-    def check_fields(self) -> None:
-        """As of every run without a training; then refuse what cannot be sampled.
-
-        Raises:
-            BadValue: completions of a prompt would all be the same, or no nucleus is left.
-        """
-        super().check_fields()
-        if self.temperature <= 0 or not 0 < self.top_p <= 1:
-            raise BadValue(
-                f"temperature={self.temperature}, top_p={self.top_p}: expected a temperature "
-                "above 0 and a top_p in (0, 1], or all completions of a prompt are the same"
-            )

@@ -18,8 +18,8 @@ NO_PAGED = "the engine is chosen by `rollout_engine`, such as 'hf-cb'"
 class RolloutConfig(BaseConfig):
     """What every on-policy method shares: generation, engine, groups, rewards, the reference.
 
-    `rollout_policy`, `rollout_engine` and `rollout_selection` are not TRL's. At their defaults the
-    random numbers of sampling differ.
+    `rollout_policy`, `rollout_engine`, `rollout_selection`, `selection_*` and
+    `prompt_retirement` are not TRL's. At their defaults the random numbers of sampling differ.
     """
 
     _VALID_DICT_FIELDS: ClassVar[list[str]] = [
@@ -59,6 +59,8 @@ class RolloutConfig(BaseConfig):
         "top_k": 0,
         "ref_model_mixup_alpha": 0.0,
         "ref_model_sync_steps": 1,
+        "selection_draws": 1,
+        "selection_kept": 1,
         "vllm_server_timeout": 0.1,
         "vllm_max_model_length": 1,
         "vllm_tensor_parallel_size": 1,
@@ -130,6 +132,19 @@ class RolloutConfig(BaseConfig):
     rollout_selection: str = choice(
         "all", SELECTIONS, "Completions of a rollout that are trained on"
     )
+    selection_reward: str | None = option(
+        None, "Name of the reward that a selection judges by; unset, the weighted sum of all."
+    )
+    selection_draws: int = option(10, "Draws of prompts for one rollout, at most.")
+    selection_fills_up: bool = option(
+        False, "Then fill it with the groups drawn first; unset, stop with an error."
+    )
+    selection_kept: int | None = option(None, "Completions of each group that are selected.")
+    prompt_retirement: float | None = option(
+        None,
+        "Share of completions with a reward above 0 from which on a prompt is not drawn again; "
+        "unset, all are.",
+    )
 
     def resolve(self) -> None:
         """As of every trainer; then the rollout's size, and what has to fit together."""
@@ -139,6 +154,7 @@ class RolloutConfig(BaseConfig):
         self.check_groups()
         self.check_sampling()
         self.check_policies()
+        self.check_selection()
         self.check_vllm()
 
     @property
@@ -180,7 +196,11 @@ class RolloutConfig(BaseConfig):
     @property
     def rollout_draws(self) -> int:
         """How often prompts are drawn for one rollout, at most."""
-        return SELECTIONS[self.rollout_selection].draws
+        return self.selection_draws if SELECTIONS[self.rollout_selection].refills else 1
+
+    def selects_by(self, name: str) -> bool:
+        """Whether the selection reads a setting."""
+        return name in SELECTIONS[self.rollout_selection].parameters
 
     @property
     def generations_eval(self) -> int:
@@ -279,6 +299,23 @@ class RolloutConfig(BaseConfig):
             raise BadValue(
                 f"rollout_policy={self.rollout_policy!r} samples from the frozen starting model: "
                 "leave sync_ref_model at False"
+            )
+
+    def check_selection(self) -> None:
+        """Refuse settings that the selection does not read, and a part that is no part of a group.
+
+        A group of one has no spread.
+        """
+        self.refuse_idle("rollout_selection", SELECTIONS)
+        kept, group = self.selection_kept, self.num_generations
+        if self.selects_by("selection_kept") and not (kept and 2 <= kept <= group):
+            raise BadValue(
+                f"selection_kept={kept} with rollout_selection={self.rollout_selection!r}: expected"
+                f" 2 to num_generations={group}, the completions of a group"
+            )
+        if self.prompt_retirement is not None and not 0 < self.prompt_retirement <= 1:
+            raise BadValue(
+                f"prompt_retirement={self.prompt_retirement}: expected above 0 and at most 1"
             )
 
     def check_vllm(self) -> None:

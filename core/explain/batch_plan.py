@@ -24,6 +24,7 @@ class BatchArguments(Protocol):
     generation_batch_size: int | None
     max_completion_length: int | None
     rollout_selection: str
+    selection_draws: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +192,7 @@ def batch_plan(args: BatchArguments, n_prompts: int, world_size: int = 1) -> Bat
         world_size=world_size,
         updates=updates,
         max_completion_length=args.max_completion_length or 0,
-        draws=SELECTIONS[args.rollout_selection].draws,
+        draws=args.selection_draws if SELECTIONS[args.rollout_selection].refills else 1,
     )
 
 

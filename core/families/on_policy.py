@@ -28,9 +28,14 @@ class OnPolicy(Family, Protocol):
         """Refuse another number of weights than of rewards, of which a model may be the last.
 
         Raises:
-            BadValue: with both numbers.
+            BadValue: with both numbers; or `selection_reward` names none of them.
         """
-        weights = cast("RolloutConfig", config).reward_weights
+        from core.collect.reward_calls import RewardFunction, place_of
+
+        c = cast("RolloutConfig", config)
+        weights, judge = c.reward_weights, c.selection_reward
+        if judge is not None and "reward" not in roles:  # of which the trainer knows the name
+            place_of(judge, [RewardFunction.of(reward) for reward in rewards])
         count = len(rewards) + ("reward" in roles)
         if weights and len(weights) != count:
             raise BadValue(f"reward_weights has {len(weights)} entries for {count} rewards")

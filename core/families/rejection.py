@@ -8,6 +8,7 @@ from core.families.family import Cost, Making
 from core.families.profiles import CPU, GPU
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
+    from core.configs.answers import AnswersConfig
     from core.configs.base import BaseConfig
     from core.configs.rejection import RejectionConfig
 
@@ -26,7 +27,7 @@ class RejectionSampling(Untrained):
         "paper": {},
     }
 
-    def config_class(self) -> "type[RejectionConfig]":
+    def config_class(self) -> "type[AnswersConfig]":
         """Import the class of its settings."""
         from core.configs.rejection import RejectionConfig
 

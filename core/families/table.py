@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from core.families.difficulty import DifficultyFilter
 from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
@@ -9,7 +10,7 @@ from core.families.rejection import RejectionSampling
 from core.families.sft import SFT
 from eval.errors import UnknownName
 
-ROWS: tuple[Family, ...] = (GRPO(), SFT(), RejectionSampling(), Untrained())
+ROWS: tuple[Family, ...] = (GRPO(), SFT(), RejectionSampling(), DifficultyFilter(), Untrained())
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}
 
 

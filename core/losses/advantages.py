@@ -35,6 +35,12 @@ def group_spread(grouped: Tensor) -> Tensor:
     return std.expand_as(grouped)
 
 
+def population_spread(grouped: Tensor) -> Tensor:
+    """std of each group of (G, K) with divisor K, repeated to its shape; arXiv 2510.00977."""
+    deviation = grouped - group_mean(grouped)
+    return deviation.square().nanmean(1, keepdim=True).sqrt().expand_as(grouped)
+
+
 def batch_spread(grouped: Tensor) -> Tensor:
     """std of all values of (G, K), repeated to its shape."""
     alone = grouped.numel() == 1
@@ -43,25 +49,50 @@ def batch_spread(grouped: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class RewardScale:
-    """A row of `SCALES`: what is reported as the spread, and whether it divides."""
+    """A row of `SCALES`: what is reported as the spread, and whether it divides.
+
+    The spread is that of the rewards, or `of_deviations` of what is left without the baseline.
+    """
 
     spread: Callable[[Tensor], Tensor]
     doc: str
     divides: bool = True
+    of_deviations: bool = False
 
 
 SCALES = {
     "group": RewardScale(group_spread, "that of its group"),
     "batch": RewardScale(batch_spread, "that of the rollout"),
     "none": RewardScale(group_spread, "no division", divides=False),
+    "population": RewardScale(
+        population_spread, "that of its group with the divisor n, arXiv 2510.00977"
+    ),
+    "centred_batch": RewardScale(
+        batch_spread,
+        "that of the rollout once each group is centred, arXiv 2510.13786",
+        of_deviations=True,
+    ),
 }
 
 
-def centred(grouped: Tensor, scale: str) -> tuple[Tensor, Tensor]:
-    """(x - mean of the group) / (std + 1e-4), and the std; both (G, K)."""
+def group_mean(grouped: Tensor) -> Tensor:
+    """The mean of each group of (G, K); (G, 1)."""
+    return grouped.nanmean(1, keepdim=True)
+
+
+def mean_of_others(grouped: Tensor) -> Tensor:
+    """For each value of (G, K) the mean of the others of its group; NaN for one alone."""
+    present = (~grouped.isnan()).sum(1, keepdim=True)
+    return (grouped.nansum(1, keepdim=True) - grouped) / (present - 1)
+
+
+def centred(
+    grouped: Tensor, scale: str, baseline: Callable[[Tensor], Tensor] = group_mean
+) -> tuple[Tensor, Tensor]:
+    """(x - baseline) / (std + 1e-4), and the std; both (G, K)."""
     row = SCALES[scale]
-    spread = row.spread(grouped)
-    deviation = grouped - grouped.nanmean(1, keepdim=True)
+    deviation = grouped - baseline(grouped)
+    spread = row.spread(deviation if row.of_deviations else grouped)
     return (deviation / (spread + STABILISER) if row.divides else deviation), spread
 
 
@@ -71,26 +102,41 @@ def weighted_sum(rewards: NF, weights: Tensor) -> N:
     return (rewards * weights).nansum(1).masked_fill(unscored, torch.nan)
 
 
-def sum_then_normalize(rewards: NF, weights: Tensor, group: int, scale: str) -> Advantages:
-    """A_i = (r_i - mean_G r) / std_G r of the weighted sum r; arXiv 2402.03300 s4.1.2."""
-    grouped = weighted_sum(rewards, weights).view(-1, group)
-    values, spread = centred(grouped, scale)
+def advantages_of(values: Tensor, spread: Tensor) -> Advantages:
+    """Both (G, K), one completion after another; what no function scored gets 0."""
     return Advantages(values=values.flatten().nan_to_num(nan=0.0), spread=spread.flatten())
 
 
-def normalize_then_sum(rewards: NF, weights: Tensor, group: int, scale: str) -> Advantages:  # noqa: ARG001 - a table row
-    """Z-score every reward in its group, sum with weights, z-score over the batch.
+def sum_then_normalize(rewards: NF, weights: Tensor, group: int, scale: str) -> Advantages:
+    """A_i = (r_i - mean_G r) / std_G r of the weighted sum r; arXiv 2402.03300 s4.1.2."""
+    return advantages_of(*centred(weighted_sum(rewards, weights).view(-1, group), scale))
 
-    arXiv 2601.05242; `scale` plays no part in it.
-    """
+
+def leave_one_out(rewards: NF, weights: Tensor, group: int, scale: str) -> Advantages:
+    """A_i = r_i - mean over the others of its group of the weighted sum r; arXiv 2402.14740."""
+    grouped = weighted_sum(rewards, weights).view(-1, group)
+    return advantages_of(*centred(grouped, scale, mean_of_others))
+
+
+def sum_of_scores(rewards: NF, weights: Tensor, group: int) -> N:
+    """Z-score every reward in its group, sum with weights; arXiv 2601.05242."""
     n, functions = rewards.shape
     by_function = rewards.view(-1, group, functions).transpose(1, 2).reshape(-1, group)
     scores, _ = centred(by_function, "group")
     per_completion = scores.view(-1, functions, group).transpose(1, 2).reshape(n, functions)
     unscored = rewards.isnan().all(1)
-    summed = (per_completion * weights).nansum(1).masked_fill(unscored, torch.nan)
-    values, spread = centred(summed.view(1, -1), "batch")
-    return Advantages(values=values.flatten().nan_to_num(nan=0.0), spread=spread.flatten())
+    return (per_completion * weights).nansum(1).masked_fill(unscored, torch.nan)
+
+
+def normalize_then_sum(rewards: NF, weights: Tensor, group: int, scale: str) -> Advantages:  # noqa: ARG001 - a table row
+    """`sum_of_scores`, z-scored over the batch; `scale` plays no part in it."""
+    return advantages_of(*centred(sum_of_scores(rewards, weights, group).view(1, -1), "batch"))
+
+
+def normalize_then_only_sum(rewards: NF, weights: Tensor, group: int, scale: str) -> Advantages:  # noqa: ARG001 - a table row
+    """`sum_of_scores` itself, which grows with the number of rewards."""
+    values = sum_of_scores(rewards, weights, group).view(-1, group)
+    return advantages_of(values, group_spread(values))
 
 
 @dataclass(frozen=True)
@@ -98,12 +144,20 @@ class Aggregation:
     """A row of `AGGREGATIONS`: what several rewards become, and whether the scale plays a part."""
 
     combine: Callable[[NF, Tensor, int, str], Advantages]
+    doc: str
     scales: bool = True
 
 
 AGGREGATIONS = {
-    "sum_then_normalize": Aggregation(sum_then_normalize),
-    "normalize_then_sum": Aggregation(normalize_then_sum, scales=False),
+    "sum_then_normalize": Aggregation(sum_then_normalize, "summed, then scaled"),
+    "normalize_then_sum": Aggregation(
+        normalize_then_sum,
+        "each divided by its std in the group, summed, then by that of the rollout",
+        scales=False,
+    ),
+    "normalize_then_only_sum": Aggregation(
+        normalize_then_only_sum, "the same without the last division", scales=False
+    ),
 }
 
 

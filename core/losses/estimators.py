@@ -9,6 +9,7 @@ from core.losses.advantages import (
     AGGREGATIONS,
     Advantages,
     correct_coefficient,
+    leave_one_out,
     process_advantages,
 )
 
@@ -25,7 +26,8 @@ class Scored:
     """All N completions of a rollout, over all processes, in groups of `group`.
 
     `rewards` (N, F) are NaN where a function did not apply; `steps` and `ends` (N, S) are the step
-    rewards and the tokens that end the steps. No completion has more than `length` tokens.
+    rewards and the tokens that end the steps. No completion has more than `length` tokens, and of
+    each the policy wrote `tokens` (N,).
     """
 
     rewards: Tensor
@@ -33,11 +35,25 @@ class Scored:
     length: int
     steps: Tensor | None = None
     ends: Tensor | None = None
+    tokens: Tensor | None = None
+
+    @property
+    def token_counts(self) -> Tensor:
+        """`tokens`, where they are needed."""
+        if self.tokens is None:
+            raise TypeError("a selection by length needs the tokens of each completion")
+        return self.tokens
 
     def take(self, rows: Tensor, group: int) -> "Scored":
         """Some of the completions (M,), whole groups of `group`."""
-        steps, ends = (None if x is None else x[rows] for x in (self.steps, self.ends))
-        return replace(self, rewards=self.rewards[rows], group=group, steps=steps, ends=ends)
+        by_row = (self.steps, self.ends, self.tokens)
+        steps, ends, tokens = (None if x is None else x[rows] for x in by_row)
+        rewards = self.rewards[rows]
+        return replace(self, rewards=rewards, group=group, steps=steps, ends=ends, tokens=tokens)
+
+    def only(self, function: int) -> "Scored":
+        """With the rewards of one function."""
+        return replace(self, rewards=self.rewards[:, function : function + 1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +74,11 @@ def standardised(scored: Scored, weighing: Weighing) -> Advantages:
 def by_group(scored: Scored, weighing: Weighing) -> Tensor:
     """One advantage per completion (N,)."""
     return standardised(scored, weighing).values
+
+
+def by_others(scored: Scored, weighing: Weighing) -> Tensor:
+    """One advantage per completion (N,)."""
+    return leave_one_out(scored.rewards, weighing.weights, scored.group, weighing.scale).values
 
 
 def by_correctness(scored: Scored, weighing: Weighing) -> Tensor:
@@ -99,5 +120,10 @@ ESTIMATORS = {
     "correct": Estimator(
         advantages=by_correctness,
         doc="1 for a positive reward, else 0 (rejection-sampling fine-tuning)",
+    ),
+    "leave_one_out": Estimator(
+        advantages=by_others,
+        doc="reward minus the mean of the others of its group, arXiv 2402.14740",
+        parameters=(),
     ),
 }

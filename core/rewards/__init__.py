@@ -5,22 +5,43 @@ Those of TRL have TRL's names and values.
 
 from core.rewards.accuracy import Accuracy
 from core.rewards.completions import Completion, completion_text
+from core.rewards.conditioned import Conditioned
 from core.rewards.correctness import (
     accuracy_reward,
     get_cosine_scaled_reward,
     reasoning_accuracy_reward,
 )
-from core.rewards.form import Format, think_format_reward
-from core.rewards.length import SoftOverlong, get_soft_overlong_punishment
-from core.rewards.repetition import get_repetition_penalty_reward
+from core.rewards.cosine import CosineLength
+from core.rewards.form import Format, TagCount, ThinkFormat, think_format_reward
+from core.rewards.language import LanguageConsistency
+from core.rewards.length import (
+    LengthTarget,
+    LengthWithin,
+    SoftOverlong,
+    get_soft_overlong_punishment,
+)
+from core.rewards.repetition import (
+    DenseRepetition,
+    RepetitionPenalty,
+    get_repetition_penalty_reward,
+)
 from core.rewards.steps import StepAccuracy
 
 __all__ = [
     "Accuracy",
     "Completion",
+    "Conditioned",
+    "CosineLength",
+    "DenseRepetition",
     "Format",
+    "LanguageConsistency",
+    "LengthTarget",
+    "LengthWithin",
+    "RepetitionPenalty",
     "SoftOverlong",
     "StepAccuracy",
+    "TagCount",
+    "ThinkFormat",
     "accuracy_reward",
     "completion_text",
     "get_cosine_scaled_reward",

@@ -1,11 +1,11 @@
 """TRL's rewards for an answer that equals the column `solution`, under TRL's names."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from core.rewards.completions import Completion, first_text
+from core.rewards.cosine import cosine
 from eval.errors import BadValue
 from eval.grading.whole_text import TextVerdict, verify_texts
 
@@ -69,9 +69,8 @@ def after_reasoning(text: str, ends: Sequence[str]) -> str | None:
 class CosineScaled:
     """Accuracy between two values, by a cosine of the length (arXiv 2502.03373 appendix C.1).
 
-    v + (w - v) (1 + cos(pi min(|y| / L_max, 1))) / 2: a right completion starts at w =
-    `max_value_correct` and ends at v = `min_value_correct`, a wrong one at `min_value_wrong` and
-    `max_value_wrong`.
+    `cosine` of |y| / L_max: a right completion starts at `max_value_correct` and ends at
+    `min_value_correct`, a wrong one at `min_value_wrong` and `max_value_wrong`.
     """
 
     max_len: int
@@ -104,13 +103,12 @@ class CosineScaled:
 
     def scaled(self, correct: bool, length: int) -> float:
         """The value at a length."""
-        long, short = (
-            (self.min_value_correct, self.max_value_correct)
+        ends = (
+            (self.max_value_correct, self.min_value_correct)
             if correct
-            else (self.max_value_wrong, self.min_value_wrong)
+            else (self.min_value_wrong, self.max_value_wrong)
         )
-        turn = math.cos(math.pi * min(length / self.max_len, 1.0))
-        return long + 0.5 * (short - long) * (1.0 + turn)
+        return cosine(length / self.max_len, *ends)
 
 
 def get_cosine_scaled_reward(

@@ -1,4 +1,4 @@
-"""Reward that discourages tokens that repeat themselves."""
+"""Rewards that discourage tokens that repeat themselves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,3 +48,47 @@ def get_repetition_penalty_reward(
 ) -> RepetitionPenalty:
     """`RepetitionPenalty` under TRL's name."""
     return RepetitionPenalty(ngram_size, max_penalty)
+
+
+@dataclass(frozen=True)
+class DenseRepetition:
+    """`penalty` for each token within an n-gram that stood before (arXiv 2502.03373 appendix C.2).
+
+    A completion gets the sum; `per_token` has what each token gets.
+    """
+
+    ngram_size: int = 40
+    penalty: float = -0.05
+
+    def __post_init__(self):
+        if self.ngram_size < 1 or self.penalty > 0:
+            raise BadValue(f"{self}: expected ngram_size of at least 1 and penalty of at most 0")
+
+    @property
+    def __name__(self) -> str:
+        return "dense_repetition"
+
+    def __call__(
+        self,
+        *,
+        completion_ids: Sequence[Sequence[int]],
+        **_: Any,  # other columns of the dataset
+    ) -> list[float | None]:
+        """Look at each completion's tokens."""
+        return [self.penalty * sum(repeated(ids, self.ngram_size)) for ids in completion_ids]
+
+    def per_token(self, ids: Sequence[int]) -> list[float]:
+        """The penalty of each token of a completion."""
+        return [self.penalty * again for again in repeated(ids, self.ngram_size)]
+
+
+def repeated(ids: Sequence[int], size: int) -> list[bool]:
+    """Whether each token lies within an n-gram of this size that stood before."""
+    seen: set[tuple[int, ...]] = set()
+    again = [False] * len(ids)
+    for start in range(len(ids) - size + 1):
+        gram = tuple(ids[start : start + size])
+        if gram in seen:
+            again[start : start + size] = [True] * size
+        seen.add(gram)
+    return again

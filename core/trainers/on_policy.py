@@ -21,7 +21,7 @@ from core.collect.generation import (
     sample,
 )
 from core.collect.metrics import Metrics
-from core.collect.reward_calls import RewardFunction, Samples, call_rewards
+from core.collect.reward_calls import RewardFunction, Samples, call_rewards, place_of
 from core.collect.summary import (
     gathered_rewards,
     gathered_steps,
@@ -38,6 +38,7 @@ from core.forward.batches import (
     token_batch,
     trained_mask,
 )
+from core.losses.advantages import correct_coefficient
 from core.losses.estimators import Scored
 from core.losses.selection import SELECTIONS, Selected
 from core.rewards.completions import Completion
@@ -65,6 +66,8 @@ class OnPolicyTrainer(RolloutTrainer):
     reward_weights: Any  # Any: a property of TRL's attributes, which takes any numbers
 
     def __init__(self, *, args: RolloutConfig, **rest: Any):
+        if args.selection_reward is not None:
+            place_of(args.selection_reward, self.rewards)
         super().__init__(args=args, **rest)
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
@@ -141,14 +144,22 @@ class OnPolicyTrainer(RolloutTrainer):
             length=int(self.gather(torch.tensor(width, device=self.args.device)).max()),
             steps=steps,
             ends=ends,
+            tokens=self.gather(torch.tensor(generated.lengths, device=self.args.device)),
         )
+
+    def judged(self, scored: Scored) -> tuple[Scored, Tensor]:
+        """What a selection judges by, and its weights: all rewards, or the one that is named."""
+        name, weights = self.args.selection_reward, self.reward_weights.to(self.args.device)
+        if name is None:
+            return scored, weights
+        return scored.only(place_of(name, self.rewards)), torch.ones_like(weights[:1])
 
     def select(self, scored: Scored) -> Selected | None:
         """The completions that are trained on; None for all of them, as in evaluation."""
         if self.mode == "eval":
             return None
-        weights = self.reward_weights.to(self.args.device)
-        return SELECTIONS[self.args.rollout_selection].choose(scored, weights)
+        choose = SELECTIONS[self.args.rollout_selection].choose
+        return choose(*self.judged(scored), self.args.selection_kept or 0)
 
     def rollout(self, rows: Rows) -> Batch:
         """Collect, score and select completions, one for each row, and add their advantages.
@@ -173,30 +184,42 @@ class OnPolicyTrainer(RolloutTrainer):
         if selected is None:
             return batch
         self.record({"completions/selected_fraction": len(selected.rows) / count})
+        if SELECTIONS[self.args.rollout_selection].stays:
+            return batch
         ones = torch.ones_like(selected.rows, dtype=torch.bool)
         return take_selected(batch, selected.among(count, ones)[here], self.args.rollout_parts)
 
     def fill(self, rows: Rows) -> tuple[list[Draw], Selected | None]:
-        """All that was sampled and scored for a rollout, and what is selected of it.
-
-        Raises:
-            BadValue: the selection wants a full rollout, and all its draws do not fill it.
-        """
+        """All that was sampled and scored for a rollout, and what is selected of it."""
         draws = [self.sample_and_score(rows)]
         selected = self.select(draws[0].scored)
         size, most = self.args.rollout_size, self.args.rollout_draws
-        while most > 1 and selected is not None and len(selected.rows) < size:
-            if len(draws) == most:
-                raise BadValue(
-                    f"rollout_selection={self.args.rollout_selection!r}: {most} draws of "
-                    f"{self.args.rollout_prompts} prompts gave {len(selected.rows)} completions to "
-                    f"train on, expected {size}: take prompts whose completions are neither all "
-                    "right nor all wrong, or rollout_selection='varied'"
-                )
+        if selected is None or not SELECTIONS[self.args.rollout_selection].refills:
+            return draws, selected
+        while len(selected.rows) < size and len(draws) < most:
             self._rollouts += 1  # so that a prompt that comes again is sampled otherwise
             draws.append(self.sample_and_score(self.draw()))
-            selected = self.select(scored_by(draws))
-        return draws, selected and selected.first(size)
+            selected = self.select(scored_by(draws)) or selected
+        self.record({"completions/draws": len(draws)})
+        return draws, self.full(selected.first(size), sum(len(d.scored.rewards) for d in draws))
+
+    def full(self, selected: Selected, count: int) -> Selected:
+        """As many of `count` completions as a rollout has.
+
+        Raises:
+            BadValue: too few are selected, and no others are to fill it up.
+        """
+        args, size = self.args, self.args.rollout_size
+        missing = size - len(selected.rows)
+        if missing and not args.selection_fills_up:
+            raise BadValue(
+                f"rollout_selection={args.rollout_selection!r}: {args.rollout_draws} draws of "
+                f"{args.rollout_prompts} prompts gave {len(selected.rows)} completions to "
+                f"train on, expected {size}: take prompts whose completions are neither all "
+                "right nor all wrong, selection_fills_up=True or rollout_selection='varied'"
+            )
+        self.record({"completions/filler_fraction": missing / size})
+        return selected.filled_up(size, count)
 
     def sample_and_score(self, rows: Rows) -> Draw:
         """Sample a completion for each row and score it; record lengths, rewards and counts."""
@@ -207,6 +230,9 @@ class OnPolicyTrainer(RolloutTrainer):
         self.record(lengths)
         self.count_seen(len(scored.rewards), tokens)
         self.record(self.scores(scored))
+        if self.args.prompt_retirement is not None and self.mode == "train":
+            judged, weights = self.judged(scored)
+            self.retire(correct_coefficient(judged.rewards, weights))
         self.record(named_metrics(self.reward_logs, self.accelerator))
         return Draw(rows=rows, generated=generated, scored=scored, logs=self.reward_logs)
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from datasets import Dataset
+from torch import Tensor
 from torch.utils.data import DataLoader
 
-from core.collect.prompt_order import GroupSampler, PromptStream
+from core.collect.prompt_order import GroupSampler, PassRates, PromptStream
 from core.configs.rollout import RolloutConfig
 from core.trainers.base import BaseTrainer
 from eval.errors import BadValue
@@ -24,6 +25,7 @@ class PromptTrainer(BaseTrainer):
 
     args: RolloutConfig
     prompts: PromptStream  # of the training that runs
+    passes: PassRates  # likewise; empty where prompts do not retire
     _prompt_rows: Any  # Any: the data loader's dataset, of whichever kind
     _completions = 0  # sampled in this training, over all processes
 
@@ -50,6 +52,13 @@ class PromptTrainer(BaseTrainer):
             self.state.num_input_tokens_seen += tokens
         self.record_total("num_completions", self._completions)
         self.record_total("num_tokens", self.state.num_input_tokens_seen)
+
+    def retire(self, right: Tensor) -> None:
+        """Count which completions (N,) of the prompts drawn last are right, over all processes."""
+        counts = right.view(-1, self.group).sum(1).int().tolist()
+        self.passes.count(self.prompts.latest, counts, self.group)
+        self.prompts.retired = self.passes.retired
+        self.record_total("prompts/retired", len(self.prompts.retired))
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
@@ -88,6 +97,7 @@ class PromptTrainer(BaseTrainer):
         self.prompts = self.prompt_stream(train_dataloader)
         self._prompt_rows = train_dataloader.dataset
         self._completions = 0
+        self.passes = PassRates(self.args.prompt_retirement)
         return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
 
     def prompt_stream(self, loader: DataLoader) -> PromptStream:
@@ -110,9 +120,9 @@ class PromptTrainer(BaseTrainer):
         )
 
     def own_state(self) -> dict[str, Any]:
-        """The position in the stream of prompts, and how many completions were sampled."""
+        """The position in the stream of prompts, and what was sampled of them so far."""
         mine = {"drawn": self.prompts.drawn, "num_completions": self._completions}
-        return {**super().own_state(), **mine}
+        return {**super().own_state(), **mine, "passes": self.passes.counts}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
         """Go on behind the prompts that are drawn.
@@ -125,6 +135,8 @@ class PromptTrainer(BaseTrainer):
         rollouts = -(-micro_batches // args.rollout_uses)
         drawn = self.prompts.drawn = state.get("drawn", rollouts * args.rollout_prompts)
         self._completions = state.get("num_completions", drawn * args.num_generations)
+        self.passes = PassRates(args.prompt_retirement, state.get("passes"))
+        self.prompts.retired = self.passes.retired
 
 
 def sampler_of(loader: DataLoader) -> Any:  # Any: a sampler, None if there is none

@@ -18,9 +18,9 @@ def loaded(path):
     return module.PAPER
 
 
-def test_a_family_that_makes_rows_is_no_paper(repro, root):
-    makers = [family.name for family in FAMILIES.values() if family.gives]
-    result = repro("new", "a", "--arxiv", "2501.01234", "--family", *makers, "--folder", root)
+@pytest.mark.parametrize("family", [f.name for f in FAMILIES.values() if f.gives])
+def test_a_family_that_makes_rows_is_no_paper(repro, root, family):
+    result = repro("new", "a", "--arxiv", "2501.01234", "--family", family, "--folder", root)
     assert result.exit_code == 2
     assert "makes rows: name it in a paper's `preparations`" in result.output
     assert not (root / "a.py").exists()

@@ -1,4 +1,4 @@
-"""The settings and arguments of TRL's GRPO, with its defaults, and four settings of our own."""
+"""The settings and arguments of TRL's GRPO, with its defaults, and the settings of our own."""
 
 from dataclasses import MISSING, fields
 from inspect import signature
@@ -10,9 +10,14 @@ import core
 OURS_ONLY = {
     "advantage_estimator",
     "loss_aggregate",
+    "prompt_retirement",
     "rollout_policy",
     "rollout_engine",
     "rollout_selection",
+    "selection_draws",
+    "selection_fills_up",
+    "selection_kept",
+    "selection_reward",
     "token_normalizer",
     "top_entropy_normalizer",
     "top_entropy_tokens",

@@ -9,12 +9,15 @@ from core.configs.grpo import GRPOConfig
 from core.losses.advantages import (
     AGGREGATIONS,
     SCALES,
+    STABILISER,
+    centred,
     correct_coefficient,
+    leave_one_out,
     process_advantages,
     sum_then_normalize,
     weighted_sum,
 )
-from core.losses.estimators import ESTIMATORS
+from core.losses.estimators import ESTIMATORS, Scored, Weighing
 
 NAN = math.nan
 ONE = torch.ones(1, dtype=torch.float64)
@@ -44,6 +47,68 @@ def test_scale_batch_divides_by_the_spread_of_all():
     spread = torch.tensor(values, dtype=torch.float64).std().item() + 1e-4
     expected = [x / spread for x in (0, -1, -1, 2, 0, 0, 0, 0)]
     assert advantages(values, "batch").tolist() == pytest.approx(expected)
+
+
+def test_scale_centred_batch_divides_by_the_spread_of_what_is_left_of_all():
+    """Not by that of the rewards, which the difference between the groups widens."""
+    deviations = [0.0, -1.0, -1.0, 2.0, 0.0, 0.0, 0.0, 0.0]
+    spread = math.sqrt(6 / 7) + 1e-4
+    found = advantages([1.0, 0.0, 0.0, 3.0, 5.0, 5.0, 5.0, 5.0], "centred_batch")
+    assert found.tolist() == pytest.approx([x / spread for x in deviations])
+
+
+@given(REWARDS)
+def test_centred_batch_scales_to_a_unit_std(values):
+    spread = (column(values).view(-1, 4) - column(values).view(-1, 4).mean(1, keepdim=True)).std()
+    found = advantages(values, "centred_batch")
+    assert found.std().item() == pytest.approx((spread / (spread + STABILISER)).item(), abs=1e-6)
+
+
+PAIRS = {"population": 1 / 2, "group": math.sqrt(1 / 2), "none": None}
+
+
+@pytest.mark.parametrize("scale", PAIRS)
+@pytest.mark.parametrize("rewards", [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (1.0, 1.0)])
+def test_a_pair_has_a_closed_form(rewards, scale):
+    """+-1 by the divisor n, +-0.7071 by n - 1, apart from the stabiliser; 0 for equal ones."""
+    found = advantages([*rewards, 0.3, 0.3], scale, group=2)
+    divisor = 1.0 if PAIRS[scale] is None else PAIRS[scale] + STABILISER
+    half = (rewards[0] - rewards[1]) / 2 / divisor
+    assert found.tolist() == pytest.approx([half, -half, 0.0, 0.0], abs=1e-12)
+    assert abs(half) in (
+        0.0,
+        pytest.approx({"population": 1, "group": 0.7071, "none": 0.5}[scale], abs=3e-4),
+    )
+
+
+@pytest.mark.parametrize("group", [2, 4, 8])
+@given(REWARDS)
+def test_leave_one_out_is_a_longer_mean_baseline(group, values):
+    """G / (G - 1) times that of Dr. GRPO, which divides by nothing either."""
+    one_out = leave_one_out(column(values), ONE, group, "none").values
+    mean = advantages(values, "none", group=group)
+    torch.testing.assert_close(one_out, mean * group / (group - 1), atol=1e-12, rtol=1e-12)
+
+
+def test_leave_one_out_by_hand_and_without_what_is_unscored():
+    rewards = column([1.0, 0.0, 5.0, NAN, NAN, NAN, 2.0, NAN])
+    found = leave_one_out(rewards, ONE, 4, "none")
+    assert found.values.tolist() == [1 - 2.5, 0 - 3.0, 5 - 0.5, 0.0, 0.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_estimator_of_that_name_scales_as_it_is_told(scale):
+    rewards = column([1.0, 0.0, 0.0, 3.0, 5.0, 4.0, 5.0, 5.0])
+    weighing = Weighing(weights=ONE, scale=scale, aggregation="sum_then_normalize")
+    scored = Scored(rewards=rewards, group=4, length=1)
+    one_out, spread = (
+        leave_one_out(rewards, ONE, 4, "none").values,
+        centred(rewards.view(-1, 4), scale)[1],
+    )
+    of_itself = one_out.std() if SCALES[scale].of_deviations else spread.flatten()
+    divisor = of_itself + STABILISER if SCALES[scale].divides else 1.0
+    found = ESTIMATORS["leave_one_out"].advantages(scored, weighing)
+    torch.testing.assert_close(found, one_out / divisor, atol=1e-6, rtol=1e-6)
 
 
 def test_equal_rewards_teach_nothing_and_are_counted():
@@ -94,6 +159,49 @@ def test_normalising_first_makes_each_reward_count_alike():
     torch.testing.assert_close(*found, atol=1e-3, rtol=1e-3)
     assert found[0].tolist() == pytest.approx([0.0, 0.0, found[0][2].item(), -found[0][2].item()])
     assert found[0].std().item() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_one_reward_that_is_normalised_first_is_not_the_other_way():
+    """The step over the rollout stretches a mixed group that stands beside an all-right one."""
+    values = [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+    first, then = (
+        advantages(values, aggregation=name)
+        for name in ("sum_then_normalize", "normalize_then_sum")
+    )
+    assert first[0].item() == pytest.approx(1.5, abs=1e-3)
+    assert then[0].item() == pytest.approx(2.29, abs=1e-2)
+
+
+def test_one_reward_that_is_only_summed_is_the_other_way():
+    values = [1.0, 0.0, 0.0, 0.3, 1.0, NAN, 1.0, 2.0]
+    first, only = (
+        advantages(values, aggregation=name)
+        for name in ("sum_then_normalize", "normalize_then_only_sum")
+    )
+    assert first.equal(only)
+
+
+@given(st.lists(st.booleans(), min_size=16, max_size=16))
+def test_the_last_step_is_all_that_only_summing_leaves_out(bits):
+    rewards = torch.tensor(bits, dtype=torch.float64).view(8, 2)
+    weights = torch.tensor([1.0, 0.5], dtype=torch.float64)
+    whole, part = (
+        AGGREGATIONS[name].combine(rewards, weights, 4, "group").values
+        for name in ("normalize_then_sum", "normalize_then_only_sum")
+    )
+    torch.testing.assert_close(whole, (part - part.mean()) / (part.std() + STABILISER))
+
+
+def test_two_rewards_that_differ_count_for_more_than_one():
+    """Where the sum is normalised, both groups get the same; arXiv 2601.05242 fig. 2."""
+    rewards = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    both = torch.ones(2, dtype=torch.float64)
+    first, only = (
+        AGGREGATIONS[name].combine(rewards, both, 2, "group").values[1::2].tolist()
+        for name in ("sum_then_normalize", "normalize_then_only_sum")
+    )
+    assert first == pytest.approx([0.7071, 0.7071], abs=2e-4)
+    assert only == pytest.approx([0.7071, 1.4142], abs=3e-4)
 
 
 def test_correct_coefficient_is_one_for_a_positive_reward():

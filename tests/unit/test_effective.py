@@ -131,10 +131,34 @@ SFT_CASES = {
     "packing_strategy": ({}, {"packing_strategy": "wrapped"}, {"packing": True}),
     "eval_packing": ({}, {"eval_packing": True}, {"eval_strategy": "epoch"}),
 }
+# As `CASES`, of fields that are refused where they are idle.
+REFUSED = {
+    "selection_reward": (
+        {"rollout_selection": "all"},
+        {"selection_reward": "accuracy"},
+        {"rollout_selection": "varied"},
+    ),
+    "selection_kept": (
+        {"rollout_selection": "all"},
+        {"selection_kept": 2},
+        {"rollout_selection": "shortest", "selection_kept": 4},
+    ),
+    "selection_draws": (
+        {"rollout_selection": "varied"},
+        {"selection_draws": 3, "selection_fills_up": True},
+        {"rollout_selection": "filled"},
+    ),
+}
+# Of fields that do not count while they are unset: what they may be set to.
+UNSET = {"prompt_retirement": {"prompt_retirement": 0.9}}
 
 
 def key(**settings):
-    return Chain(resolve(PAPER, arguments=[f"{n}={v}" for n, v in settings.items()])).train.key
+    return Chain(resolve(PAPER, arguments=arguments(settings))).train.key
+
+
+def arguments(settings):
+    return [f"{name}={value}" for name, value in settings.items()]
 
 
 def told(trainer):
@@ -147,8 +171,8 @@ def told(trainer):
 
 def test_every_field_of_every_row_is_tried():
     first = [row.fields[0] for row in IDLE]
-    assert sorted(first) == sorted([*CASES, *SFT_CASES])
-    for config, cases in ((GRPOConfig, CASES), (SFTConfig, SFT_CASES)):
+    assert sorted(first) == sorted([*CASES, *SFT_CASES, *REFUSED, *UNSET])
+    for config, cases in ((GRPOConfig, CASES | REFUSED), (SFTConfig, SFT_CASES)):
         names = [f.name for f in fields(config) if f.init and f.name not in config.UNSUPPORTED]
         for row in IDLE:
             if row.fields[0] in cases:
@@ -175,12 +199,33 @@ def test_a_weight_that_no_reward_has_is_refused_before_anything_runs():
         key(reward_weights="[1, 1]")
 
 
+@pytest.mark.parametrize("row", REFUSED)
+def test_a_field_that_is_refused_where_it_is_idle_does_not_count_there(row):
+    idle, changes, _ = REFUSED[row]
+    assert not set(changes) & set(effective(resolve(PAPER, arguments=arguments(idle)))["config"])
+    for name, value in changes.items():
+        with pytest.raises(BadValue, match=f"{name}=.* does not take it"):
+            key(**idle, **{name: value})
+
+
+@pytest.mark.parametrize("name", UNSET)
+def test_a_field_that_is_unset_does_not_count(name):
+    assert name not in effective(resolve(PAPER))["config"]
+    assert key(**UNSET[name]) != key()
+
+
 @pytest.mark.parametrize(
     ("row", "name"),
-    [(row, n) for row, (_, new, act) in CASES.items() if act for n in new if n not in NEUTRAL],
+    [
+        (row, n)
+        for row, (_, new, act) in (CASES | REFUSED).items()
+        if act
+        for n in new
+        if n not in NEUTRAL
+    ],
 )
 def test_a_field_that_can_act_changes_the_key(row, name):
-    _, changes, active = CASES[row]
+    _, changes, active = (CASES | REFUSED)[row]
     assert key(**active) != key(**active | {name: changes[name]})
 
 
@@ -261,7 +306,7 @@ def test_every_other_field_of_the_config_counts(resolved):
     assert set(effective(resolved)["config"]) == names - idle - NEUTRAL - NO_SETTINGS.keys()
 
 
-ROWS = [row for row in IDLE if row.fields[0] in CASES]
+ROWS = [row for row in IDLE if row.fields[0] in CASES | REFUSED | UNSET]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def settings(**changes):
         "generation_batch_size": None,
         "max_completion_length": 100,
         "rollout_selection": "all",
+        "selection_draws": 10,
     }
     return SimpleNamespace(**defaults | changes)
 

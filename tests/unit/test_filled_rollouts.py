@@ -9,7 +9,6 @@ from datasets import Dataset
 from grpo_runs import digits, double, logs, of_loss, weights
 
 from core.losses.policy import LOSS_TYPES
-from core.losses.selection import SELECTIONS
 from eval.errors import BadValue
 
 GROUP, EXACT = 4, 1e-12
@@ -132,7 +131,50 @@ def test_a_rollout_that_never_fills_is_refused_in_one_line(make):
         "expected 8: take prompts"
     ) in str(error.value)
     assert "\n" not in str(error.value)
-    assert trainer.prompts.drawn == 20 == SELECTIONS["filled"].draws * 2
+    assert trainer.prompts.drawn == 20 == trainer.args.selection_draws * 2
+
+
+def test_a_rollout_that_never_fills_is_filled_up_if_that_is_asked_for(make):
+    """Three draws of two prompts have one group with signal; the rest is the first other one."""
+    text = "nnnynn" + "ynynyy" * 2
+    trainer = filled(make, text=text, max_steps=2, selection_draws=3, selection_fills_up=True)
+    assert trainer.args.rollout_draws == 3
+    advantages = []
+    keep = trainer.log_draws
+    trainer.log_draws = lambda draws, values: advantages.append(values) or keep(draws, values)
+    trainer.train()
+    assert logs(trainer, "completions/draws") == [3, 2]
+    assert logs(trainer, "completions/filler_fraction") == [0.5, 0.0]
+    assert logs(trainer, "completions/selected_fraction") == [1 / 3, 1 / 2]
+    assert logs(trainer, "num_completions") == [24, 40]
+    assert advantages[0].view(-1, GROUP).any(1).tolist() == [False] * 3 + [True] + [False] * 2
+
+
+def test_fillers_count_in_every_mean(make):
+    """A rollout that is filled up is that of its prompts, whichever those are."""
+    settings = {"max_steps": 1, "loss_type": "dapo"}
+    one = filled(make, "nnny", selection_draws=2, selection_fills_up=True, **settings)
+    other = make("all", DULL, **settings)
+    other.train_dataset = rows("nnny").select([0, 3])
+    one.train()
+    other.train()
+    assert (weights(one.model) - weights(other.model)).abs().max() < EXACT
+    assert logs(one, "grad_norm")[0] == pytest.approx(logs(other, "grad_norm")[0]) != 0
+
+
+def lengthy(completion_ids, **_):
+    """A reward that no group agrees on."""
+    return [len(ids) + ids[0] / 64 for ids in completion_ids]
+
+
+def test_a_named_reward_says_what_a_rollout_is_filled_with(make):
+    """The sum varies in every group, so that without a name one draw would do."""
+    rewards = {"reward": [spread, lengthy]}
+    judged, plain = filled(make, selection_reward="spread", **rewards), filled(make, **rewards)
+    for trainer in (judged, plain):
+        trainer.train()
+    assert logs(judged, "completions/draws") == UNEQUAL
+    assert logs(plain, "completions/draws") == [1, 1, 1]
 
 
 def test_one_draw_is_enough_where_every_group_varies(make):
@@ -141,16 +183,19 @@ def test_one_draw_is_enough_where_every_group_varies(make):
     assert [trainer.prompts.drawn for trainer in trained] == [6, 6]
 
 
+@pytest.mark.parametrize("short", [{}, {"selection_draws": 2, "selection_fills_up": True}])
 @pytest.mark.parametrize("kept", [1, 2])
-def test_a_resumed_run_draws_on_where_it_stopped(kept, make):
+def test_a_resumed_run_draws_on_where_it_stopped(kept, short, make):
     settings = {"save_strategy": "steps", "save_steps": 1, "rollout": None, "reward": digits_if}
+    settings |= short
     whole, resumed = filled(make, **settings), filled(make, **settings)
     whole.train()
     resumed.train(resume_from_checkpoint=f"{whole.args.output_dir}/checkpoint-{kept}")
     assert torch.equal(weights(whole.model), weights(resumed.model))
-    for name in ("loss", "num_completions", "completions/selected_fraction"):
+    selection = "completions/selected_fraction", "completions/filler_fraction"
+    for name in ("loss", "num_completions", "completions/draws", *selection):
         assert logs(whole, name) == logs(resumed, name)
-    assert len(set(logs(whole, "completions/selected_fraction"))) > 1
+    assert len({*zip(*(logs(whole, name) for name in selection), strict=True)}) > 1
 
 
 def digits_if(completions, dull, **_):

@@ -7,6 +7,11 @@ RESUMED = {
     "between rollouts": {},
     "inside a rollout": {"steps_per_generation": 6},
     "with some dropped": {"steps_per_generation": 6, "rollout_selection": "varied"},
+    "with some rejected": {
+        "steps_per_generation": 6,
+        "rollout_selection": "efficient",
+        "selection_kept": 2,
+    },
     "between iterations": {"num_iterations": 3},
     "with tokens chosen by entropy": {"num_iterations": 3, "top_entropy_quantile": 0.5},
     "with a steered bonus": {

@@ -138,7 +138,7 @@ def test_the_sum_of_the_rewards_decides_and_one_that_does_not_apply_adds_nothing
 @pytest.mark.parametrize(
     ("rewards", "rows", "message"),
     [
-        ((), [{"prompt": [{"role": "user", "content": "a"}]}], "no reward to accept answers by"),
+        ((), [{"prompt": [{"role": "user", "content": "a"}]}], "no reward to judge answers by"),
         ((nothing,), [{"prompt": "a"}], "expected one turn of the user"),
         ((nothing,), [{"prompt": [{"role": "user", "content": "a"}]}], "none of . answers has"),
     ],

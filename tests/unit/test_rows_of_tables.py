@@ -122,6 +122,7 @@ CHOOSERS = {
     "loss_type": LOSS_TYPES,
     "loss_aggregate": AGGREGATES,
     "advantage_estimator": ESTIMATORS,
+    "rollout_selection": SELECTIONS,
 }
 PARAMETERS = [
     (choice, key, name, name in row.parameters)
@@ -141,14 +142,21 @@ OTHER = {
     "vespo_lambda_pos": 1.5,
     "token_normalizer": "rollout",
     "multi_objective_aggregation": "normalize_then_sum",
+    "selection_draws": 3,
+    "selection_fills_up": True,
+    "selection_kept": 2,
+    "selection_reward": "accuracy",
 }
+
+
+NEEDED = {"shortest": ["selection_kept"], "efficient": ["selection_kept"]}
 
 
 @pytest.mark.parametrize(("choice", "key", "name", "taken"), PARAMETERS)
 def test_a_parameter_acts_or_is_refused(choice, key, name, taken, tmp_path):
     level = of_loss(key) if key in LOSS_TYPES else {"loss_type": "grpo"}
     settings = {"output_dir": str(tmp_path), "use_cpu": True, **level, choice: key}
-    settings[name] = OTHER[name]
+    settings |= {n: OTHER[n] for n in NEEDED.get(key, ())} | {name: OTHER[name]}
     if taken:
         assert getattr(GRPOConfig(**settings), name) == OTHER[name]
         return

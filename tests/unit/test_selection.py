@@ -8,6 +8,7 @@ from torch.nn.functional import normalize
 from core.losses.estimators import Scored
 from core.losses.policy import LOSS_TYPES
 from core.losses.selection import SELECTIONS, Selected
+from eval.errors import BadValue
 
 GROUP = 4
 BOTH = ("all", "varied")
@@ -39,10 +40,10 @@ def rollout(same):
 
 @pytest.fixture
 def make(make_grpo, build_llama):
-    def build(selection, *, same=(0, 2, 3), split="halves", **changes):
+    def build(selection, *, same=(0, 2, 3), split="halves", reward=endings, **changes):
         rows, parts = SPLITS[split]
         return make_grpo(
-            endings,
+            reward,
             model=double(build_llama()),
             rollout=rollout(same),
             per_device_train_batch_size=rows,
@@ -65,17 +66,51 @@ def moved(trainer):
 
 def test_groups_that_vary_are_selected_in_their_order():
     scored = Scored(rewards=torch.tensor([[2.0]] * 2 + [[0.0], [1.0]] * 2), group=2, length=3)
-    assert SELECTIONS["all"].choose(scored, torch.ones(1)) is None
-    found = SELECTIONS["varied"].choose(scored, torch.ones(1))
+    assert SELECTIONS["all"].choose(scored, torch.ones(1), 0) is None
+    found = SELECTIONS["varied"].choose(scored, torch.ones(1), 0)
     assert (found.rows.tolist(), found.group) == ([2, 3, 4, 5], 2)
     assert scored.take(found.rows, found.group).rewards.tolist() == scored.rewards[2:].tolist()
     assert found.among(6, torch.tensor([5.0, 6, 7, 8])).tolist() == [0, 0, 5, 6, 7, 8]
 
 
+def scored_as(rewards, tokens, group):
+    """Completions with these rewards of one function, or of several, and numbers of tokens."""
+    table = torch.tensor(rewards, dtype=torch.float64)
+    table = table.unsqueeze(1) if table.dim() == 1 else table
+    return Scored(rewards=table, group=group, length=max(tokens), tokens=torch.tensor(tokens))
+
+
+def test_the_shortest_of_each_group_are_selected_the_earlier_of_equal_ones():
+    scored = scored_as([0.0] * 8, [5, 3, 3, 3, 9, 2, 9, 1], group=4)
+    found = SELECTIONS["shortest"].choose(scored, torch.ones(1), 2)
+    assert (found.rows.tolist(), found.group) == ([1, 2, 5, 7], 2)
+    assert scored.take(found.rows, 2).tokens.tolist() == [3, 3, 2, 1]
+
+
+def test_reward_per_token_counts_where_it_is_said_to():
+    """By hand: 1/5, 1/2, 0/1 and unscored; 2/10, 1/4, -1/1, -1/2."""
+    rewards = [1.0, 1.0, 0.0, torch.nan, 2.0, 1.0, -1.0, -1.0]
+    scored = scored_as(rewards, [5, 2, 1, 1, 10, 4, 1, 2], group=4)
+    for kept, rows in ((1, [1, 5]), (2, [0, 1, 4, 5]), (3, [0, 1, 2, 4, 5, 7])):
+        assert SELECTIONS["efficient"].choose(scored, torch.ones(1), kept).rows.tolist() == rows
+
+
+def test_a_completion_without_tokens_is_no_division_by_zero():
+    scored = scored_as([1.0, 1.0], [0, 2], group=2)
+    assert SELECTIONS["efficient"].choose(scored, torch.ones(1), 1).rows.tolist() == [0]
+
+
+def test_a_rollout_is_filled_up_with_the_first_of_the_others():
+    selected = Selected(rows=torch.tensor([2, 3, 8, 9]), group=2)
+    assert selected.filled_up(8, 12).rows.tolist() == [0, 1, 2, 3, 4, 5, 8, 9]
+    assert selected.filled_up(4, 12) is not selected
+    assert selected.filled_up(4, 12).rows.tolist() == [2, 3, 8, 9]
+
+
 def test_what_no_reward_scored_does_not_vary():
     rewards = torch.tensor([[torch.nan], [torch.nan], [torch.nan], [1.0], [0.0], [1.0]])
     scored = Scored(rewards=rewards, group=2, length=3)
-    assert SELECTIONS["varied"].choose(scored, torch.ones(1)).rows.tolist() == [4, 5]
+    assert SELECTIONS["varied"].choose(scored, torch.ones(1), 0).rows.tolist() == [4, 5]
 
 
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
@@ -90,26 +125,30 @@ def test_what_is_dropped_only_shortens_the_step(loss_type, make):
 
 @pytest.mark.parametrize("loss_type", [name for name, row in LOSS_TYPES.items() if row.splits])
 @pytest.mark.parametrize("changes", [{}, {"beta": 0.1, "num_iterations": 2, "max_steps": 2}])
-def test_a_selection_does_not_depend_on_the_split(changes, loss_type, make):
-    """One group of four is left, in 1, 2 or 8 micro-batches."""
+@pytest.mark.parametrize(
+    "selection", [{"selection": "varied"}, {"selection": "efficient", "selection_kept": 2}]
+)
+def test_a_selection_does_not_depend_on_the_split(selection, changes, loss_type, make):
+    """One group of four has signal, in 1, 2 or 8 micro-batches."""
     first, *others = (
-        moved(make("varied", split=split, **of_loss(loss_type), **changes)) for split in SPLITS
+        moved(make(**selection, split=split, **of_loss(loss_type), **changes)) for split in SPLITS
     )
-    assert first.norm() > 1e-3
+    assert first.norm() > 1e-4
     for other in others:
         assert (other - first).abs().max() < EXACT
 
 
-def test_the_mean_is_over_what_is_selected(make):
+@pytest.mark.parametrize("loss_type", [name for name, row in LOSS_TYPES.items() if row.splits])
+def test_the_mean_is_over_what_is_selected(loss_type, make):
     """Of the steps by one group alone, which has the same completions."""
 
     def only(prompts, trainer):
         found = rollout(same=(0, 2, 3))(prompts, trainer)
         return {k: v and v[GROUP : 2 * GROUP] * GROUP for k, v in found.items()}
 
-    trainer = make("all", loss_type="grpo")
+    trainer = make("all", loss_type=loss_type)
     trainer.rollout_func = only
-    assert (moved(trainer) - moved(make("varied", loss_type="grpo"))).abs().max() < EXACT
+    assert (moved(trainer) - moved(make("varied", loss_type=loss_type))).abs().max() < EXACT
 
 
 def test_nothing_is_computed_for_what_is_dropped(make):
@@ -144,6 +183,88 @@ def test_a_rollout_without_any_left_moves_nothing(make):
     assert moved(trainer).abs().max() == 0
     assert logs(trainer, "loss") == [0.0]
     assert logs(trainer, "grad_norm") == [0.0]
+
+
+def wordy(completion_ids, **_):
+    """Differs within every group, those included that begin with 7."""
+    return [len(ids) / 9 for ids in completion_ids]
+
+
+@pytest.mark.parametrize("judge", ["endings", "wordy"])
+def test_one_reward_may_judge_and_all_of_them_teach(judge, make):
+    """Groups with equal `endings` have signal by the other reward."""
+    trainer = make("varied", reward=[endings, wordy], selection_reward=judge)
+    assert moved(trainer).norm() > 1e-3
+    assert logs(trainer, "completions/selected_fraction") == [
+        {"endings": 0.25, "wordy": 1.0}[judge]
+    ]
+
+
+def test_a_judge_that_is_no_reward_is_refused_when_the_trainer_is_made(make):
+    with pytest.raises(
+        BadValue, match=r"selection_reward='acuracy': expected .* of endings, wordy"
+    ):
+        make("varied", reward=[endings, wordy], selection_reward="acuracy")
+    with pytest.raises(BadValue, match="expected the name of one reward of wordy, wordy"):
+        make("varied", reward=[wordy, wordy], selection_reward="wordy")
+
+
+@pytest.mark.parametrize("kept", [None, 1, GROUP + 1])
+def test_no_group_keeps_fewer_than_two_or_more_than_it_has(kept, make):
+    with pytest.raises(
+        BadValue, match=f"selection_kept={kept} .*: expected 2 to num_generations=4"
+    ):
+        make("shortest", selection_kept=kept)
+
+
+KEEPING = ["shortest", "efficient"]
+
+
+@pytest.mark.parametrize("selection", KEEPING)
+def test_keeping_all_of_a_group_is_no_selection(selection, make):
+    every, kept = (
+        moved(make(name, same=(), **more))
+        for name, more in (("all", {}), (selection, {"selection_kept": GROUP}))
+    )
+    assert every.equal(kept)
+
+
+@pytest.mark.parametrize("selection", KEEPING)
+@pytest.mark.parametrize("loss_type", LOSS_TYPES)
+def test_what_is_rejected_has_no_advantage_and_counts_in_every_mean(loss_type, selection, make):
+    """As if the advantages of a rollout without a selection were these."""
+    options = {"loss_type": loss_type, "same": (), "reward": [endings, wordy]}
+    chosen = make(selection, selection_kept=2, **options)
+    step = moved(chosen)
+    other = make("all", **options)
+    found = []
+
+    def advantages(scored):
+        rows = SELECTIONS[selection].choose(scored, torch.ones(2), 2).rows
+        values = torch.zeros(16)
+        values[rows] = type(other).advantages(other, scored.take(rows, 2))
+        found.append(values)
+        return values
+
+    other.advantages = advantages
+    assert (moved(other) - step).abs().max() < EXACT
+    assert step.norm() > 1e-4
+    assert found[0].ne(0).view(-1, GROUP).sum(1).max() == 2
+    pairs = [group[group != 0] for group in found[0].view(-1, GROUP) if group.any()]
+    assert all(pair.sum().abs() < 1e-5 and abs(pair.std() - 1) < 1e-2 for pair in pairs)
+    assert logs(chosen, "completions/selected_fraction") == [0.5]
+
+
+def test_what_is_rejected_has_no_backward(make):
+    trainer = make("shortest", same=(), selection_kept=2, split="at once")
+    read = {True: 0, False: 0}
+
+    def look(_, __, inputs):
+        read[torch.is_grad_enabled()] += inputs["input_ids"].numel()
+
+    trainer.model.register_forward_pre_hook(look, with_kwargs=True)
+    trainer.train()
+    assert 0 < read[True] < read[False]
 
 
 def test_a_trainer_may_select_otherwise(make):

@@ -119,6 +119,29 @@ def steered(folder, out, processes):
     return grpo(folder, out, processes, rollout=rollout, **bonus)
 
 
+def filled_up(folder, out, processes):
+    """Two draws are too few for some rollouts, and one reward judges; right prompts retire."""
+    return grpo(
+        folder,
+        out,
+        processes,
+        rollout=completion_of_its_place([1, 3, 9]),
+        reward=[some_alike, spread_reward],
+        rollout_selection="filled",
+        selection_reward="some_alike",
+        selection_draws=2,
+        selection_fills_up=True,
+        prompt_retirement=0.9,
+    )
+
+
+def best(folder, out, processes):
+    """The half of each group with the most reward per token; the others have advantage 0."""
+    rollout = completion_of_its_place([1, 3, 9])
+    kept = {"rollout_selection": "efficient", "selection_kept": 2, "scale_rewards": "centred_batch"}
+    return grpo(folder, out, processes, rollout=rollout, **kept)
+
+
 def by_step(completions, **_):
     """Two steps of each completion, the second one at its end."""
     return [[(max(1, len(t) // 2), 1.0), (len(t), float(len(t) % 4))] for t in completions]
@@ -165,6 +188,8 @@ CASES = {
     "sft": sft,
     "selected": selected,
     "filled": filled,
+    "filled up": filled_up,
+    "best": best,
     "process": process,
     "by_prompt": by_prompt,
     "by_entropy": by_entropy,

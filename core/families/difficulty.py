@@ -1,0 +1,44 @@
+"""Filters by difficulty: rows of the prompts that a model answers right at a certain rate."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from core.families.family import Making
+from core.families.rejection import RejectionSampling
+
+if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
+    from core.configs.base import BaseConfig
+    from core.configs.difficulty import DifficultyConfig
+
+
+class DifficultyFilter(RejectionSampling):
+    """Preparations that sample answers to the prompts of a data set and keep some prompts."""
+
+    name = "difficulty-filter"
+    gives = ("pass_rate",)
+    trained_by = "a filter by difficulty"
+
+    def config_class(self) -> "type[DifficultyConfig]":
+        """Import the class of its settings."""
+        from core.configs.difficulty import DifficultyConfig
+
+        return DifficultyConfig
+
+    def rows(self, making: Making) -> list[dict[str, Any]]:
+        """Sample answers to the prompts, and keep the prompts with so many right ones."""
+        from core.collect.difficulty import rows_of_difficulty
+
+        config = cast("DifficultyConfig", making.config)
+        return rows_of_difficulty(making.sampler, config, making.rewards, making.rows)
+
+    def batches(
+        self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
+    ) -> str:
+        """Say how many answers are sampled."""
+        del processes, share
+        c = cast("DifficultyConfig", config)
+        prompts = min(rows, c.num_prompts or rows)
+        return (
+            f"Sampling\n  {prompts:,} prompts x {c.num_generations} answers; the prompts with more "
+            f"than {c.rate_above:g} and at most {c.rate_at_most:g} of them right are kept"
+        )
