@@ -245,10 +245,10 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
 
     def add_logps(self, name: str, policy: PreTrainedModel, batches: list[Batch]) -> None:
         """Add the log-probabilities of a policy to micro-batches under a name."""
-        for batch, found in zip(batches, self.judged(policy, batches), strict=True):
+        for batch, found in zip(batches, self.said_by(policy, batches), strict=True):
             batch[name] = found.logps
 
-    def judged(
+    def said_by(
         self, policy: PreTrainedModel, batches: Sequence[Batch], *, with_entropy: bool = False
     ) -> list[TokenLogps]:
         """What a policy says of micro-batches, through the very pieces that are trained on."""
@@ -267,7 +267,7 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         if not self.args.chooses_tokens:
             return batch
         with self.phases("forward"):
-            found = self.judged(self.policy(), [batch], with_entropy=True)[0]
+            found = self.said_by(self.policy(), [batch], with_entropy=True)[0]
         entropy, mask = cast(Tensor, found.entropy), trained_mask(batch).bool()
         every = everywhere(entropy[mask], self.accelerator)
         end = ENDS[self.args.top_entropy_tokens]
