@@ -146,9 +146,9 @@ def test_the_mean_is_over_what_is_selected(loss_type, make):
         found = rollout(same=(0, 2, 3))(prompts, trainer)
         return {k: v and v[GROUP : 2 * GROUP] * GROUP for k, v in found.items()}
 
-    trainer = make("all", loss_type=loss_type)
+    trainer = make("all", **of_loss(loss_type))
     trainer.rollout_func = only
-    assert (moved(trainer) - moved(make("varied", loss_type=loss_type))).abs().max() < EXACT
+    assert (moved(trainer) - moved(make("varied", **of_loss(loss_type)))).abs().max() < EXACT
 
 
 def test_nothing_is_computed_for_what_is_dropped(make):
