@@ -43,7 +43,7 @@ def collection(slug: str, papers: int, runs: int) -> Iterator[dict[str, str]]:
         folder = Path(name)
         copies = [f"copy-{number:02}" for number in range(1, papers)]
         publish(folder / "site", slug, copies)
-        shutil.copytree(results() / SAMPLES, folder / "results" / SAMPLES)
+        copy_samples(folder / "results" / SAMPLES, json.dumps(records))
         for copy in [slug, *copies]:
             copy_records(folder / "results" / copy, records, slug, runs)
         path = [str(folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -68,6 +68,14 @@ def publish(site: Path, slug: str, copies: Sequence[str]) -> None:
     (about / "entry_points.txt").write_text(f"[{GROUP}]\ncopies = {PACKAGE}\n")
 
 
+def copy_samples(folder: Path, records: str) -> None:
+    """The files of samples that records refer to."""
+    folder.mkdir(parents=True)
+    for path in (results() / SAMPLES).iterdir():
+        if path.name.partition(".")[0] in records:
+            shutil.copyfile(path, folder / path.name)
+
+
 def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) -> None:
     """The records as those of another paper, with more seeds of a run, all of them accepted.
 
@@ -75,11 +83,12 @@ def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) 
     """
     folder.mkdir(parents=True)
     found = [record for record in records if record["kind"] == "run"]
-    others = [record for record in records if record["kind"] != "run"]
+    others = [record for record in records if record["kind"] not in ("run", "claims")]
+    claims = [record for record in records if record["kind"] == "claims"]
     more = [another_seed(found[0], number, folder) for number in range(1, 1 + runs - len(found))]
     copied = {slug: folder.name}
     accepted: dict[str, str] = {}
-    for record in [*found, *more, *others]:
+    for record in [*found, *more, *others, *claims]:
         text = json.dumps(record | {"supersedes": None}, sort_keys=True, ensure_ascii=False)
         for old, new in copied.items():
             text = text.replace(old, new)
@@ -87,7 +96,7 @@ def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) 
         name = name_of(content)
         seal = {"content": content_of(content)} if "content" in content else {}
         write_atomic(folder / f"{name}.json", json.dumps(content | seal, indent=1) + "\n")
-        copied |= {record["digest"]: name} if record in found else {}
+        copied |= {} if record in more else {record["digest"]: name}
         accepted |= {run_name(content): name} if record["kind"] == "run" else {}
     write_atomic(folder / ACCEPTED, json.dumps({"runs": accepted}))
 
@@ -100,7 +109,7 @@ def another_seed(run: Record, number: int, folder: Path) -> Record:
     seed = run["seed"] + number * lcm(DRAWS, *map(len, BUILDS.values()))
     first, *rows = run["scores"]
     kept = read_samples(samples_file(first["digest"]), first["digest"])
-    spoken = [replace(kept[0], output=f"{kept[0].output}\n" * (number + 1)), *kept[1:]]
+    spoken = [replace(kept[0], output=kept[0].output + " " * (number + 1)), *kept[1:]]
     place = folder.with_name(SAMPLES)
     digest = write_samples(place / "new", spoken)
     (place / "new").replace(place / f"{digest}.jsonl.gz")
