@@ -233,7 +233,7 @@ def test_keeping_all_of_a_group_is_no_selection(selection, make):
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
 def test_what_is_rejected_has_no_advantage_and_counts_in_every_mean(loss_type, selection, make):
     """As if the advantages of a rollout without a selection were these."""
-    options = {"loss_type": loss_type, "same": (), "reward": [endings, wordy]}
+    options = {**of_loss(loss_type), "same": (), "reward": [endings, wordy]}
     chosen = make(selection, selection_kept=2, **options)
     step = moved(chosen)
     other = make("all", **options)
