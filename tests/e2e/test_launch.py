@@ -18,6 +18,8 @@ TWO = ("--processes", "2")
 REWARDED = (
     "model=pocket-instruct",
     "learning_rate=0.001",
+    "num_generations=8",
+    "per_device_train_batch_size=16",
     "max_completion_length=64",
     "eval_max_tokens=64",
     "heldout_problems=12",
@@ -96,8 +98,8 @@ def test_two_machines_write_the_record_of_one(repro, root, settings, two_machine
         found = spread["curves"][name]
         assert np.array(found) == pytest.approx(np.array(curve), rel=1e-4, abs=4e-5), name
     curves = {name: [value for _, value in curve] for name, curve in alone["curves"].items()}
-    assert min(curves["frac_reward_zero_std"]) < 1.0  # there is a reward to learn from
-    assert max(curves["grad_norm"]) > 0.1
+    assert max(curves["frac_reward_zero_std"]) < 1.0  # each step has its reward
+    assert min(curves["grad_norm"]) > 0.1
     assert max(curves["kl"]) > 1e-4  # the weights have moved
     assert max(curves["held_out/accuracy"]) > 0.0
 
