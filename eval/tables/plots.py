@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
 from eval.errors import BadValue, UnknownName
-from eval.tables.seeds import mean_interval, same_problems
+from eval.tables.seed_intervals import mean_interval, same_problems
 
 Record = Mapping[str, Any]
 Points = Sequence[tuple[float, float]]

@@ -85,7 +85,8 @@ def test_the_choice_is_that_of_the_held_out_curve(outcome):
         "grpo": {1e-5, 1.0},
         "online-rft": {1.0, 1e4},
     }
-    assert ends["grpo"][1.0] == ends["online-rft"][1e4] == [2, 0.0]
+    assert ends["grpo"][1.0][1] < ends["grpo"][1e-5][1]
+    assert ends["online-rft"][1e4][1] < ends["online-rft"][1.0][1]
     assert [tuning["best"] for tuning in outcome.tunings] == [1e-5, 1.0]
 
 

@@ -11,7 +11,7 @@ from wandb_files import rows as wandb_rows
 from core.explain.jsonl import read_log
 from core.run.stages.train import TIMES
 
-RUN = ("one", "deepseekmath-grpo", "--seed", 0, "data=gsm8k")
+RUN = ("one", "deepseekmath-grpo", "--arm", "grpo", "--seed", 0, "data=gsm8k")
 SMALL = (
     "num_generations=4",
     "max_completion_length=12",

@@ -18,6 +18,8 @@ TWO = ("--processes", "2")
 REWARDED = (
     "model=pocket-instruct",
     "learning_rate=0.001",
+    "num_generations=8",
+    "per_device_train_batch_size=16",
     "max_completion_length=64",
     "eval_max_tokens=64",
     "heldout_problems=12",
@@ -80,6 +82,7 @@ def test_two_machines_write_the_record_of_one(repro, root, settings, two_machine
     (folder,) = two_machines.glob("runs/train-*")
     assert {path.name for path in folder.iterdir()} == {
         "done.json",
+        "held-out",
         "log.jsonl",
         "model",
         "trained.json",

@@ -200,7 +200,7 @@ def test_two_seeds_in_processes(repro, settings):
     verdict = {v["id"]: v for v in found["verdicts"]}["grpo-improves-policy"]
     assert verdict["seeds"] == [0, 1]
     assert "[grpo 0]" in result.stderr
-    assert "[start]" in result.stderr
+    assert "[start 0]" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from core.paper.registry import find_paper
 from core.run.places import results, samples_file
-from core.run.records.forms import form_splits
+from core.run.records.form_splits import form_splits
 from core.run.records.record import new_record, write_record
 from core.run.resolve import resolve
 from core.run.stages.evaluate import Question, at_k_curve, score_rows

@@ -21,7 +21,7 @@ from core.run.places import samples_file
 from core.run.records.accepted import accept
 from core.run.records.answers import content_of, name_of
 from core.run.records.check import evidence_problems, whole_records
-from core.run.records.forms import form_splits
+from core.run.records.form_splits import form_splits
 from core.run.records.judged import verdicts_record
 from core.run.records.kept import unknown_files
 from core.run.records.passed import Passed

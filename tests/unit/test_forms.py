@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from run_records import run_record
 
 from core.paper.registry import find_paper
-from core.run.pages.forms import forms_tables
+from core.run.pages.gains_by_form import forms_tables
 from core.run.pages.render import render_all
 from core.run.places import reports, results
 from core.run.records.answers import content_of, name_of
 from core.run.records.check import check_papers
-from core.run.records.forms import form_splits
+from core.run.records.form_splits import form_splits
 from core.run.records.record import read_records, write_record
 from core.run.records.schema import runs_of
 from eval.errors import BadValue

@@ -46,9 +46,14 @@ def test_without_an_effect_at_most_five_percent_are_decided_and_intervals_cover(
         assert 94 - slack(0.06, runs) <= share <= 97 + slack(0.03, runs)
 
 
-@pytest.mark.parametrize(("effect", "power"), [(2.0, 45.0), (5.0, 99.0)])
-def test_the_looks_see_what_the_page_says(effect: float, power: float):
-    """Of 2 points the page says 47.6 %, which is less than the 70 % that were to be met."""
+NOT_MET = pytest.mark.xfail(strict=True, reason="NOT met: arms scatter by 1.37 points over seeds")
+
+
+@pytest.mark.parametrize(
+    ("effect", "power"), [pytest.param(2.0, 70.0, marks=NOT_MET), (2.0, 45.0), (5.0, 99.0)]
+)
+def test_the_looks_see_what_they_should(effect: float, power: float):
+    """Of 2 points they see 47.6 %, as the page says, where 70 % were to be met."""
     runs = 300
     found = rates(own_spread, WORLD, effect, runs=runs, seed=2)
     assert found.looks >= power - slack(power / 100, runs)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from table_records import score
 
 from eval.errors import BadValue
-from eval.tables.seeds import mean_cell, mean_interval
+from eval.tables.seed_intervals import mean_cell, mean_interval
 
 
 def test_one_seed_keeps_its_interval():

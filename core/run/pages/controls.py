@@ -6,7 +6,7 @@ What it gains is what a run may have learnt of mere form.
 from collections.abc import Iterator, Sequence
 
 from core.paper import Paper
-from core.run.pages.forms import gain_cell, suites_of
+from core.run.pages.gains_by_form import gain_cell, suites_of
 from core.run.pages.runs import title_of
 from core.run.records.schema import ControlsRecord, RunRecord, SuiteControls
 from eval.stats.estimates import wilson

@@ -6,7 +6,7 @@ from typing import Literal
 from core.paper import Paper
 from core.run.pages.runs import HEADS, SEEDS_NOTE, by_arm
 from core.run.records.schema import QuantityChange, RunRecord
-from eval.tables.seeds import mean_interval
+from eval.tables.seed_intervals import mean_interval
 from eval.tables.table import Block, Cell, Column, Row, Section, Table
 
 CAPTION = "of solutions, per token, by rows that are held out and (/training) trained on"

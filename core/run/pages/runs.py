@@ -8,7 +8,7 @@ from core.paper import Layout, Paper
 from core.run.records.schema import Record, RunRecord, ScoreRow, runs_of
 from eval.errors import BadValue
 from eval.sets.benchmarks import known_benchmark
-from eval.tables.seeds import LIMITED, mean_cell
+from eval.tables.seed_intervals import LIMITED, mean_cell
 from eval.tables.table import Block, Cell, Column, Row, Section, Table, told_apart
 
 Measured: TypeAlias = tuple[str, str]  # benchmark and metric

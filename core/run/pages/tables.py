@@ -7,7 +7,7 @@ from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import BrokenPaper, Entry, entries
 from core.run.pages.controls import controls_tables
-from core.run.pages.forms import forms_tables
+from core.run.pages.gains_by_form import forms_tables
 from core.run.pages.printed import passages, printed_table
 from core.run.pages.probabilities import quantities_tables
 from core.run.pages.runs import newest, runs_table

@@ -10,7 +10,7 @@ from core.run.files import digest_of
 from core.run.places import samples_file
 from core.run.records.agreement import agree
 from core.run.records.answers import seal_of
-from core.run.records.forms import form_problems
+from core.run.records.form_splits import form_problems
 from core.run.records.passed import code_digest
 from core.run.records.schema import AtKCurves, RunRecord, ScoreRow, place_of
 from core.run.settings import HELD_OUT

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.run.files import copy_atomic, file_digest
 from core.run.places import samples_file
-from core.run.records.forms import form_splits
+from core.run.records.form_splits import form_splits
 from core.run.records.record import Record, machine, new_record, write_record
 from core.run.resolve import Resolved
 from core.run.settings import CHOOSING, NEUTRAL

@@ -5,10 +5,10 @@ from typing import TypeAlias
 
 from core.paper import Paper
 from core.run.pages.runs import by_arm, title_of
-from core.run.records.forms import form_name
+from core.run.records.form_splits import form_name
 from core.run.records.schema import FormPart, FormSplit, RunRecord
 from eval.stats.estimates import agresti_min, wilson
-from eval.tables.seeds import mean_interval, same_problems
+from eval.tables.seed_intervals import mean_interval, same_problems
 from eval.tables.table import Block, Cell, Column, Row, Section, Table
 
 Estimated: TypeAlias = tuple[float, float, float]  # a number and its interval
