@@ -161,8 +161,8 @@ PAPER = Paper(
             "k3-nonnegative-unbiased",
             "k3 is never negative and unbiased; it varies less than -log u where no token is more "
             "than twice as likely to the reference as to the policy.",
-            law("core.losses.kl_variance:variance", "k3", sound=True)
-            < law("core.losses.kl_variance:variance", "k1"),
+            law("core.laws.kl_variance:variance", "k3", sound=True)
+            < law("core.laws.kl_variance:variance", "k1"),
         ),
     ),
 )

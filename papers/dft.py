@@ -13,7 +13,7 @@ from core.claims import Claim, Untestable, law, probability, score
 from core.paper import Evaluation, Paper, cite, printed
 
 COLUMNS = ("math500", "Minerva", "OlympiadBench", "aime24", "amc23", "Average")
-GRADIENT = "core.losses.weights:gradient_norms"
+GRADIENT = "core.laws.update_weights:gradient_norms"
 SEEN, EXTREME = probability("nll/training"), probability("extreme_share/training")
 LOWER_NLL = SEEN.of("sft") < SEEN.of("dft")
 MORE_EXTREME = EXTREME.of("dft") > EXTREME.of("sft")
@@ -94,7 +94,7 @@ PAPER = Paper(
             "dft-grad-small-on-unlikely",
             "The gradient of a token's loss is that of SFT times the token's probability.",
             (law(GRADIENT, "dft") / law(GRADIENT, "nll")).about(
-                law("core.losses.weights:probabilities"), within=1e-12
+                law("core.laws.update_weights:probabilities"), within=1e-12
             ),
         ),
         Claim("sft-lower-train-nll", "SFT ends with a lower training NLL than DFT.", LOWER_NLL),

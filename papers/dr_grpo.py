@@ -18,7 +18,10 @@ from core.rewards import Accuracy
 
 COLUMNS = ("aime24", "amc23", "math500", "Minerva", "OlympiadBench", "Average")
 HELD_OUT, LENGTH = "held_out/accuracy", "completions/mean_length"
-TOKEN, MINORITY = "core.losses.weights:token_weight", "core.losses.weights:minority_weight"
+TOKEN, MINORITY = (
+    "core.laws.update_weights:token_weight",
+    "core.laws.update_weights:minority_weight",
+)
 REACHED = least(final(HELD_OUT).of("dr-grpo"), final(HELD_OUT).of("grpo"))  # by both arms
 
 PAPER = Paper(
@@ -94,7 +97,7 @@ PAPER = Paper(
         Claim(
             "rloo-identity",
             "G / (G - 1) times the advantage is that of RLOO.",
-            law("core.losses.weights:leave_one_out_gap", 8).about(0.0, within=1e-12),
+            law("core.laws.update_weights:leave_one_out_gap", 8).about(0.0, within=1e-12),
         ),
         Claim(
             "difficulty-weight",

@@ -171,7 +171,7 @@ def test_a_slip_is_refused_in_one_line(slip):
         ((ROOT >= 2.5).by(1.0), "held"),
         ((ROOT <= 1.5).by(1.0), "held"),
         (law("math:dist", (0, 0), (3, 4)) / ROOT == 2.5, "held"),
-        (law("core.losses.kl_variance:variance", "k1") > ROOT, "refuted"),
+        (law("core.laws.kl_variance:variance", "k1") > ROOT, "refuted"),
     ],
 )
 def test_a_law_is_judged_in_every_case(test, verdict):
@@ -180,7 +180,7 @@ def test_a_law_is_judged_in_every_case(test, verdict):
 
 
 def test_sides_of_different_numbers_of_cases_are_refused():
-    five, two = law("core.losses.kl_variance:variance", "k1"), law("builtins:list", (1.0, 2.0))
+    five, two = law("core.laws.kl_variance:variance", "k1"), law("builtins:list", (1.0, 2.0))
     with pytest.raises(BadClaim, match="5 and 2 cases"):
         judge_claim(Claim("c", "s", five > two), {})
     with pytest.raises(BadClaim, match="expected numbers"):

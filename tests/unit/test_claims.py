@@ -218,7 +218,7 @@ def test_a_missing_measure_is_undecided_not_an_error():
 
 
 def test_an_exact_claim_needs_no_run_and_its_opposite_is_refuted():
-    variance = "core.losses.kl_variance:variance"
+    variance = "core.laws.kl_variance:variance"
     k3, k1 = law(variance, "k3", sound=True), law(variance, "k1")
     assert judge_claim(Claim("c", "s", k3 < k1), {})["verdict"] == "held"
     assert judge_claim(Claim("c", "s", k3 > k1), {})["verdict"] == "refuted"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.losses.kl_variance import POLICIES, pair_variance
+from core.laws.kl_variance import POLICIES, pair_variance
 
 
 def drawn(random: np.random.Generator, spiky: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from core.claims import START, MissingMeasure, gain, gain_at_k, late, score
-from core.losses.kl_variance import variance
+from core.laws.kl_variance import variance
 from core.paper import cite, marked, printed
 from papers.deepseekmath_grpo import PAPER
 

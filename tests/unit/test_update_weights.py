@@ -4,8 +4,7 @@ from math import sqrt
 
 import pytest
 
-from core.losses.policy import LOSS_TYPES
-from core.losses.weights import (
+from core.laws.update_weights import (
     LIMIT,
     PROBABILITIES,
     gradient_norms,
@@ -13,6 +12,7 @@ from core.losses.weights import (
     minority_weight,
     token_weight,
 )
+from core.losses.policy import LOSS_TYPES
 
 
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)
