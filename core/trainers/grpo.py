@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from transformers.utils import logging
 
-from core.collect.correction import correct_sampling, sampling_logps
+from core.collect.correction import correct_sampling, sampling_difference, sampling_logps
 from core.collect.generation import (
     Generated,
     RolloutFunction,
@@ -218,7 +218,7 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         return advantages.ne(0).view(len(advantages), -1).any(1)
 
     def tensors(self, generated: Generated) -> Batch:
-        """Those of every method, and what vLLM says of its tokens where that is read."""
+        """Those of every method, and what the engine says of its tokens where that is read."""
         batch = super().tensors(generated)
         if self.args.reads_sampler:
             logps = sampling_logps(generated, like=batch["completion_mask"])
@@ -230,16 +230,18 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
 
         They go through the very pieces that are trained on, so that equal policies are equal to the
         last bit: the ratio is 1, and the KL and its gradient are 0. A policy that does not move
-        before its use has ratio 1 without them; vLLM's probabilities are corrected by them.
+        before its use has ratio 1 without them; an engine's probabilities are compared with them.
         """
         args = self.args
         moves = self.mode == "train" and args.gradient_accumulation_steps % args.rollout_uses
-        if moves or args.corrects_sampling:
+        if moves or args.watches_sampler:
             with self.phases("forward"):
                 self.add_logps("old_per_token_logps", self.policy(), batches)
         if args.reads_reference:
             with self.phases("reference"):
                 self.add_logps("ref_per_token_logps", self.reference(), batches)
+        if args.watches_sampler:
+            self.record(sampling_difference(batches, self.accelerator))
         if args.corrects_sampling:
             self.record(correct_sampling(batches, args.correction, self.accelerator))
 
