@@ -13,16 +13,16 @@ def least_terms() -> list[float]:
     return [float(perception_kl(*_logps(spread)).min()) for spread in SPREADS]
 
 
-def agreement_errors() -> list[float]:
-    """The largest term where both agree, and 0 or more of the largest where they do not.
+def agreement_error() -> float:
+    """0 where the term is 0 for tokens on which both agree and for those alone, else infinite.
 
-    The second is max(0, d^2 / 6 - term), as r - log r - 1 is at least d^2 / 6 for |d| = |log r| up
-    to 1: a term is 0 nowhere else.
+    For |d| = |log r| up to 1, r - log r - 1 is at least d^2 / 6, so that it is 0 nowhere else.
     """
-    logps, masked = _logps(0.3)
+    logps, masked = _logps(SPREADS[1])
     near = (logps - masked).abs() <= 1
-    lack = ((logps - masked).square() / 6 - perception_kl(logps, masked))[near]
-    return [float(perception_kl(logps, logps).abs().max()), max(0.0, float(lack.max()))]
+    floor = (logps - masked).square()[near] / 6
+    elsewhere = (perception_kl(logps, masked)[near] >= floor).all()
+    return 0.0 if elsewhere and not perception_kl(logps, logps).any() else float("inf")
 
 
 def _logps(spread: float) -> tuple[Tensor, Tensor]:

@@ -67,7 +67,8 @@ class Paper:
     benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
     written like arms: a `model` of `"prepared:NAME"` is what one of them made. `layouts` are of
     tables that a plain grid of their numbers would not show as they are printed. `trl_index` are
-    the fields that TRL's paper index sets for this paper, for comparison alone.
+    the fields that TRL's paper index sets for this paper, for comparison alone. `not_run` says what
+    a run would need that is not here; the paper is planned and its laws are judged all the same.
     """
 
     slug: str
@@ -95,6 +96,7 @@ class Paper:
     )
 
     trl_index: Mapping[str, object] = field(default_factory=dict[str, object])
+    not_run: str = ""
 
     @property
     def settings(self) -> tuple[Setting, ...]:

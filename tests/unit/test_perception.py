@@ -5,7 +5,7 @@ from math import exp, log
 import pytest
 import torch
 
-from core.laws.perception import agreement_errors, least_terms
+from core.laws.perception import agreement_error, least_terms
 from core.losses.perception import perception_kl, perception_objective, sampled_entropy
 
 MASK = torch.tensor([[1.0, 1.0, 0.0]])
@@ -18,7 +18,12 @@ def test_a_token_that_needs_the_picture_has_a_divergence_and_another_has_none():
     found = perception_kl(SEEN, MASKED)[0].tolist()
     assert found[:2] == pytest.approx([4 - log(4) - 1, 0.0])
     assert min(least_terms()) >= 0
-    assert agreement_errors() == [0, 0]
+    assert agreement_error() == 0
+
+
+def test_a_divergence_that_is_nothing_for_other_tokens_breaks_the_law(monkeypatch):
+    monkeypatch.setattr("core.laws.perception.perception_kl", lambda logps, masked: 0 * logps)
+    assert agreement_error() > 0
 
 
 def test_the_objective_raises_the_divergence_and_lowers_both_entropies():
