@@ -70,6 +70,8 @@ def print_paper(found: Paper, text: str) -> None:
     print_text(f"scores   {', '.join(found.benchmarks)}")
     for asked in found.evaluations:
         print_text(f"asked    {asked}")
+    if found.not_run:
+        print_text(f"not run  {found.not_run}")
     print_text("\nsettings")
     print_columns(
         ("  name", "value", "passage"),

@@ -81,7 +81,8 @@ class Paper:
     written like arms: a `model` of `"prepared:NAME"` is what one of them made. `layouts` are of
     tables that a plain grid of their numbers would not show as they are printed. `trl_index` are
     the fields that TRL's paper index sets for this paper, for comparison alone; `trl_reasons` say
-    why others stand here.
+    why others stand here. `not_run` says what a run would need that is not here; the paper is
+    planned and its laws are judged all the same.
     """
 
     slug: str
@@ -110,6 +111,7 @@ class Paper:
 
     trl_index: Mapping[str, object] = field(default_factory=dict[str, object])
     trl_reasons: tuple[Because, ...] = ()
+    not_run: str = ""
 
     @property
     def settings(self) -> tuple[Setting, ...]:
