@@ -8,7 +8,7 @@ SIGNS = (1.0, -1.0)
 
 
 def silent_tokens(method: str) -> list[float]:
-    """How many tokens with ratios of 0.05 to 20 have no gradient, for each sign of the advantage."""
+    """How many tokens with ratios of 0.05 to 20 have no gradient, for each sign of A."""
     found = (weights(METHODS[method], MOVED, sign) for sign in SIGNS)
     return [float(sum(weight == 0 for weight in each)) for each in found]
 

@@ -12,7 +12,7 @@ CLIP = 0.1  # wide enough that some answers stay within it at that drift, and ot
 
 
 def weight_variance(method: str) -> list[float]:
-    """The variance of the weights of an answer's tokens, a mean over answers; off policy, no clip."""
+    """The mean variance of the weights of an answer's tokens, off policy, without a clip."""
     return [_variance(r, gradient(r, unclipped(method))[1]) for r in batches(DRIFT)]
 
 
