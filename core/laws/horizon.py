@@ -61,7 +61,7 @@ def _variance(level: str, steps: int, p: float, q: float) -> float:
 
 
 def kept(mode: str, low: float, high: float, steps: int) -> list[float]:
-    """The share of the sampler's answers of so many steps that a mask keeps, for each of `PAIRS`."""
+    """The share of the sampler's answers of so many steps that a mask keeps, for each pair."""
     bounds = Correction(mode=mode, clip_min=low, clip_max=high)
     found: list[float] = []
     for p, q in PAIRS:
