@@ -52,7 +52,7 @@ class RolloutConfig(SamplerConfig, BaseConfig):
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         **SamplerConfig.AT_LEAST,
         "router_aux_loss_coef": 0.0,
-        "num_generations": 2,
+        "num_generations": 1,
         "num_generations_eval": 1,
         "max_completion_length": 1,
         "num_iterations": 1,

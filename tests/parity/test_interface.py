@@ -11,6 +11,8 @@ OURS_ONLY = {
     "advantage_estimator",
     "compare_sampler",
     "keep_sampling_mask",
+    "kl_coef",
+    "kl_estimator",
     "loss_aggregate",
     "prompt_retirement",
     "rollout_bits",
