@@ -125,6 +125,8 @@ class Family(Protocol):
     micro-batches, which the processes of a launch share. `trained_by` is the training in a word.
     `progress` are logged metrics with the title and format in which a terminal shows them.
     `unused` are settings of a run that nothing in it reads: set to something, they are refused.
+    `has_regimes` says whether the regimes of `core.families.regimes` are of its trainer; where they
+    are not, they say what surrounds it.
     """
 
     name: str
@@ -138,6 +140,7 @@ class Family(Protocol):
     roles: tuple[str, ...] = ()
     probabilities: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
+    has_regimes: bool = False
 
     @property
     def trains(self) -> bool:
