@@ -16,7 +16,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import START, Claim, final, late, law, probability, steps_to
-from core.paper import Column, Evaluation, Paper, cite, printed
+from core.paper import Column, Evaluation, Paper, because, cite, printed
 from core.rewards import Accuracy, SoftOverlong
 
 L_MAX, L_CACHE = 20_480, 4_096  # of DAPO
@@ -100,6 +100,13 @@ PAPER = Paper(
             "max_completion_length": 1024,
         },
     },
+    trl_reasons=(
+        because(
+            "TRL's cap is epsilon_high itself, the paper's 1 + eps_high: unset it is 0.2, "
+            "and so is every weight. The index has the loss under ScaleRL alone."
+        ),
+        because("TRL has no dynamic sampling."),
+    ),
     claims=(
         Claim(
             "no-zero-gradient-tokens",

@@ -20,7 +20,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, early, final, late, law, least, steps_to
-from core.paper import Evaluation, Paper, cite, printed
+from core.paper import Evaluation, Paper, because, cite, printed
 from core.rewards import Accuracy, SoftOverlong
 
 L_MAX, L_CACHE = 20_480, 4_096  # s4.1
@@ -122,6 +122,18 @@ PAPER = Paper(
         "max_completion_length": L_MAX,
         "beta": 0.0,
     },
+    trl_reasons=(
+        because(
+            "The entry makes one update of a rollout, at whose ratio of 1 no clip acts; the paper "
+            "makes 16.",
+            "steps_per_generation",
+        ),
+        because("TRL has no dynamic sampling."),
+        because(
+            "The entry names the punishment of long answers as a reward of its own, without the "
+            "paper's 1 and -1 for right and wrong answers."
+        ),
+    ),
     claims=(
         Claim(
             "clip-higher-entropy",

@@ -14,7 +14,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, final, fluctuation, late, law, probability
-from core.paper import Paper, cite, printed
+from core.paper import Paper, because, cite, printed
 from core.rewards import Accuracy
 
 COLUMNS = ("aime24", "amc23", "math500", "Minerva", "OlympiadBench", "Average")
@@ -87,6 +87,14 @@ PAPER = Paper(
         "gpu": {"gradient_accumulation_steps": 2, "max_steps": 800, "heldout_every": 80},
     },
     trl_index={"epsilon": 0.4, "beta": 0.0},
+    trl_reasons=(
+        because("The entry has a trainer of its own, whose loss is this one.", "loss_type"),
+        because(
+            "The paper divides by no deviation, as Dr. GRPO; the entry leaves TRL's default, the "
+            "group's.",
+            "scale_rewards",
+        ),
+    ),
     claims=(
         Claim(
             "geometric-below-arithmetic",

@@ -13,7 +13,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, law
-from core.paper import Evaluation, Paper, cite
+from core.paper import Evaluation, Paper, because, cite
 from core.rewards import Accuracy
 
 GAP = "core.laws.gradients:loss_gap"
@@ -34,6 +34,12 @@ PAPER = Paper(
     evaluations=(Evaluation(samples=32, temperature=1.0, passage="as GSPO"),),
     arms={"gspo-token": {}},
     profiles={"cpu": LEVEL},
+    trl_reasons=(
+        because(
+            "The entry of GSPO points to an experimental trainer, which takes one advantage for an "
+            "answer and is no part of TRL 1.16."
+        ),
+    ),
     claims=(
         Claim(
             "identical-to-gspo",

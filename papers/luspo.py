@@ -14,7 +14,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, final, late, law
-from core.paper import Column, Paper, cite, printed
+from core.paper import Column, Paper, because, cite, printed
 from core.rewards import Accuracy, Format, SoftOverlong
 
 L_MAX, L_BUF = 32_768, 4_096  # s5.1
@@ -115,6 +115,12 @@ PAPER = Paper(
         },
     },
     trl_index=LOSS,
+    trl_reasons=(
+        because(
+            "Without the entry's level, at TRL's default of ratios of tokens, it is another loss."
+        ),
+        because("TRL's punishment of long answers is of size 1, the paper's of 0.3."),
+    ),
     claims=(
         Claim(
             "length-weight",

@@ -15,7 +15,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, Untestable, final, law, most
-from core.paper import Column, Paper, cite, printed
+from core.paper import Column, Paper, because, cite, printed
 from core.rewards import Accuracy
 
 AVERAGE = (Column(benchmark="Average4", title="Average"),)
@@ -147,6 +147,12 @@ PAPER = Paper(
         "vespo_lambda_neg": 2.0,
         "vllm_importance_sampling_mode": "token_truncate",
     },
+    trl_reasons=(
+        because(
+            "The paper divides by no deviation; the entry leaves TRL's default, the group's.",
+            "scale_rewards",
+        ),
+    ),
     claims=(
         Claim(
             "gate-shape",
