@@ -25,6 +25,7 @@ from core.collect.metrics import (
     sum_and_count,
 )
 from core.configs.grpo import GRPOConfig
+from core.configs.idle import ratio_is_one
 from core.forward.batches import Batch, as_rollout, trained_mask
 from core.forward.logps import TokenLogps, frozen, token_logps
 from core.forward.micro_pieces import kept_mask
@@ -33,6 +34,7 @@ from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
 from core.losses.entropy import ENDS
 from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
 from core.losses.kl import k1
+from core.losses.loss_statistics import DRIFT
 from core.losses.policy import LOSS_TYPES, policy_loss
 from core.rollout.stops import end_tokens
 from core.rollout.wide_head import widen_head
@@ -129,7 +131,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             refuse_adapters(self.policy(), "sync_ref_model=True")
             self.move_reference()
         self.prepare_engine(str(policy.config.name_or_path))
-        self.logged = LOSS_TYPES[args.loss_type].logs
+        drift = () if ratio_is_one(args) else DRIFT
+        self.logged = (*LOSS_TYPES[args.loss_type].logs, *drift)
         self.generation_config = self.expected_generation()
         set_seed(args.seed, device_specific=True)
 
@@ -181,7 +184,7 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         )
         r = as_rollout(inputs, logps, with_reference=self.args.penalises_kl)
         result = policy_loss(r, self.args, scale)
-        self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args))
+        self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args, self.logged))
         loss = result.loss
         if self.args.rewards_entropy:
             times = 1 if self.args.aggregate.counts_tokens else scale.accumulation

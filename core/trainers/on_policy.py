@@ -31,6 +31,7 @@ from core.collect.generation import (
     sample,
 )
 from core.collect.metrics import Metrics
+from core.collect.outcomes import outcome_metrics, right_answers
 from core.collect.reward_calls import RewardFunction, Samples, call_rewards, place_of
 from core.collect.summary import (
     gathered_rewards,
@@ -200,6 +201,11 @@ class OnPolicyTrainer(RolloutTrainer):
             return scored, weights
         return scored.only(place_of(name, self.rewards)), torch.ones_like(weights[:1])
 
+    def right(self, scored: Scored) -> Tensor:
+        """Which completions are right, see `right_answers`."""
+        names, weights = [f.name for f in self.rewards], self.reward_weights.to(self.args.device)
+        return right_answers(scored.rewards, weights, names, self.args.selection_reward)
+
     def select(self, scored: Scored) -> Selected | None:
         """The completions that are trained on; None for all of them, as in evaluation."""
         if self.mode == "eval":
@@ -282,8 +288,10 @@ class OnPolicyTrainer(RolloutTrainer):
         ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
         lengths, tokens = length_summary(generated, ends, self.group, self.accelerator)
         self.record(lengths)
-        self.count_seen(len(scored.rewards), tokens)
-        self.record(self.scores(scored))
+        scores = self.scores(scored)
+        self.count_seen(len(scored.rewards), tokens, scores.get("frac_reward_zero_std", 0.0))
+        self.record(scores)
+        self.record(outcome_metrics(self.right(scored), scored.token_counts, self.group))
         if self.args.prompt_retirement is not None and self.mode == "train":
             judged, weights = self.judged(scored)
             self.retire(correct_coefficient(judged.rewards, weights))
