@@ -4,26 +4,43 @@ from typing import Any
 
 from torch import Tensor
 from transformers import PreTrainedModel
+from transformers.utils import logging
 
 from eval.errors import BadValue
+
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # as architectures call them
+
+logger = logging.get_logger(__name__)
 
 
 def router_weight(model: PreTrainedModel, coefficient: float | None) -> float:
     """The weight of the loss: the setting, or the model's own; 0 where there is no router.
 
+    Experts that would be trained without it, though no setting says so, are warned about.
+
     Raises:
         BadValue: a weight is set for a model without a router.
     """
     config: Any = model.config.get_text_config()  # Any: the fields depend on the architecture
-    if hasattr(config, "output_router_logits"):
-        own = getattr(config, "router_aux_loss_coef", 0.0)
-        return float(own if coefficient is None else coefficient)
-    if coefficient:
+    name, decides = type(model).__name__, hasattr(config, "output_router_logits")
+    if coefficient and not decides:
         raise BadValue(
-            f"router_aux_loss_coef={coefficient}: {type(model).__name__} is no mixture of experts "
-            "that gives what its router decides: leave it out"
+            f"router_aux_loss_coef={coefficient}: {name} is no mixture of experts that gives what "
+            "its router decides: leave it out"
         )
-    return 0.0
+    own = getattr(config, "router_aux_loss_coef", 0.0) if decides else 0.0
+    found = float(own if coefficient is None else coefficient)
+    if coefficient is None and not found and has_experts(config):
+        logger.warning_once(
+            f"{name} is a mixture of experts without a weight of its load-balancing loss: it is "
+            "trained without; set router_aux_loss_coef, to 0 if that is meant"
+        )
+    return found
+
+
+def has_experts(config: Any) -> bool:  # Any: as above
+    """Whether a model of these settings chooses among several experts."""
+    return any((getattr(config, name, None) or 0) > 1 for name in EXPERTS)
 
 
 def router_loss(outputs: Any) -> Tensor:  # Any: what a forward pass returns

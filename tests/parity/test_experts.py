@@ -1,16 +1,19 @@
 """Mixtures of experts: TRL adds the load-balancing loss of their routers, and so do we."""
 
 import copy
+import logging
+from inspect import signature
 
 import pytest
 import trl
 from architectures import built
 from datasets import Dataset
-from grpo_runs import double
+from grpo_runs import digits, double, logs
 from peers import QUIET, difference, exact_head, gradients, pair
 from test_loss import micro_batch
 
 import core
+from core.forward import router
 from core.forward.batches import token_batch
 from core.forward.logps import token_logps
 from core.forward.router import router_weight
@@ -112,3 +115,72 @@ def test_a_router_without_a_loss_is_refused():
     batch = token_batch([[5, 6]], [[7, 8]], 0, None)
     with pytest.raises(BadValue, match="set router_aux_loss_coef=0"):
         token_logps(model, batch, 1.0, with_router=router_weight(model, 0.1) > 0)
+
+
+class Lines(logging.Handler):
+    """What a logger says."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "coefficient", "warns"),
+    [
+        ("glm4_moe", {}, None, True),
+        ("glm4_moe", {}, 0.0, False),
+        ("qwen3_moe", {"router_aux_loss_coef": 0.0}, None, True),
+        ("qwen3_moe", {"router_aux_loss_coef": 0.1}, None, False),
+        ("llama", {}, None, False),
+    ],
+)
+def test_experts_without_the_loss_are_warned_about(kind, changes, coefficient, warns):
+    router.logger.warning_once.cache_clear()
+    heard = Lines()
+    router.logger.addHandler(heard)
+    try:
+        router_weight(built(kind, **changes), coefficient)
+    finally:
+        router.logger.removeHandler(heard)
+    assert any("trained without; set router_aux_loss_coef" in line for line in heard.lines) is warns
+
+
+TRAINERS = [name for name in core.__all__ if name.endswith("Trainer")]
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_every_trainer_balances_experts_unless_it_is_told_not_to(name, tiny_tokenizer, tmp_path):
+    gates = []
+    for weight in (None, 0.0):
+        config = getattr(core, name.replace("Trainer", "Config"))
+        settings = {"logging_steps": 1, "max_steps": 1, "optim": "sgd", "save_strategy": "no"}
+        args = config(
+            str(tmp_path),
+            learning_rate=1.0,
+            lr_scheduler_type="constant",
+            max_grad_norm=0.0,
+            router_aux_loss_coef=weight,
+            use_cpu=True,
+            bf16=False,
+            report_to="none",
+            disable_tqdm=True,
+            gradient_checkpointing=False,
+            **settings,
+        )
+        trainer_class = getattr(core, name)
+        needs = signature(trainer_class.__init__).parameters
+        trainer = trainer_class(
+            model=built("qwen3_moe", router_aux_loss_coef=OWN),
+            args=args,
+            train_dataset=Dataset.from_list(ROWS),
+            processing_class=tiny_tokenizer,
+            **({"reward_funcs": digits} if "reward_funcs" in needs else {}),
+        )
+        trainer.train()
+        assert bool(logs(trainer, "aux_loss")) is (weight is None)
+        gates.append(trainer.model.model.layers[0].mlp.gate.weight.detach())
+    assert (gates[0] - gates[1]).abs().max() > 1e-5
