@@ -73,12 +73,14 @@ def print_paper(found: Paper, text: str) -> None:
     from core.run.pages.printed import passages, printed_table
     from eval.tables import render_all
 
-    print_text(f"{found.title}\narXiv {found.arxiv}, family {found.family}\n\n{text}\n")
+    print_text(f"{found.title}\n{found.place}, family {found.family}\n\n{text}\n")
     print_text(f"model    {found.model}\ndata     {found.data}")
     print_text(f"rewards  {', '.join(map(as_text, found.rewards))}")
     print_text(f"scores   {', '.join(found.benchmarks)}")
     for asked in found.evaluations:
         print_text(f"asked    {asked}")
+    if found.not_run:
+        print_text(f"not run  {found.not_run}")
     print_text("\nsettings")
     print_columns(
         ("  name", "value", "passage"),
@@ -106,8 +108,11 @@ def diff(
     at: At = "paper",
     as_json: AsJson = False,
 ) -> None:
-    """Show the settings in which two papers differ, or a paper and what TRL gives for it."""
-    from core.run.differences import differences
+    """Show the settings in which two papers differ, or a paper and what TRL gives for it, and why.
+
+    What a paper says of its entry in TRL's index as a whole stands below.
+    """
+    from core.run.differences import TRL, differences, remarks
 
     found = differences(paper, other, at)
     if as_json:
@@ -116,7 +121,12 @@ def diff(
         (d.field, as_text(d.left.value), d.left.source, as_text(d.right.value), d.right.source)
         for d in found
     ]
-    return print_columns(("setting", paper, "from", other, "from"), rows)
+    head = ("setting", paper, "from", other, "from")
+    if other != TRL:
+        return print_columns(head, rows)
+    whys = [(*row, each.because) for row, each in zip(rows, found, strict=True)]
+    print_columns((*head, "because"), whys)
+    return print_text("".join(f"\n{line}\n" for line in remarks(find_entry(paper).load())), end="")
 
 
 def summary(paper: Paper, distribution: str, index: Index) -> dict[str, Any]:
@@ -144,6 +154,7 @@ def as_data(paper: Paper, text: str) -> dict[str, Any]:
         "slug": paper.slug,
         "title": paper.title,
         "arxiv": paper.arxiv,
+        "url": paper.url,
         "family": paper.family,
         "base": paper.base,
         "text": text,
