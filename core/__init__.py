@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core.configs.grpo import GRPOConfig
     from core.configs.parser import TrlParser
+    from core.configs.ppo import PPOConfig
     from core.configs.rloo import RLOOConfig
     from core.configs.script import (
         DatasetMixtureConfig,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from core.data.mixture import get_dataset
     from core.shards.adapters import get_peft_config
     from core.trainers.grpo import GRPOTrainer
+    from core.trainers.ppo import PPOTrainer
     from core.trainers.rloo import RLOOTrainer
     from core.trainers.sft import SFTTrainer
 
@@ -30,6 +32,8 @@ __all__ = [
     "GRPOConfig",
     "GRPOTrainer",
     "ModelConfig",
+    "PPOConfig",
+    "PPOTrainer",
     "RLOOConfig",
     "RLOOTrainer",
     "SFTConfig",
@@ -49,6 +53,8 @@ _HOMES = {
     "GRPOConfig": "core.configs.grpo",
     "GRPOTrainer": "core.trainers.grpo",
     "ModelConfig": "core.configs.script",
+    "PPOConfig": "core.configs.ppo",
+    "PPOTrainer": "core.trainers.ppo",
     "RLOOConfig": "core.configs.rloo",
     "RLOOTrainer": "core.trainers.rloo",
     "SFTConfig": "core.configs.sft",

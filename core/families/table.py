@@ -6,6 +6,7 @@ from core.families.difficulty import DifficultyFilter
 from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
+from core.families.ppo import PPO
 from core.families.rejection import RejectionSampling
 from core.families.rloo import RLOO
 from core.families.sft import SFT
@@ -14,6 +15,7 @@ from eval.errors import UnknownName
 ROWS: tuple[Family, ...] = (
     GRPO(),
     RLOO(),
+    PPO(),
     SFT(),
     RejectionSampling(),
     DifficultyFilter(),

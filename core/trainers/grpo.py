@@ -30,6 +30,7 @@ from core.forward.logps import TokenLogps, frozen, token_logps
 from core.forward.micro_pieces import kept_mask
 from core.forward.router import router_weight
 from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
+from core.losses.batch import Rollout
 from core.losses.entropy import ENDS
 from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
 from core.losses.kl import k1
@@ -179,7 +180,7 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         r = as_rollout(inputs, logps, with_reference=self.args.penalises_kl)
         result = policy_loss(r, self.args, scale)
         self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args))
-        loss = result.loss
+        loss = result.loss + self.beyond(r, inputs, scale)
         if self.args.rewards_entropy:
             times = 1 if self.args.aggregate.counts_tokens else scale.accumulation
             shown = [result.loss.detach() * times, loss.new_tensor(float(not self._more))]
@@ -193,6 +194,10 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             return loss
         self.record({"aux_loss": self.gather(router.detach()).mean().item()})
         return loss + self.router_weight * router / scale.accumulation
+
+    def beyond(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:  # noqa: ARG002 - for those who override it
+        """What a method adds to the policy loss of a piece."""
+        return r.logps.new_zeros(())
 
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
