@@ -12,7 +12,7 @@ from core.losses.advantages import Advantages, weighted_sum
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.loss_statistics import Statistic
 from core.losses.masked import nanstd
-from core.losses.policy import LOSS_TYPES, PolicyLoss
+from core.losses.policy import PolicyLoss
 from core.losses.ratio import RATIOS
 
 Metrics = dict[str, float]
@@ -77,12 +77,14 @@ class LossSums:
 
 
 @torch.no_grad()
-def loss_sums(result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig) -> LossSums:
+def loss_sums(
+    result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig, logs: Sequence[Statistic]
+) -> LossSums:
     """KL, entropy and what the loss logs, of one piece of a micro-batch."""
     token_means = {**({} if result.kl is None else {"kl": result.kl}), "entropy": entropy}
     sums = LossSums({name: sum_and_count(x, r.mask) for name, x in token_means.items()}, {})
     level = RATIOS[c.importance_sampling_level]
-    for statistic in LOSS_TYPES[c.loss_type].logs:
+    for statistic in logs:
         values = statistic.values(r, result.ratio, c)
         # Widths alone don't tell whole completions from tokens: all may be one token long.
         single = (statistic.per_completion or level.per_completion) and values.size(1) == 1

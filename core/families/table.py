@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
+from core.families.a2po import A2PO
 from core.families.difficulty import DifficultyFilter
 from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
+from core.families.optimal_value import OptimalValue
 from core.families.ppo import PPO
 from core.families.rejection import RejectionSampling
 from core.families.rloo import RLOO
@@ -16,9 +18,11 @@ ROWS: tuple[Family, ...] = (
     GRPO(),
     RLOO(),
     PPO(),
+    A2PO(),
     SFT(),
     RejectionSampling(),
     DifficultyFilter(),
+    OptimalValue(),
     Untrained(),
 )
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}

@@ -20,8 +20,8 @@ from core.losses.returns import gae, gae_of_two, to_go, whitened, with_kl
 # What an estimator may need of a rollout, in the words of an error.
 NEEDS = {
     "steps": "a reward of steps, such as StepAccuracy()",
-    "kl": "the KL of each token to the reference",
-    "values": "the value of each token by a value model",
+    "kl": "the KL of each token to the reference, as GRPOTrainer has",
+    "values": "values of tokens or prompts, as PPOTrainer and A2POTrainer have",
 }
 
 
@@ -148,6 +148,13 @@ def gains(scored: Scored, weighing: Weighing) -> Tensor:
     return gae_of_two(tokens, penalties, scored.values, mask, penalty_gamma=other, **rates)
 
 
+def beyond_value(scored: Scored, weighing: Weighing) -> Tensor:
+    """One advantage per completion (N,)."""
+    if scored.values is None:
+        raise TypeError("advantages against values need the values")
+    return (outcomes(scored, weighing) - scored.values[:, 0]).nan_to_num(nan=0.0)
+
+
 def by_values(scored: Scored, weighing: Weighing) -> Tensor:
     """One advantage per token (N, length), whitened over all of them."""
     found = gains(scored, weighing)
@@ -218,6 +225,13 @@ ESTIMATORS = {
         doc="generalised advantages against a value model, likewise whitened, arXiv 1506.02438",
         needs=("kl", "values"),
         parameters=("kl_coef",),
+        least_group=1,
+    ),
+    "value": Estimator(
+        advantages=beyond_value,
+        doc="reward minus the value of its prompt, arXiv 2505.20686",
+        needs=("values",),
+        parameters=(),
         least_group=1,
     ),
 }

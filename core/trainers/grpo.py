@@ -34,7 +34,7 @@ from core.losses.batch import Rollout
 from core.losses.entropy import ENDS
 from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
 from core.losses.kl import k1
-from core.losses.policy import LOSS_TYPES, policy_loss
+from core.losses.policy import LOSS_TYPES, PolicyLoss, policy_loss
 from core.rollout.stops import end_tokens
 from core.shards.adapters import adapted, refuse_adapters
 from core.shards.sharding import gathered
@@ -178,8 +178,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             with_router=balances,
         )
         r = as_rollout(inputs, logps, with_reference=self.args.penalises_kl)
-        result = policy_loss(r, self.args, scale)
-        self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args))
+        result = self.objective(r, scale)
+        self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args, self.logged))
         loss = result.loss + self.beyond(r, inputs, scale)
         if self.args.rewards_entropy:
             times = 1 if self.args.aggregate.counts_tokens else scale.accumulation
@@ -194,6 +194,10 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             return loss
         self.record({"aux_loss": self.gather(router.detach()).mean().item()})
         return loss + self.router_weight * router / scale.accumulation
+
+    def objective(self, r: Rollout, scale: Scale) -> PolicyLoss:
+        """The policy loss of a piece."""
+        return policy_loss(r, self.args, scale)
 
     def beyond(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:  # noqa: ARG002 - for those who override it
         """What a method adds to the policy loss of a piece."""
