@@ -22,7 +22,7 @@ def test_a_token_that_needs_the_picture_has_a_divergence_and_another_has_none():
 
 
 def test_a_divergence_that_is_nothing_for_other_tokens_breaks_the_law(monkeypatch):
-    monkeypatch.setattr("core.laws.perception.perception_kl", lambda logps, masked: 0 * logps)
+    monkeypatch.setattr("core.laws.perception.perception_kl", lambda logps, _: 0 * logps)
     assert agreement_error() > 0
 
 
