@@ -95,10 +95,12 @@ def test_the_variance_over_signs_is_that_of_the_weights_and_falls_with_the_cap(m
 
 
 def test_masked_weights_are_the_ratio_inside_and_nothing_outside():
-    assert set(sampling.outside("token_mask", 0.5, 5.0)) == {0.0}
-    assert sampling.inside("token_mask", 0.5, 5.0) == pytest.approx(sampling.ratios_inside(0.5, 5))
-    assert len(sampling.outside("token_mask", 0.5, 5.0)) == 7
-    assert min(sampling.outside("token_truncate", 0.5, 5.0)) == pytest.approx(0.5)
+    inside = [0.0] * 4 + [0.51, 0.7, 1.0, 1.5, 2.0, 3.0, 4.99] + [0.0] * 3
+    assert sampling.ratios_within(0.5, 5.0) == inside
+    masked = sampling.weights("token_mask", 0.5, 5.0)
+    assert masked == pytest.approx(inside, rel=1e-12, abs=0)
+    bounded = np.clip(sampling.RATIOS, 0.5, 5.0)
+    assert sampling.weights("token_truncate", 0.5, 5.0) == pytest.approx(bounded)
 
 
 def test_a_masked_weight_has_the_smaller_second_moment_but_not_always_the_smaller_variance():
