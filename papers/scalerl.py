@@ -34,6 +34,7 @@ BOTH = least(final(EFFECTIVE).of("scalerl"), final(EFFECTIVE).of("all-groups"))
 CLIPPED = {"loss_type": "dapo", "loss_aggregate": None, "scale_rewards": "group"}
 REWEIGHTED = {"loss_aggregate": None, "scale_rewards": "group"}
 EVERY = {"rollout_selection": "all"}
+AS_DAPO = {"same_as": "dapo-0.28"}
 
 PAPER = Paper(
     slug="scalerl",
@@ -80,10 +81,19 @@ PAPER = Paper(
         "dapo-0.26": CLIPPED | EVERY | {"epsilon_high": 0.26},
         "dapo-0.28": CLIPPED | EVERY | {"epsilon_high": 0.28},
         "dapo-0.35": CLIPPED | EVERY | {"epsilon_high": 0.35},
-        "tight-limit": CLIPPED | EVERY | {"epsilon_high": 0.28, "at": {"cpu": {"regime": "tight"}}},
+        "tight-limit": CLIPPED
+        | EVERY
+        | {
+            "epsilon_high": 0.28,
+            "max_completion_length": 4096,
+            "at": {"cpu": {"regime": "tight", "max_completion_length": 40}},
+        },
         "generous-limit": CLIPPED
         | EVERY
-        | {"epsilon_high": 0.28, "at": {"cpu": {"regime": "wide"}}},
+        | {
+            "epsilon_high": 0.28,
+            "at": {"cpu": {"regime": "wide"}, "gpu": AS_DAPO, "paper": AS_DAPO},
+        },
     },
     trl_index={
         "loss_type": "cispo",
