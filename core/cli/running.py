@@ -87,6 +87,8 @@ def print_plan(resolved: "Resolved", found: "Plan") -> None:
         print_columns(("on trial", "key", "state"), rows)
     print_text()
     print_columns(("cost", ""), [(k, v) for k, v in found.cost.items() if v is not None])
+    if resolved.paper.not_run:
+        print_text(f"\nnot run here: {resolved.paper.not_run}")
     if untestable := cannot_test(resolved.paper, resolved.run):
         print_text()
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())

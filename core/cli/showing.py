@@ -70,6 +70,8 @@ def print_paper(found: Paper, text: str) -> None:
     print_text(f"scores   {', '.join(found.benchmarks)}")
     for asked in found.evaluations:
         print_text(f"asked    {asked}")
+    if found.not_run:
+        print_text(f"not run  {found.not_run}")
     print_text("\nsettings")
     print_columns(
         ("  name", "value", "passage"),
@@ -97,8 +99,11 @@ def diff(
     at: At = "paper",
     as_json: AsJson = False,
 ) -> None:
-    """Show the settings in which two papers differ, or a paper and what TRL gives for it."""
-    from core.run.differences import differences
+    """Show the settings in which two papers differ, or a paper and what TRL gives for it, and why.
+
+    What a paper says of its entry in TRL's index as a whole stands below.
+    """
+    from core.run.differences import TRL, differences, remarks
 
     found = differences(paper, other, at)
     if as_json:
@@ -107,7 +112,12 @@ def diff(
         (d.field, as_text(d.left.value), d.left.source, as_text(d.right.value), d.right.source)
         for d in found
     ]
-    return print_columns(("setting", paper, "from", other, "from"), rows)
+    head = ("setting", paper, "from", other, "from")
+    if other != TRL:
+        return print_columns(head, rows)
+    whys = [(*row, each.because) for row, each in zip(rows, found, strict=True)]
+    print_columns((*head, "because"), whys)
+    return print_text("".join(f"\n{line}\n" for line in remarks(find_entry(paper).load())), end="")
 
 
 def summary(paper: Paper, distribution: str, index: Index) -> dict[str, Any]:

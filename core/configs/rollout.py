@@ -50,7 +50,7 @@ class RolloutConfig(BaseConfig):
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         "router_aux_loss_coef": 0.0,
-        "num_generations": 2,
+        "num_generations": 1,
         "num_generations_eval": 1,
         "max_completion_length": 1,
         "num_iterations": 1,

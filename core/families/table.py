@@ -7,10 +7,18 @@ from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
 from core.families.rejection import RejectionSampling
+from core.families.rloo import RLOO
 from core.families.sft import SFT
 from eval.errors import UnknownName
 
-ROWS: tuple[Family, ...] = (GRPO(), SFT(), RejectionSampling(), DifficultyFilter(), Untrained())
+ROWS: tuple[Family, ...] = (
+    GRPO(),
+    RLOO(),
+    SFT(),
+    RejectionSampling(),
+    DifficultyFilter(),
+    Untrained(),
+)
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}
 
 

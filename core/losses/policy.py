@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from core.losses.aggregate import AGGREGATES, Scale
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.entropy import NORMALIZERS
-from core.losses.kl import k3
+from core.losses.kl import ESTIMATORS
 from core.losses.loss_statistics import CAPPING, CLIPPING, GAMMA, LOG_CLIPPING, Statistic
 from core.losses.ratio import RATIOS
 from core.losses.surrogate import clipped, gamma_weighted, gated, geometric, reweighted
@@ -149,8 +149,8 @@ def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
 
     w is the product of `WEIGHTS`, less those that the surrogate holds.
 
-    The KL is k3, times the ratio with `use_bias_correction_kl`, which makes its gradient that of
-    the KL when pi_old sampled the tokens.
+    The KL is that of `kl_estimator`, times the ratio with `use_bias_correction_kl`, which makes
+    the gradient of k3 that of the KL when pi_old sampled the tokens.
     """
     row = LOSS_TYPES[c.loss_type]
     ratio = RATIOS[c.importance_sampling_level].ratio(r)
@@ -166,8 +166,8 @@ def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
 
 
 def kl_penalty(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT | None:
-    """k3 per token, or None without a reference."""
+    """The KL of each token, or None without a reference."""
     if r.ref_logps is None:
         return None
-    plain = k3(r.logps, r.ref_logps)
+    plain = ESTIMATORS[c.kl_estimator](r.logps, r.ref_logps)
     return plain * ratio if c.use_bias_correction_kl else plain

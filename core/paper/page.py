@@ -30,6 +30,19 @@ def cite(passage: str, **settings: object) -> tuple[Setting, ...]:
 
 
 @dataclass(frozen=True)
+class Because:
+    """Why fields differ from what TRL's paper index sets; of no field, a remark on its entry."""
+
+    reason: str
+    fields: tuple[str, ...]
+
+
+def because(reason: str, *fields: str) -> Because:
+    """A whole sentence on the fields that differ, or without fields on the entry of the index."""
+    return Because(reason, fields)
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """What a paper asks of its models: benchmarks, the mode of answering, and how it is drawn.
 
@@ -67,7 +80,9 @@ class Paper:
     benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
     written like arms: a `model` of `"prepared:NAME"` is what one of them made. `layouts` are of
     tables that a plain grid of their numbers would not show as they are printed. `trl_index` are
-    the fields that TRL's paper index sets for this paper, for comparison alone.
+    the fields that TRL's paper index sets for this paper, for comparison alone; `trl_reasons` say
+    why others stand here. `not_run` says what a run would need that is not here; the paper is
+    planned and its laws are judged all the same.
     """
 
     slug: str
@@ -95,6 +110,8 @@ class Paper:
     )
 
     trl_index: Mapping[str, object] = field(default_factory=dict[str, object])
+    trl_reasons: tuple[Because, ...] = ()
+    not_run: str = ""
 
     @property
     def settings(self) -> tuple[Setting, ...]:

@@ -17,7 +17,13 @@ from core.collect.generation import (
     Generated,
     RolloutFunction,
 )
-from core.collect.metrics import Metrics, everywhere, loss_sums, reward_metrics
+from core.collect.metrics import (
+    Metrics,
+    everywhere,
+    loss_sums,
+    reward_metrics,
+    sum_and_count,
+)
 from core.configs.grpo import GRPOConfig
 from core.forward.batches import Batch, as_rollout, trained_mask
 from core.forward.logps import TokenLogps, frozen, token_logps
@@ -26,6 +32,7 @@ from core.forward.router import router_weight
 from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
 from core.losses.entropy import ENDS
 from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
+from core.losses.kl import k1
 from core.losses.policy import LOSS_TYPES, policy_loss
 from core.rollout.stops import end_tokens
 from core.shards.adapters import adapted, refuse_adapters
@@ -57,6 +64,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
 
     args: GRPOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
     UNCALLED = GRPO_METHODS
+    gives: tuple[str, ...] = ("kl",)  # keys of `NEEDS` that this trainer meets
+    settings: type[GRPOConfig] = GRPOConfig
     _name = "GRPO"
     _tag_names = ("grpo",)
     _paper = DEEPSEEKMATH
@@ -79,12 +88,12 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         environment_factory: Any = None,
     ):
         refuse(
-            "GRPOTrainer",
+            type(self).__name__,
             quantization_config=quantization_config,
             tools=tools,
             environment_factory=environment_factory,
         )
-        args = taken(args, GRPOConfig, model, "GRPO")
+        args = taken(args, self.settings, model, self._name)
         train_dataset, eval_dataset = prompt_datasets(train_dataset, eval_dataset)
         set_seed(args.seed)
         policy = adapted(policy_model(model, args), peft_config, args)
@@ -94,7 +103,7 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         self.tokenizer = tokenizer
         self.eos_token_ids = end_tokens(policy, tokenizer)
         self.rewards = reward_functions(reward_funcs, reward_processing_classes, args)
-        check_needs(args.advantage_estimator, self.rewards)
+        check_needs(args.advantage_estimator, self.rewards, self.gives)
         self.reward_weights = args.reward_weights or [1.0] * len(self.rewards)
         self.rollout_func = rollout_func
         self.router_weight = router_weight(policy, args.router_aux_loss_coef)
@@ -134,7 +143,27 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         """Rewards and their spread, as they are scaled."""
         names, weights = [f.name for f in self.rewards], self.weighing.weights
         spread = standardised(scored, self.weighing)
-        return reward_metrics(names, scored.rewards, weights, spread)
+        metrics = reward_metrics(names, scored.rewards, weights, spread)
+        if ESTIMATORS[self.args.advantage_estimator].least_group == 1:
+            del metrics["frac_reward_zero_std"]  # says nothing where groups are not compared
+        return metrics
+
+    def assess(self, batch: Batch) -> Batch:
+        """The KL of each token to the reference, where rewards or advantages read it."""
+        args, mask = self.args, trained_mask(batch)
+        if not args.reward_kl:
+            kl = torch.zeros_like(mask, dtype=torch.float32)
+            return {"kl": kl, "mask": mask} if "kl" in self.needs else {}
+        with self.phases("forward"):
+            (mine,) = self.said_by(self.policy(), [batch])
+        with self.phases("reference"):
+            (other,) = self.said_by(self.reference(), [batch])
+        kl = k1(mine.logps, other.logps) * mask
+        total, tokens = self.gather(sum_and_count(kl, mask)).view(-1, 2).sum(0).tolist()
+        self.record({"kl": total / max(tokens, 1.0)})
+        if args.rollout_moves and self.mode == "train":
+            batch["old_per_token_logps"] = mine.logps
+        return {"kl": kl, "mask": mask}
 
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
         """Return what this piece of a micro-batch adds to its policy loss; keep what it shows."""
@@ -147,7 +176,7 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             learns_entropy=self.args.rewards_entropy,
             with_router=balances,
         )
-        r = as_rollout(inputs, logps, with_reference=self.args.reads_reference)
+        r = as_rollout(inputs, logps, with_reference=self.args.penalises_kl)
         result = policy_loss(r, self.args, scale)
         self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args))
         loss = result.loss
@@ -181,6 +210,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             weights=self.reward_weights.to(self.args.device),
             scale=self.args.scale_rewards,
             aggregation=self.args.multi_objective_aggregation,
+            kl_coef=self.args.reward_kl,
+            bounds=self.args.reward_bounds,
         )
 
     def counted_tokens(
@@ -212,8 +243,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
 
         But a KL does, and a bonus.
         """
-        advantages = inputs["advantages"]
-        if self.args.reads_reference or self.args.rewards_entropy:
+        advantages = inputs.get("advantages")
+        if advantages is None or self.args.penalises_kl or self.args.rewards_entropy:
             return super().learns(inputs)
         return advantages.ne(0).view(len(advantages), -1).any(1)
 
@@ -233,11 +264,12 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         before its use has ratio 1 without them; vLLM's probabilities are corrected by them.
         """
         args = self.args
-        moves = self.mode == "train" and args.gradient_accumulation_steps % args.rollout_uses
-        if moves or args.corrects_sampling:
+        moves = self.mode == "train" and args.rollout_moves
+        known = "old_per_token_logps" in batches[0]
+        if (moves or args.corrects_sampling) and not known:
             with self.phases("forward"):
                 self.add_logps("old_per_token_logps", self.policy(), batches)
-        if args.reads_reference:
+        if args.penalises_kl:
             with self.phases("reference"):
                 self.add_logps("ref_per_token_logps", self.reference(), batches)
         if args.corrects_sampling:

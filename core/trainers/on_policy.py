@@ -2,15 +2,24 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
-from core.collect.draws import Draw, generated_by, group_means, places, scored_by
+from core.collect.draws import (
+    Draw,
+    generated_by,
+    group_means,
+    in_order,
+    places,
+    scored_by,
+)
 from core.collect.event_loop import AsyncLoop
 from core.collect.generation import (
     Generated,
@@ -81,6 +90,14 @@ class OnPolicyTrainer(RolloutTrainer):
     @abstractmethod
     def advantages(self, scored: Scored) -> Tensor:
         """Advantages of the completions (N,), or of their tokens (N, length)."""
+
+    def assess(self, batch: Batch) -> Batch:  # noqa: ARG002 - for those who override it
+        """What models say of the tokens (n, T) of this process's completions, see `Scored`."""
+        return {}
+
+    def columns(self, scored: Scored) -> Batch:
+        """What a loss reads of all completions, or of their tokens: their advantages."""
+        return {"advantages": self.advantages(scored)}
 
     @abstractmethod
     def scores(self, scored: Scored) -> Metrics:
@@ -169,14 +186,16 @@ class OnPolicyTrainer(RolloutTrainer):
         draws, selected = self.fill(rows)
         generated, scored = generated_by(draws), scored_by(draws)
         batch, count = self.tensors(generated), len(scored.rewards)
+        scored = replace(scored, **self.everywhere(draws, self.assess(batch), scored.length))
         taken = scored if selected is None else scored.take(selected.rows, selected.group)
-        advantages = self.advantages(taken)
+        columns = self.columns(taken)
         if selected is not None:
-            advantages = selected.among(count, advantages)
-        self.log_draws(draws, advantages)
+            columns = {key: selected.among(count, values) for key, values in columns.items()}
+        self.log_draws(draws, columns["advantages"])
         here = places(draws, self.accelerator.process_index)
-        mine, width = advantages[here], batch["completion_ids"].size(1)
-        batch["advantages"] = mine if mine.dim() == 1 else mine[:, :width]
+        width = batch["completion_ids"].size(1)
+        for key, values in columns.items():
+            batch[key] = values[here] if values.dim() == 1 else values[here][:, :width]
         if self.args.counts_groups:
             tokens = self.gather(trained_mask(batch).sum(1))
             means = group_means(draws, tokens, self.accelerator.num_processes)
@@ -188,6 +207,12 @@ class OnPolicyTrainer(RolloutTrainer):
             return batch
         ones = torch.ones_like(selected.rows, dtype=torch.bool)
         return take_selected(batch, selected.among(count, ones)[here], self.args.rollout_parts)
+
+    def everywhere(self, draws: list[Draw], found: Batch, length: int) -> Batch:
+        """What was found of the tokens of this process's completions, of all completions."""
+        count = self.accelerator.num_processes
+        wide = {key: pad(x, (0, length - x.size(1))) for key, x in found.items()}
+        return {key: in_order(draws, self.gather(x), count) for key, x in wide.items()}
 
     def fill(self, rows: Rows) -> tuple[list[Draw], Selected | None]:
         """All that was sampled and scored for a rollout, and what is selected of it."""

@@ -9,6 +9,8 @@ import core
 
 OURS_ONLY = {
     "advantage_estimator",
+    "kl_coef",
+    "kl_estimator",
     "loss_aggregate",
     "prompt_retirement",
     "rollout_policy",
