@@ -14,7 +14,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import START, Claim, Untestable, final, law, probability
-from core.paper import Paper, cite, printed
+from core.paper import Paper, because, cite, printed
 from core.paper.printed import Column
 from core.rewards import Accuracy, SoftOverlong
 
@@ -97,6 +97,19 @@ PAPER = Paper(
         "num_generations": 16,
         "per_device_train_batch_size": 512,
     },
+    trl_reasons=(
+        because(
+            "The entry updates once with each rollout, where no clip acts; the paper 16 times.",
+            "per_device_train_batch_size",
+            "gradient_accumulation_steps",
+            "steps_per_generation",
+        ),
+        because(
+            "The paper divides by the kept tokens, TRL by all, so that its gradient is a fifth.",
+            "top_entropy_normalizer",
+        ),
+        because("TRL draws no further prompts.", "rollout_selection", "selection_reward"),
+    ),
     profiles={
         "cpu": {
             "regime": "off8",

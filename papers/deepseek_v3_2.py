@@ -14,7 +14,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, Untestable, final, largest, law
-from core.paper import Paper, cite
+from core.paper import Paper, because, cite
 from core.rewards import Accuracy
 
 KL, MASKS = "core.laws.kl_correction", "core.laws.masks"
@@ -45,6 +45,13 @@ PAPER = Paper(
         "use_bias_correction_kl": True,
         "off_policy_mask_threshold": 0.5,
     },
+    trl_reasons=(
+        because(
+            "The entry leaves TRL's default, which divides advantages by the group's deviation.",
+            "scale_rewards",
+        ),
+        because("TRL keeps neither the experts' routes nor the sampler's support."),
+    ),
     profiles={
         "cpu": {
             "regime": "off16",

@@ -12,7 +12,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, Untestable, gain, largest, law
-from core.paper import Paper, cite, printed
+from core.paper import Paper, because, cite, printed
 from core.rewards import Accuracy
 
 TOKENS = "core.laws.tokens"
@@ -81,6 +81,13 @@ PAPER = Paper(
         "num_generations": 16,
         "learning_rate": 3e-7,
     },
+    trl_reasons=(
+        because(
+            "The entry leaves TRL's default, a mean over all tokens.",
+            "loss_type",
+        ),
+        because("The entry is updated once with each rollout, where the cap acts on nothing."),
+    ),
     profiles={
         "cpu": {
             "regime": "hot8",

@@ -16,7 +16,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, final, law
-from core.paper import Paper, cite
+from core.paper import Paper, because, cite
 from core.rewards import Accuracy, SoftOverlong
 
 ACCURACY = final("held_out/accuracy")
@@ -92,6 +92,14 @@ PAPER = Paper(
         "gradient_accumulation_steps": 32,
         "steps_per_generation": 8,
     },
+    trl_reasons=(
+        because(
+            "TRL counts it in micro-batches: 8 of them are a rollout of 32 completions that is "
+            "used once, where the paper's 1,024 are 8 updates.",
+            "steps_per_generation",
+        ),
+        because("The entry says that 'dapo' leaves accumulated batches apart, as 'bnpo' does."),
+    ),
     profiles={
         "cpu": {
             "regime": "base",

@@ -13,7 +13,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, early, late, law
-from core.paper import Paper, cite, printed
+from core.paper import Paper, because, cite, printed
 from core.rewards import Accuracy
 
 SAMPLING = "core.laws.sampling"
@@ -54,6 +54,16 @@ PAPER = Paper(
         "vllm_importance_sampling_clip_min": 0.5,
         "vllm_importance_sampling_clip_max": 2.0,
     },
+    trl_reasons=(
+        because(
+            "IcePop masks tokens; the entry shows the mask of whole completions first.",
+            "vllm_importance_sampling_mode",
+        ),
+        because(
+            "IcePop keeps ratios up to 5; the entry's bound is stricter.",
+            "vllm_importance_sampling_clip_max",
+        ),
+    ),
     profiles={"cpu": {"benchmarks": ("math500",), "twins": {"math500": "pocket-math"}}},
     claims=(
         Claim(

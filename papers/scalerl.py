@@ -24,7 +24,7 @@ from core.claims import (
     spread,
     when,
 )
-from core.paper import Paper, cite, printed
+from core.paper import Paper, because, cite, printed
 from core.paper.printed import Column
 from core.rewards import Accuracy
 
@@ -102,6 +102,15 @@ PAPER = Paper(
         "scale_rewards": "batch",
         "cast_lm_head_to_fp32": True,
     },
+    trl_reasons=(
+        because(
+            "TRL's 'batch' is the deviation of the rewards, the paper's that of centred ones.",
+            "scale_rewards",
+        ),
+        because("TRL's mean is over all tokens, the paper's over prompts.", "loss_aggregate"),
+        because("The head keeps the precision of the model here.", "cast_lm_head_to_fp32"),
+        because("TRL leaves no groups without a spread out.", "rollout_selection"),
+    ),
     profiles={
         "cpu": {
             "regime": "off8",

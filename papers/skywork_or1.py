@@ -15,7 +15,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import Claim, final, gain, law, least, share_of_steps, when
-from core.paper import Paper, cite, marked, printed
+from core.paper import Paper, because, cite, marked, printed
 from core.rewards import Accuracy
 
 HELD_OUT, LENGTH = "held_out/accuracy", "completions/mean_length"
@@ -123,6 +123,19 @@ PAPER = Paper(
         "entropy_coef": 0.01,
         "entropy_coef_delta": 0.005,
     },
+    trl_reasons=(
+        because(
+            "A target of 5 nats is never reached, so that the bonus is always on.",
+            "entropy_target",
+        ),
+        because(
+            "The scripts begin without a bonus and take small steps, up to 0.005.",
+            "entropy_coef",
+            "entropy_coef_delta",
+            "entropy_coef_max",
+        ),
+        because("TRL leaves no groups without a spread out.", "rollout_selection"),
+    ),
     profiles={
         "cpu": {
             "regime": "on",

@@ -11,7 +11,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import START, Claim, final, late, law, probability
-from core.paper import Paper, cite
+from core.paper import Paper, because, cite
 from core.rewards import Accuracy
 
 SAMPLING = "core.laws.sampling"
@@ -43,6 +43,12 @@ PAPER = Paper(
         "vllm_importance_sampling_mode": "sequence_truncate",
         "vllm_importance_sampling_clip_max": 2.0,
     },
+    trl_reasons=(
+        because(
+            "The blog weighs tokens; the entry shows the weight of whole completions first.",
+            "vllm_importance_sampling_mode",
+        ),
+    ),
     profiles={"cpu": {"benchmarks": ("math500",), "twins": {"math500": "pocket-math"}}},
     claims=(
         Claim(
