@@ -64,7 +64,7 @@ def print_paper(found: Paper, text: str) -> None:
     from core.run.pages.printed import passages, printed_table
     from eval.tables import render_all
 
-    print_text(f"{found.title}\narXiv {found.arxiv}, family {found.family}\n\n{text}\n")
+    print_text(f"{found.title}\n{found.place}, family {found.family}\n\n{text}\n")
     print_text(f"model    {found.model}\ndata     {found.data}")
     print_text(f"rewards  {', '.join(map(as_text, found.rewards))}")
     print_text(f"scores   {', '.join(found.benchmarks)}")
@@ -147,6 +147,7 @@ def as_data(paper: Paper, text: str) -> dict[str, Any]:
         "slug": paper.slug,
         "title": paper.title,
         "arxiv": paper.arxiv,
+        "url": paper.url,
         "family": paper.family,
         "base": paper.base,
         "text": text,

@@ -71,6 +71,8 @@ class Evaluation:
 class Paper:
     """One paper: what differs from its base, what it printed, what must hold.
 
+    It is found by its number at `arxiv`, or what is not there at its `url`.
+
     `config` are groups made by `cite`; `evaluations` say how models answer the `benchmarks`.
     `arms` map an arm's name to what it changes, the first one is the paper's own method;
     `profiles` hold this paper's settings at each scale. An arm wins over them; what it changes at
@@ -87,7 +89,8 @@ class Paper:
 
     slug: str
     title: str
-    arxiv: str
+    arxiv: str = ""
+    url: str = ""
     family: str
     config: Sequence[tuple[Setting, ...]] = ()
     rewards: tuple[Reward, ...] = ()
@@ -112,6 +115,11 @@ class Paper:
     trl_index: Mapping[str, object] = field(default_factory=dict[str, object])
     trl_reasons: tuple[Because, ...] = ()
     not_run: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it is found."""
+        return f"arXiv {self.arxiv}" if self.arxiv else self.url
 
     @property
     def settings(self) -> tuple[Setting, ...]:

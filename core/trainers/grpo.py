@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from transformers.utils import logging
 
-from core.collect.correction import correct_sampling, sampling_logps
+from core.collect.correction import correct_sampling, sampling_difference, sampling_logps
 from core.collect.generation import (
     Generated,
     RolloutFunction,
@@ -25,6 +25,7 @@ from core.collect.metrics import (
     sum_and_count,
 )
 from core.configs.grpo import GRPOConfig
+from core.configs.idle import ratio_is_one
 from core.forward.batches import Batch, as_rollout, trained_mask
 from core.forward.logps import TokenLogps, frozen, token_logps
 from core.forward.micro_pieces import kept_mask
@@ -33,6 +34,7 @@ from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
 from core.losses.entropy import ENDS
 from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
 from core.losses.kl import k1
+from core.losses.loss_statistics import DRIFT
 from core.losses.policy import LOSS_TYPES, policy_loss
 from core.rollout.stops import end_tokens
 from core.shards.adapters import adapted, refuse_adapters
@@ -126,7 +128,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             refuse_adapters(self.policy(), "sync_ref_model=True")
             self.move_reference()
         self.prepare_engine(str(policy.config.name_or_path))
-        self.logged = LOSS_TYPES[args.loss_type].logs
+        drift = () if ratio_is_one(args) else DRIFT
+        self.logged = (*LOSS_TYPES[args.loss_type].logs, *drift)
         self.generation_config = self.expected_generation()
         set_seed(args.seed, device_specific=True)
 
@@ -178,7 +181,7 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         )
         r = as_rollout(inputs, logps, with_reference=self.args.penalises_kl)
         result = policy_loss(r, self.args, scale)
-        self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args))
+        self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args, self.logged))
         loss = result.loss
         if self.args.rewards_entropy:
             times = 1 if self.args.aggregate.counts_tokens else scale.accumulation
@@ -249,7 +252,7 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         return advantages.ne(0).view(len(advantages), -1).any(1)
 
     def tensors(self, generated: Generated) -> Batch:
-        """Those of every method, and what vLLM says of its tokens where that is read."""
+        """Those of every method, and what the engine says of its tokens where that is read."""
         batch = super().tensors(generated)
         if self.args.reads_sampler:
             logps = sampling_logps(generated, like=batch["completion_mask"])
@@ -261,17 +264,19 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
 
         They go through the very pieces that are trained on, so that equal policies are equal to the
         last bit: the ratio is 1, and the KL and its gradient are 0. A policy that does not move
-        before its use has ratio 1 without them; vLLM's probabilities are corrected by them.
+        before its use has ratio 1 without them; an engine's probabilities are compared with them.
         """
         args = self.args
         moves = self.mode == "train" and args.rollout_moves
         known = "old_per_token_logps" in batches[0]
-        if (moves or args.corrects_sampling) and not known:
+        if (moves or args.watches_sampler) and not known:
             with self.phases("forward"):
                 self.add_logps("old_per_token_logps", self.policy(), batches)
         if args.penalises_kl:
             with self.phases("reference"):
                 self.add_logps("ref_per_token_logps", self.reference(), batches)
+        if args.watches_sampler:
+            self.record(sampling_difference(batches, self.accelerator))
         if args.corrects_sampling:
             self.record(correct_sampling(batches, args.correction, self.accelerator))
 

@@ -118,7 +118,7 @@ def ours(inputs, logps, entropy, c, bonus, share, accelerator):
         every = entropy.detach()[r.mask.bool()]
         r = replace(r, kept=most_uncertain(entropy.detach(), every, share))
     result = policy_loss(r, c, scale)
-    sums = loss_sums(result, r, entropy, c)
+    sums = loss_sums(result, r, entropy, c, LOSS_TYPES[c.loss_type].logs)
     shown = loss_metrics([sums], LOSS_TYPES[c.loss_type].logs, accelerator)
     return result.loss - bonus * token_mean(entropy, r.kept_mask, scale), shown
 
