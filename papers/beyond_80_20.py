@@ -115,8 +115,6 @@ PAPER = Paper(
             "regime": "off8",
             "loss_type": "dapo",
             "epsilon_high": 0.28,
-            "rollout_selection": "all",
-            "selection_reward": None,
             "benchmarks": ("math500",),
             "twins": {"math500": "pocket-math"},
         },

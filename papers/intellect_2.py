@@ -11,7 +11,7 @@ Where the sources disagree, and what is not the paper's here:
 - A cap helps only above 1 + epsilon; TRL says so and does not check it.
 """
 
-from core.claims import Claim, Untestable, gain, largest, law
+from core.claims import Claim, gain, largest, late, law
 from core.paper import Paper, because, cite, printed
 from core.rewards import Accuracy
 
@@ -59,6 +59,7 @@ PAPER = Paper(
                 "paper": {"same_as": "no-delta"},
             },
         },
+        "two-steps-old": {"delta": None, "rollout_lag": 2, "at": {"cpu": {"regime": "on"}}},
         "filtered": {
             "delta": None,
             "data": "prepared:chosen",
@@ -92,8 +93,7 @@ PAPER = Paper(
         "cpu": {
             "regime": "hot8",
             "loss_type": "grpo",
-            "rollout_selection": "all",
-            "selection_reward": None,
+            "beta": 0.0,
             "benchmarks": ("math500",),
             "twins": {"math500": "pocket-math"},
         },
@@ -123,7 +123,7 @@ PAPER = Paper(
         Claim(
             "staleness-tolerated",
             "Rollouts that are two steps old end at the reward of fresh ones.",
-            Untestable("no sampler lags behind the policy yet"),
+            late("reward").of("two-steps-old").about(late("reward").of("fresh"), within=0.05),
         ),
         Claim(
             "difficulty-filter-helps",

@@ -64,7 +64,14 @@ PAPER = Paper(
             "vllm_importance_sampling_clip_max",
         ),
     ),
-    profiles={"cpu": {"benchmarks": ("math500",), "twins": {"math500": "pocket-math"}}},
+    profiles={
+        "cpu": {
+            "regime": "int4",
+            "loss_type": "dapo",
+            "benchmarks": ("math500",),
+            "twins": {"math500": "pocket-math"},
+        }
+    },
     claims=(
         Claim(
             "mask-is-zero-outside",
@@ -92,8 +99,8 @@ PAPER = Paper(
         ),
         Claim(
             "few-tokens-masked",
-            "Less than a twentieth of the tokens is masked.",
-            late("sampling/masked_fraction", 0).of("mis") < 0.05,
+            "More than nineteen twentieths of the tokens are kept.",
+            late("sampling/kept_fraction", 0).of("mis") > 0.95,
         ),
     ),
 )

@@ -119,7 +119,6 @@ PAPER = Paper(
             "loss_aggregate": "prompt_mean",
             "scale_rewards": "centred_batch",
             "rollout_selection": "varied",
-            "prompt_retirement": None,
             "benchmarks": ("math500",),
             "twins": {"math500": "pocket-math"},
         },

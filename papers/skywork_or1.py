@@ -140,7 +140,6 @@ PAPER = Paper(
         "cpu": {
             "regime": "on",
             "loss_type": "dapo",
-            "rollout_selection": "all",
             **NO_BONUS,
             "benchmarks": ("math500",),
             "twins": {"math500": "pocket-math"},

@@ -49,7 +49,14 @@ PAPER = Paper(
             "vllm_importance_sampling_mode",
         ),
     ),
-    profiles={"cpu": {"benchmarks": ("math500",), "twins": {"math500": "pocket-math"}}},
+    profiles={
+        "cpu": {
+            "regime": "int4",
+            "loss_type": "dapo",
+            "benchmarks": ("math500",),
+            "twins": {"math500": "pocket-math"},
+        }
+    },
     claims=(
         Claim(
             "weight-one-without-mismatch",

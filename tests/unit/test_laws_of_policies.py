@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from core.laws import cosine_reward, entropy, kl_correction, masks, sampling, spreads, tokens
+from core.laws import (
+    cosine_reward,
+    entropy,
+    kl_correction,
+    masks,
+    sampling,
+    spreads,
+    support,
+    tokens,
+)
 from core.losses import policy as losses
 from core.losses.entropy import NORMALIZERS
 from core.losses.sampling import MODES
@@ -180,3 +189,10 @@ def test_the_token_laws_call_the_loss_of_the_project(monkeypatch):
     row = replace(losses.LOSS_TYPES["grpo"], surrogate=doubled)
     monkeypatch.setitem(losses.LOSS_TYPES, "grpo", row)
     assert tokens.losses(-1.0, (0.9, 1.1)) == pytest.approx([2 * one for one in plain])
+
+
+def test_over_the_support_of_the_sampler_equal_weights_have_the_ratio_1():
+    assert max(support.ratio_error(keeps_support=True)) < 1e-12
+    # top-p 0.9 leaves 0.95 of the first, 0.96 of the second and 0.97 of the third
+    expected = (0.05 + 0.04 + 0.03) / 3
+    assert support.ratio_error(keeps_support=False)[0] == pytest.approx(expected)
