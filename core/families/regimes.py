@@ -4,6 +4,10 @@ Each is 36 rollouts of 128 completions, 16 of each prompt. `off2` to `off16` are
 in that many updates each, so that the policy leaves what sampled; in the others there is one. All
 of them have the optimizer, the sampling, the prompts and the rewards of `SAME`, whatever a paper
 cites, so that an arm that several papers have is one training.
+
+Their learning rate was fixed on one training with the loss dapo, clips of 0.2 and 0.28 and seed
+1000, before any arm was compared. At 1e-4 the clips stop 0.4 % of all tokens in off8 (0.9 % in the
+last rollouts) and 0.9 % in off16; the held-out accuracy goes from 52 to 70 % in both.
 """
 
 from collections.abc import Mapping

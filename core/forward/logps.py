@@ -15,6 +15,7 @@ from core.forward.micro_pieces import take
 from core.forward.packing import pack, packs
 from core.forward.router import router_loss
 from core.rollout.support import within
+from core.rollout.wide_head import WideHead, widened
 
 CPU_ROWS = 16  # completions whose activations stay in a processor's cache
 
@@ -92,8 +93,11 @@ def packed_logps(
 
     def read(hidden: Tensor) -> tuple[Tensor, ...]:
         asked, learned = entropies.asked, entropies.learned
-        given = (head.weight, packed.targets, temperature, asked, False, learned, support)
-        return HeadLogps.apply(hidden[0], *given)
+        how = (packed.targets, temperature, asked, False, learned, support)
+        if not isinstance(head, WideHead):
+            return HeadLogps.apply(hidden[0], head.weight, *how)
+        with torch.autocast(hidden.device.type, enabled=False):
+            return HeadLogps.apply(widened(hidden[0]), widened(head.weight), *how)
 
     with reading_head(policy, read):
         found = model(

@@ -6,6 +6,7 @@ import torch
 
 from core.laws.gradients import BATCHES, METHODS, batch, batches, gradient, unclipped
 from core.losses.batch import Rollout
+from core.losses.ratio import RATIOS
 
 DRIFT = 0.3  # the deviation of log ratios where the policy has moved
 CLIP = 0.1  # wide enough that some answers stay within it at that drift, and others do not
@@ -30,7 +31,7 @@ def idle_tokens_moved(method: str) -> list[float]:
     for r in batches(DRIFT):
         trained = torch.arange(r.mask.size(1)) % 2 == 0
         by_token = (r.advantages * trained).expand_as(r.mask)
-        if METHODS[method].importance_sampling_level == "sequence":
+        if RATIOS[METHODS[method].importance_sampling_level].per_completion:
             means = (by_token * r.mask).sum(1, keepdim=True) / r.mask.sum(1, keepdim=True)
             by_token = means
         moved = gradient(replace(r, advantages=by_token), unclipped(method))[1] != 0

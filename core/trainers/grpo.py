@@ -37,6 +37,7 @@ from core.losses.kl import k1
 from core.losses.loss_statistics import DRIFT
 from core.losses.policy import LOSS_TYPES, policy_loss
 from core.rollout.stops import end_tokens
+from core.rollout.wide_head import widen_head
 from core.shards.adapters import adapted, refuse_adapters
 from core.shards.sharding import gathered
 from core.trainers.attributes import GRPOAttributes
@@ -102,6 +103,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         tokenizer = policy_tokenizer(processing_class, policy, args, named=isinstance(model, str))
         if args.disable_dropout:
             without_dropout(policy)
+        if args.cast_lm_head_to_fp32:
+            widen_head(policy)
         self.tokenizer = tokenizer
         self.eos_token_ids = end_tokens(policy, tokenizer)
         self.rewards = reward_functions(reward_funcs, reward_processing_classes, args)
