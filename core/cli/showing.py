@@ -1,5 +1,7 @@
 """`repro list`, `repro show` and `repro diff`: what papers there are and what they say."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -8,7 +10,7 @@ import typer
 from core.cli.options import AsJson, At, Slug
 from core.cli.output import print_columns, print_json, print_text, tell
 from core.families.profiles import SCALES
-from core.families.table import find_family
+from core.families.table import FAMILIES, listed
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.run.files import as_text
@@ -23,12 +25,11 @@ def list_papers(
     family: Annotated[str | None, typer.Option(help="Only papers of this family.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the papers: family, claims, reported numbers, runs at each scale.
+    """List the papers: family, claims, reported numbers, runs and state at each scale.
 
     A paper that cannot be read is in the list too, and the exit code says so.
     """
-    if family is not None:
-        find_family(family)
+    shown = listed(family) if family is not None else frozenset(FAMILIES)
     rows, errors = list[dict[str, Any]](), list[ReproError]()
     with Index() as index:
         for entry in entries().values():
@@ -37,17 +38,25 @@ def list_papers(
             except ReproError as error:
                 rows.append({"paper": entry.slug, "from": entry.distribution, "error": str(error)})
                 errors.append(error)
-    chosen = [row for row in rows if "error" in row or family in (None, row["family"])]
+    chosen = [row for row in rows if "error" in row or row["family"] in shown]
     if as_json:
         print_json(chosen)
     else:
         head = ("paper", "family", "claims", "numbers", *SCALES, "from")
         columns = [
-            (r["paper"], r["family"], r["claims"], r["numbers"], *r["runs"].values(), r["from"])
+            (r["paper"], r["family"], r["claims"], r["numbers"], *states(r), r["from"])
             for r in (UNREAD | row for row in chosen)
         ]
         print_columns(head, columns)
     return tell(errors)
+
+
+def states(row: Mapping[str, Any]) -> list[str]:
+    """The runs of a paper at each scale, and whether its claims are judged there."""
+    judged = row.get("judged", ())
+    return [
+        f"{runs}, judged" if scale in judged else f"{runs}" for scale, runs in row["runs"].items()
+    ]
 
 
 def show(paper: Slug, as_json: AsJson = False) -> None:
@@ -126,17 +135,15 @@ def summary(paper: Paper, distribution: str, index: Index) -> dict[str, Any]:
     Raises:
         DamagedFile: a record is no JSON object.
     """
-    runs = dict.fromkeys(SCALES, 0)
-    for scale in index.scales_of_runs(paper.slug):
-        if scale in runs:
-            runs[scale] += 1
+    kinds = Counter(index.kinds_and_scales(paper.slug))
     return {
         "paper": paper.slug,
         "title": paper.title,
         "family": paper.family,
         "claims": len(paper.claims),
         "numbers": len(paper.reported),
-        "runs": runs,
+        "runs": {scale: kinds["run", scale] for scale in SCALES},
+        "judged": [scale for scale in SCALES if kinds["claims", scale]],
         "from": distribution,
     }
 

@@ -22,6 +22,7 @@ class OnPolicy(Family, Protocol):
     trained_by = "RL"
     micro_batches = ("steps_per_generation",)
     has_regimes = True
+    listed_with = "grpo"
 
     def check(
         self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
