@@ -32,7 +32,6 @@ class RolloutConfig(SamplerConfig, BaseConfig):
     ]
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
-        "cast_lm_head_to_fp32": "the head keeps the model's precision",
         "ds3_gather_for_generation": "parameters are always gathered for generation",
         "generation_kwargs": "set `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`",
         "cache_implementation": NO_PAGED,

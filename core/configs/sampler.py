@@ -25,8 +25,9 @@ class SamplerConfig:
     )
     rollout_bits: int | None = option(
         None,
-        "Sample from weights rounded to so many bits: symmetrically, each row of a matrix to "
-        "multiples of its largest absolute weight / (2^(bits - 1) - 1); unset, not rounded.",
+        "Sample from linear layers rounded to so many bits: symmetrically, the weights of each "
+        "output to multiples of their largest / (2^(bits - 1) - 1). Embeddings, head, norms and "
+        "biases are not; unset, nothing is.",
     )
     compare_sampler: bool = option(
         False, "Read the engine's log-probabilities where it samples from the trained weights too."

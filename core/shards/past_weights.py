@@ -6,7 +6,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    PreTrainedModel,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from core.shards.sharding import gathered
 
@@ -16,13 +22,21 @@ Weights = dict[str, Tensor]
 def rounded(weight: Tensor, bits: int) -> Tensor:
     """s round(w / s) with s = max |w| / (2^(bits - 1) - 1) of each row, which is an output.
 
-    The rows are the last dimension: of a linear layer (out, in) the weights of an output, of an
-    embedding those of a token. One of zeros stays, and so does what has no rows: norms and biases.
+    The rows are the last dimension: of a linear layer (out, in) the weights of an output. One of
+    zeros stays, and so does what has no rows: norms and biases.
     """
     if weight.dim() < 2:
         return weight
     step = weight.abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
     return (weight / step).round().nan_to_num(0.0) * step
+
+
+def tables(model: PreTrainedModel) -> Iterator[nn.Parameter]:
+    """The weights of embeddings and of the head."""
+    head = model.get_output_embeddings()
+    for module in model.modules():
+        if isinstance(module, nn.Embedding) or module is head:
+            yield from module.parameters(recurse=False)
 
 
 class PastWeights:
@@ -37,13 +51,17 @@ class PastWeights:
         self.kept.append({name: weights[name].detach().clone() for name in trained})
 
     @contextmanager
-    def within(self, model: nn.Module, bits: int | None) -> Iterator[None]:
-        """Let a model have the oldest weights that are kept, rounded if `bits` say how."""
+    def within(self, model: PreTrainedModel, bits: int | None) -> Iterator[None]:
+        """Let a model have the oldest weights that are kept, rounded if `bits` say how.
+
+        Embeddings and the head are not rounded, as engines of few bits leave them.
+        """
         oldest: Weights = self.kept[0] if self.kept else {}
+        whole = {id(weight) for weight in tables(model)}
         own = [(weight, weight.data) for weight in model.parameters()]
         for name, weight in model.named_parameters():
             old = oldest.get(name, weight.data)
-            weight.data = old if bits is None else rounded(old, bits)
+            weight.data = old if bits is None or id(weight) in whole else rounded(old, bits)
         try:
             yield
         finally:

@@ -94,9 +94,9 @@ def test_bits_round_what_samples_and_nothing_else(make_grpo, build_llama):
             assert found.equal(own)
             continue
         torch.nn.utils.vector_to_parameters(own, model.parameters())
-        assert found.equal(
-            torch.cat([rounded(p.detach(), 3).flatten() for p in model.parameters()])
-        )
+        whole = {id(model.lm_head.weight), id(model.model.embed_tokens.weight)}
+        parts = [p if id(p) in whole else rounded(p, 3) for p in model.parameters()]
+        assert found.equal(torch.cat([part.detach().flatten() for part in parts]))
         assert not found.equal(own)
     assert {mode for _, mode, _ in sampled} == {"train", "eval"}
 
