@@ -123,6 +123,7 @@ class Family(Protocol):
     `roles` are the models that its trainer takes beside the policy, such as a teacher.
     `probabilities` are quantities of `core.forward.quantities` that are computed of rows of its
     data before and after the training.
+    `own_answers` are those of `core.forward.own_answers`, which are computed where a claim asks.
     `micro_batches` are fields of its config, beside gradient_accumulation_steps, that count
     micro-batches, which the processes of a launch share. `trained_by` is the training in a word.
     `progress` are logged metrics with the title and format in which a terminal shows them.
@@ -142,6 +143,7 @@ class Family(Protocol):
     unused: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     probabilities: tuple[str, ...] = ()
+    own_answers: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
     has_regimes: bool = False
     listed_with: str = ""

@@ -21,6 +21,7 @@ class OnPolicy(Family, Protocol):
     columns = ("prompt", "answer")
     trained_by = "RL"
     micro_batches = ("steps_per_generation",)
+    own_answers = ("kl_to_start", "entropy/share_of_top_fifth", "entropy/overlap_of_top_fifth")
     has_regimes = True
     listed_with = "grpo"
 

@@ -62,13 +62,18 @@ def quantities(names: Sequence[str], logps: Sequence[Tensor]) -> Iterator[tuple[
 
 
 def token_mean(rows: Sequence[Tensor]) -> Quantity:
-    """Mean over the tokens of all rows; the rows are what is drawn, so they make the interval.
+    """Mean over the tokens of all rows."""
+    return ratio_of_sums(rows, [torch.ones_like(row) for row in rows])
 
-    The mean is a ratio r of two sums, over rows of s_i and of their lengths n_i, with the variance
-    R / (R - 1) sum (s_i - r n_i)^2 / (sum n_i)^2.
+
+def ratio_of_sums(above: Sequence[Tensor], below: Sequence[Tensor]) -> Quantity:
+    """The sum over all rows of one by that of the other; the rows are what is drawn.
+
+    So they make the interval: a ratio r of two sums, over rows of s_i and of w_i, has the variance
+    R / (R - 1) sum (s_i - r w_i)^2 / (sum w_i)^2.
     """
-    sums, counts = [float(row.sum()) for row in rows], [len(row) for row in rows]
-    mean, n = sum(sums) / sum(counts), len(rows)
-    squares = sum((s - mean * count) ** 2 for s, count in zip(sums, counts, strict=True))
-    half = Z * sqrt(n / max(1, n - 1) * squares) / sum(counts)
-    return Quantity(mean, mean - half, mean + half, n)
+    sums, weights = [float(row.sum()) for row in above], [float(row.sum()) for row in below]
+    ratio, n = sum(sums) / sum(weights), len(above)
+    squares = sum((s - ratio * w) ** 2 for s, w in zip(sums, weights, strict=True))
+    half = Z * sqrt(n / max(1, n - 1) * squares) / sum(weights)
+    return Quantity(ratio, ratio - half, ratio + half, n)

@@ -225,9 +225,10 @@ def cannot_test(paper: Paper, settings: RunSettings) -> dict[str, str]:
 
 def quantities_of(paper: Paper) -> set[str]:
     """The quantities of probabilities that the families of a paper's arms measure."""
-    families = (find_family(paper.family_of(arm)) for arm in paper.arms or (paper.main_arm,))
+    families = [find_family(paper.family_of(arm)) for arm in paper.arms or (paper.main_arm,)]
     names = {name for family in families for name in family.probabilities}
-    return names | {name + SEEN for name in names}
+    own = {name for family in families for name in family.own_answers}
+    return names | {name + SEEN for name in names} | own
 
 
 def lacking(claim: Claim, settings: RunSettings, quantities: Collection[str]) -> list[str]:

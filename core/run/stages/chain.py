@@ -4,16 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from core.claims import START
 from core.paper.page import PREPARED
 from core.run.resolve import Resolved
 from core.run.stages.data import Data
 from core.run.stages.evaluate import Answering, Evaluate, evaluations
 from core.run.stages.loading import loading_of
+from core.run.stages.own_answers import OwnAnswers
 from core.run.stages.probabilities import Probabilities
 from core.run.stages.rows import Rows
 from core.run.stages.stage import Policy, Stage
 from core.run.stages.start import Chosen, Start
-from core.run.stages.train import Train
+from core.run.stages.train import ANSWER_TOKENS, Train
 
 
 @dataclass(frozen=True)
@@ -98,20 +100,39 @@ class Chain:
         return evaluations(self.resolved, policy, self.seed)
 
     @property
-    def probabilities(self) -> list[Probabilities]:
-        """What is computed of the starting model's probabilities and of the trained one's."""
-        run, names = self.resolved.run, self.resolved.family.probabilities
-        if self.train is None or not names or not run.heldout_problems:
+    def measured(self) -> list[list[Stage]]:
+        """What is computed of probabilities, each of the starting model and of the trained one."""
+        run, family = self.resolved.run, self.resolved.family
+        if self.train is None or not run.heldout_problems:
             return []
-        return [
-            Probabilities(
-                answering=Answering(policy, loading_of(self.resolved), run.threads),
-                data=self.train.data,
-                rows=run.heldout_problems,
-                quantities=names,
-            )
+        data, rows, found = self.train.data, run.heldout_problems, list[list[Stage]]()
+        both = [
+            Answering(policy, loading_of(self.resolved), run.threads)
             for policy in (self.start, self.train)
         ]
+        if names := family.probabilities:
+            found.append(
+                [
+                    Probabilities(answering=one, data=data, rows=rows, quantities=names)
+                    for one in both
+                ]
+            )
+        if names := tuple(name for name in family.own_answers if name in self._asked):
+            tokens = family.answer_tokens(self.resolved.preview()) or ANSWER_TOKENS
+            found.append([OwnAnswers(one, both[0], data, rows, tokens, names) for one in both])
+        return found
+
+    @property
+    def probabilities(self) -> list[Stage]:
+        """The stages of it."""
+        return [stage for pair in self.measured for stage in pair]
+
+    @property
+    def _asked(self) -> set[str]:
+        """The quantities that claims read of this arm, or of the starting model."""
+        paper, arms = self.resolved.paper, (self.resolved.arm, START)
+        needs = [need for claim in paper.claims for arm, need in claim.needs if arm in arms]
+        return {need.name for need in needs if need.kind == "probabilities"}
 
     @property
     def start_stages(self) -> list[Stage]:

@@ -101,8 +101,10 @@ def score_start(chain: Chain, *, force: bool = False) -> Scored:
 
 def measure(chain: Chain, *, force: bool = False) -> dict[str, Any]:
     """The quantities of probabilities that the family declares, before and after."""
-    found = [stage.run(force=force) for stage in chain.probabilities]
-    return compared(*found) if found else {}
+    found: dict[str, Any] = {}
+    for pair in chain.measured:
+        found |= compared(*(stage.run(force=force) for stage in pair))
+    return found
 
 
 def paired(before: Scored, after: Scored) -> dict[str, Any]:

@@ -1,0 +1,91 @@
+"""Quantities of a policy's own answers: by hand, and of a policy held against itself."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from core.claims import START, Claim, probability
+from core.families.table import ROWS
+from core.forward.own_answers import OWN_ANSWERS, Said, said_of
+from core.paper import Paper
+from core.run.resolve import resolve
+from core.run.stages.chain import Chain
+from core.run.stages.record import measure
+from papers.dr_grpo import PAPER
+
+
+def said(logps, entropy):
+    return Said(torch.tensor(logps, dtype=torch.float64), torch.tensor(entropy).double())
+
+
+OWN = [said([-1.0, -2.0], [0.9, 0.1]), said([-0.5, -0.5, -1.0], [0.0, 0.0, 0.6])]
+OWN += [said([-1.0] * 5, [0.2, 0.1, 0.1, 0.0, 0.0])]
+BEGUN = [said([-1.5, -2.5], [0.1, 0.8]), said([-0.5, -1.0, -0.5], [0.0, 0.0, 0.9])]
+BEGUN += [said([-1.0] * 5, [0.0] * 5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("kl_to_start", (0.5 + 0.5 + 0.0 + 0.5 - 0.5) / 10),
+        # Two of ten tokens are the top fifth: 0.9 and 0.6 of 2.0 nats; the start's are 0.8 and 0.9.
+        ("entropy/share_of_top_fifth", 1.5 / 2.0),
+        ("entropy/overlap_of_top_fifth", 1 / 2),
+    ],
+)
+def test_quantities_by_hand(name, expected):
+    assert OWN_ANSWERS[name](OWN, BEGUN).value == pytest.approx(expected)
+
+
+def test_a_policy_that_is_its_start_diverges_by_nothing_and_is_uncertain_where_it_was():
+    assert OWN_ANSWERS["kl_to_start"](OWN, OWN).value == 0.0
+    overlap = OWN_ANSWERS["entropy/overlap_of_top_fifth"](OWN, OWN)
+    assert (overlap.value, overlap.low, overlap.high) == (1.0, 1.0, 1.0)
+
+
+def test_what_a_model_says_of_answers_is_its_softmax(tiny_llama):
+    prompts, answers = [[5, 6, 7], [8]], [[9, 10], [11, 12, 13, 14]]
+    found = said_of(tiny_llama.eval(), prompts, answers, pad=0)
+    for prompt, answer, one in zip(prompts, answers, found, strict=True):
+        logits = tiny_llama(torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
+        logps = logits.double().log_softmax(-1)
+        expected = logps.gather(-1, torch.tensor(answer).unsqueeze(-1)).squeeze(-1)
+        torch.testing.assert_close(one.logps, expected, atol=1e-5, rtol=0)
+        entropy = -(logps.exp() * logps).sum(-1)
+        torch.testing.assert_close(one.entropy, entropy, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", [one for one in ROWS if one.own_answers], ids=lambda f: f.name)
+def test_families_declare_quantities_that_there_are(family):
+    assert set(family.own_answers) <= OWN_ANSWERS.keys()
+
+
+def asking(*claims: Claim) -> Paper:
+    profile = {"max_steps": 1, "heldout_problems": 4, "benchmarks": (), "max_completion_length": 8}
+    arms = {"dr-grpo": {}, "grpo": {"scale_rewards": "group"}}
+    return replace(PAPER, slug="asking", claims=claims, arms=arms, profiles={"cpu": profile})
+
+
+def test_they_are_computed_of_the_arms_that_claims_read_and_of_no_others():
+    less = probability("kl_to_start").of("dr-grpo") < 1.0
+    asked = asking(Claim("less", "Less.", less))
+    assert [s.of for s in Chain(resolve(asked, arm="dr-grpo")).probabilities] == ["kl_to_start"] * 2
+    assert not Chain(resolve(asked, arm="grpo")).probabilities
+    assert not Chain(resolve(asking())).probabilities
+
+
+def test_a_short_run_measures_its_start_as_no_distance_from_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    near = probability("kl_to_start").of("dr-grpo") < probability("kl_to_start").of(START)
+    skewed = probability("entropy/share_of_top_fifth").of(START) > 0.5
+    chain = Chain(resolve(asking(Claim("near", ".", near), Claim("skewed", ".", skewed))))
+    for stage in chain.training:
+        stage.run()
+    found = measure(chain)
+    assert found.keys() == {"kl_to_start", "entropy/share_of_top_fifth"}
+    assert found["kl_to_start"]["before"] == 0.0
+    assert 0.0 < abs(found["kl_to_start"]["after"]) < 0.5
+    assert 0.2 < found["entropy/share_of_top_fifth"]["before"] <= 1.0
+    assert all(math.isfinite(one["after"]) and one["n"] == 4 for one in found.values())
