@@ -73,7 +73,9 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     max_tool_calling_iterations: int | None = option(None, "Rounds of tool calls.")
 
     vllm_importance_sampling_correction: bool = option(
-        True, "Weigh losses by the trainer's probabilities over vLLM's."
+        True,
+        "Weigh losses by the trainer's probabilities over the engine's where they differ: with "
+        "vLLM, `rollout_lag`, `rollout_bits` or `compare_sampler`.",
     )
     vllm_importance_sampling_mode: str = choice("sequence_mask", MODES, "That ratio")
     vllm_importance_sampling_clip_max: float | None = option(3.0, "Its upper limit.")
@@ -166,19 +168,24 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
 
     @property
     def corrects_sampling(self) -> bool:
-        """Whether losses are weighed by the ratio to the probabilities of vLLM."""
-        return self.use_vllm and self.vllm_importance_sampling_correction
+        """Whether losses are weighed by the ratio to the probabilities of the engine."""
+        return self.compares_sampler and self.vllm_importance_sampling_correction
 
     @property
     def reads_sampler(self) -> bool:
-        """Whether the probabilities of vLLM are read."""
+        """Whether the probabilities of the engine are read."""
         masks = self.off_policy_mask_threshold is not None
-        return self.corrects_sampling or (self.use_vllm and masks)
+        return self.watches_sampler or (self.compares_sampler and masks)
+
+    @property
+    def watches_sampler(self) -> bool:
+        """Whether it is logged how far they are off; of vLLM only with a correction, as in TRL."""
+        return self.corrects_sampling or (self.compares_sampler and not self.use_vllm)
 
     @property
     def moves_off_policy(self) -> float | None:
         """The threshold of off-policy completions where the policy can leave what sampled."""
-        moves = self.use_vllm or self.rollout_moves
+        moves = self.compares_sampler or self.rollout_moves
         return self.off_policy_mask_threshold if moves else None
 
     @property

@@ -32,11 +32,16 @@ TEXT = ("text",)
 POCKET = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites stay unseen
 
 
-def pocket(name: str, benchmarks: tuple[str, ...], style: str | None = None) -> DataSet:
-    """Problems of the pocket world; with a style, solved ones."""
-    source = Problems(benchmarks, holds_out=True, style=style)
+def pocket(
+    name: str, benchmarks: tuple[str, ...], style: str | None = None, first: int | None = None
+) -> DataSet:
+    """Problems of the pocket world; with a style, solved ones; of each benchmark all or the first.
+
+    What is held out is the same.
+    """
+    source = Problems(benchmarks, holds_out=True, style=style, first=first)
     columns = WORKED if style is None else (*WORKED, "completion")
-    return DataSet(name=name, columns=columns, n=6000 * len(benchmarks), source=source)
+    return DataSet(name=name, columns=columns, n=(first or 6000) * len(benchmarks), source=source)
 
 
 def problems(
@@ -78,6 +83,7 @@ def folder(name: str, columns: tuple[str, ...] | None = None) -> DataSet:
 
 ROWS = (
     pocket("pocket", POCKET),
+    pocket("pocket-tiny", POCKET, first=15),
     *(
         pocket(name, (name,))
         for name in ("pocket-gsm8k", "pocket-math", "pocket-mgsm-zh", "pocket-cmath")

@@ -28,6 +28,17 @@ ROWS: tuple[Family, ...] = (
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}
 
 
+def listed(family: str) -> frozenset[str]:
+    """The families whose papers are listed under this one: itself, and those that say so.
+
+    Raises:
+        UnknownName: there is none of that name.
+    """
+    return frozenset({find_family(family).name}) | {
+        one.name for one in ROWS if one.listed_with == family
+    }
+
+
 def find_family(name: str) -> Family:
     """The family of that name.
 

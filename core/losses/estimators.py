@@ -51,7 +51,7 @@ class Scored:
     def token_counts(self) -> Tensor:
         """`tokens`, where they are needed."""
         if self.tokens is None:
-            raise TypeError("a selection by length needs the tokens of each completion")
+            raise TypeError("lengths need the tokens of each completion")
         return self.tokens
 
     def take(self, rows: Tensor, group: int) -> "Scored":

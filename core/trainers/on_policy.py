@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from core.collect.generation import (
     sample,
 )
 from core.collect.metrics import Metrics
+from core.collect.outcomes import outcome_metrics, right_answers
 from core.collect.reward_calls import RewardFunction, Samples, call_rewards, place_of
 from core.collect.summary import (
     gathered_rewards,
@@ -54,6 +56,9 @@ from core.rewards.completions import Completion
 from core.rollout.engine import Engine
 from core.rollout.engines import make_engine, vllm_engine
 from core.rollout.seeds import seed_of
+from core.rollout.support import as_tensor
+from core.shards.adapters import has_adapters
+from core.shards.past_weights import PastWeights, PastWeightsCallback
 from core.shards.sharding import gathered
 from core.trainers.prompts import Rows
 from core.trainers.rollouts import RolloutTrainer
@@ -78,6 +83,9 @@ class OnPolicyTrainer(RolloutTrainer):
         if args.selection_reward is not None:
             place_of(args.selection_reward, self.rewards)
         super().__init__(args=args, **rest)
+        self.past = PastWeights(args.rollout_lag)
+        if args.rollout_lag:
+            self.add_callback(PastWeightsCallback(self.past, self.frame))
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
         self.reward_logs = RewardLogs()
@@ -109,9 +117,26 @@ class OnPolicyTrainer(RolloutTrainer):
     def prepare_engine(self, name: str) -> None:
         """Start vLLM with the model of this name if it samples; say if there is only a slow way."""
         sampled = self.rollout_func is None
+        self.check_sampler(sampled=sampled)
         self.vllm = vllm_engine(name, self.args) if self.args.use_vllm and sampled else None
         if sampled:
             self.engine(self.policy())
+
+    def check_sampler(self, *, sampled: bool) -> None:
+        """Refuse settings of a sampler that has none, or that is not the model alone.
+
+        Raises:
+            BadValue: a function makes the completions, or weights with adapters would be rounded.
+        """
+        args = self.args
+        name = next((name for name in args.INSIDE if args.is_set(name)), None)
+        if name is not None and not sampled:
+            raise BadValue(f"{name} cannot act: rollout_func makes the completions; leave it out")
+        if args.rollout_bits is not None and has_adapters(self.policy()):
+            raise BadValue(
+                f"rollout_bits={args.rollout_bits} rounds whole weights, and this model has "
+                "adapters beside them: leave it out, or train without peft_config"
+            )
 
     def generate(self, prompts: list[Completion]) -> Generated:
         """Sample one completion per prompt; a prompt repeats for each completion of its group."""
@@ -121,11 +146,16 @@ class OnPolicyTrainer(RolloutTrainer):
             self.check_generation()
             chosen = self.policy() if self.args.samples_policy else self.reference()
             autocast = self.accelerator.autocast()  # as in training
-            with autocast, gathered(chosen, self.frame) as model:
+            with autocast, gathered(chosen, self.frame) as model, self.sampled_from(model):
                 seeds, engine = self.seeds(prompts), self.engine(model)
                 return sample(
                     model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
                 )
+
+    def sampled_from(self, model: PreTrainedModel) -> AbstractContextManager[None]:
+        """Weights of the model to sample from, old or rounded; in evaluation they are its own."""
+        acts = self.mode == "train" and self.args.alters_weights
+        return self.past.within(model, self.args.rollout_bits) if acts else nullcontext()
 
     def engine(self, model: PreTrainedModel) -> Engine:
         """What decodes for this model; vLLM gets its weights when they have changed."""
@@ -170,6 +200,11 @@ class OnPolicyTrainer(RolloutTrainer):
         if name is None:
             return scored, weights
         return scored.only(place_of(name, self.rewards)), torch.ones_like(weights[:1])
+
+    def right(self, scored: Scored) -> Tensor:
+        """Which completions are right, see `right_answers`."""
+        names, weights = [f.name for f in self.rewards], self.reward_weights.to(self.args.device)
+        return right_answers(scored.rewards, weights, names, self.args.selection_reward)
 
     def select(self, scored: Scored) -> Selected | None:
         """The completions that are trained on; None for all of them, as in evaluation."""
@@ -253,8 +288,10 @@ class OnPolicyTrainer(RolloutTrainer):
         ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
         lengths, tokens = length_summary(generated, ends, self.group, self.accelerator)
         self.record(lengths)
-        self.count_seen(len(scored.rewards), tokens)
-        self.record(self.scores(scored))
+        scores = self.scores(scored)
+        self.count_seen(len(scored.rewards), tokens, scores.get("frac_reward_zero_std", 0.0))
+        self.record(scores)
+        self.record(outcome_metrics(self.right(scored), scored.token_counts, self.group))
         if self.args.prompt_retirement is not None and self.mode == "train":
             judged, weights = self.judged(scored)
             self.retire(correct_coefficient(judged.rewards, weights))
@@ -282,6 +319,8 @@ class OnPolicyTrainer(RolloutTrainer):
         batch = token_batch(generated.prompt_ids, generated.completion_ids, pad, multiple)
         if generated.trained is not None:
             batch["tool_mask"] = padded(generated.trained, 1, multiple=multiple)[0]
+        if generated.support is not None:
+            batch["support"] = as_tensor(generated.support, batch["completion_ids"].size(1))
         if self.args.mask_truncated_completions:
             complete = ~torch.tensor(generated.truncated([*self.eos_token_ids, pad]))
             batch["completion_mask"] = batch["completion_mask"] * complete.unsqueeze(1)
@@ -294,11 +333,13 @@ class OnPolicyTrainer(RolloutTrainer):
         super().log(logs, start_time)
 
     def own_state(self) -> dict[str, Any]:
-        """That of every method with rollouts, and the completions that the next log shows."""
-        return {**super().own_state(), "completions": self.completion_log.state()}
+        """As of every rollout, with the completions of the next log, and weights of the past."""
+        completions = self.completion_log.state()
+        return {**super().own_state(), "completions": completions, "past": self.past.state()}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
         """Go on in the middle of a rollout, or at its end."""
         super().take_state(state)
         if state:
             self.completion_log.take_state(state["completions"])
+            self.past.take_state(state.get("past", []))
