@@ -6,6 +6,7 @@ import torch
 
 from core.laws.gradients import BATCHES, METHODS, batch, batches, gradient, unclipped
 from core.losses.batch import Rollout
+from core.losses.masked import masked_mean
 from core.losses.ratio import RATIOS
 
 DRIFT = 0.3  # the deviation of log ratios where the policy has moved
@@ -32,8 +33,7 @@ def idle_tokens_moved(method: str) -> list[float]:
         trained = torch.arange(r.mask.size(1)) % 2 == 0
         by_token = (r.advantages * trained).expand_as(r.mask)
         if RATIOS[METHODS[method].importance_sampling_level].per_completion:
-            means = (by_token * r.mask).sum(1, keepdim=True) / r.mask.sum(1, keepdim=True)
-            by_token = means
+            by_token = masked_mean(by_token, r.mask).unsqueeze(1)
         moved = gradient(replace(r, advantages=by_token), unclipped(method))[1] != 0
         found.append(float(moved[:, ~trained][r.mask.bool()[:, ~trained]].double().mean()))
     return found

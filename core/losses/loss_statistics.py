@@ -9,7 +9,7 @@ from torch import Tensor
 
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.masked import masked_mean
-from core.losses.surrogate import capped, gamma_weight
+from core.losses.surrogate import capped, gamma_weight, mean_gamma_weight
 from core.shapes import B1, BT, BT1
 
 RARE = 0.1  # probability of a token, arXiv 2506.13585
@@ -104,7 +104,10 @@ def rare_gains(r: Rollout) -> BT:
 CLIPPING = clipping(clipped_low, clipped_high)
 LOG_CLIPPING = clipping(log_clipped_low, log_clipped_high)
 CAPPING = (Statistic(name="cispo_clip_ratio", values=share_capped),)
-GAMMA = (Statistic(name="vespo/phi_seq_mean", values=gamma_weight, per_completion=True),)
+GAMMA, MEAN_GAMMA = (
+    (Statistic(name="vespo/phi_seq_mean", values=phi, per_completion=True),)
+    for phi in (gamma_weight, mean_gamma_weight)
+)
 # How far the policy has moved from that of the rollout, whatever the loss.
 DRIFT = (
     Statistic(name="ratio/token_log_std", values=token_log_ratio, spread=True),

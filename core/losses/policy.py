@@ -7,9 +7,23 @@ from core.losses.aggregate import AGGREGATES, Scale
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.entropy import NORMALIZERS
 from core.losses.kl import ESTIMATORS
-from core.losses.loss_statistics import CAPPING, CLIPPING, GAMMA, LOG_CLIPPING, Statistic
+from core.losses.loss_statistics import (
+    CAPPING,
+    CLIPPING,
+    GAMMA,
+    LOG_CLIPPING,
+    MEAN_GAMMA,
+    Statistic,
+)
 from core.losses.ratio import RATIOS
-from core.losses.surrogate import clipped, gamma_weighted, gated, geometric, reweighted
+from core.losses.surrogate import (
+    clipped,
+    gamma_weighted,
+    gated,
+    geometric,
+    mean_gamma_weighted,
+    reweighted,
+)
 from core.losses.token_weights import WEIGHTS
 from core.shapes import BT, BT1, Scalar
 
@@ -117,6 +131,16 @@ LOSS_TYPES = {
         aggregate="global_token_mean",
         doc="log-probabilities weighed by the whole completion's ratio, see `vespo_k_pos`",
         logs=GAMMA,
+        levels=("token",),
+        parameters=("vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"),
+        holds=("engine_ratio",),
+        doubt=no_doubt,
+    ),
+    "vespo_mean": LossType(
+        surrogate=mean_gamma_weighted,
+        aggregate="global_token_mean",
+        doc="the same by the geometric mean of the completion's ratios",
+        logs=MEAN_GAMMA,
         levels=("token",),
         parameters=("vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"),
         holds=("engine_ratio",),

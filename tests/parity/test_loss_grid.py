@@ -42,7 +42,7 @@ KL = (
     {"beta": 0.04, "use_bias_correction_kl": True},
 )
 LIMITS = {"clip_min": 0.7, "clip_max": 2.0}
-TRLS = [name for name in LOSS_TYPES if name != "gmpo"]
+TRLS = [name for name in LOSS_TYPES if name not in ("gmpo", "vespo_mean")]
 
 
 def batch(shape="row"):
