@@ -12,38 +12,31 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from transformers.utils import logging
 
-from core.collect.correction import correct_sampling, sampling_difference, sampling_logps
 from core.collect.generation import (
-    Generated,
     RolloutFunction,
 )
 from core.collect.metrics import (
     Metrics,
-    everywhere,
     loss_sums,
     reward_metrics,
-    sum_and_count,
 )
 from core.configs.grpo import GRPOConfig
 from core.configs.idle import ratio_is_one
-from core.forward.batches import Batch, as_rollout, trained_mask
-from core.forward.logps import TokenLogps, frozen, token_logps
+from core.forward.batches import Batch, as_rollout
+from core.forward.logps import token_logps
 from core.forward.micro_pieces import kept_mask
 from core.forward.router import router_weight
 from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
 from core.losses.batch import Rollout
-from core.losses.entropy import ENDS
 from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
-from core.losses.kl import k1
 from core.losses.loss_statistics import DRIFT
 from core.losses.policy import LOSS_TYPES, PolicyLoss, policy_loss
 from core.rollout.stops import end_tokens
 from core.rollout.wide_head import widen_head
 from core.shards.adapters import adapted, refuse_adapters
-from core.shards.sharding import gathered
 from core.trainers.attributes import GRPOAttributes
+from core.trainers.comparison import ComparingTrainer
 from core.trainers.entropy_bonus import EntropyBonus
-from core.trainers.on_policy import OnPolicyTrainer
 from core.trainers.publish import DEEPSEEKMATH
 from core.trainers.rewards import RewardSource, check_needs, prompt_datasets, reward_functions
 from core.trainers.setup import (
@@ -59,7 +52,7 @@ from core.trainers.uncalled_methods import GRPO_METHODS
 logger = logging.get_logger(__name__)
 
 
-class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
+class GRPOTrainer(GRPOAttributes, ComparingTrainer):
     """Group relative policy optimisation, arXiv 2402.03300, with the face of TRL's `GRPOTrainer`.
 
     A paper's trainer differs by overriding one of `generate`, `score`, `select`, `advantages`,
@@ -155,23 +148,6 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             del metrics["frac_reward_zero_std"]  # says nothing where groups are not compared
         return metrics
 
-    def assess(self, batch: Batch) -> Batch:
-        """The KL of each token to the reference, where rewards or advantages read it."""
-        args, mask = self.args, trained_mask(batch)
-        if not args.reward_kl:
-            kl = torch.zeros_like(mask, dtype=torch.float32)
-            return {"kl": kl, "mask": mask} if "kl" in self.needs else {}
-        with self.phases("forward"):
-            (mine,) = self.said_by(self.policy(), [batch])
-        with self.phases("reference"):
-            (other,) = self.said_by(self.reference(), [batch])
-        kl = k1(mine.logps, other.logps) * mask
-        total, tokens = self.gather(sum_and_count(kl, mask)).view(-1, 2).sum(0).tolist()
-        self.record({"kl": total / max(tokens, 1.0)})
-        if args.rollout_moves and self.mode == "train":
-            batch["old_per_token_logps"] = mine.logps
-        return {"kl": kl, "mask": mask}
-
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
         """Return what this piece of a micro-batch adds to its policy loss; keep what it shows."""
         balances, scale = self.router_weight != 0.0, self.scale(inputs)
@@ -262,66 +238,6 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         if advantages is None or self.args.penalises_kl or self.args.rewards_entropy:
             return super().learns(inputs)
         return advantages.ne(0).view(len(advantages), -1).any(1)
-
-    def tensors(self, generated: Generated) -> Batch:
-        """Those of every method, and what the engine says of its tokens where that is read."""
-        batch = super().tensors(generated)
-        if self.args.reads_sampler:
-            logps = sampling_logps(generated, like=batch["completion_mask"])
-            batch["sampling_logps"] = logps.to(self.args.device)
-        return batch
-
-    def compare(self, batches: list[Batch]) -> None:
-        """Add log-probabilities of the reference, and of the policy at rollout if it moves.
-
-        They go through the very pieces that are trained on, so that equal policies are equal to the
-        last bit: the ratio is 1, and the KL and its gradient are 0. A policy that does not move
-        before its use has ratio 1 without them; an engine's probabilities are compared with them.
-        """
-        args = self.args
-        moves = self.mode == "train" and args.rollout_moves
-        known = "old_per_token_logps" in batches[0]
-        if (moves or args.watches_sampler) and not known:
-            with self.phases("forward"):
-                self.add_logps("old_per_token_logps", self.policy(), batches)
-        if args.penalises_kl:
-            with self.phases("reference"):
-                self.add_logps("ref_per_token_logps", self.reference(), batches)
-        if args.watches_sampler:
-            self.record(sampling_difference(batches, self.accelerator))
-        if args.corrects_sampling:
-            self.record(correct_sampling(batches, args.correction, self.accelerator))
-
-    def add_logps(self, name: str, policy: PreTrainedModel, batches: list[Batch]) -> None:
-        """Add the log-probabilities of a policy to micro-batches under a name."""
-        for batch, found in zip(batches, self.said_by(policy, batches), strict=True):
-            batch[name] = found.logps
-
-    def said_by(
-        self, policy: PreTrainedModel, batches: Sequence[Batch], *, with_entropy: bool = False
-    ) -> list[TokenLogps]:
-        """What a policy says of micro-batches, through the very pieces that are trained on."""
-        asked = {"with_entropy": with_entropy, "with_router": self.router_weight != 0.0}
-        found: list[TokenLogps] = []
-        # the policy has autocast in its forward, the reference has not
-        with self.accelerator.autocast(), gathered(policy, self.frame) as model:
-            for batch in batches:
-                learned, watched = self.pieces(batch)
-                rows = [*watched, *learned]
-                found.append(frozen(model, batch, self.args.temperature, rows, **asked))
-        return found
-
-    def marked(self, batch: Batch) -> Batch:
-        """With the tokens that are kept for their entropy among those of all processes."""
-        if not self.args.chooses_tokens:
-            return batch
-        with self.phases("forward"):
-            found = self.said_by(self.policy(), [batch], with_entropy=True)[0]
-        entropy, mask = cast(Tensor, found.entropy), trained_mask(batch).bool()
-        every = everywhere(entropy[mask], self.accelerator)
-        end = ENDS[self.args.top_entropy_tokens]
-        kept = end.kept(entropy, every, self.args.top_entropy_quantile)
-        return {**batch, "kept_tokens": kept & mask}
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -17,7 +18,8 @@ from core.losses.advantages import (
     sum_then_normalize,
     weighted_sum,
 )
-from core.losses.estimators import ESTIMATORS, Scored, Weighing
+from core.losses.estimators import ESTIMATORS, Scored, Weighing, gains
+from core.losses.returns import to_go, whitened, with_kl
 
 NAN = math.nan
 ONE = torch.ones(1, dtype=torch.float64)
@@ -238,3 +240,74 @@ def test_config_offers_exactly_the_tables_rows():
     assert set(GRPOConfig.CHOICES["scale_rewards"]) == set(SCALES)
     assert set(GRPOConfig.CHOICES["multi_objective_aggregation"]) == set(AGGREGATIONS)
     assert set(GRPOConfig.CHOICES["advantage_estimator"]) == set(ESTIMATORS)
+
+
+TOKENS = torch.tensor(
+    [[0.1, 0.2, 0.3], [0.4, -0.2, 0.0], [0.0, 0.0, 0.0], [0.5, 0.5, 0.5]]
+).double()
+KEPT = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 1, 1]])
+
+
+def with_tokens(rewards, **more):
+    """Four completions in two groups, with the KL of each token."""
+    column = torch.tensor(rewards, dtype=torch.float64).unsqueeze(1)
+    return Scored(rewards=column, group=2, length=3, kl=TOKENS * KEPT, mask=KEPT, **more)
+
+
+def paying(**more):
+    return Weighing(
+        weights=torch.ones(1), scale="none", aggregation="sum_then_normalize", kl_coef=0.5, **more
+    )
+
+
+def test_the_kl_of_a_completion_is_paid_before_it_is_compared():
+    """By hand: 1 - 0.3, 2 - 0.1, 3 and 4 - 0.75; and at least 1.5 before it."""
+    scored = with_tokens([1.0, 2.0, 3.0, 4.0])
+    found = ESTIMATORS["leave_one_out"].advantages(scored, paying())
+    assert found.tolist() == pytest.approx([-1.2, 1.2, -0.25, 0.25])
+    found = ESTIMATORS["leave_one_out"].advantages(scored, paying(bounds=(1.5, 4.0)))
+    assert found.tolist() == pytest.approx([-0.7, 0.7, -0.25, 0.25])
+
+
+def test_the_best_of_a_group_is_the_first_of_the_greatest():
+    """The second pays less for its KL; an unscored one is never the best."""
+    best = ESTIMATORS["best"].advantages
+    assert best(with_tokens([1.0, 1.0, math.nan, 4.0]), paying()).tolist() == [0, 1, 0, 1]
+    assert best(with_tokens([1.0, 0.5, 3.0, 3.0]), paying()).tolist() == [1, 0, 1, 0]
+    equal = replace(with_tokens([1.0] * 4), kl=None)
+    assert best(equal, paying()).tolist() == [1, 0, 1, 0]
+    assert best(with_tokens([math.nan] * 4), paying()).tolist() == [0, 0, 0, 0]
+
+
+def test_rewards_to_go_are_whitened_over_all_tokens():
+    scored = with_tokens([1.0, 2.0, 3.0, 4.0])
+    found = ESTIMATORS["to_go"].advantages(scored, paying())
+    rewards = with_kl(scored.rewards[:, 0], TOKENS * KEPT, KEPT, 0.5)
+    torch.testing.assert_close(found, whitened(to_go(rewards, KEPT), KEPT))
+    assert found[KEPT == 1].mean().item() == pytest.approx(0, abs=1e-12)
+    assert found[KEPT == 1].std().item() == pytest.approx(1, abs=1e-6)
+
+
+def test_rewards_to_go_are_advantages_against_values_of_nothing():
+    """At lambda 1, with gamma 1."""
+    scored = with_tokens([1.0, 2.0, 3.0, 4.0], values=torch.zeros(4, 3).double())
+    found = [ESTIMATORS[name].advantages(scored, paying()) for name in ("to_go", "gae")]
+    torch.testing.assert_close(*found)
+
+
+def test_a_penalty_of_tokens_is_paid_once_and_discounted_by_its_own_rate():
+    """By hand, without a KL: 1 - 0.5 for a completion of which the second token is penalised."""
+    penalties = torch.tensor([[0.0, -0.5, 0.0]]).double()
+    nothing, ones = torch.zeros(1, 3).double(), torch.ones(1, 3)
+    scored = Scored(
+        rewards=torch.tensor([[0.5]]).double(), group=1, length=3, kl=nothing, mask=ones,
+        values=nothing, penalties=penalties,
+    )  # fmt: skip
+    assert gains(scored, paying(penalty_gamma=0.5)).tolist() == [[0.75, 0.5, 1.0]]
+    assert gains(scored, paying(penalty_gamma=1.0)).tolist() == [[0.5, 0.5, 1.0]]
+
+
+def test_the_advantage_against_the_value_of_a_prompt():
+    values = torch.tensor([[0.5], [0.5], [1.0], [1.0]]).double()
+    scored = replace(with_tokens([1.0, 0.0, math.nan, 4.0]), values=values)
+    assert ESTIMATORS["value"].advantages(scored, paying()).tolist() == [0.5, -0.5, 0.0, 3.0]

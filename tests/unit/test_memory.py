@@ -1,5 +1,6 @@
 """The memory that a plan prints is what the ZeRO paper and small models say."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -234,3 +235,17 @@ def test_bad_clusters(text):
 def test_an_unknown_gpu():
     with pytest.raises(UnknownName, match="H100"):
         Cluster.parse("8xH1000")
+
+
+def test_a_value_model_is_counted_whole_on_every_process():
+    """Weights, gradients and moments in 32 bits beside those of the policy, whatever spreads it."""
+    shape = Shape(layers=1, hidden=8, intermediate=8, heads=1, kv_heads=1, head=8, vocabulary=16)
+    plain = Work(
+        micro_batch=2, prompts=2, rows=2, completion=4, checkpointing=False, reference=True
+    )
+    for launch in LAUNCHES:
+        alone = estimate_memory(shape, plain, launch, 4)
+        beside = estimate_memory(shape, replace(plain, values=True), launch, 4)
+        assert beside.values == 16 * shape.parameters
+        assert beside.sampling - alone.sampling == 16 * shape.parameters
+        assert beside.training - alone.training == 16 * shape.parameters + alone.activations

@@ -14,7 +14,7 @@ from same_batch import GROUP, GRPO, QUIET, spread_reward, steps_of, sums, weight
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
-from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from core import A2POTrainer, GRPOTrainer, PPOTrainer, RLOOTrainer, SFTConfig, SFTTrainer
 from core.forward.packing import packs
 from core.losses.policy import LOSS_TYPES
 from core.run.spread.launch import CONFIGS
@@ -47,19 +47,29 @@ def some_alike(prompts, completion_ids, **keywords):
     return [0.0 if int(p[0]) % 3 == 1 else r for p, r in zip(prompts, found, strict=True)]
 
 
-def grpo(folder, out, processes, rollout=None, completions=8, reward=spread_reward, **options):
+def grpo(
+    folder,
+    out,
+    processes,
+    rollout=None,
+    completions=8,
+    reward=spread_reward,
+    kind=GRPOTrainer,
+    rows=None,
+    **options,
+):
     model = AutoModelForCausalLM.from_pretrained(folder)
     model.generation_config.eos_token_id = list(range(5, 25))
-    return GRPOTrainer(
+    return kind(
         model=model,
         reward_funcs=reward,
-        args=GRPOConfig(
+        args=kind.settings(
             output_dir=str(out),
             per_device_train_batch_size=completions // processes,
             # With 1e-8, its default, a weight whose gradient is rounding error moves a whole step.
             **GRPO | {"learning_rate": 1e-3, "max_steps": 4} | options,
         ),
-        train_dataset=sums(8),
+        train_dataset=sums(8) if rows is None else rows,
         processing_class=AutoTokenizer.from_pretrained(folder),
         rollout_func=rollout,
     )
@@ -168,6 +178,40 @@ def sampled(folder, out, processes):
     return grpo(folder, out, processes, num_iterations=2, beta=0.5, **moving, **saved)
 
 
+def leave_one_out(folder, out, processes):
+    """The KL of both processes' completions is in their rewards, and their deviation divides."""
+    rollout = completion_of_its_place([1, 3, 9])
+    ours = {"normalize_advantages": True, "num_iterations": 2, "beta": 0.1}
+    return grpo(folder, out, processes, rollout=rollout, kind=RLOOTrainer, **ours)
+
+
+def to_go(folder, out, processes):
+    """The tokens of both are whitened together."""
+    rollout = completion_of_its_place([1, 3, 9])
+    tokens = {"advantage_estimator": "to_go", "kl_coef": 0.1, "num_iterations": 2}
+    return grpo(folder, out, processes, rollout=rollout, **tokens)
+
+
+def with_values(folder, out, processes):
+    """The value model learns from the gradients of both."""
+    rollout = completion_of_its_place([1, 3, 9])
+    ours = {"num_iterations": 2, "old_kl_coef": 0.1, "old_kl_target": 1e-3, "lam": 0.5}
+    return grpo(folder, out, processes, rollout=rollout, kind=PPOTrainer, **ours)
+
+
+def tenth(**columns):
+    """Rewards whose squares stay small."""
+    return [reward / 10 for reward in spread_reward(**columns)]
+
+
+def regressed(folder, out, processes):
+    """Each completion against the value of its prompt."""
+    rollout, rows = completion_of_its_place([1, 3, 9]), sums(8)
+    rows = rows.add_column("optimal_value", [0.1 * i for i in range(len(rows))])
+    ours = {"kind": A2POTrainer, "rows": rows, "reward": tenth, "beta2": 0.1}
+    return grpo(folder, out, processes, rollout=rollout, **ours)
+
+
 def sft(folder, out, processes):
     texts = [f"{i}+{i}={2 * i}" * (1 + i % 3) for i in range(16)]
     return SFTTrainer(
@@ -194,6 +238,10 @@ CASES = {
     "by_prompt": by_prompt,
     "by_entropy": by_entropy,
     "steered": steered,
+    "leave_one_out": leave_one_out,
+    "to_go": to_go,
+    "with_values": with_values,
+    "regressed": regressed,
     "sampled": sampled,
     "resumed": sampled,  # after it, from its checkpoint
     **{name: with_loss(name) for name in LOSS_TYPES},

@@ -1,0 +1,102 @@
+"""What the policy, its reference and the engine say of the tokens of a rollout."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from core.collect.correction import correct_sampling, sampling_difference, sampling_logps
+from core.collect.generation import Generated
+from core.collect.metrics import everywhere, sum_and_count
+from core.configs.grpo import GRPOConfig
+from core.forward.batches import Batch, trained_mask
+from core.forward.logps import TokenLogps, frozen
+from core.losses.entropy import ENDS
+from core.losses.kl import k1
+from core.shards.sharding import gathered
+from core.trainers.on_policy import OnPolicyTrainer
+
+
+class ComparingTrainer(OnPolicyTrainer):
+    """Adds log-probabilities to rollouts: before their advantages, and to their micro-batches."""
+
+    args: GRPOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+
+    def assess(self, batch: Batch) -> Batch:
+        """The KL of each token to the reference, where rewards or advantages read it."""
+        args, mask = self.args, trained_mask(batch)
+        if not args.reward_kl:
+            kl = torch.zeros_like(mask, dtype=torch.float32)
+            return {"kl": kl, "mask": mask} if "kl" in self.needs else {}
+        with self.phases("forward"):
+            (mine,) = self.said_by(self.policy(), [batch])
+        with self.phases("reference"):
+            (other,) = self.said_by(self.reference(), [batch])
+        kl = k1(mine.logps, other.logps) * mask
+        total, tokens = self.gather(sum_and_count(kl, mask)).view(-1, 2).sum(0).tolist()
+        self.record({"kl": total / max(tokens, 1.0)})
+        if args.rollout_moves and self.mode == "train":
+            batch["old_per_token_logps"] = mine.logps
+        return {"kl": kl, "mask": mask}
+
+    def tensors(self, generated: Generated) -> Batch:
+        """Those of every method, and what the engine says of its tokens where that is read."""
+        batch = super().tensors(generated)
+        if self.args.reads_sampler:
+            logps = sampling_logps(generated, like=batch["completion_mask"])
+            batch["sampling_logps"] = logps.to(self.args.device)
+        return batch
+
+    def compare(self, batches: list[Batch]) -> None:
+        """Add log-probabilities of the reference, and of the policy at rollout if it moves.
+
+        They go through the very pieces that are trained on, so that equal policies are equal to the
+        last bit: the ratio is 1, and the KL and its gradient are 0. A policy that does not move
+        before its use has ratio 1 without them; an engine's probabilities are compared with them.
+        """
+        args = self.args
+        moves = self.mode == "train" and args.rollout_moves
+        known = "old_per_token_logps" in batches[0]
+        if (moves or args.watches_sampler) and not known:
+            with self.phases("forward"):
+                self.add_logps("old_per_token_logps", self.policy(), batches)
+        if args.penalises_kl:
+            with self.phases("reference"):
+                self.add_logps("ref_per_token_logps", self.reference(), batches)
+        if args.watches_sampler:
+            self.record(sampling_difference(batches, self.accelerator))
+        if args.corrects_sampling:
+            self.record(correct_sampling(batches, args.correction, self.accelerator))
+
+    def add_logps(self, name: str, policy: PreTrainedModel, batches: list[Batch]) -> None:
+        """Add the log-probabilities of a policy to micro-batches under a name."""
+        for batch, found in zip(batches, self.said_by(policy, batches), strict=True):
+            batch[name] = found.logps
+
+    def said_by(
+        self, policy: PreTrainedModel, batches: Sequence[Batch], *, with_entropy: bool = False
+    ) -> list[TokenLogps]:
+        """What a policy says of micro-batches, through the very pieces that are trained on."""
+        asked = {"with_entropy": with_entropy, "with_router": self.router_weight != 0.0}
+        found: list[TokenLogps] = []
+        # the policy has autocast in its forward, the reference has not
+        with self.accelerator.autocast(), gathered(policy, self.frame) as model:
+            for batch in batches:
+                learned, watched = self.pieces(batch)
+                rows = [*watched, *learned]
+                found.append(frozen(model, batch, self.args.temperature, rows, **asked))
+        return found
+
+    def marked(self, batch: Batch) -> Batch:
+        """With the tokens that are kept for their entropy among those of all processes."""
+        if not self.args.chooses_tokens:
+            return batch
+        with self.phases("forward"):
+            found = self.said_by(self.policy(), [batch], with_entropy=True)[0]
+        entropy, mask = cast(Tensor, found.entropy), trained_mask(batch).bool()
+        every = everywhere(entropy[mask], self.accelerator)
+        end = ENDS[self.args.top_entropy_tokens]
+        kept = end.kept(entropy, every, self.args.top_entropy_quantile)
+        return {**batch, "kept_tokens": kept & mask}
