@@ -77,19 +77,14 @@ def second_moment(mode: str, **limits: float) -> list[float]:
     return found
 
 
-def outside(mode: str, low: float, high: float) -> list[float]:
-    """|gradient| of tokens whose ratio to the sampler is not within the limits."""
-    return [abs(weight(r, mode, low, high)) for r in RATIOS if not low <= r <= high]
+def weights(mode: str, low: float, high: float) -> list[float]:
+    """What the gradient of a token is multiplied by at each of `RATIOS` to its sampler."""
+    return [weight(ratio, mode, low, high) for ratio in RATIOS]
 
 
-def inside(mode: str, low: float, high: float) -> list[float]:
-    """The gradient of tokens whose ratio is within the limits, over the one without weights."""
-    return [weight(r, mode, low, high) for r in RATIOS if low <= r <= high]
-
-
-def ratios_inside(low: float, high: float) -> list[float]:
-    """The ratios behind `inside`."""
-    return [ratio for ratio in RATIOS if low <= ratio <= high]
+def ratios_within(low: float, high: float) -> list[float]:
+    """`RATIOS`, with 0 in place of those outside of the limits."""
+    return [ratio if low <= ratio <= high else 0.0 for ratio in RATIOS]
 
 
 def weight(ratio: float, mode: str, low: float, high: float) -> float:

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from core.laws import cosine_reward, entropy, kl_correction, masks, sampling, spreads, tokens
+from core.laws import (
+    cosine_reward,
+    entropy,
+    kl_correction,
+    masks,
+    sampling,
+    spreads,
+    support,
+    tokens,
+)
 from core.losses import policy as losses
 from core.losses.entropy import NORMALIZERS
 from core.losses.sampling import MODES
@@ -95,10 +104,12 @@ def test_the_variance_over_signs_is_that_of_the_weights_and_falls_with_the_cap(m
 
 
 def test_masked_weights_are_the_ratio_inside_and_nothing_outside():
-    assert set(sampling.outside("token_mask", 0.5, 5.0)) == {0.0}
-    assert sampling.inside("token_mask", 0.5, 5.0) == pytest.approx(sampling.ratios_inside(0.5, 5))
-    assert len(sampling.outside("token_mask", 0.5, 5.0)) == 7
-    assert min(sampling.outside("token_truncate", 0.5, 5.0)) == pytest.approx(0.5)
+    inside = [0.0] * 4 + [0.51, 0.7, 1.0, 1.5, 2.0, 3.0, 4.99] + [0.0] * 3
+    assert sampling.ratios_within(0.5, 5.0) == inside
+    masked = sampling.weights("token_mask", 0.5, 5.0)
+    assert masked == pytest.approx(inside, rel=1e-12, abs=0)
+    bounded = np.clip(sampling.RATIOS, 0.5, 5.0)
+    assert sampling.weights("token_truncate", 0.5, 5.0) == pytest.approx(bounded)
 
 
 def test_a_masked_weight_has_the_smaller_second_moment_but_not_always_the_smaller_variance():
@@ -178,3 +189,10 @@ def test_the_token_laws_call_the_loss_of_the_project(monkeypatch):
     row = replace(losses.LOSS_TYPES["grpo"], surrogate=doubled)
     monkeypatch.setitem(losses.LOSS_TYPES, "grpo", row)
     assert tokens.losses(-1.0, (0.9, 1.1)) == pytest.approx([2 * one for one in plain])
+
+
+def test_over_the_support_of_the_sampler_equal_weights_have_the_ratio_1():
+    assert max(support.ratio_error(keeps_support=True)) < 1e-12
+    # top-p 0.9 leaves 0.95 of the first, 0.96 of the second and 0.97 of the third
+    expected = (0.05 + 0.04 + 0.03) / 3
+    assert support.ratio_error(keeps_support=False)[0] == pytest.approx(expected)
