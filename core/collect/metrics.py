@@ -81,7 +81,7 @@ class LossSums:
 def loss_sums(
     result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig, logs: Sequence[Statistic]
 ) -> LossSums:
-    """KL, entropy and what is logged of the loss, of one piece of a micro-batch."""
+    """KL, entropy and what the loss logs, of one piece of a micro-batch."""
     token_means = {**({} if result.kl is None else {"kl": result.kl}), "entropy": entropy}
     sums = LossSums({name: sum_and_count(x, r.mask) for name, x in token_means.items()}, {})
     level = RATIOS[c.importance_sampling_level]

@@ -80,6 +80,7 @@ IDLE: tuple[Idle, ...] = (
     Idle(("use_bias_correction_kl",), lambda c: not c.penalises_kl),
     Idle(("kl_estimator",), lambda c: not (c.penalises_kl and c.is_set("kl_estimator"))),
     Idle(("kl_coef",), lambda c: c.kl_coef == 0),
+    Idle(("old_kl_target",), lambda c: c.old_kl_target is None),
     Idle(("ref_model_*",), lambda c: not c.sync_ref_model),
     Idle(("scale_rewards",), lambda c: not c.scales_rewards),
     Idle(("token_normalizer",), lambda c: not c.counts_tokens),
@@ -135,6 +136,7 @@ WATCHED = frozenset(
 ACTS_BY: Mapping[str, str] = {
     "epsilon_high": "upper_epsilon",
     "num_generations_eval": "generations_eval",
+    "penalty_gamma": "penalty_discount",
     "off_policy_mask_threshold": "moves_off_policy",
     "reward_weights": "unequal_reward_weights",
 }

@@ -139,6 +139,7 @@ ROWS = (
     hub("virl39k", "TIGER-Lab/ViRL39K", licence="MIT"),
     hub("countdown-gold", "HuggingFaceTB/Countdown-Task-GOLD", config="all"),
     hub("aime24", "math-ai/aime24", ("problem", "solution"), split="test"),
+    problems("aime24-asked", "math-ai/aime24", "problem", "solution", n=30, split="test"),
     folder("gfpo-math-72k", PROBLEMS),
     folder("simplerl-zoo-easy-5k", PROBLEMS),
     folder("deepmath-easiest-5k", PROBLEMS),

@@ -69,7 +69,8 @@ class Work:
     """What one process computes at a time, in tokens, and in which precision.
 
     `micro_batch` completions of at most `prompts` prompts are trained on together, each prompt
-    once, and `rows` are sampled together.
+    once, and `rows` are sampled together. `values` says whether a value model as large as the
+    policy learns beside it.
     """
 
     micro_batch: int
@@ -78,6 +79,7 @@ class Work:
     completion: int
     checkpointing: bool
     reference: bool
+    values: bool = False
     prompt: int = PROMPT_TOKENS
     bf16: bool = False
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 
+from core.families.a2po import A2PO
 from core.families.difficulty import DifficultyFilter
 from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
+from core.families.optimal_value import OptimalValue
+from core.families.ppo import PPO
 from core.families.rejection import RejectionSampling
 from core.families.rloo import RLOO
 from core.families.sft import SFT
@@ -14,9 +17,12 @@ from eval.errors import UnknownName
 ROWS: tuple[Family, ...] = (
     GRPO(),
     RLOO(),
+    PPO(),
+    A2PO(),
     SFT(),
     RejectionSampling(),
     DifficultyFilter(),
+    OptimalValue(),
     Untrained(),
 )
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from core.forward.batches import Batch
 from core.forward.head import HeadLogps
 from core.forward.micro_pieces import take
-from core.forward.packing import pack, packs
+from core.forward.packing import Packed, pack, packs
 from core.forward.router import router_loss
 from core.rollout.support import within
 from core.rollout.wide_head import WideHead, widened
@@ -99,6 +99,20 @@ def packed_logps(
         with torch.autocast(hidden.device.type, enabled=False):
             return HeadLogps.apply(widened(hidden[0]), widened(head.weight), *how)
 
+    logps, entropy, _ = read_packed(model, policy, batch, packed, read)
+    if not entropies.learned:
+        entropy = entropy.detach()
+    return TokenLogps(logps, entropy if entropies.asked else None)
+
+
+def read_packed(
+    model: nn.Module,
+    policy: PreTrainedModel,
+    batch: Batch,
+    packed: Packed,
+    read: Callable[[Tensor], tuple[Tensor, ...]],
+) -> list[Tensor]:
+    """What `read` makes of the hidden states of packed rows, each at the completions' tokens."""
     with reading_head(policy, read):
         found = model(
             input_ids=packed.ids,
@@ -108,12 +122,8 @@ def packed_logps(
             logits_to_keep=packed.read,
             use_cache=False,
         ).logits
-    logps, entropy = (
-        part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)[:2]
-    )
-    if not entropies.learned:
-        entropy = entropy.detach()
-    return TokenLogps(logps, entropy if entropies.asked else None)
+    mask = batch["completion_mask"].bool()
+    return [part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)]
 
 
 @contextmanager
@@ -155,18 +165,11 @@ def padded_logps(
     total = logits.logsumexp(-1)
     targets = rows.ids[:, rows.first :]
     logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
-    places = (rows.begins - rows.first) + torch.arange(mask.size(1), device=mask.device)
-
-    def read(values: Tensor) -> Tensor:
-        """Those of the completions' tokens, 0 on padding."""
-        found = values.gather(1, places.clamp(max=values.size(1) - 1))
-        return found.masked_fill(~mask, 0.0)
-
     learned = (logits, total) if entropies.learned else (logits.detach(), total.detach())
     entropy = token_entropy(*learned) if entropies.asked else None
     return TokenLogps(
-        logps=read(logps),
-        entropy=None if entropy is None else read(entropy),
+        logps=rows.at_tokens(logps, mask),
+        entropy=None if entropy is None else rows.at_tokens(entropy, mask),
         router_loss=router_loss(outputs) if with_router else None,
     )
 
@@ -195,6 +198,12 @@ class Rows:
     mask: Tensor
     begins: Tensor
     first: int
+
+    def at_tokens(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Values (B, W - first) at the tokens of the completions (B, T), 0 on their padding."""
+        places = (self.begins - self.first) + torch.arange(mask.size(1), device=mask.device)
+        found = values.gather(1, places.clamp(max=values.size(1) - 1))
+        return found.masked_fill(~mask, 0.0)
 
 
 def flush_left(batch: Batch) -> Rows:

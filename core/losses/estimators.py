@@ -15,13 +15,13 @@ from core.losses.advantages import (
     process_advantages,
     weighted_sum,
 )
-from core.losses.returns import to_go, whitened, with_kl
+from core.losses.returns import gae, gae_of_two, to_go, whitened, with_kl
 
 # What an estimator may need of a rollout, in the words of an error.
 NEEDS = {
     "steps": "a reward of steps, such as StepAccuracy()",
-    "kl": "the KL of each token to the reference",
-    "values": "the value of each token by a value model",
+    "kl": "the KL of each token to the reference, as GRPOTrainer has",
+    "values": "values of tokens or prompts, as PPOTrainer and A2POTrainer have",
 }
 
 
@@ -69,6 +69,7 @@ class Weighing:
     """How rewards become advantages: the trainer's fields.
 
     `kl_coef` is what a KL in the reward costs, and `bounds` what sums of rewards are kept within.
+    `gamma` and `lam` are those of `gae`, and `penalty_gamma` is the discount of penalties.
     """
 
     weights: Tensor
@@ -76,6 +77,9 @@ class Weighing:
     aggregation: str
     kl_coef: float = 0.0
     bounds: tuple[float, float] | None = None
+    gamma: float = 1.0
+    lam: float = 1.0
+    penalty_gamma: float = 1.0
 
 
 def standardised(scored: Scored, weighing: Weighing) -> Advantages:
@@ -113,13 +117,48 @@ def by_best(scored: Scored, weighing: Weighing) -> Tensor:
     return best_coefficient(shaped(scored, weighing), scored.group)
 
 
-def by_tokens_ahead(scored: Scored, weighing: Weighing) -> Tensor:
-    """One advantage per token (N, length), whitened over all of them."""
+def paid_tokens(scored: Scored, weighing: Weighing) -> tuple[Tensor, Tensor]:
+    """What each token is paid without its penalty, and which are trained on, both (N, length).
+
+    The reward of a completion has the sum of its penalties, which are not paid twice.
+    """
     if scored.kl is None or scored.mask is None:
         raise TypeError("rewards of tokens need their KL and their mask")
-    paid = outcomes(scored, weighing).nan_to_num(nan=0.0)
-    tokens = with_kl(paid.to(scored.kl.dtype), scored.kl, scored.mask, weighing.kl_coef)
-    return whitened(to_go(tokens, scored.mask), scored.mask)
+    paid = outcomes(scored, weighing).nan_to_num(nan=0.0).to(scored.kl.dtype)
+    if scored.penalties is not None:
+        paid = paid - scored.penalties.sum(1)
+    return with_kl(paid, scored.kl, scored.mask, weighing.kl_coef), scored.mask
+
+
+def by_tokens_ahead(scored: Scored, weighing: Weighing) -> Tensor:
+    """One advantage per token (N, length), whitened over all of them."""
+    tokens, mask = paid_tokens(scored, weighing)
+    return whitened(to_go(tokens, mask), mask)
+
+
+def gains(scored: Scored, weighing: Weighing) -> Tensor:
+    """What each token (N, length) brings beyond its value, by `gae`, or of two where penalised."""
+    tokens, mask = paid_tokens(scored, weighing)
+    if scored.values is None:
+        raise TypeError("advantages against values need the values")
+    rates = {"gamma": weighing.gamma, "lam": weighing.lam}
+    if scored.penalties is None:
+        return gae(tokens, scored.values, mask, **rates)
+    penalties, other = scored.penalties.to(tokens.dtype), weighing.penalty_gamma
+    return gae_of_two(tokens, penalties, scored.values, mask, penalty_gamma=other, **rates)
+
+
+def beyond_value(scored: Scored, weighing: Weighing) -> Tensor:
+    """One advantage per completion (N,)."""
+    if scored.values is None:
+        raise TypeError("advantages against values need the values")
+    return (outcomes(scored, weighing) - scored.values[:, 0]).nan_to_num(nan=0.0)
+
+
+def by_values(scored: Scored, weighing: Weighing) -> Tensor:
+    """One advantage per token (N, length), whitened over all of them."""
+    found = gains(scored, weighing)
+    return whitened(found, paid_tokens(scored, weighing)[1])
 
 
 def by_correctness(scored: Scored, weighing: Weighing) -> Tensor:
@@ -148,7 +187,7 @@ class Estimator:
     advantages: Callable[[Scored, Weighing], Tensor]
     doc: str
     needs: tuple[str, ...] = ()
-    parameters: tuple[str, ...] = ("multi_objective_aggregation",)
+    parameters: tuple[str, ...] = ("multi_objective_aggregation", "scale_rewards")
     least_group: int = 2
 
 
@@ -158,7 +197,7 @@ ESTIMATORS = {
         advantages=by_step,
         doc="summed step rewards, arXiv 2402.03300 s4.1.3",
         needs=("steps",),
-        parameters=(),
+        parameters=("scale_rewards",),
     ),
     "correct": Estimator(
         advantages=by_correctness,
@@ -167,7 +206,7 @@ ESTIMATORS = {
     "leave_one_out": Estimator(
         advantages=by_others,
         doc="reward minus the mean of the others of its group, arXiv 2402.14740",
-        parameters=("kl_coef",),
+        parameters=("kl_coef", "scale_rewards"),
     ),
     "best": Estimator(
         advantages=by_best,
@@ -179,6 +218,20 @@ ESTIMATORS = {
         doc="rewards of tokens to go, whitened over all tokens (REINFORCE++), arXiv 2501.03262",
         needs=("kl",),
         parameters=("kl_coef",),
+        least_group=1,
+    ),
+    "gae": Estimator(
+        advantages=by_values,
+        doc="generalised advantages against a value model, likewise whitened, arXiv 1506.02438",
+        needs=("kl", "values"),
+        parameters=("kl_coef",),
+        least_group=1,
+    ),
+    "value": Estimator(
+        advantages=beyond_value,
+        doc="reward minus the value of its prompt, arXiv 2505.20686",
+        needs=("values",),
+        parameters=(),
         least_group=1,
     ),
 }

@@ -22,6 +22,13 @@ def k3(logps: BT, ref_logps: BT) -> BT:
     return log_u.exp() - log_u - 1
 
 
+def next_coefficient(coefficient: float, kl: float, target: float) -> float:
+    """Half of it below target / 1.5, twice of it above 1.5 target; arXiv 1707.06347 s4."""
+    if kl < target / 1.5:
+        return coefficient / 2
+    return coefficient * 2 if kl > target * 1.5 else coefficient
+
+
 @dataclass(frozen=True)
 class Estimator:
     """A row of `ESTIMATORS`."""

@@ -31,11 +31,12 @@ from core.forward.logps import TokenLogps, frozen, token_logps
 from core.forward.micro_pieces import kept_mask
 from core.forward.router import router_weight
 from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
+from core.losses.batch import Rollout
 from core.losses.entropy import ENDS
 from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
 from core.losses.kl import k1
 from core.losses.loss_statistics import DRIFT
-from core.losses.policy import LOSS_TYPES, policy_loss
+from core.losses.policy import LOSS_TYPES, PolicyLoss, policy_loss
 from core.rollout.stops import end_tokens
 from core.rollout.wide_head import widen_head
 from core.shards.adapters import adapted, refuse_adapters
@@ -183,9 +184,9 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             with_router=balances,
         )
         r = as_rollout(inputs, logps, with_reference=self.args.penalises_kl)
-        result = policy_loss(r, self.args, scale)
+        result = self.objective(r, scale)
         self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args, self.logged))
-        loss = result.loss
+        loss = result.loss + self.beyond(r, inputs, scale)
         if self.args.rewards_entropy:
             times = 1 if self.args.aggregate.counts_tokens else scale.accumulation
             shown = [result.loss.detach() * times, loss.new_tensor(float(not self._more))]
@@ -199,6 +200,14 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             return loss
         self.record({"aux_loss": self.gather(router.detach()).mean().item()})
         return loss + self.router_weight * router / scale.accumulation
+
+    def objective(self, r: Rollout, scale: Scale) -> PolicyLoss:
+        """The policy loss of a piece."""
+        return policy_loss(r, self.args, scale)
+
+    def beyond(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:  # noqa: ARG002 - for those who override it
+        """What a method adds to the policy loss of a piece."""
+        return r.logps.new_zeros(())
 
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None

@@ -135,6 +135,7 @@ PARAMETERS = [
 OTHER = {
     "epsilon": 0.5,
     "kl_coef": 0.1,
+    "scale_rewards": "batch",
     "epsilon_high": 0.5,
     "delta": 4.0,
     "sapo_temperature_neg": 2.0,
