@@ -164,3 +164,17 @@ def test_a_bound_on_the_product_keeps_the_answers_between_its_counts():
             strict=True,
         )
     )
+
+
+def test_a_bound_on_the_geometric_mean_keeps_no_fewer_long_answers():
+    """The mean log ratio nears -KL(sampler || policy), which lies within the bounds here."""
+    short, long = (horizon.kept("geometric_mask", 0.95, 1.05, steps) for steps in (16, 256))
+    assert all(after > before for before, after in zip(short, long, strict=True))
+    p, q = horizon.PAIRS[0]
+    means = [(p / q) ** (k / 16) * ((1 - p) / (1 - q)) ** (1 - k / 16) for k in range(17)]
+    share = sum(
+        comb(16, k) * q**k * (1 - q) ** (16 - k)
+        for k, mean in enumerate(means)
+        if 0.95 <= mean <= 1.05
+    )
+    assert short[0] == pytest.approx(share, rel=1e-12)
