@@ -37,6 +37,7 @@ PAPER = Paper(
     config=(
         cite("s3.1", loss_type="cispo", beta=0.0, scale_rewards="group"),
         cite("s3.1", gradient_accumulation_steps=1, steps_per_generation=16),
+        cite("s3.2", cast_lm_head_to_fp32=True),
         cite("s3.2", adam_beta1=0.9, adam_beta2=0.95, adam_epsilon=1e-15),
         cite("arXiv 2510.13786", epsilon_high=5.0),
         cite("arXiv 2503.14476 s4.1", per_device_train_batch_size=512, num_generations=16),
@@ -89,6 +90,7 @@ PAPER = Paper(
         "cpu": {
             "regime": "off8",
             **LOSS,
+            "cast_lm_head_to_fp32": False,  # the pocket models have 32 bits throughout
             "benchmarks": ("math500",),
             "twins": {"math500": "pocket-math"},
         },

@@ -105,7 +105,13 @@ PAPER = Paper(
         },
     },
     profiles={
-        "cpu": {"regime": "off8", **CLIP, **DYNAMIC, "twins": {"aime24": "pocket-math"}},
+        "cpu": {
+            "regime": "off8",
+            **CLIP,
+            **DYNAMIC,
+            "twins": {"aime24": "pocket-math"},
+            "eval_limit": 60,
+        },
         "gpu": {
             "gradient_accumulation_steps": 2,
             "max_steps": 800,

@@ -45,7 +45,13 @@ PAPER = Paper(
         "grpo": {"importance_sampling_level": "token", "epsilon": 0.2, "epsilon_high": 0.27},
     },
     profiles={
-        "cpu": {"regime": "off8", **LOSS, **CLIP, "twins": {"aime24": "pocket-math"}},
+        "cpu": {
+            "regime": "off8",
+            **LOSS,
+            **CLIP,
+            "twins": {"aime24": "pocket-math"},
+            "eval_limit": 60,
+        },
         "gpu": {"gradient_accumulation_steps": 2, "max_steps": 800, "heldout_every": 80},
     },
     trl_index={

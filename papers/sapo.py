@@ -53,7 +53,12 @@ PAPER = Paper(
         },
     },
     profiles={
-        "cpu": {"regime": "off8", "loss_type": "sapo", "twins": {"aime25": "pocket-math"}},
+        "cpu": {
+            "regime": "off8",
+            "loss_type": "sapo",
+            "twins": {"aime25": "pocket-math"},
+            "eval_limit": 120,
+        },
         "gpu": {"gradient_accumulation_steps": 2, "max_steps": 800, "heldout_every": 80},
     },
     trl_index={

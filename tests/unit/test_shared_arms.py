@@ -20,7 +20,10 @@ SHARED = {
         ("lite-ppo", "instruct-symmetric"),
         ("dapo", "symmetric-clip"),
     ),
-    "off-policy CISPO": (("scalerl", "cispo-5"), ("cispo", "cispo")),
+    "off-policy CISPO": (("scalerl", "cispo-5"), ("cispo", "cispo"), ("vespo", "cispo")),
+    "off-policy GSPO": (("gspo", "gspo"), ("sapo", "gspo"), ("vespo", "gspo")),
+    "off-policy SAPO": (("sapo", "sapo"), ("vespo", "sapo")),
+    "off-policy GRPO, no deviation": (("gmpo", "grpo"), ("vespo", "grpo")),
     "a mean of completions": (("lite-ppo", "instruct-sequence"), ("dapo", "sequence-level")),
     "cut answers": (("scalerl", "tight-limit"), ("lite-ppo", "short"), ("dapo", "plain")),
     "uncut answers": (("scalerl", "generous-limit"), ("lite-ppo", "long")),
@@ -31,7 +34,9 @@ SHARED = {
         ("rloo", "ppo-lambda-1"),
         ("deepseek-r1", "ppo-lambda-1"),
     ),
+    "cut answers, left out": (("lite-ppo", "short-filter"), ("dapo", "filter")),
     "four bits": (("tis", "no-correction"), ("mis", "no-correction")),
+    "four bits, corrected": (("tis", "tis"), ("sequence-is", "token-truncate")),
 }
 
 
