@@ -20,6 +20,7 @@ from core.rewards.length import (
     SoftOverlong,
     get_soft_overlong_punishment,
 )
+from core.rewards.noise import Noisy
 from core.rewards.repetition import (
     DenseRepetition,
     RepetitionPenalty,
@@ -37,6 +38,7 @@ __all__ = [
     "LanguageConsistency",
     "LengthTarget",
     "LengthWithin",
+    "Noisy",
     "RepetitionPenalty",
     "SoftOverlong",
     "StepAccuracy",

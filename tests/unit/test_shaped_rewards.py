@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import FrozenInstanceError, dataclass, fields
+from statistics import mean, pstdev
 
 import pytest
 
@@ -13,6 +14,7 @@ from core.rewards import (
     LanguageConsistency,
     LengthTarget,
     LengthWithin,
+    Noisy,
     StepAccuracy,
     TagCount,
     ThinkFormat,
@@ -167,6 +169,21 @@ def test_length_counts_only_when_right():
     assert graded(reward, WRONG, 3, 5) == [0.0, 0.0]
 
 
+def test_noise_is_normal_and_the_same_for_the_same_texts():
+    texts = [str(number) for number in range(4000)]
+    asked = {"prompts": ["a"] * 4000, "completions": texts, "given": [2.0] * 4000}
+    found = Noisy(Given("given"), 0.5)(**asked)
+    assert found == Noisy(Given("given"), 0.5)(**asked)
+    drawn = [(value - 2.0) / 0.5 for value in found]
+    assert mean(drawn) == pytest.approx(0.0, abs=0.05)
+    assert pstdev(drawn) == pytest.approx(1.0, abs=0.05)
+    assert mean(abs(x) < 1 for x in drawn) == pytest.approx(0.683, abs=0.03)
+    other = Noisy(Given("given"), 0.5)(**asked | {"prompts": ["b"] * 4000})
+    assert all(a != b for a, b in zip(found, other, strict=True))
+    asked |= {"given": [None] * 4000}
+    assert Noisy(Given("given"), 0.5)(**asked) == [None] * 4000
+
+
 REWARDS = [
     Conditioned(LengthWithin(4), on=Accuracy()),
     CosineLength(9),
@@ -174,6 +191,7 @@ REWARDS = [
     LanguageConsistency(),
     LengthTarget(0.5),
     LengthWithin(4),
+    Noisy(Accuracy(), 0.5),
     TagCount(),
     ThinkFormat(),
 ]
@@ -206,6 +224,8 @@ def test_each_reward_has_its_own_name():
         lambda: LengthWithin(0),
         lambda: LengthTarget(0.0),
         lambda: Conditioned(StepAccuracy(), on=Accuracy()),
+        lambda: Noisy(Accuracy(), 0.0),
+        lambda: Noisy(StepAccuracy(), 1.0),
     ],
 )
 def test_what_could_not_be_paid_sensibly_is_refused_at_once(make):

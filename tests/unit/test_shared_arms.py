@@ -27,6 +27,13 @@ SHARED = {
     "a mean of completions": (("lite-ppo", "instruct-sequence"), ("dapo", "sequence-level")),
     "cut answers": (("scalerl", "tight-limit"), ("lite-ppo", "short"), ("dapo", "plain")),
     "uncut answers": (("scalerl", "generous-limit"), ("lite-ppo", "long")),
+    "on-policy GRPO": (("dr-grpo", "grpo"), ("two-grpo", "groups-of-16"), ("a2po", "grpo")),
+    "PPO": (("ppo", "ppo"), ("rloo", "ppo"), ("deepseek-r1", "ppo-lambda-0.95")),
+    "PPO, all that follows": (
+        ("ppo", "lambda-1"),
+        ("rloo", "ppo-lambda-1"),
+        ("deepseek-r1", "ppo-lambda-1"),
+    ),
     "cut answers, left out": (("lite-ppo", "short-filter"), ("dapo", "filter")),
     "four bits": (("tis", "no-correction"), ("mis", "no-correction")),
     "four bits, corrected": (("tis", "tis"), ("sequence-is", "token-truncate")),
