@@ -9,7 +9,7 @@ Where the sources disagree, and what is not the paper's here:
 - Times the ratio of a whole completion, as with levels other than `token`, k3 is not unbiased.
 - The route of each token through the experts is kept from sampling to training; no policy here is
   a mixture of experts.
-- Nor is the support of a truncated sampler kept by the settings: what it draws from is not printed.
+- How far its sampler truncates is not printed, so that the settings keep no support either.
 - Rewards were not published but for their kinds; the accuracy reward stands for them.
 - At cpu the threshold is one that the drift of the small policy reaches.
 """
@@ -57,6 +57,7 @@ PAPER = Paper(
         "cpu": {
             "regime": "off16",
             "beta": 0.0,
+            # Mean log-ratios of answers deviate by 0.007 to 0.02 over the updates of a rollout.
             "off_policy_mask_threshold": 0.01,
             "benchmarks": ("math500",),
             "twins": {"math500": "pocket-math"},

@@ -127,9 +127,9 @@ PAPER = Paper(
         ),
         Claim(
             "difficulty-filter-helps",
-            "On prompts that are neither too easy nor too hard at the start the reward on held-out "
+            "On prompts that are neither too easy nor too hard at the start, accuracy on held-out "
             "problems gains more.",
-            gain("held_out/reward").of("filtered") > gain("held_out/reward").of("fresh"),
+            gain("held_out/accuracy").of("filtered") > gain("held_out/accuracy").of("fresh"),
         ),
     ),
 )

@@ -12,7 +12,6 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import (
-    START,
     Claim,
     Untestable,
     final,
@@ -20,7 +19,6 @@ from core.claims import (
     late,
     law,
     least,
-    probability,
     spread,
     when,
 )
@@ -29,7 +27,7 @@ from core.paper.printed import Column
 from core.rewards import Accuracy
 
 HELD_OUT, EFFECTIVE = "held_out/accuracy", "num_effective_prompts"
-IDLE, GAP = "core.laws.tokens:idle_tokens", "sampler_difference"
+IDLE = "core.laws.tokens:idle_tokens"
 BOTH = least(final(EFFECTIVE).of("scalerl"), final(EFFECTIVE).of("all-groups"))
 CLIPPED = {"loss_type": "dapo", "loss_aggregate": None, "scale_rewards": "group"}
 REWEIGHTED = {"loss_aggregate": None, "scale_rewards": "group"}
@@ -46,6 +44,7 @@ PAPER = Paper(
         cite("loss", loss_aggregate="prompt_mean", scale_rewards="centred_batch", beta=0.0),
         cite("zero-variance filtering", rollout_selection="varied"),
         cite("no positive resampling", prompt_retirement=0.9),
+        cite("FP32 logits", cast_lm_head_to_fp32=True),
         cite("batch of 48 prompts", num_generations=16, per_device_train_batch_size=16),
         cite("batch of 48 prompts", gradient_accumulation_steps=48),
         cite("lengths: 12,288 to think, 2,048 to answer", max_completion_length=14_336),
@@ -108,12 +107,12 @@ PAPER = Paper(
             "scale_rewards",
         ),
         because("TRL's mean is over all tokens, the paper's over prompts.", "loss_aggregate"),
-        because("The head keeps the precision of the model here.", "cast_lm_head_to_fp32"),
         because("TRL leaves no groups without a spread out.", "rollout_selection"),
     ),
     profiles={
         "cpu": {
             "regime": "off8",
+            "cast_lm_head_to_fp32": False,  # the small policy computes in 32 bits
             "loss_type": "cispo",
             "epsilon_high": 5.0,
             "loss_aggregate": "prompt_mean",
@@ -156,8 +155,7 @@ PAPER = Paper(
         Claim(
             "fp32-head",
             "With a head in 32 bits sampler and trainer differ less at equal weights.",
-            probability(f"{GAP}/head_float32").of(START)
-            < probability(f"{GAP}/head_bfloat16").of(START),
+            Untestable("what sampler and trainer say of each answer is not compared after a run"),
         ),
         Claim(
             "sigmoid-extrapolation",

@@ -10,12 +10,11 @@ Where the sources disagree, and what is not the paper's here:
   and at cpu a sampler whose weights are rounded to 4 bits.
 """
 
-from core.claims import START, Claim, final, late, law, probability
+from core.claims import Claim, Untestable, final, late, law
 from core.paper import Paper, because, cite
 from core.rewards import Accuracy
 
 SAMPLING = "core.laws.sampling"
-WORST = "largest_sampler_difference"  # of probabilities, within an answer
 
 PAPER = Paper(
     slug="tis",
@@ -92,8 +91,7 @@ PAPER = Paper(
         Claim(
             "mismatch-grows-with-length",
             "The largest difference of probabilities within an answer is larger in long answers.",
-            probability(f"{WORST}/long_answers").of(START)
-            > probability(f"{WORST}/short_answers").of(START),
+            Untestable("what sampler and trainer say of each answer is not compared after a run"),
         ),
     ),
 )

@@ -7,6 +7,17 @@ from core.run.effective import effective
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 
+SLUGS = (
+    "beyond-80-20",
+    "tis",
+    "mis",
+    "intellect-2",
+    "deepseek-v3-2",
+    "scalerl",
+    "lite-ppo",
+    "demystifying-long-cot",
+    "skywork-or1",
+)
 SHARED = {
     "off-policy DAPO": (
         ("beyond-80-20", "all-tokens"),
@@ -46,3 +57,10 @@ def test_papers_share_an_arm(arms):
     for other in others:
         assert effective(other) == effective(first)
         assert Chain(other).train.key == Chain(first).train.key
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_every_arm_has_the_rollouts_of_its_regime(slug):
+    paper = find_paper(slug)
+    sizes = {arm: resolve(paper, arm=arm).preview().rollout_size for arm in paper.arms}
+    assert sizes == dict.fromkeys(paper.arms, 128)
