@@ -8,6 +8,7 @@ from core.families.profiles import SCALES
 from core.families.regimes import CPU, REGIMES
 from core.paper import Paper
 from core.run.effective import effective
+from core.run.pages.verdicts import one_rate
 from core.run.plan import make_plan, plan_batches
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
@@ -101,3 +102,13 @@ def test_an_arm_of_another_family_has_what_a_regime_says_around_its_trainer():
     values = resolve(replace(with_regime("base8"), arms=arms), arm="distilled").values
     assert values["model"].value == "pocket-base"
     assert values["learning_rate"].source == "profile cpu"
+
+
+def test_a_page_says_that_the_arms_of_a_regime_share_one_learning_rate():
+    def run(regime, source):
+        said = {"regime": {"value": regime, "source": "x"}} if regime else {}
+        return {"config": {**said, "learning_rate": {"value": 1e-4, "source": source}}}
+
+    shared = one_rate([run("off8", "regime off8"), run("off8", "arm hot")])
+    assert shared.startswith("In the regime off8 all arms have one learning rate, 0.0001")
+    assert one_rate([run("on", "profile cpu"), run(None, "profile cpu")]) == ""

@@ -175,7 +175,7 @@ def make_report(
         scale=scale,
         summary=summary(verdicts),
         claims=tuple(claim_result(verdict, own.get(verdict["id"])) for verdict in verdicts),
-        rules=rules(claims[-1]) if claims else "",
+        rules=rules(claims[-1], runs) if claims else "",
         tables=tables,
         pictures=pictures,
         settings=tuple(

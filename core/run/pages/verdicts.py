@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.run.records.schema import ClaimsRecord
+from core.run.records.schema import ClaimsRecord, RunRecord
 from eval.stats.seeds import LEVEL
 from eval.tables.report import ClaimResult
 
@@ -29,8 +29,26 @@ def verdict_word(verdict: Mapping[str, Any]) -> str:
     return "untested" if silent else verdict["verdict"]
 
 
-def rules(claims: ClaimsRecord) -> str:
-    """How the claims of a record were judged, in a few sentences."""
+def one_rate(runs: Sequence[RunRecord]) -> str:
+    """That arms share a learning rate, of each regime in which none were tried."""
+    found: dict[str, object] = {}
+    for config in (run["config"] for run in runs):
+        regime, rate = config.get("regime"), config.get("learning_rate")
+        if (
+            regime is not None
+            and rate is not None
+            and rate["source"] == f"regime {regime['value']}"
+        ):
+            found[str(regime["value"])] = rate["value"]
+    return "".join(
+        f"In the regime {regime} all arms have one learning rate, {rate}, fixed on its baseline "
+        "before any was compared, unless an arm says its own. "
+        for regime, rate in sorted(found.items())
+    )
+
+
+def rules(claims: ClaimsRecord, runs: Sequence[RunRecord] = ()) -> str:
+    """How the claims of a record were judged over these runs, in a few sentences."""
     looks = claims.get("looks", [])
     when = "once, by the 95 % interval over the seeds"
     if looks:
@@ -41,7 +59,7 @@ def rules(claims: ClaimsRecord) -> str:
         "that is not judged (see Learning rates). "
     )
     return (
-        f"{fair if claims.get('tunings') else ''}A claim is judged {when}; p is below {LEVEL:g} "
+        f"{fair if claims.get('tunings') else ''}{one_rate(runs)}A claim is judged {when}; p is below {LEVEL:g} "
         "where that interval decides. Holm's p is for all tests of this paper together, whichever "
         "arms they share. A tie is a difference shown to be within a claim's margin, or one point. "
         "Could see: the smallest true effect that four of five such runs would decide."
