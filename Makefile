@@ -14,7 +14,7 @@ export TOKENIZERS_PARALLELISM := false
 # What the tests of a file share is made once; the long files come first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce report check clean
+.PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce wheels report check clean
 
 demo: $(VENV)/.run
 	$(BIN)/repro run deepseekmath-grpo
@@ -49,6 +49,11 @@ types: $(VENV)/.dev
 
 floors: $(VENV)/.dev
 	$(BIN)/lint-imports
+
+# The sources of TRL's releases, which tests/parity/test_releases.py reads and never installs.
+wheels: $(VENV)/.run
+	$(BIN)/python -c "from core.configs.releases import RELEASES; print(*RELEASES[1:])" | tr ' ' '\n' \
+	| xargs -I{} $(BIN)/python -m pip download --quiet --no-deps --dest wheels "trl=={}.0"
 
 pocket: $(VENV)/.run
 	$(BIN)/python -m core.run.pocket

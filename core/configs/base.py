@@ -45,8 +45,8 @@ class BaseConfig(TrainingArguments):
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {}
     ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {}
     AT_LEAST: ClassVar[Mapping[str, float]] = {}
-    # Fields that TRL lacks, with the value of what it does, where that is not our default.
-    TRL_WAYS: ClassVar[Mapping[str, object]] = {}
+    # By the value of `semantics`, where there is such a field: the defaults that are other ones.
+    SEMANTICS: ClassVar[Mapping[str, Mapping[str, object]]] = {}
 
     logging_steps: float = option(10, "Optimizer steps between two logs; below 1, a share of all.")
     gradient_checkpointing: bool | None = option(True, "Recompute activations going backward.")
@@ -57,8 +57,16 @@ class BaseConfig(TrainingArguments):
     )
     trust_remote_code: bool = option(False, "Allow models and tokenizers that ship Python code.")
 
+    def __new__(cls, *args: Any, **keywords: Any):  # Any: as of the fields
+        """Note which fields are given, also those at their defaults."""
+        made = super().__new__(cls)
+        names = [each.name for each in fields(cls) if each.init]
+        made.__dict__["_said"] = {*names[: len(args)], *keywords}
+        return made
+
     def __post_init__(self):
         self._given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        self.take_defaults()
         self.resolve()
         self._resolved = {name: copy(getattr(self, name)) for name in self._given}
         self._set_since: set[str] = set()
@@ -81,7 +89,7 @@ class BaseConfig(TrainingArguments):
             fresh = copy(self)  # if it is refused, this one stays as it is
             for kept in ("_set_since", "_setup_devices"):  # the second is transformers' device
                 fresh.__dict__.pop(kept, None)
-            fresh.__dict__.update(self._given | changed)
+            fresh.__dict__.update(self._given | changed, _said=self.said | changed.keys())
             BaseConfig.__post_init__(fresh)  # a subclass's own has had its effect
             self.__dict__.update(fresh.__dict__)
         self.check_reporting()
@@ -95,6 +103,12 @@ class BaseConfig(TrainingArguments):
                     f"{type(self).__name__}.{key} was set to {getattr(self, key)!r} after the "
                     "trainer took its settings: set it before the trainer is built"
                 )
+
+    def take_defaults(self) -> None:
+        """Let fields that nobody gave have the defaults of these `semantics`."""
+        for key, value in self.other_defaults.items():
+            if key not in self.said and getattr(self, key) == getattr(self.declaring, key):
+                setattr(self, key, value)
 
     def resolve(self) -> None:
         """Fill the fields that follow from others, then check all of them."""
@@ -123,7 +137,7 @@ class BaseConfig(TrainingArguments):
 
     def check_fields(self) -> None:
         """Stop at the first field that is unsupported, unknown in value or out of range."""
-        declaring = next(cls for cls in type(self).__mro__ if "UNSUPPORTED" in vars(cls))
+        declaring = self.declaring
         defaults = {f.name: f.default for f in fields(declaring)}  # a subclass may have others
         name = type(self).__name__
         for key, why in self.UNSUPPORTED.items():
@@ -150,9 +164,25 @@ class BaseConfig(TrainingArguments):
                 "num_train_epochs"
             )
 
+    @property
+    def said(self) -> set[str]:
+        """The fields that were given, or set later, also those at their defaults."""
+        return self.__dict__["_said"]
+
+    @property
+    def declaring(self) -> "type[BaseConfig]":
+        """The class of ours whose fields these are; a subclass may have other defaults."""
+        return next(cls for cls in type(self).__mro__ if "UNSUPPORTED" in vars(cls))
+
+    @property
+    def other_defaults(self) -> Mapping[str, object]:
+        """The defaults of these `semantics` that are not those of the class."""
+        return self.SEMANTICS.get(getattr(self, "semantics", ""), {})
+
     def is_set(self, name: str) -> bool:
         """Whether a field is at another value than its default."""
-        return getattr(self, name) != {f.name: f.default for f in fields(self)}[name]
+        default = {f.name: f.default for f in fields(self)}[name]
+        return getattr(self, name) != self.other_defaults.get(name, default)
 
     def refuse_idle(self, choice: str, table: Mapping[str, Parametrised]) -> None:
         """Refuse a parameter of other rows of a table that the chosen row does not take."""

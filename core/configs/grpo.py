@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from core.configs.releases import SEMANTICS, TRL, later_changes
 from core.configs.rollout import NO_PAGED, RolloutConfig
 from core.losses.advantages import AGGREGATIONS, SCALES
 from core.losses.aggregate import AGGREGATES, TOKEN_NORMALIZERS, Aggregate
@@ -24,9 +25,8 @@ NO_TOOLS = "no tools are called"
 class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     """Settings of `GRPOTrainer`: those of every rollout, of advantages and of the policy loss.
 
-    `advantage_estimator`, `kl_coef`, `kl_estimator`, `token_normalizer`, `loss_aggregate`,
-    `top_entropy_tokens` and `top_entropy_normalizer` are not TRL's. At their defaults
-    loss_type='dapo', the default, differs where an optimizer step takes several rollouts.
+    `semantics`, `advantage_estimator`, `kl_coef`, `kl_estimator`, `token_normalizer`,
+    `loss_aggregate`, `top_entropy_tokens` and `top_entropy_normalizer` are not TRL's.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
@@ -44,6 +44,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         "advantage_estimator": tuple(ESTIMATORS),
         "kl_estimator": tuple(KL_ESTIMATORS),
         "token_normalizer": tuple(TOKEN_NORMALIZERS),
+        "semantics": tuple(SEMANTICS),
         "loss_aggregate": (None, *AGGREGATES),
         "top_entropy_tokens": tuple(ENDS),
         "top_entropy_normalizer": tuple(NORMALIZERS),
@@ -61,7 +62,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         "vllm_importance_sampling_clip_min": 0.0,
     }
 
-    TRL_WAYS: ClassVar[Mapping[str, object]] = {"token_normalizer": "rollout"}
+    SEMANTICS: ClassVar[Mapping[str, Mapping[str, object]]] = SEMANTICS
 
     importance_sampling_level: str = choice("token", RATIOS, "Which ratios there are")
     multi_objective_aggregation: str = choice(
@@ -90,10 +91,15 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     )
     kl_estimator: str = choice("k3", KL_ESTIMATORS, "The KL to the reference in the loss")
     token_normalizer: str = choice(
-        "step",
+        "rollout",
         TOKEN_NORMALIZERS,
         "Tokens that a loss divides by where a step takes several rollouts "
         "(gradient_accumulation_steps above steps_per_generation)",
+    )
+    semantics: str = option(
+        "trl==1.16",
+        "Whose numbers are computed and whose defaults are had: 'paper', or those of a release of "
+        "TRL, 'trl==0.17' to 'trl==1.16'.",
     )
     loss_aggregate: str | None = choice(
         None, AGGREGATES, "How the losses of tokens become one, unset as `loss_type` says"
@@ -104,6 +110,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
 
     def resolve(self) -> None:
         """As of every method with rollouts; then what a loss and an estimator take."""
+        self.check_semantics()
         super().resolve()
         self.check_advantages()
         self.loss_aggregate = self.loss_aggregate or LOSS_TYPES[self.loss_type].aggregate
@@ -153,8 +160,14 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether the loss divides by the tokens of rollouts, of which a step has several."""
-        return self.mixes_rollouts and self.aggregate.counts_tokens and not self.counts_kept
+        """Whether the loss divides by the tokens of rollouts, which can be counted in other ways.
+
+        A step has several rollouts, or divides by all tokens of one of which it has another share.
+        """
+        shares = TOKEN_NORMALIZERS[self.token_normalizer].shares
+        other = not shares and self.rollout_parts != self.gradient_accumulation_steps
+        counts = self.aggregate.counts_tokens and not self.counts_kept
+        return (self.mixes_rollouts or other) and counts
 
     @property
     def counts_groups(self) -> bool:
@@ -217,6 +230,17 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
                 f"beta={self.beta} and kl_coef={self.kl_coef}: a KL in the loss and one in the "
                 "reward: leave one of them out"
             )
+
+    def check_semantics(self) -> None:
+        """Refuse what the release whose numbers are asked for has not, or has otherwise."""
+        for release, change in later_changes(self.semantics).items():
+            names = [name for name in change.fields if self.is_set(name)]
+            names += ["loss_type"] if self.loss_type in change.losses else []
+            for name in names:
+                raise BadValue(
+                    f"{name}={getattr(self, name)!r}: semantics={self.semantics!r} has none, or "
+                    f"another one: set semantics='{TRL}{release}' or a later one, or leave it out"
+                )
 
     def check_loss(self) -> None:
         """Refuse a ratio that the loss is not defined for, and settings that would not act."""

@@ -83,6 +83,7 @@ IDLE: tuple[Idle, ...] = (
     Idle(("old_kl_target",), lambda c: c.old_kl_target is None),
     Idle(("ref_model_*",), lambda c: not c.sync_ref_model),
     Idle(("scale_rewards",), lambda c: not c.scales_rewards),
+    Idle(("semantics",), lambda _: True),  # acts by the defaults that it gives to others
     Idle(("token_normalizer",), lambda c: not c.counts_tokens),
     Idle(("loss_aggregate",), lambda c: not c.has_other_aggregate),
     Idle(("top_entropy_tokens", "top_entropy_normalizer"), lambda c: not c.chooses_tokens),

@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import Action, ArgumentParser, _SubParsersAction
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -50,11 +50,13 @@ class TrlParser(HfArgumentParser):
             BadValue: it is no mapping, or has a name that no class has and this is to fail.
         """
         words = list(sys.argv[1:] if args is None else args)
-        unknown: list[str] = []
+        config: dict[str, Any] = {}  # Any: of any field
         if "--config" in words:
             at = words.index("--config")
-            unknown = self.set_defaults_with_config(**read_config(words[at + 1 : at + 2]))
+            config = read_config(words[at + 1 : at + 2])
             words = words[:at] + words[at + 2 :]
+        self.set_defaults_with_config(**self.other_defaults(words, config.get("semantics")))
+        unknown = self.set_defaults_with_config(**config)
         parsed = self.parse_args_into_dataclasses(words, return_remaining_strings)
         if return_remaining_strings:
             *objects, rest = parsed
@@ -63,6 +65,14 @@ class TrlParser(HfArgumentParser):
         if unknown and fail_with_unknown_args:
             raise BadValue(f"unknown in the config file: {' '.join(unknown)}; leave it out")
         return parsed
+
+    def other_defaults(self, words: list[str], named: str | None) -> Mapping[str, object]:
+        """The defaults of the semantics that the command line, or else the file, names."""
+        asked = ArgumentParser(add_help=False, allow_abbrev=False)
+        asked.add_argument("--semantics", default=named)
+        chosen = asked.parse_known_args(words)[0].semantics
+        known = [kind.SEMANTICS for kind in self.dataclass_types if hasattr(kind, "SEMANTICS")]
+        return next((rows[chosen] for rows in known if chosen in rows), {})
 
     def set_defaults_with_config(self, **values: Any) -> list[str]:  # Any: of any field
         """Make these the defaults; returns those that no field has, as words."""

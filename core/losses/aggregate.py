@@ -147,16 +147,23 @@ def of_step(tokens: Sequence[Count]) -> list[Count]:
 class TokenNormalizer:
     """A row of `TOKEN_NORMALIZERS`.
 
-    From the tokens of each micro-batch's rollout to what `rollout_tokens` counts.
+    From the tokens of each micro-batch's rollout to what `rollout_tokens` counts; of those an
+    optimizer step divides by its share, or by all of them.
     """
 
     counts: Callable[[Sequence[Count]], list[Count]]
     doc: str
+    shares: bool = True
 
 
 TOKEN_NORMALIZERS = {
     "step": TokenNormalizer(
         of_step, "those of the optimizer step, arXiv 2503.14476 eq. 12, so that all weigh the same"
     ),
-    "rollout": TokenNormalizer(list, "those of each rollout in it, as TRL does"),
+    "rollout": TokenNormalizer(list, "those of each rollout in it, as TRL does from 1.10 on"),
+    "whole_rollout": TokenNormalizer(
+        list,
+        "all of each rollout, however large the part of it in the step, as TRL did until 1.9",
+        shares=False,
+    ),
 }

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 
 from core.configs.idle import acting
+from core.configs.releases import PAPER
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.registry import find_paper
@@ -90,9 +91,12 @@ def unequal(
 
 def settings_of(paper: Paper, scale: str) -> dict[str, Sourced]:
     """Every field with the value that a run has."""
+    config = find_family(paper.family).config_class()
+    ours = config.SEMANTICS.get(PAPER, {})
     return {
         **defaults(RunSettings, "default"),
-        **defaults(find_family(paper.family).config_class(), "default"),
+        **defaults(config, "default"),
+        **{name: Sourced(value, "default of papers") for name, value in ours.items()},
         **resolve(paper, scale=scale).values,
     }
 
@@ -100,15 +104,14 @@ def settings_of(paper: Paper, scale: str) -> dict[str, Sourced]:
 def trl_settings(paper: Paper) -> dict[str, Sourced]:
     """Every field of the trainer with the value that TRL gives it for this paper."""
     config = find_family(paper.family).config_class()
-    ways = {name: Sourced(value, "what TRL does") for name, value in config.TRL_WAYS.items()}
     index = {name: Sourced(value, INDEX) for name, value in paper.trl_index.items()}
-    return {**defaults(config, "TRL's default"), **ways, **index}
+    return {**defaults(config, "TRL's default"), **index}
 
 
 def idle(paper: Paper, scale: str) -> frozenset[str]:
     """Fields that TRL lacks and that change nothing with the other settings of a paper."""
     config = resolve(paper, scale=scale).preview()
-    return frozenset(config.TRL_WAYS) - acting(config).keys()
+    return frozenset(config.SEMANTICS.get(PAPER, {})) - acting(config).keys()
 
 
 def defaults(settings: type, source: str) -> Mapping[str, Sourced]:

@@ -218,10 +218,13 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
     def scale(self, inputs: Batch) -> Scale:
         """Where a micro-batch stands in its optimizer step; an evaluation batch stands alone."""
         training = self.mode == "train"
+        accumulation = self.current_gradient_accumulation_steps if training else 1
+        parts = self.args.rollout_parts if training else 1
+        shares = TOKEN_NORMALIZERS[self.args.token_normalizer].shares or self.args.counts_kept
         return Scale(
             rollout_tokens=inputs["num_items_in_batch"],
-            accumulation=self.current_gradient_accumulation_steps if training else 1,
-            micro_batches=self.args.rollout_parts if training else 1,
+            accumulation=accumulation,
+            micro_batches=parts if shares else accumulation,
             processes=self.accelerator.num_processes,
             max_length=self.args.max_completion_length,
             rows=inputs.get("rows"),

@@ -50,7 +50,9 @@ def test_dapo_over_two_rollouts_weighs_every_token_alike(
     rollout weighs more; arXiv 2503.14476 eq. 12 is one mean over all tokens.
     """
     exact_head(monkeypatch)
-    ours, batches, theirs, peers, tokens = two_rollouts(model, tiny_tokenizer, tmp_path)
+    ours, batches, theirs, peers, tokens = two_rollouts(
+        model, tiny_tokenizer, tmp_path, token_normalizer="step"
+    )
     theirs_losses = losses(theirs, peers)
     sums = theirs_losses * tokens * 2  # TRL: sum / (tokens of the rollout * 2)
     assert difference(losses(ours, batches), sums / tokens.sum()) < 1e-12

@@ -24,6 +24,7 @@ OURS_ONLY = {
     "selection_fills_up",
     "selection_kept",
     "selection_reward",
+    "semantics",
     "token_normalizer",
     "top_entropy_normalizer",
     "top_entropy_tokens",

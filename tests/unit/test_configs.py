@@ -22,6 +22,7 @@ OURS = {
     "selection_fills_up",
     "selection_kept",
     "selection_reward",
+    "semantics",
     "token_normalizer",
     "top_entropy_normalizer",
     "top_entropy_tokens",
@@ -43,7 +44,7 @@ def test_names_and_defaults_are_trls(ours, theirs):
 @pytest.mark.parametrize("ours", [GRPOConfig, SFTConfig])
 def test_tables_name_fields(ours):
     names = {f.name for f in fields(ours)}
-    tables = (ours.UNSUPPORTED, ours.CHOICES, ours.AT_LEAST, ours.TRL_WAYS)
+    tables = (ours.UNSUPPORTED, ours.CHOICES, ours.AT_LEAST, *ours.SEMANTICS.values())
     assert names >= {name for table in tables for name in table}
 
 

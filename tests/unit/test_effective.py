@@ -128,6 +128,7 @@ CASES = {
         {"token_normalizer": "rollout"},
         {"loss_type": "dapo", "gradient_accumulation_steps": 2, "steps_per_generation": 1},
     ),
+    "semantics": ({}, {"semantics": "trl==1.16"}, None),
     "loss_aggregate": (
         {"loss_type": "dapo"},
         {"loss_aggregate": "global_token_mean"},

@@ -53,9 +53,9 @@ def test_no_rewards_or_wrong_numbers_of_them_are_refused(make_grpo):
 
 
 def test_a_normaliser_that_the_loss_does_not_have_is_refused(make_grpo):
-    make_grpo(token_normalizer="rollout")
+    make_grpo(token_normalizer="step")
     with pytest.raises(BadValue, match="loss_aggregate='sequence_mean' does not take it"):
-        make_grpo(token_normalizer="rollout", loss_type="grpo")
+        make_grpo(token_normalizer="step", loss_type="grpo")
 
 
 def test_what_was_launched_is_there(make_grpo, monkeypatch):

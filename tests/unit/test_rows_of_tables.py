@@ -144,7 +144,7 @@ OTHER = {
     "vespo_k_pos": 1.5,
     "vespo_lambda_neg": 1.5,
     "vespo_lambda_pos": 1.5,
-    "token_normalizer": "rollout",
+    "token_normalizer": "step",
     "multi_objective_aggregation": "normalize_then_sum",
     "selection_draws": 3,
     "selection_fills_up": True,
