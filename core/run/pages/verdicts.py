@@ -33,9 +33,9 @@ def one_rate(runs: Sequence[RunRecord]) -> str:
     """That arms share a learning rate, of each regime in which none were tried."""
     found: dict[str, object] = {}
     for config in (run["config"] for run in runs):
-        regime, rate = config.get("regime", {}).get("value"), config.get("learning_rate", {})
-        if regime is not None and rate.get("source") == f"regime {regime}":
-            found[str(regime)] = rate["value"]
+        regime, rate = config.get("regime"), config.get("learning_rate")
+        if regime and rate and rate["source"] == f"regime {regime['value']}":
+            found[str(regime["value"])] = rate["value"]
     return "".join(
         f"In the regime {regime} all arms have one learning rate, {rate}, fixed on its baseline "
         "before any was compared, unless an arm says its own. "
