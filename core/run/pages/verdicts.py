@@ -34,11 +34,7 @@ def one_rate(runs: Sequence[RunRecord]) -> str:
     found: dict[str, object] = {}
     for config in (run["config"] for run in runs):
         regime, rate = config.get("regime"), config.get("learning_rate")
-        if (
-            regime is not None
-            and rate is not None
-            and rate["source"] == f"regime {regime['value']}"
-        ):
+        if regime and rate and rate["source"] == f"regime {regime['value']}":
             found[str(regime["value"])] = rate["value"]
     return "".join(
         f"In the regime {regime} all arms have one learning rate, {rate}, fixed on its baseline "
@@ -59,7 +55,8 @@ def rules(claims: ClaimsRecord, runs: Sequence[RunRecord] = ()) -> str:
         "that is not judged (see Learning rates). "
     )
     return (
-        f"{fair if claims.get('tunings') else ''}{one_rate(runs)}A claim is judged {when}; p is below {LEVEL:g} "
+        f"{fair if claims.get('tunings') else ''}{one_rate(runs)}"
+        f"A claim is judged {when}; p is below {LEVEL:g} "
         "where that interval decides. Holm's p is for all tests of this paper together, whichever "
         "arms they share. A tie is a difference shown to be within a claim's margin, or one point. "
         "Could see: the smallest true effect that four of five such runs would decide."
