@@ -25,6 +25,7 @@ from core.rewards.repetition import (
     RepetitionPenalty,
     get_repetition_penalty_reward,
 )
+from core.rewards.shuffled import Shuffled
 from core.rewards.steps import StepAccuracy
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "LengthTarget",
     "LengthWithin",
     "RepetitionPenalty",
+    "Shuffled",
     "SoftOverlong",
     "StepAccuracy",
     "TagCount",
