@@ -14,7 +14,7 @@ export TOKENIZERS_PARALLELISM := false
 # What the tests of a file share is made once; the long files come first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates report check clean
+.PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce report check clean
 
 demo: $(VENV)/.run
 	$(BIN)/repro run deepseekmath-grpo
@@ -63,6 +63,9 @@ gate: $(VENV)/.run
 
 rates: $(VENV)/.run
 	$(BIN)/python -m core.run.rates
+
+reproduce: $(VENV)/.run
+	$(BIN)/repro reproduce $(FAMILY)
 
 report: $(VENV)/.run
 	$(BIN)/repro report

@@ -4,8 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from core.configs.a2po import A2POConfig
     from core.configs.grpo import GRPOConfig
     from core.configs.parser import TrlParser
+    from core.configs.ppo import PPOConfig
+    from core.configs.rloo import RLOOConfig
     from core.configs.script import (
         DatasetMixtureConfig,
         ModelConfig,
@@ -20,14 +23,23 @@ if TYPE_CHECKING:
     )
     from core.data.mixture import get_dataset
     from core.shards.adapters import get_peft_config
+    from core.trainers.a2po import A2POTrainer
     from core.trainers.grpo import GRPOTrainer
+    from core.trainers.ppo import PPOTrainer
+    from core.trainers.rloo import RLOOTrainer
     from core.trainers.sft import SFTTrainer
 
 __all__ = [
+    "A2POConfig",
+    "A2POTrainer",
     "DatasetMixtureConfig",
     "GRPOConfig",
     "GRPOTrainer",
     "ModelConfig",
+    "PPOConfig",
+    "PPOTrainer",
+    "RLOOConfig",
+    "RLOOTrainer",
     "SFTConfig",
     "SFTTrainer",
     "ScriptArguments",
@@ -41,10 +53,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "A2POConfig": "core.configs.a2po",
+    "A2POTrainer": "core.trainers.a2po",
     "DatasetMixtureConfig": "core.configs.script",
     "GRPOConfig": "core.configs.grpo",
     "GRPOTrainer": "core.trainers.grpo",
     "ModelConfig": "core.configs.script",
+    "PPOConfig": "core.configs.ppo",
+    "PPOTrainer": "core.trainers.ppo",
+    "RLOOConfig": "core.configs.rloo",
+    "RLOOTrainer": "core.trainers.rloo",
     "SFTConfig": "core.configs.sft",
     "SFTTrainer": "core.trainers.sft",
     "ScriptArguments": "core.configs.script",
@@ -56,14 +74,14 @@ _HOMES = {
     "is_conversational_from_value": "core.data.chatml",
     "maybe_convert_to_chatml": "core.data.chatml",
 }
-_NO_TRAINER = "GRPOTrainer and SFTTrainer are the trainers here"
+_NO_TRAINER = "GRPO, RLOO, PPO, A2PO and SFT have trainers here"
 _CALLBACK = "pass TRL's own as a callback: `from trl import` it"
 _CHAT = "set the tokenizer's chat template before the trainer is built: `from trl import` it"
 _DATA = "it works on datasets alone: `from trl import` it"
 _ABSENT = {  # names of TRL's that nothing here stands for, each with what to do
     **dict.fromkeys(("DPOConfig", "DPOTrainer", "DistillationConfig"), _NO_TRAINER),
     **dict.fromkeys(("DistillationTrainer", "KTOConfig", "KTOTrainer"), _NO_TRAINER),
-    **dict.fromkeys(("RLOOConfig", "RLOOTrainer", "RewardConfig", "RewardTrainer"), _NO_TRAINER),
+    **dict.fromkeys(("RewardConfig", "RewardTrainer"), _NO_TRAINER),
     **dict.fromkeys(("BEMACallback", "RichProgressCallback", "WeaveCallback"), _CALLBACK),
     "LogCompletionsCallback": "set log_completions=True in GRPOConfig",
     "SyncRefModelCallback": "set sync_ref_model=True in GRPOConfig",

@@ -17,7 +17,7 @@ Where the sources disagree, and what is not the paper's here:
 """
 
 from core.claims import START, Claim, gain, gain_at_k, late, law, score
-from core.paper import Layout, Paper, cite, marked, printed
+from core.paper import Layout, Paper, because, cite, marked, printed
 from core.rewards import Accuracy, LengthWithin, Shuffled, StepAccuracy
 
 BENCHMARKS = ("gsm8k", "math", "mgsm_zh", "cmath")
@@ -123,6 +123,27 @@ PAPER = Paper(
         "gradient_accumulation_steps": 128,
         "steps_per_generation": 16,
     },
+    trl_reasons=(
+        because(
+            "The entry has DeepSeek-R1's value; this paper prints its own.",
+            "beta",
+            "num_generations",
+            "max_completion_length",
+        ),
+        because(
+            "The entry has DeepSeek-R1's clip, which bounds a ratio above by 11 and below not at "
+            "all; with one update per rollout neither acts.",
+            "epsilon",
+        ),
+        because(
+            "The entry makes several updates of a rollout, as DeepSeek-R1 does; here it is one of "
+            "1024 completions.",
+            "per_device_train_batch_size",
+            "gradient_accumulation_steps",
+            "steps_per_generation",
+        ),
+        because("The paper's k3 is not weighed by the ratio.", "use_bias_correction_kl"),
+    ),
     profiles={
         # Two rounds: the reference is reset once, half way through the steps.
         "cpu": {"max_steps": 36, "num_generations": 16, "ref_model_sync_steps": 18},

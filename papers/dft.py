@@ -87,6 +87,13 @@ PAPER = Paper(
             },
         ),
     ),
+    trl_index={
+        "loss_type": "dft",
+        "learning_rate": 5e-5,
+        "max_length": 2048,
+        "per_device_train_batch_size": 8,
+        "gradient_accumulation_steps": 32,
+    },
     arms={"dft": {}, "sft": {"loss_type": "nll"}},
     profiles={"cpu": {"benchmarks": ("math500",), "twins": {"math500": "pocket-math"}}},
     claims=(

@@ -12,7 +12,9 @@ from core.cli.output import print_columns, print_json, print_text
 def check(
     papers: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PAPER", help="Default: all, and the pages of speed and claims."),
+        typer.Argument(
+            metavar="PAPER", help="Default: all, and the pages of speed, claims and TRL."
+        ),
     ] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="Take the newest records as the ones to beat.")
@@ -39,7 +41,7 @@ def check(
         print_json(found)
     else:
         for slug, problems in found.items():
-            there = slug in ("claims", "results") or record_files(
+            there = slug in ("claims", "trl", "results") or record_files(
                 "bench" if slug == "speed" else slug
             )
             ok = "ok" if there else "ok, but there are no records to check"

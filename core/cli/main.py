@@ -11,7 +11,7 @@ import typer
 from core.cli.checking import bench, check, doctor
 from core.cli.evaluating import evaluate
 from core.cli.output import only_data_on_stdout, tell
-from core.cli.running import one, plan, run
+from core.cli.running import one, plan, reproduce, run
 from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
 from core.cli.tables import report, table
@@ -75,7 +75,7 @@ def options(
     """What may stand before a command."""
 
 
-for verb in (show, diff, plan, run, score, table, report, check, bench, new, doctor):
+for verb in (show, diff, plan, run, reproduce, score, table, report, check, bench, new, doctor):
     app.command()(guarded(verb))
 app.command("list")(guarded(list_papers))
 app.command("eval")(guarded(evaluate))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from core.cli.options import Arm, AsJson, At, Force, Launch, Processes, Seed, Settings, Slug
-from core.cli.output import print_columns, print_json, print_text
-from core.paper.registry import find_paper
+from core.cli.output import print_columns, print_json, print_text, tell
+from core.paper.registry import entries, find_paper
 from core.run.files import as_text
 from core.run.kernels import ask_for_kernels
 from core.run.places import from_here
@@ -87,6 +87,8 @@ def print_plan(resolved: "Resolved", found: "Plan") -> None:
         print_columns(("on trial", "key", "state"), rows)
     print_text()
     print_columns(("cost", ""), [(k, v) for k, v in found.cost.items() if v is not None])
+    if resolved.paper.not_run:
+        print_text(f"\nnot run here: {resolved.paper.not_run}")
     if untestable := cannot_test(resolved.paper, resolved.run):
         print_text()
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())
@@ -191,6 +193,33 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
     else:
         print_text(f"{shown.text}\nreport: {from_here(shown.path)}")
     return 1 if outcome.refuted else 0
+
+
+def reproduce(
+    family: Annotated[str, typer.Argument(metavar="FAMILY", help="E.g. grpo, with rloo and ppo.")],
+    at: At = "cpu",
+    jobs: Jobs = None,
+) -> int:
+    """Run what is left of all papers of a family, judge their claims, and write one page of them.
+
+    A paper whose records have verdicts on its claims as they are is only judged again.
+    """
+    ask_for_kernels(at)
+    from core.families.table import listed
+    from core.run.pages.families import write_family
+    from core.run.pages.render import render_all
+    from core.run.reproduce import reproduce as reproduce_papers
+
+    families = listed(family)
+    papers = [paper for entry in entries().values() if (paper := entry.load()).family in families]
+    count = jobs or (len(os.sched_getaffinity(0)) if at == "cpu" else 1)
+    found = reproduce_papers(papers, scale=at, jobs=count)
+    _, errors = render_all(tuple(found.judged)) if found.judged else ([], [])
+    page = write_family(family, papers, at)
+    print_text(f"{family} at {at}: {len(papers)} papers\npage: {from_here(page)}")
+    for slug, reason in found.failed.items():
+        print_text(f"{slug} is left: {reason}")
+    return 1 if found.failed else tell(errors)
 
 
 def one(

@@ -1,5 +1,7 @@
 """`repro list`, `repro show` and `repro diff`: what papers there are and what they say."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -8,7 +10,7 @@ import typer
 from core.cli.options import AsJson, At, Slug
 from core.cli.output import print_columns, print_json, print_text, tell
 from core.families.profiles import SCALES
-from core.families.table import find_family
+from core.families.table import FAMILIES, listed
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.run.files import as_text
@@ -23,12 +25,11 @@ def list_papers(
     family: Annotated[str | None, typer.Option(help="Only papers of this family.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the papers: family, claims, reported numbers, runs at each scale.
+    """List the papers: family, claims, reported numbers, runs and state at each scale.
 
     A paper that cannot be read is in the list too, and the exit code says so.
     """
-    if family is not None:
-        find_family(family)
+    shown = listed(family) if family is not None else frozenset(FAMILIES)
     rows, errors = list[dict[str, Any]](), list[ReproError]()
     with Index() as index:
         for entry in entries().values():
@@ -37,17 +38,25 @@ def list_papers(
             except ReproError as error:
                 rows.append({"paper": entry.slug, "from": entry.distribution, "error": str(error)})
                 errors.append(error)
-    chosen = [row for row in rows if "error" in row or family in (None, row["family"])]
+    chosen = [row for row in rows if "error" in row or row["family"] in shown]
     if as_json:
         print_json(chosen)
     else:
         head = ("paper", "family", "claims", "numbers", *SCALES, "from")
         columns = [
-            (r["paper"], r["family"], r["claims"], r["numbers"], *r["runs"].values(), r["from"])
+            (r["paper"], r["family"], r["claims"], r["numbers"], *states(r), r["from"])
             for r in (UNREAD | row for row in chosen)
         ]
         print_columns(head, columns)
     return tell(errors)
+
+
+def states(row: Mapping[str, Any]) -> list[str]:
+    """The runs of a paper at each scale, and whether its claims are judged there."""
+    judged = row.get("judged", ())
+    return [
+        f"{runs}, judged" if scale in judged else f"{runs}" for scale, runs in row["runs"].items()
+    ]
 
 
 def show(paper: Slug, as_json: AsJson = False) -> None:
@@ -64,12 +73,14 @@ def print_paper(found: Paper, text: str) -> None:
     from core.run.pages.printed import passages, printed_table
     from eval.tables import render_all
 
-    print_text(f"{found.title}\narXiv {found.arxiv}, family {found.family}\n\n{text}\n")
+    print_text(f"{found.title}\n{found.place}, family {found.family}\n\n{text}\n")
     print_text(f"model    {found.model}\ndata     {found.data}")
     print_text(f"rewards  {', '.join(map(as_text, found.rewards))}")
     print_text(f"scores   {', '.join(found.benchmarks)}")
     for asked in found.evaluations:
         print_text(f"asked    {asked}")
+    if found.not_run:
+        print_text(f"not run  {found.not_run}")
     print_text("\nsettings")
     print_columns(
         ("  name", "value", "passage"),
@@ -97,8 +108,11 @@ def diff(
     at: At = "paper",
     as_json: AsJson = False,
 ) -> None:
-    """Show the settings in which two papers differ, or a paper and what TRL gives for it."""
-    from core.run.differences import differences
+    """Show the settings in which two papers differ, or a paper and what TRL gives for it, and why.
+
+    What a paper says of its entry in TRL's index as a whole stands below.
+    """
+    from core.run.differences import TRL, differences, remarks
 
     found = differences(paper, other, at)
     if as_json:
@@ -107,7 +121,12 @@ def diff(
         (d.field, as_text(d.left.value), d.left.source, as_text(d.right.value), d.right.source)
         for d in found
     ]
-    return print_columns(("setting", paper, "from", other, "from"), rows)
+    head = ("setting", paper, "from", other, "from")
+    if other != TRL:
+        return print_columns(head, rows)
+    whys = [(*row, each.because) for row, each in zip(rows, found, strict=True)]
+    print_columns((*head, "because"), whys)
+    return print_text("".join(f"\n{line}\n" for line in remarks(find_entry(paper).load())), end="")
 
 
 def summary(paper: Paper, distribution: str, index: Index) -> dict[str, Any]:
@@ -116,17 +135,15 @@ def summary(paper: Paper, distribution: str, index: Index) -> dict[str, Any]:
     Raises:
         DamagedFile: a record is no JSON object.
     """
-    runs = dict.fromkeys(SCALES, 0)
-    for scale in index.scales_of_runs(paper.slug):
-        if scale in runs:
-            runs[scale] += 1
+    kinds = Counter(index.kinds_and_scales(paper.slug))
     return {
         "paper": paper.slug,
         "title": paper.title,
         "family": paper.family,
         "claims": len(paper.claims),
         "numbers": len(paper.reported),
-        "runs": runs,
+        "runs": {scale: kinds["run", scale] for scale in SCALES},
+        "judged": [scale for scale in SCALES if kinds["claims", scale]],
         "from": distribution,
     }
 
@@ -137,6 +154,7 @@ def as_data(paper: Paper, text: str) -> dict[str, Any]:
         "slug": paper.slug,
         "title": paper.title,
         "arxiv": paper.arxiv,
+        "url": paper.url,
         "family": paper.family,
         "base": paper.base,
         "text": text,

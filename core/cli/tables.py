@@ -39,7 +39,9 @@ def table(
 def report(
     papers: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PAPER", help="Default: all, and the pages of speed and claims."),
+        typer.Argument(
+            metavar="PAPER", help="Default: all, and the pages of speed, claims and TRL."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> int:

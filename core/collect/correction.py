@@ -22,7 +22,7 @@ def sampling_logps(generated: Generated, like: Tensor) -> Tensor:
     if generated.logps is None:
         raise BadValue(
             "rollout_func returned logprobs=None: return those of its tokens, or set "
-            "vllm_importance_sampling_correction=False"
+            "vllm_importance_sampling_correction=False, and compare_sampler=False"
         )
     found = torch.zeros(like.shape, dtype=torch.float64)
     for i, row in enumerate(generated.logps):
@@ -31,26 +31,32 @@ def sampling_logps(generated: Generated, like: Tensor) -> Tensor:
     return found
 
 
+def sampling_difference(batches: Sequence[Batch], accelerator: Accelerator) -> Metrics:
+    """How far the engine's log-probabilities are from the policy's, over all processes."""
+    apart: list[Tensor] = []
+    for batch in batches:
+        old, mask = batch["old_per_token_logps"], trained_mask(batch).bool()
+        apart.append((old - batch["sampling_logps"].to(old)).abs()[mask])
+    every = everywhere(torch.cat(apart), accelerator).nan_to_num(0.0)
+    found = summary("sampling/sampling_logp_difference/{}", every)
+    return {name: value for name, value in found.items() if not name.endswith("min")}
+
+
 def correct_sampling(
     batches: Sequence[Batch], correction: Correction, accelerator: Accelerator
 ) -> Metrics:
     """Put the ratio into the micro-batches of a rollout, beside the engine's logarithms.
 
-    What is logged of it, over all processes, is returned.
+    What is logged of it, over all processes, is returned; `masked_fraction` is not TRL's.
     """
-    differences: list[Tensor] = []
     ratios: list[Tensor] = []
     for batch in batches:
         old, mask = batch["old_per_token_logps"], trained_mask(batch)
-        logps = batch["sampling_logps"].to(old)
-        ratio = sampling_ratio(old, logps, mask, correction)
+        ratio = sampling_ratio(old, batch["sampling_logps"].to(old), mask, correction)
         batch["importance_sampling_ratio"] = ratio
-        differences.append((old - logps).abs()[mask.bool()])
         ratios.append(ratio.flatten() if ratio.size(1) == 1 else ratio[mask.bool()])
-    apart = everywhere(torch.cat(differences), accelerator).nan_to_num(0.0)
     weights = everywhere(torch.cat(ratios), accelerator).nan_to_num(0.0)
-    found = {
-        **summary("sampling/sampling_logp_difference/{}", apart),
+    return {
         **summary("sampling/importance_sampling_ratio/{}", weights),
+        "sampling/masked_fraction": (weights == 0).float().mean().item(),
     }
-    return {name: value for name, value in found.items() if "difference/min" not in name}

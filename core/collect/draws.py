@@ -77,13 +77,17 @@ def places(draws: Sequence[Draw], process: int) -> Tensor:
     return torch.cat(mine).to(draws[0].scored.rewards.device)
 
 
+def in_order(draws: Sequence[Draw], values: Tensor, processes: int) -> Tensor:
+    """Values of all completions (N, ...), gathered process by process, as the draws have them."""
+    order = torch.cat([places(draws, process) for process in range(processes)])
+    return torch.empty_like(values).index_copy(0, order, values)
+
+
 def group_means(draws: Sequence[Draw], counts: Tensor, processes: int) -> Tensor:
     """The mean over each completion's group of counts (N,), among all draws and processes.
 
     The counts come process by process. A group that has none counts as one.
     """
-    order = torch.cat([places(draws, process) for process in range(processes)])
-    ordered = torch.empty_like(counts).index_copy(0, order, counts)
     group = draws[0].scored.group
-    sums = ordered.view(-1, group).sum(1).clamp(min=1)
+    sums = in_order(draws, counts, processes).view(-1, group).sum(1).clamp(min=1)
     return (sums.double() / group).repeat_interleave(group)

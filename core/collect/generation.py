@@ -22,6 +22,7 @@ class Generated:
     """One completion per row: its tokens, and its text in the form of the prompt.
 
     `logps` are the log-probabilities with which the tokens were drawn, None where unknown.
+    `support` are the tokens that truncation left where each token was drawn, None where not kept.
     `columns` are further fields of a rollout function, passed on to the rewards; `trained` is 0 on
     completion tokens that an environment wrote.
     """
@@ -30,6 +31,7 @@ class Generated:
     completion_ids: Sequence[Sequence[int]]
     completions: list[Completion]
     logps: Sequence[Sequence[float | None]] | None = None
+    support: Sequence[list[bytes]] | None = None
     columns: dict[str, Any] = field(default_factory=dict)
     trained: Sequence[Sequence[int]] | None = None
 
@@ -106,6 +108,7 @@ def sample(
         top_p=args.top_p,
         min_p=args.min_p,
         repetition_penalty=args.repetition_penalty,
+        keeps_support=args.keep_sampling_mask,
     )
     with evaluating(model):
         rows = in_order(engine.sample(prompt_ids, sampling, seeds), len(prompts))
@@ -115,6 +118,7 @@ def sample(
         completion_ids=completion_ids,
         completions=completions_of(tokenizer, prompts, completion_ids),
         logps=[row.logps for row in rows],
+        support=[row.support or [] for row in rows] if args.keep_sampling_mask else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import cast
 
 import torch
@@ -12,7 +13,7 @@ from core.losses.advantages import Advantages, weighted_sum
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.loss_statistics import Statistic
 from core.losses.masked import nanstd
-from core.losses.policy import LOSS_TYPES, PolicyLoss
+from core.losses.policy import PolicyLoss
 from core.losses.ratio import RATIOS
 
 Metrics = dict[str, float]
@@ -77,18 +78,23 @@ class LossSums:
 
 
 @torch.no_grad()
-def loss_sums(result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig) -> LossSums:
+def loss_sums(
+    result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig, logs: Sequence[Statistic]
+) -> LossSums:
     """KL, entropy and what the loss logs, of one piece of a micro-batch."""
     token_means = {**({} if result.kl is None else {"kl": result.kl}), "entropy": entropy}
     sums = LossSums({name: sum_and_count(x, r.mask) for name, x in token_means.items()}, {})
     level = RATIOS[c.importance_sampling_level]
-    for statistic in LOSS_TYPES[c.loss_type].logs:
+    for statistic in logs:
         values = statistic.values(r, result.ratio, c)
         # Widths alone don't tell whole completions from tokens: all may be one token long.
         single = (statistic.per_completion or level.per_completion) and values.size(1) == 1
-        mask = torch.ones_like(values) if single else r.mask
+        every = torch.ones_like(values) if single else r.mask
+        mask = every if statistic.among is None else every * statistic.among(r)
         if statistic.extreme is None:
             sums.totals[statistic.name] = sum_and_count(values, mask)
+            if statistic.spread:
+                sums.totals[squared(statistic.name)] = sum_and_count(values.square(), mask)
         else:
             sums.by_row[statistic.name] = row_means(values, mask)
     return sums
@@ -103,11 +109,22 @@ def loss_metrics(
     totals = cast(Tensor, accelerator.reduce(sums, reduction="sum"))
     values = (totals[:, 0] / totals[:, 1].clamp(min=1.0)).tolist()
     metrics = dict(zip(names, values, strict=True))
+    counts = dict(zip(names, totals[:, 1].tolist(), strict=True))
     for statistic in logs:
+        name = statistic.name
+        if statistic.spread:
+            metrics[name] = sqrt(max(0.0, metrics.pop(squared(name)) - metrics[name] ** 2))
+        if statistic.among is not None and not counts[name]:
+            del metrics[name]
         if statistic.extreme is not None:
-            rows = torch.cat([piece.by_row[statistic.name] for piece in pieces])
-            metrics[statistic.name] = statistic.extreme(everywhere(rows, accelerator)).item()
+            rows = torch.cat([piece.by_row[name] for piece in pieces])
+            metrics[name] = statistic.extreme(everywhere(rows, accelerator)).item()
     return metrics
+
+
+def squared(name: str) -> str:
+    """The name under which the squares of what a statistic is of are summed."""
+    return f"{name} squared"
 
 
 def everywhere(values: Tensor, accelerator: Accelerator) -> Tensor:

@@ -49,6 +49,11 @@ class RewardFunction:
         return bool(getattr(self.call, "per_step", False))
 
     @property
+    def per_token(self) -> Callable[[Sequence[int]], Sequence[float]] | None:
+        """What each token of a completion gets of the reward, where the reward says it."""
+        return getattr(self.call, "per_token", None)
+
+    @property
     def is_async(self) -> bool:
         """Whether calling it gives a coroutine."""
         call = called(self.call)

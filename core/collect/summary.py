@@ -13,6 +13,7 @@ from transformers.utils import logging
 from core.collect.completion_log import RewardLogs
 from core.collect.generation import Generated
 from core.collect.metrics import Metrics, length_metrics, unique_fraction
+from core.collect.outcomes import repetition
 from core.collect.reward_calls import Value, outcome
 from core.collect.step_rewards import step_tensors, token_steps
 
@@ -62,6 +63,8 @@ def length_summary(
     lengths, truncated = gathered(generated.lengths), gathered(generated.truncated(ends))
     prompts = gathered([len(ids) for ids in generated.prompt_ids])
     metrics = length_metrics(lengths, truncated)
+    repeated = gathered([repetition(generated.completion_ids)])
+    metrics["completions/repetition"] = repeated.mean().item()
     if len(generated.completion_ids) % group == 0:
         unique = gathered([unique_fraction(generated.completion_ids, group)])
         metrics["completions/unique_fraction"] = unique.mean().item()

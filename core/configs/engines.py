@@ -9,14 +9,15 @@ class RolloutEngine:
 
     doc: str
     is_vllm: bool = False
+    keeps_support: bool = True  # says which tokens were left where a token was drawn
 
 
 ENGINES = {
     "native": RolloutEngine("a loop of this project"),
     "equal": RolloutEngine("a loop that draws the very tokens of transformers"),
     "hf": RolloutEngine("transformers' `generate`"),
-    "hf-cb": RolloutEngine("its continuous batching"),
-    "vllm": RolloutEngine("vLLM, see `vllm_mode`", is_vllm=True),
+    "hf-cb": RolloutEngine("its continuous batching", keeps_support=False),
+    "vllm": RolloutEngine("vLLM, see `vllm_mode`", is_vllm=True, keeps_support=False),
 }
 VLLM = next(name for name, row in ENGINES.items() if row.is_vllm)
 

@@ -10,6 +10,7 @@ from core.losses.aggregate import AGGREGATES, TOKEN_NORMALIZERS, Aggregate
 from core.losses.batch import PolicyConfig
 from core.losses.entropy import ENDS, NORMALIZERS, EntropyConfig
 from core.losses.estimators import ESTIMATORS
+from core.losses.kl import ESTIMATORS as KL_ESTIMATORS
 from core.losses.policy import LOSS_TYPES
 from core.losses.ratio import RATIOS
 from core.losses.sampling import MODES, Correction
@@ -23,9 +24,9 @@ NO_TOOLS = "no tools are called"
 class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     """Settings of `GRPOTrainer`: those of every rollout, of advantages and of the policy loss.
 
-    `advantage_estimator`, `token_normalizer`, `loss_aggregate`, `top_entropy_tokens` and
-    `top_entropy_normalizer` are not TRL's. At their defaults loss_type='dapo', the default, differs
-    where an optimizer step takes several rollouts.
+    `advantage_estimator`, `kl_coef`, `kl_estimator`, `token_normalizer`, `loss_aggregate`,
+    `top_entropy_tokens` and `top_entropy_normalizer` are not TRL's. At their defaults
+    loss_type='dapo', the default, differs where an optimizer step takes several rollouts.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
@@ -41,6 +42,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         "scale_rewards": tuple(SCALES),
         "multi_objective_aggregation": tuple(AGGREGATIONS),
         "advantage_estimator": tuple(ESTIMATORS),
+        "kl_estimator": tuple(KL_ESTIMATORS),
         "token_normalizer": tuple(TOKEN_NORMALIZERS),
         "loss_aggregate": (None, *AGGREGATES),
         "top_entropy_tokens": tuple(ENDS),
@@ -54,6 +56,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         **RolloutConfig.AT_LEAST,
         **PolicyConfig.AT_LEAST,
         **EntropyConfig.AT_LEAST,
+        "kl_coef": 0.0,
         "vllm_importance_sampling_clip_max": 0.0,
         "vllm_importance_sampling_clip_min": 0.0,
     }
@@ -70,7 +73,9 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     max_tool_calling_iterations: int | None = option(None, "Rounds of tool calls.")
 
     vllm_importance_sampling_correction: bool = option(
-        True, "Weigh losses by the trainer's probabilities over vLLM's."
+        True,
+        "Weigh losses by the trainer's probabilities over the engine's where they differ: with "
+        "vLLM, `rollout_lag`, `rollout_bits` or `compare_sampler`.",
     )
     vllm_importance_sampling_mode: str = choice("sequence_mask", MODES, "That ratio")
     vllm_importance_sampling_clip_max: float | None = option(3.0, "Its upper limit.")
@@ -80,6 +85,10 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     vllm_importance_sampling_cap: float | None = option(None, "Deprecated in TRL.")
 
     advantage_estimator: str = choice("group", ESTIMATORS, "How rewards become advantages")
+    kl_coef: float = option(
+        0.0, "Weight of the KL to the reference in the reward; 0 leaves it out of it."
+    )
+    kl_estimator: str = choice("k3", KL_ESTIMATORS, "The KL to the reference in the loss")
     token_normalizer: str = choice(
         "step",
         TOKEN_NORMALIZERS,
@@ -96,15 +105,36 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     def resolve(self) -> None:
         """As of every method with rollouts; then what a loss and an estimator take."""
         super().resolve()
+        self.check_advantages()
         self.loss_aggregate = self.loss_aggregate or LOSS_TYPES[self.loss_type].aggregate
         self.check_loss()
         self.check_entropy()
         self.check_correction()
 
     @property
-    def reads_reference(self) -> bool:
+    def penalises_kl(self) -> bool:
         """Whether the loss has a KL to the reference."""
         return self.beta != 0.0
+
+    @property
+    def reward_kl(self) -> float:
+        """The weight of the KL in the reward."""
+        return self.kl_coef
+
+    @property
+    def reads_reference(self) -> bool:
+        """Whether the loss or the reward has a KL to the reference."""
+        return self.penalises_kl or self.reward_kl != 0.0
+
+    @property
+    def reward_bounds(self) -> tuple[float, float] | None:
+        """What the sum of the rewards of a completion is kept within."""
+        return None
+
+    @property
+    def rollout_moves(self) -> bool:
+        """Whether the policy moves before a rollout is used up."""
+        return self.gradient_accumulation_steps % self.rollout_uses != 0
 
     @property
     def aggregate(self) -> Aggregate:
@@ -138,19 +168,24 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
 
     @property
     def corrects_sampling(self) -> bool:
-        """Whether losses are weighed by the ratio to the probabilities of vLLM."""
-        return self.use_vllm and self.vllm_importance_sampling_correction
+        """Whether losses are weighed by the ratio to the probabilities of the engine."""
+        return self.compares_sampler and self.vllm_importance_sampling_correction
 
     @property
     def reads_sampler(self) -> bool:
-        """Whether the probabilities of vLLM are read."""
+        """Whether the probabilities of the engine are read."""
         masks = self.off_policy_mask_threshold is not None
-        return self.corrects_sampling or (self.use_vllm and masks)
+        return self.watches_sampler or (self.compares_sampler and masks)
+
+    @property
+    def watches_sampler(self) -> bool:
+        """Whether it is logged how far they are off; of vLLM only with a correction, as in TRL."""
+        return self.corrects_sampling or (self.compares_sampler and not self.use_vllm)
 
     @property
     def moves_off_policy(self) -> float | None:
         """The threshold of off-policy completions where the policy can leave what sampled."""
-        moves = self.use_vllm or self.gradient_accumulation_steps % self.rollout_uses
+        moves = self.compares_sampler or self.rollout_moves
         return self.off_policy_mask_threshold if moves else None
 
     @property
@@ -167,6 +202,22 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         """Why the settings of the loss, which go together, make no sense, or nothing."""
         return LOSS_TYPES[self.loss_type].doubt(self)
 
+    def check_advantages(self) -> None:
+        """Refuse groups that are too small to compare, and a KL in both places."""
+        row = ESTIMATORS[self.advantage_estimator]
+        self.refuse_idle("advantage_estimator", ESTIMATORS)
+        if self.num_generations < row.least_group:
+            raise BadValue(
+                f"num_generations={self.num_generations}: advantage_estimator="
+                f"{self.advantage_estimator!r} compares completions of a prompt, expected at least "
+                f"{row.least_group}"
+            )
+        if self.penalises_kl and self.reward_kl:
+            raise BadValue(
+                f"beta={self.beta} and kl_coef={self.kl_coef}: a KL in the loss and one in the "
+                "reward: leave one of them out"
+            )
+
     def check_loss(self) -> None:
         """Refuse a ratio that the loss is not defined for, and settings that would not act."""
         row = LOSS_TYPES[self.loss_type]
@@ -177,7 +228,6 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
             )
         self.refuse_idle("loss_type", LOSS_TYPES)
         self.refuse_idle("loss_aggregate", AGGREGATES)
-        self.refuse_idle("advantage_estimator", ESTIMATORS)
         for name in ("sapo_temperature_neg", "sapo_temperature_pos"):
             if not getattr(self, name) > 0:
                 raise BadValue(f"{name}={getattr(self, name)}: expected above 0")

@@ -9,7 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Idle:
-    """Fields, `*` standing for any end of a name, and when the other settings leave them idle."""
+    """Fields, and when the other settings leave them idle.
+
+    In a name `*` stands for any end of it, `[al]` for one of these letters, `[!i]` for any other.
+    """
 
     fields: tuple[str, ...]
     when: Callable[[Any], bool]  # Any: of whichever config has the fields
@@ -62,10 +65,22 @@ IDLE: tuple[Idle, ...] = (
     Idle(("packing_strategy",), lambda c: not c.packing),
     Idle(("log_multimodal",), lambda _: True),  # there are no images
     Idle(("log_unique_prompts", "num_completions_to_print"), lambda c: not c.log_completions),
-    Idle(("vllm_*",), lambda c: not c.use_vllm),
+    Idle(("vllm_[!i]*",), lambda c: not c.use_vllm),  # its own; those of a correction follow
+    Idle(("vllm_importance_sampling_correction",), lambda c: not c.compares_sampler),
+    Idle(
+        ("vllm_importance_sampling_mode", "vllm_importance_sampling_c[al]*"),
+        lambda c: not c.corrects_sampling,
+    ),
+    Idle(("rollout_lag",), lambda c: c.rollout_lag == 0),
+    Idle(("rollout_bits",), lambda c: c.rollout_bits is None),
+    Idle(("compare_sampler",), lambda c: not c.compare_sampler or c.use_vllm or c.alters_weights),
+    Idle(("keep_sampling_mask",), lambda c: not c.keep_sampling_mask),
     Idle(("epsilon", "epsilon_high"), ratio_is_one),
     Idle(("delta",), lambda c: ratio_is_one(c) and (c.delta is None or c.delta >= 1)),
-    Idle(("use_bias_correction_kl",), lambda c: c.beta == 0),
+    Idle(("use_bias_correction_kl",), lambda c: not c.penalises_kl),
+    Idle(("kl_estimator",), lambda c: not (c.penalises_kl and c.is_set("kl_estimator"))),
+    Idle(("kl_coef",), lambda c: c.kl_coef == 0),
+    Idle(("old_kl_target",), lambda c: c.old_kl_target is None),
     Idle(("ref_model_*",), lambda c: not c.sync_ref_model),
     Idle(("scale_rewards",), lambda c: not c.scales_rewards),
     Idle(("token_normalizer",), lambda c: not c.counts_tokens),
@@ -121,6 +136,7 @@ WATCHED = frozenset(
 ACTS_BY: Mapping[str, str] = {
     "epsilon_high": "upper_epsilon",
     "num_generations_eval": "generations_eval",
+    "penalty_gamma": "penalty_discount",
     "off_policy_mask_threshold": "moves_off_policy",
     "reward_weights": "unequal_reward_weights",
 }

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from core.configs.base import BaseConfig, padding_multiple
 from core.configs.engines import ENGINES, ROLLOUT_POLICIES, VLLM, VLLM_MODES
+from core.configs.sampler import SamplerConfig
 from core.losses.selection import SELECTIONS
 from core.option import choice, option
 from eval.errors import BadValue
@@ -15,11 +16,11 @@ NO_PAGED = "the engine is chosen by `rollout_engine`, such as 'hf-cb'"
 
 
 @dataclass
-class RolloutConfig(BaseConfig):
+class RolloutConfig(SamplerConfig, BaseConfig):
     """What every on-policy method shares: generation, engine, groups, rewards, the reference.
 
-    `rollout_policy`, `rollout_engine`, `rollout_selection`, `selection_*` and
-    `prompt_retirement` are not TRL's. At their defaults the random numbers of sampling differ.
+    `rollout_policy`, `rollout_engine`, `rollout_selection`, `selection_*`, `prompt_retirement` and
+    those of `SamplerConfig` are not TRL's. At their defaults the random numbers of sampling differ.
     """
 
     _VALID_DICT_FIELDS: ClassVar[list[str]] = [
@@ -31,7 +32,6 @@ class RolloutConfig(BaseConfig):
     ]
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
-        "cast_lm_head_to_fp32": "the head keeps the model's precision",
         "ds3_gather_for_generation": "parameters are always gathered for generation",
         "generation_kwargs": "set `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`",
         "cache_implementation": NO_PAGED,
@@ -49,8 +49,9 @@ class RolloutConfig(BaseConfig):
         "vllm_model_impl": ("vllm", "transformers"),
     }
     AT_LEAST: ClassVar[Mapping[str, float]] = {
+        **SamplerConfig.AT_LEAST,
         "router_aux_loss_coef": 0.0,
-        "num_generations": 2,
+        "num_generations": 1,
         "num_generations_eval": 1,
         "max_completion_length": 1,
         "num_iterations": 1,
@@ -156,6 +157,7 @@ class RolloutConfig(BaseConfig):
         self.check_policies()
         self.check_selection()
         self.check_vllm()
+        self.check_sampler(self)
 
     @property
     def reads_reference(self) -> bool:
@@ -171,6 +173,11 @@ class RolloutConfig(BaseConfig):
     def samples_policy(self) -> bool:
         """Whether the policy that is trained samples, not the frozen reference."""
         return ROLLOUT_POLICIES[self.rollout_policy].moves
+
+    @property
+    def compares_sampler(self) -> bool:
+        """Whether the engine's own log-probabilities tell another policy, or are to be read."""
+        return self.use_vllm or self.alters_weights or self.compare_sampler
 
     @property
     def keeps_reference(self) -> bool:

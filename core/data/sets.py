@@ -33,11 +33,16 @@ TEXT = ("text",)
 POCKET = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites stay unseen
 
 
-def pocket(name: str, benchmarks: tuple[str, ...], style: str | None = None) -> DataSet:
-    """Problems of the pocket world; with a style, solved ones."""
-    source = Problems(benchmarks, holds_out=True, style=style)
+def pocket(
+    name: str, benchmarks: tuple[str, ...], style: str | None = None, first: int | None = None
+) -> DataSet:
+    """Problems of the pocket world; with a style, solved ones; of each benchmark all or the first.
+
+    What is held out is the same.
+    """
+    source = Problems(benchmarks, holds_out=True, style=style, first=first)
     columns = WORKED if style is None else (*WORKED, "completion")
-    return DataSet(name=name, columns=columns, n=6000 * len(benchmarks), source=source)
+    return DataSet(name=name, columns=columns, n=(first or 6000) * len(benchmarks), source=source)
 
 
 def problems(
@@ -79,6 +84,7 @@ def folder(name: str, columns: tuple[str, ...] | None = None) -> DataSet:
 
 ROWS = (
     pocket("pocket", POCKET),
+    pocket("pocket-tiny", POCKET, first=15),
     *(
         pocket(name, (name,))
         for name in ("pocket-gsm8k", "pocket-math", "pocket-mgsm-zh", "pocket-cmath")
@@ -134,6 +140,7 @@ ROWS = (
     hub("virl39k", "TIGER-Lab/ViRL39K", licence="MIT"),
     hub("countdown-gold", "HuggingFaceTB/Countdown-Task-GOLD", config="all"),
     hub("aime24", "math-ai/aime24", ("problem", "solution"), split="test"),
+    problems("aime24-asked", "math-ai/aime24", "problem", "solution", n=30, split="test"),
     folder("gfpo-math-72k", PROBLEMS),
     folder("simplerl-zoo-easy-5k", PROBLEMS),
     folder("deepmath-easiest-5k", PROBLEMS),

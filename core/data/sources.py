@@ -26,12 +26,14 @@ class Problems:
     """The training problems of benchmarks as these ask them; of several, one of each in turn.
 
     `holds_out`: there is a split `valid` too. With a `style`, one of `STYLES`, each row has a
-    completion: the generator's own solution, told in that style.
+    completion: the generator's own solution, told in that style. Of each benchmark there are the
+    `first` training problems, or all.
     """
 
     benchmarks: tuple[str, ...]
     holds_out: bool = False
     style: str | None = None
+    first: int | None = None
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
         """The rows of all benchmarks, that any stretch holds all of them."""
@@ -41,15 +43,17 @@ class Problems:
     def part(self, benchmark: str, split: str, data: Path | None) -> list[Row]:
         """The rows of one benchmark."""
         found = problem_rows(benchmark, split, data)
+        if split == "train":
+            found = found[: self.first]
         if self.style is None:
             return found
         told = map(STYLES[self.style], drafts(benchmark, split))
         said = ({"completion": [{"role": "assistant", "content": text}]} for text in told)
-        return [row | turn for row, turn in zip(found, said, strict=True)]
+        return [row | turn for row, turn in zip(found, said, strict=self.first is None)]
 
     def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
-        """The style; the rest is of the benchmarks."""
-        return str(self.style)
+        """The style, and how many; the rest is of the benchmarks."""
+        return str(self.style) if self.first is None else f"{self.style}, first {self.first}"
 
 
 @dataclass(frozen=True)

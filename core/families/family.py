@@ -69,7 +69,8 @@ class Work:
     """What one process computes at a time, in tokens, and in which precision.
 
     `micro_batch` completions of at most `prompts` prompts are trained on together, each prompt
-    once, and `rows` are sampled together.
+    once, and `rows` are sampled together. `values` says whether a value model as large as the
+    policy learns beside it.
     """
 
     micro_batch: int
@@ -78,6 +79,7 @@ class Work:
     completion: int
     checkpointing: bool
     reference: bool
+    values: bool = False
     prompt: int = PROMPT_TOKENS
     bf16: bool = False
 
@@ -125,6 +127,9 @@ class Family(Protocol):
     micro-batches, which the processes of a launch share. `trained_by` is the training in a word.
     `progress` are logged metrics with the title and format in which a terminal shows them.
     `unused` are settings of a run that nothing in it reads: set to something, they are refused.
+    `listed_with` is the family whose papers its own are listed and reproduced with, if not alone.
+    `has_regimes` says whether the regimes of `core.families.regimes` are of its trainer; where they
+    are not, they say what surrounds it.
     """
 
     name: str
@@ -138,6 +143,8 @@ class Family(Protocol):
     roles: tuple[str, ...] = ()
     probabilities: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
+    has_regimes: bool = False
+    listed_with: str = ""
 
     @property
     def trains(self) -> bool:

@@ -80,12 +80,17 @@ class GRPO(OnPolicy):
 
         return GRPOConfig
 
+    def trainer_class(self) -> "type[GRPOTrainer]":
+        """Import the class of its trainer."""
+        from core.trainers.grpo import GRPOTrainer
+
+        return GRPOTrainer
+
     def trainer(self, training: Training) -> "GRPOTrainer":
         """Import and build its trainer."""
         from core.models.load import load_policy, load_tokenizer
-        from core.trainers.grpo import GRPOTrainer
 
-        return GRPOTrainer(
+        return self.trainer_class()(
             model=load_policy(training.model),
             reward_funcs=[*training.rewards, *training.roles.values()],
             args=cast("GRPOConfig", training.config),

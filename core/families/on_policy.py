@@ -21,6 +21,8 @@ class OnPolicy(Family, Protocol):
     columns = ("prompt", "answer")
     trained_by = "RL"
     micro_batches = ("steps_per_generation",)
+    has_regimes = True
+    listed_with = "grpo"
 
     def check(
         self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]

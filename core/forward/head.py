@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from core.rollout.support import within
 from core.rollout.wrappings import autocast_type
 
 CHUNK = 2**23  # logits in memory at a time
@@ -16,8 +17,9 @@ class HeadLogps(torch.autograd.Function):
     """log softmax(h W' / temperature) at the targets, and two more; all (N,).
 
     The entropy H, and whether the target is the most likely token, are 0 unless they are asked for;
-    the second has no gradient, and the entropy only if `learns_entropy`. The logits (N, V) exist
-    for some tokens at a time, in 32 bits or more. The gradients by the logits z of a token are
+    the second has no gradient, and the entropy only if `learns_entropy`. With a `support` all are
+    over the tokens in it, see `core.rollout.support`. The logits (N, V) exist for some tokens at a
+    time, in 32 bits or more. The gradients by the logits z of a token are
     g (1[v = target] - p_v) / temperature and -g p_v (log p_v + H) / temperature.
     """
 
@@ -31,14 +33,15 @@ class HeadLogps(torch.autograd.Function):
         with_entropy: bool,
         with_right: bool,
         learns_entropy: bool,
+        support: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Hidden states (N, D), weight (V, D) and targets (N,)."""
+        """Hidden states (N, D), weight (V, D), targets (N,) and their support (N, bytes)."""
         hidden, weight = in_autocast(hidden), in_autocast(weight)
         rows = max(1, CHUNK // len(weight))
         keep = len(hidden) * len(weight) <= KEPT and any(ctx.needs_input_grad)
         logps, entropies, rights, kept = [], [], [], []
-        for h, target in zip(hidden.split(rows), targets.split(rows), strict=True):
-            every = log_probabilities(h, weight, temperature)
+        for i, (h, target) in enumerate(zip(hidden.split(rows), targets.split(rows), strict=True)):
+            every = log_probabilities(h, weight, temperature, part_of(support, i, rows))
             logps.append(every.gather(1, target[:, None])[:, 0])
             probabilities = every.exp() if with_entropy or keep else every  # or is not read
             if with_entropy:
@@ -52,6 +55,7 @@ class HeadLogps(torch.autograd.Function):
         right = torch.cat(rights) if rights else torch.zeros_like(found)
         ctx.save_for_backward(hidden, weight, targets, entropy, *kept)
         ctx.rows, ctx.temperature, ctx.learns_entropy = rows, temperature, learns_entropy
+        ctx.support = support
         ctx.mark_non_differentiable(*([right] if learns_entropy else [entropy, right]))
         return found, entropy, right
 
@@ -65,7 +69,11 @@ class HeadLogps(torch.autograd.Function):
         for i, start in enumerate(range(0, len(hidden), ctx.rows)):
             part = slice(start, start + ctx.rows)
             h, g = hidden[part], gradient[part, None] / ctx.temperature
-            p = kept[i] if kept else log_probabilities(h, weight, ctx.temperature).exp_()
+            if kept:
+                p = kept[i]
+            else:
+                left = part_of(ctx.support, i, ctx.rows)
+                p = log_probabilities(h, weight, ctx.temperature, left).exp_()
             wide = (p * -g).scatter_add_(1, targets[part, None], g)
             if ctx.learns_entropy:
                 shift = by_entropy[part, None] / ctx.temperature
@@ -73,14 +81,22 @@ class HeadLogps(torch.autograd.Function):
             by_logits = wide.to(h.dtype)
             torch.mm(by_logits, weight, out=by_hidden[part])
             by_weight.addmm_(by_logits.T.to(by_weight.dtype), h.to(by_weight.dtype))
-        return by_hidden, by_weight, None, None, None, None, None
+        return by_hidden, by_weight, None, None, None, None, None, None
 
 
-def log_probabilities(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:
-    """log softmax of the logits (N, V), in 32 bits or more."""
+def log_probabilities(
+    hidden: Tensor, weight: Tensor, temperature: float, support: Tensor | None = None
+) -> Tensor:
+    """log softmax of the logits (N, V), in 32 bits or more, over the tokens in `support`."""
     logits = hidden @ weight.T
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return (wide if temperature == 1.0 else wide.div_(temperature)).log_softmax(-1)
+    heated = wide if temperature == 1.0 else wide.div_(temperature)
+    return within(heated, support).log_softmax(-1)
+
+
+def part_of(support: Tensor | None, part: int, rows: int) -> Tensor | None:
+    """That of some tokens, `rows` of them in a part."""
+    return None if support is None else support[part * rows : (part + 1) * rows]
 
 
 def in_autocast(x: Tensor) -> Tensor:

@@ -12,8 +12,10 @@ from transformers import PreTrainedModel
 from core.forward.batches import Batch
 from core.forward.head import HeadLogps
 from core.forward.micro_pieces import take
-from core.forward.packing import pack, packs
+from core.forward.packing import Packed, pack, packs
 from core.forward.router import router_loss
+from core.rollout.support import within
+from core.rollout.wide_head import WideHead, widened
 
 CPU_ROWS = 16  # completions whose activations stay in a processor's cache
 
@@ -47,6 +49,9 @@ def token_logps(
     with_router: bool = False,
 ) -> TokenLogps:
     """log softmax(logits / temperature) at the token that came next.
+
+    Of a batch with a `support` (B, T, bytes) the softmax is over the tokens in it, in which those
+    that came next are. arXiv 2512.02556, section 3.1 (keep sampling mask).
 
     What the model's attention allows is packed. Otherwise, on a CPU, completions of like length go
     through the model together, which skips padding and changes nothing else; but all rows at once
@@ -83,12 +88,31 @@ def packed_logps(
     """The same from packed rows; `policy` is the model inside what distributes or adapts it."""
     packed = pack(batch)
     head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `packs`
+    mask = batch["completion_mask"].bool()
+    support = batch["support"][mask] if "support" in batch else None
 
     def read(hidden: Tensor) -> tuple[Tensor, ...]:
         asked, learned = entropies.asked, entropies.learned
-        given = (head.weight, packed.targets, temperature, asked, False, learned)
-        return HeadLogps.apply(hidden[0], *given)
+        how = (packed.targets, temperature, asked, False, learned, support)
+        if not isinstance(head, WideHead):
+            return HeadLogps.apply(hidden[0], head.weight, *how)
+        with torch.autocast(hidden.device.type, enabled=False):
+            return HeadLogps.apply(widened(hidden[0]), widened(head.weight), *how)
 
+    logps, entropy, _ = read_packed(model, policy, batch, packed, read)
+    if not entropies.learned:
+        entropy = entropy.detach()
+    return TokenLogps(logps, entropy if entropies.asked else None)
+
+
+def read_packed(
+    model: nn.Module,
+    policy: PreTrainedModel,
+    batch: Batch,
+    packed: Packed,
+    read: Callable[[Tensor], tuple[Tensor, ...]],
+) -> list[Tensor]:
+    """What `read` makes of the hidden states of packed rows, each at the completions' tokens."""
     with reading_head(policy, read):
         found = model(
             input_ids=packed.ids,
@@ -99,12 +123,7 @@ def packed_logps(
             use_cache=False,
         ).logits
     mask = batch["completion_mask"].bool()
-    logps, entropy = (
-        part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)[:2]
-    )
-    if not entropies.learned:
-        entropy = entropy.detach()
-    return TokenLogps(logps, entropy if entropies.asked else None)
+    return [part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)]
 
 
 @contextmanager
@@ -141,24 +160,31 @@ def padded_logps(
     mask, rows = batch["completion_mask"].bool(), flush_left(batch)
     outputs = completion_outputs(model, rows, with_router=with_router)
     raw = outputs.logits if outputs.logits.dtype == torch.float64 else outputs.logits.float()
-    logits = raw if temperature == 1.0 else raw / temperature
+    heated = raw if temperature == 1.0 else raw / temperature
+    logits = within(heated, support_of(batch, rows))
     total = logits.logsumexp(-1)
     targets = rows.ids[:, rows.first :]
     logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
-    places = (rows.begins - rows.first) + torch.arange(mask.size(1), device=mask.device)
-
-    def read(values: Tensor) -> Tensor:
-        """Those of the completions' tokens, 0 on padding."""
-        found = values.gather(1, places.clamp(max=values.size(1) - 1))
-        return found.masked_fill(~mask, 0.0)
-
     learned = (logits, total) if entropies.learned else (logits.detach(), total.detach())
     entropy = token_entropy(*learned) if entropies.asked else None
     return TokenLogps(
-        logps=read(logps),
-        entropy=None if entropy is None else read(entropy),
+        logps=rows.at_tokens(logps, mask),
+        entropy=None if entropy is None else rows.at_tokens(entropy, mask),
         router_loss=router_loss(outputs) if with_router else None,
     )
+
+
+def support_of(batch: Batch, rows: "Rows") -> Tensor | None:
+    """The support (B, W - first, bytes) of the tokens from `first` on.
+
+    Of others than the completions' it is that of any token, and is not read.
+    """
+    if "support" not in batch:
+        return None
+    kept, width = batch["support"], rows.ids.size(1) - rows.first
+    columns = torch.arange(width, device=kept.device) - (rows.begins - rows.first)
+    places = columns.clamp(0, kept.size(1) - 1).unsqueeze(-1)
+    return kept.gather(1, places.expand(-1, -1, kept.size(-1)))
 
 
 @dataclass(frozen=True)
@@ -172,6 +198,12 @@ class Rows:
     mask: Tensor
     begins: Tensor
     first: int
+
+    def at_tokens(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Values (B, W - first) at the tokens of the completions (B, T), 0 on their padding."""
+        places = (self.begins - self.first) + torch.arange(mask.size(1), device=mask.device)
+        found = values.gather(1, places.clamp(max=values.size(1) - 1))
+        return found.masked_fill(~mask, 0.0)
 
 
 def flush_left(batch: Batch) -> Rows:

@@ -11,6 +11,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from core.forward.batches import Batch
+from core.rollout.wide_head import WideHead
 
 PACKED = ("llama", "qwen2", "qwen3")  # rotary positions, and attention that can be handed in
 
@@ -133,7 +134,8 @@ def takes_segments(model: PreTrainedModel) -> bool:
 def has_plain_head(model: PreTrainedModel) -> bool:
     """Whether logits are hidden states times a weight."""
     head: Any = model.get_output_embeddings()  # Any: of FSDP2's own class where it is sharded
-    return getattr(head.forward, "__func__", None) is nn.Linear.forward and head.bias is None
+    plain = getattr(head.forward, "__func__", None) in (nn.Linear.forward, WideHead.forward)
+    return plain and head.bias is None
 
 
 def packs(model: PreTrainedModel, batch: Batch) -> bool:

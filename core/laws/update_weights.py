@@ -13,8 +13,11 @@ from core.losses.supervised import SUPERVISED
 LIMIT = 128  # the length limit of the answers, in tokens
 
 
-def token_weight(loss_type: str, length: int) -> float:
-    """|d loss / d log pi| at a token of one wrong answer (A = -1) of `length` tokens at ratio 1."""
+def token_weight(loss_type: str, length: int, level: str = "token") -> float:
+    """|d loss / d log pi| at a token of one wrong answer (A = -1) of `length` tokens at ratio 1.
+
+    The `level` is that of the ratio.
+    """
     logps = torch.zeros(1, length, dtype=torch.float64, requires_grad=True)
     answer = Rollout(
         logps=logps,
@@ -23,7 +26,8 @@ def token_weight(loss_type: str, length: int) -> float:
         mask=torch.ones(1, length),
     )
     scale = Scale(rollout_tokens=torch.tensor(float(length)), max_length=LIMIT)
-    loss = policy_loss(answer, PolicyConfig(loss_type=loss_type), scale).loss
+    c = PolicyConfig(loss_type=loss_type, importance_sampling_level=level)
+    loss = policy_loss(answer, c, scale).loss
     return float(torch.autograd.grad(loss, logps)[0][0, 0].abs())
 
 

@@ -169,6 +169,16 @@ def correct_coefficient(rewards: NF, weights: Tensor) -> N:
     return (weighted_sum(rewards, weights) > 0).to(rewards.dtype)
 
 
+def best_coefficient(rewards: N, group: int) -> N:
+    """1 for the greatest reward of its group, of equal ones the first, else 0; arXiv 2304.06767.
+
+    With ratio 1 the policy loss becomes that of fine-tuning on the best of each group (RAFT).
+    """
+    grouped = rewards.view(-1, group).nan_to_num(nan=-torch.inf)
+    best = torch.zeros_like(grouped).scatter(1, grouped.argmax(1, keepdim=True), 1.0)
+    return (best * grouped.isfinite()).flatten()
+
+
 def process_advantages(
     rewards: NS, ends: Tensor, group: int, length: int, scale: str = "group"
 ) -> Tensor:

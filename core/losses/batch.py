@@ -74,6 +74,7 @@ class PolicyConfig:
         "Mean log(sampler / policy) of a completion above which it is left out of the loss if its "
         "advantage is negative; unset, none is.",
     )
+    kl_estimator: str = "k3"
     top_entropy_normalizer: str = "all"
     loss_aggregate: str | None = None
 

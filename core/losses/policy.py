@@ -6,10 +6,24 @@ from dataclasses import dataclass
 from core.losses.aggregate import AGGREGATES, Scale
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.entropy import NORMALIZERS
-from core.losses.kl import k3
-from core.losses.loss_statistics import CAPPING, CLIPPING, GAMMA, LOG_CLIPPING, Statistic
+from core.losses.kl import ESTIMATORS
+from core.losses.loss_statistics import (
+    CAPPING,
+    CLIPPING,
+    GAMMA,
+    LOG_CLIPPING,
+    MEAN_GAMMA,
+    Statistic,
+)
 from core.losses.ratio import RATIOS
-from core.losses.surrogate import clipped, gamma_weighted, gated, geometric, reweighted
+from core.losses.surrogate import (
+    clipped,
+    gamma_weighted,
+    gated,
+    geometric,
+    mean_gamma_weighted,
+    reweighted,
+)
 from core.losses.token_weights import WEIGHTS
 from core.shapes import BT, BT1, Scalar
 
@@ -122,6 +136,16 @@ LOSS_TYPES = {
         holds=("engine_ratio",),
         doubt=no_doubt,
     ),
+    "vespo_mean": LossType(
+        surrogate=mean_gamma_weighted,
+        aggregate="global_token_mean",
+        doc="the same by the geometric mean of the completion's ratios",
+        logs=MEAN_GAMMA,
+        levels=("token",),
+        parameters=("vespo_k_pos", "vespo_lambda_pos", "vespo_k_neg", "vespo_lambda_neg"),
+        holds=("engine_ratio",),
+        doubt=no_doubt,
+    ),
     "gmpo": LossType(
         surrogate=geometric,
         aggregate="sequence_mean",
@@ -149,8 +173,8 @@ def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
 
     w is the product of `WEIGHTS`, less those that the surrogate holds.
 
-    The KL is k3, times the ratio with `use_bias_correction_kl`, which makes its gradient that of
-    the KL when pi_old sampled the tokens.
+    The KL is that of `kl_estimator`, times the ratio with `use_bias_correction_kl`, which makes
+    the gradient of k3 that of the KL when pi_old sampled the tokens.
     """
     row = LOSS_TYPES[c.loss_type]
     ratio = RATIOS[c.importance_sampling_level].ratio(r)
@@ -166,8 +190,8 @@ def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
 
 
 def kl_penalty(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT | None:
-    """k3 per token, or None without a reference."""
+    """The KL of each token, or None without a reference."""
     if r.ref_logps is None:
         return None
-    plain = k3(r.logps, r.ref_logps)
+    plain = ESTIMATORS[c.kl_estimator](r.logps, r.ref_logps)
     return plain * ratio if c.use_bias_correction_kl else plain

@@ -18,6 +18,11 @@ def sequence_ratio(r: Rollout) -> B1:
     return masked_mean(r.log_ratio, r.mask).unsqueeze(-1).exp()
 
 
+def completion_ratio(r: Rollout) -> B1:
+    """pi(o_i) / pi_old(o_i), the product over its tokens; arXiv 2402.14740."""
+    return (r.log_ratio * r.mask).sum(-1, keepdim=True).exp()
+
+
 def sequence_token_ratio(r: Rollout) -> BT:
     """s_{i,t} = sg(s_i) pi_t / sg(pi_t), for advantages of tokens; arXiv 2507.18071 (GSPO-token).
 
@@ -41,5 +46,10 @@ RATIOS = {
     "sequence_token": Level(
         ratio=sequence_token_ratio,
         doc="that of its completion for each token, with the token's own gradient",
+    ),
+    "completion": Level(
+        ratio=completion_ratio,
+        doc="the product over the tokens of each completion",
+        per_completion=True,
     ),
 }

@@ -44,17 +44,38 @@ def gamma_weighted(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
     return -gamma_weight(r, ratio, c) * r.advantages * r.logps
 
 
+def mean_gamma_weighted(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """The same with phi of `mean_gamma_weight`."""
+    return -mean_gamma_weight(r, ratio, c) * r.advantages * r.logps
+
+
 @torch.no_grad()
 def gamma_weight(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG001 - a table row
-    """phi = w^k exp(lambda (1 - w)), with k and lambda for each sign of A, and phi(1) = 1.
+    """phi(w) of w = prod_t pi / pi_old.
 
-    w = prod_t pi / pi_old, or over the engine's policy where `sampling_ratio` says how far it is.
+    Or over the engine's policy, where `sampling_ratio` says how far it is.
     """
+    return gamma_gate(r, log_product(r), c)
+
+
+@torch.no_grad()
+def mean_gamma_weight(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG001 - as above
+    """phi of the geometric mean of the same ratios, the ablation of arXiv 2602.10693."""
+    return gamma_gate(r, log_product(r) / r.mask.sum(-1, keepdim=True).clamp(min=1), c)
+
+
+def log_product(r: Rollout) -> BT1:
+    """log w, the ratios of its tokens being bounded."""
     log_w = (r.log_ratio.clamp(-20.0, GREATEST_LOG) * r.mask).sum(-1, keepdim=True)
     if r.sampling_ratio is not None:
         log_sampling = r.sampling_ratio.log().clamp(LEAST_LOG, GREATEST_LOG)
         log_w = log_w + (log_sampling * r.mask).sum(-1, keepdim=True)
-    log_w = log_w.clamp(LEAST_LOG, GREATEST_LOG)
+    return log_w
+
+
+def gamma_gate(r: Rollout, log_ratio: BT1, c: PolicyConfig) -> BT1:
+    """phi(w) = w^k exp(lambda (1 - w)), with k and lambda for each sign of A, and phi(1) = 1."""
+    log_w = log_ratio.clamp(LEAST_LOG, GREATEST_LOG)
     gains = r.advantages >= 0
     k = torch.where(gains, c.vespo_k_pos, c.vespo_k_neg)
     rate = torch.where(gains, c.vespo_lambda_pos, c.vespo_lambda_neg).clamp(min=1e-4)

@@ -1,9 +1,10 @@
 """What a paper is made of, and where papers are found."""
 
-from core.paper.page import Evaluation, Paper, Reward, Setting, cite
+from core.paper.page import Because, Evaluation, Paper, Reward, Setting, because, cite
 from core.paper.printed import Column, Layout, Marked, Number, Reported, marked, printed
 
 __all__ = [
+    "Because",
     "Column",
     "Evaluation",
     "Layout",
@@ -13,6 +14,7 @@ __all__ = [
     "Reported",
     "Reward",
     "Setting",
+    "because",
     "cite",
     "marked",
     "printed",

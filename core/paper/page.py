@@ -30,6 +30,19 @@ def cite(passage: str, **settings: object) -> tuple[Setting, ...]:
 
 
 @dataclass(frozen=True)
+class Because:
+    """Why fields differ from what TRL's paper index sets; of no field, a remark on its entry."""
+
+    reason: str
+    fields: tuple[str, ...]
+
+
+def because(reason: str, *fields: str) -> Because:
+    """A whole sentence on the fields that differ, or without fields on the entry of the index."""
+    return Because(reason, fields)
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """What a paper asks of its models: benchmarks, the mode of answering, and how it is drawn.
 
@@ -58,6 +71,8 @@ class Evaluation:
 class Paper:
     """One paper: what differs from its base, what it printed, what must hold.
 
+    It is found by its number at `arxiv`, or what is not there at its `url`.
+
     `config` are groups made by `cite`; `evaluations` say how models answer the `benchmarks`.
     `arms` map an arm's name to what it changes, the first one is the paper's own method;
     `profiles` hold this paper's settings at each scale. An arm wins over them; what it changes at
@@ -67,12 +82,15 @@ class Paper:
     benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
     written like arms: a `model` of `"prepared:NAME"` is what one of them made. `layouts` are of
     tables that a plain grid of their numbers would not show as they are printed. `trl_index` are
-    the fields that TRL's paper index sets for this paper, for comparison alone.
+    the fields that TRL's paper index sets for this paper, for comparison alone; `trl_reasons` say
+    why others stand here. `not_run` says what a run would need that is not here; the paper is
+    planned and its laws are judged all the same.
     """
 
     slug: str
     title: str
-    arxiv: str
+    arxiv: str = ""
+    url: str = ""
     family: str
     config: Sequence[tuple[Setting, ...]] = ()
     rewards: tuple[Reward, ...] = ()
@@ -95,6 +113,13 @@ class Paper:
     )
 
     trl_index: Mapping[str, object] = field(default_factory=dict[str, object])
+    trl_reasons: tuple[Because, ...] = ()
+    not_run: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it is found."""
+        return f"arXiv {self.arxiv}" if self.arxiv else self.url
 
     @property
     def settings(self) -> tuple[Setting, ...]:

@@ -12,7 +12,8 @@ class Sampling:
     """How completions are drawn, with the meanings of `transformers.generate`.
 
     Temperature 0 takes the most likely token. A completion ends with its first token out of `ends`,
-    as soon as `stop` holds for its tokens so far, or after `max_tokens`.
+    as soon as `stop` holds for its tokens so far, or after `max_tokens`. `keeps_support` asks for
+    the tokens that `top_k`, `top_p` and `min_p` left where each token was drawn.
     """
 
     max_tokens: int
@@ -22,6 +23,7 @@ class Sampling:
     top_p: float = 1.0
     min_p: float | None = None
     repetition_penalty: float = 1.0
+    keeps_support: bool = False
     stop: Callable[[list[int]], bool] | None = None
 
 
@@ -30,12 +32,14 @@ class Sampled:
     """One completion, its last token included.
 
     `logps` are the log-probabilities of its tokens under the distribution they were drawn from,
-    that is after temperature and truncation; of greedy tokens under the model's own.
+    that is after temperature and truncation; of greedy tokens under the model's own. `support` are
+    the tokens that were left where each was drawn, see `core.rollout.support`, if asked for.
     """
 
     tokens: list[int]
     logps: list[float]
     finish: Literal["stop", "length"]
+    support: list[bytes] | None = None
 
 
 class Engine(Protocol):

@@ -9,7 +9,7 @@ from core.run.files import canonical
 from core.run.layers import NO_SETTINGS
 from core.run.resolve import Resolved
 from core.run.reward_keys import reward_key
-from core.run.settings import CHOOSING, IDLE, NEUTRAL, SCORING
+from core.run.settings import BUNDLES, CHOOSING, IDLE, NEUTRAL, SCORING
 
 
 def effective(resolved: Resolved) -> dict[str, object]:
@@ -45,7 +45,8 @@ def settings_of(resolved: Resolved) -> dict[str, object]:
     """The acting settings around the trainer, less those that only say how it is scored later."""
     found = acting(resolved.run, IDLE)
     rewards = [reward_key(reward) for reward in resolved.run.rewards]
-    kept = {n: unnamed(resolved, v) for n, v in found.items() if n not in SCORING | CHOOSING}
+    left_out = SCORING | CHOOSING | BUNDLES
+    kept = {n: unnamed(resolved, v) for n, v in found.items() if n not in left_out}
     return kept | {"rewards": rewards}
 
 

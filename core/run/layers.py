@@ -1,9 +1,11 @@
 """Where settings come from, weakest source first, and the arms and scales that there are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from core.families.profiles import SCALES
+from core.families.regimes import find_regime
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.overrides import checked, find_type, parse_overrides
@@ -11,7 +13,9 @@ from core.paper.registry import lineage
 from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
 
-COMMAND_LINE = "command line"
+COMMAND_LINE, REGIME = "command line", "regime"
+Settings: TypeAlias = Mapping[str, object]
+Layer: TypeAlias = tuple[Settings, str]  # with where they come from
 # Fields of a trainer that a run sets itself or has no use for.
 NO_SETTINGS: Mapping[str, str] = {
     "output_dir": "give REPRO_ROOT",
@@ -40,31 +44,32 @@ def sourced_values(
         BadValue: the command line sets what is no setting of a run.
     """
     config = find_family(paper.family_of(arm)).config_class()
+    given = parse_overrides(arguments, config, RunSettings)
     values: dict[str, Sourced] = {}
-    for settings, source in layers(paper, arm, scale):
+    for settings, source in layers(paper, arm, scale, given):
         for name, value in settings.items():
             said = config.without_alias(name, value)
             fits = checked(name, said, find_type(name, config, RunSettings))
             values[name] = Sourced(fits, source)
-    for name, value in parse_overrides(arguments, config, RunSettings).items():
+    for name, value in given.items():
         if name in NO_SETTINGS:
             raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
         values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
     return values
 
 
-def layers(paper: Paper, arm: str, scale: str) -> list[tuple[Mapping[str, object], str]]:
-    """Every source of settings, weakest first.
+def layers(paper: Paper, arm: str, scale: str, given: Settings) -> list[Layer]:
+    """Every source of settings, weakest first, but what is `given` on the command line.
 
     An arm of another family takes from the paper what surrounds a trainer, less what nothing in
     that family reads.
     """
-    found: list[tuple[Mapping[str, object], str]] = []
+    found: list[Layer] = []
     chain, family = lineage(paper), find_family(paper.family_of(arm))
     taken = RUN_FIELDS.difference(family.unused)
     own = family.name == paper.family
 
-    def told(settings: Mapping[str, object]) -> Mapping[str, object]:
+    def told(settings: Settings) -> Settings:
         return settings if own else {n: v for n, v in settings.items() if n in taken}
 
     for link in chain:
@@ -72,10 +77,27 @@ def layers(paper: Paper, arm: str, scale: str) -> list[tuple[Mapping[str, object
         around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
         found.append((told(around), link.slug))
     found.append((family.profiles.get(scale, {}), f"profile {scale}"))
-    found += [(told(link.profiles.get(scale, {})), f"{link.slug} at {scale}") for link in chain]
-    found.append((paper.changes(arm), f"arm {arm}"))
-    found.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
-    return found
+    changes = [(told(link.profiles.get(scale, {})), f"{link.slug} at {scale}") for link in chain]
+    changes.append((paper.changes(arm), f"arm {arm}"))
+    changes.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
+    regime = regime_layer(scale, [*found, *changes, (given, COMMAND_LINE)])
+    if regime is not None:
+        settings, source = regime
+        found.append((settings if family.has_regimes else told(settings), source))
+    return found + changes
+
+
+def regime_layer(scale: str, sources: Sequence[Layer]) -> Layer | None:
+    """The settings of the regime that the strongest source names, if one does.
+
+    Raises:
+        UnknownName, BadValue: there is no such regime, or none at this scale.
+    """
+    named = [(settings[REGIME], source) for settings, source in sources if REGIME in settings]
+    regime, source = named[-1] if named else (None, "")
+    if regime is None:
+        return None
+    return find_regime(str(regime), scale, source), f"{REGIME} {regime}"
 
 
 def check_arm_name(paper: Paper, arm: str, scale: str) -> None:

@@ -39,6 +39,7 @@ GPUS: Mapping[str, int] = {
     "RTX4090": 24,
     "V100": 32,
 }
+OF_VALUES = 4 + 4 + 8  # bytes of each parameter of a value model: all in 32 bits
 USABLE = 0.9  # what fragments, buffers and the libraries themselves leave of it
 
 
@@ -89,7 +90,8 @@ class Memory:
     """Bytes on one GPU.
 
     `autocast` is its narrow copy of the weights, which lasts a pass or a rollout; `gathered` are
-    whole weights, there while sampling if they are spread.
+    whole weights, there while sampling if they are spread. `values` are the weights, gradients
+    and AdamW of a value model, which no launch spreads.
     """
 
     launch: str
@@ -101,17 +103,18 @@ class Memory:
     autocast: int
     gathered: int
     kv_cache: int
+    values: int = 0
 
     @property
     def training(self) -> int:
         """At the end of a forward pass that is not the first of its step."""
         states = self.weights + self.gradients + self.optimiser + self.reference
-        return states + self.activations + self.autocast
+        return states + self.values + self.activations + self.autocast
 
     @property
     def sampling(self) -> int:
         """While the longest completions are sampled; there are no gradients then."""
-        states = self.weights + self.optimiser + self.reference
+        states = self.weights + self.optimiser + self.reference + self.values
         return states + self.gathered + self.autocast + self.kv_cache
 
     @property
@@ -135,10 +138,11 @@ def estimate_memory(shape: Shape, work: Work, launch: str, processes: int) -> Me
         gradients=gradients,
         optimiser=optimiser,
         reference=weights if work.reference else 0,
-        activations=activations(shape, work, launch),
+        activations=activations(shape, work, launch) * (2 if work.values else 1),
         autocast=narrow_copy(shape, work, launch),
         gathered=whole if spread else 0,
         kv_cache=kv_cache(shape, work, width=ceil(whole / shape.parameters)),
+        values=OF_VALUES * shape.parameters if work.values else 0,
     )
 
 

@@ -12,7 +12,7 @@ from core.run.places import SAMPLES, check_writable, reports, results, root
 from core.run.records.judged import judged, verdicts_record
 from core.run.records.record import Record, read_records, write_record
 from core.run.records.verdicts import cannot_test
-from core.run.refusals import refuse
+from core.run.refusals import refuse, refuse_paper
 from core.run.resolve import Resolved, resolve
 from core.run.settings import TRIAL_SEED
 from core.run.spread.jobs import run_jobs
@@ -74,6 +74,7 @@ def claimed_arms(paper: Paper) -> tuple[str, ...]:
 
 def run_order(order: Order) -> Outcome:
     """Run what is not done yet, judge the claims, and write all records."""
+    refuse_paper(order.paper)
     arms = order.arms or (order.paper.main_arm,)
     runs = chains(order, arms, order.seeds)
     refuse([chain.resolved for chain in runs])

@@ -6,6 +6,7 @@ from core.claims import Need, problems
 from core.families.profiles import SCALES
 from core.paper import Evaluation, Paper
 from core.paper.registry import Entry, lineage
+from core.run.differences import index_problems
 from core.run.refusals import arms, check_arm, check_names, same_trainings
 from core.run.resolve import resolve
 from core.run.trials import compared_arms, same_trials
@@ -34,8 +35,10 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
     for claim in paper.claims:
         found = problems(claim, paper.arms, paper.benchmarks, given_scores(paper))
         yield from (f"claim {claim.slug}: {line}" for line in found)
-    for scale in SCALES:
-        yield from settings_problems(paper, scale)
+    settings = [line for scale in SCALES for line in settings_problems(paper, scale)]
+    yield from settings
+    if not settings and (paper.trl_index or paper.trl_reasons):  # they are held against them
+        yield from index_problems(paper)
 
 
 def given_scores(paper: Paper) -> set[Need]:

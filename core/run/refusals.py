@@ -13,6 +13,16 @@ from eval.errors import BadValue, ReproError
 from eval.sets.benchmarks import find_benchmark
 
 
+def refuse_paper(paper: Paper) -> None:
+    """Refuse to run a paper that needs what is not here.
+
+    Raises:
+        BadValue: with its own reason.
+    """
+    if paper.not_run:
+        raise BadValue(f"{paper.slug} is not run here: {paper.not_run}")
+
+
 def refuse(runs: Sequence[Resolved]) -> None:
     """Stop before anything starts that a paper, or the runs asked for, cannot mean.
 

@@ -1,7 +1,7 @@
 """One value for every setting, and where it came from.
 
-Order, later wins: family defaults < base < paper < the scale's profile < the paper's profile < arm
-< command line.
+Order, later wins: family defaults < base < paper < the scale's profile < the regime < the paper's
+profile < arm < command line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from typing import Any
 from core.configs.base import BaseConfig
 from core.data.sets import DataSet, find_sets
 from core.families.family import Family
+from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.overrides import field_types
@@ -127,6 +128,7 @@ def resolve(
         BadValue: a value is out of range, a reward has no key, the family has no such role, a
             preparation cannot be made, or the processes do not divide the batch.
     """
+    paper = with_preparations(paper)
     chosen = paper.main_arm if arm is None else arm
     check_arm_name(paper, chosen, scale)
     values = sourced_values(paper, chosen, scale, arguments)
@@ -145,6 +147,11 @@ def resolve(
         reward_key(reward)
     _ = resolved.share  # or it is refused here
     return replace(resolved, prepared=prepared_of(resolved, waiting))
+
+
+def with_preparations(paper: Paper) -> Paper:
+    """A paper with those of the regimes too, unless it has its own of the name."""
+    return replace(paper, preparations={**PREPARATIONS, **paper.preparations})
 
 
 def divided(

@@ -19,6 +19,7 @@ ON_TRIAL = f"on valid, seed {TRIAL_SEED}"  # ends the source of a learning rate 
 class RunSettings:
     """What surrounds the trainer; every field can be set by a profile or by name=value.
 
+    `regime` stands for the settings of that name in `core.families.regimes`.
     `roles` are the models that a family takes beside the policy, by name, folder or preparation.
     `twins` maps a benchmark of the paper to the suite that stands for it. `eval_limit` problems of
     each suite, a fixed sample, are scored, or all. `at_k_*` are the samples
@@ -31,6 +32,7 @@ class RunSettings:
     """
 
     model: str
+    regime: str | None = None
     data: str = ""
     rewards: tuple[Reward, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -117,5 +119,7 @@ SCORING = frozenset({"benchmarks", "twins", "eval_limit"}) | {
 }
 # Fields that choose among trainings: no part of one, nor of what its record says of it.
 CHOOSING = frozenset({"rate_factors"})
+# Fields that stand for others, which count by themselves.
+BUNDLES = frozenset({"regime"})
 LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 RUN_FIELDS = frozenset(f.name for f in fields(RunSettings))

@@ -12,22 +12,33 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from transformers.utils import logging
 
-from core.collect.correction import correct_sampling, sampling_logps
+from core.collect.correction import correct_sampling, sampling_difference, sampling_logps
 from core.collect.generation import (
     Generated,
     RolloutFunction,
 )
-from core.collect.metrics import Metrics, everywhere, loss_sums, reward_metrics
+from core.collect.metrics import (
+    Metrics,
+    everywhere,
+    loss_sums,
+    reward_metrics,
+    sum_and_count,
+)
 from core.configs.grpo import GRPOConfig
+from core.configs.idle import ratio_is_one
 from core.forward.batches import Batch, as_rollout, trained_mask
 from core.forward.logps import TokenLogps, frozen, token_logps
 from core.forward.micro_pieces import kept_mask
 from core.forward.router import router_weight
 from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
+from core.losses.batch import Rollout
 from core.losses.entropy import ENDS
 from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
-from core.losses.policy import LOSS_TYPES, policy_loss
+from core.losses.kl import k1
+from core.losses.loss_statistics import DRIFT
+from core.losses.policy import LOSS_TYPES, PolicyLoss, policy_loss
 from core.rollout.stops import end_tokens
+from core.rollout.wide_head import widen_head
 from core.shards.adapters import adapted, refuse_adapters
 from core.shards.sharding import gathered
 from core.trainers.attributes import GRPOAttributes
@@ -57,6 +68,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
 
     args: GRPOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
     UNCALLED = GRPO_METHODS
+    gives: tuple[str, ...] = ("kl",)  # keys of `NEEDS` that this trainer meets
+    settings: type[GRPOConfig] = GRPOConfig
     _name = "GRPO"
     _tag_names = ("grpo",)
     _paper = DEEPSEEKMATH
@@ -79,22 +92,24 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         environment_factory: Any = None,
     ):
         refuse(
-            "GRPOTrainer",
+            type(self).__name__,
             quantization_config=quantization_config,
             tools=tools,
             environment_factory=environment_factory,
         )
-        args = taken(args, GRPOConfig, model, "GRPO")
+        args = taken(args, self.settings, model, self._name)
         train_dataset, eval_dataset = prompt_datasets(train_dataset, eval_dataset)
         set_seed(args.seed)
         policy = adapted(policy_model(model, args), peft_config, args)
         tokenizer = policy_tokenizer(processing_class, policy, args, named=isinstance(model, str))
         if args.disable_dropout:
             without_dropout(policy)
+        if args.cast_lm_head_to_fp32:
+            widen_head(policy)
         self.tokenizer = tokenizer
         self.eos_token_ids = end_tokens(policy, tokenizer)
         self.rewards = reward_functions(reward_funcs, reward_processing_classes, args)
-        check_needs(args.advantage_estimator, self.rewards)
+        check_needs(args.advantage_estimator, self.rewards, self.gives)
         self.reward_weights = args.reward_weights or [1.0] * len(self.rewards)
         self.rollout_func = rollout_func
         self.router_weight = router_weight(policy, args.router_aux_loss_coef)
@@ -117,7 +132,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             refuse_adapters(self.policy(), "sync_ref_model=True")
             self.move_reference()
         self.prepare_engine(str(policy.config.name_or_path))
-        self.logged = LOSS_TYPES[args.loss_type].logs
+        drift = () if ratio_is_one(args) else DRIFT
+        self.logged = (*LOSS_TYPES[args.loss_type].logs, *drift)
         self.generation_config = self.expected_generation()
         set_seed(args.seed, device_specific=True)
 
@@ -134,7 +150,27 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
         """Rewards and their spread, as they are scaled."""
         names, weights = [f.name for f in self.rewards], self.weighing.weights
         spread = standardised(scored, self.weighing)
-        return reward_metrics(names, scored.rewards, weights, spread)
+        metrics = reward_metrics(names, scored.rewards, weights, spread)
+        if ESTIMATORS[self.args.advantage_estimator].least_group == 1:
+            del metrics["frac_reward_zero_std"]  # says nothing where groups are not compared
+        return metrics
+
+    def assess(self, batch: Batch) -> Batch:
+        """The KL of each token to the reference, where rewards or advantages read it."""
+        args, mask = self.args, trained_mask(batch)
+        if not args.reward_kl:
+            kl = torch.zeros_like(mask, dtype=torch.float32)
+            return {"kl": kl, "mask": mask} if "kl" in self.needs else {}
+        with self.phases("forward"):
+            (mine,) = self.said_by(self.policy(), [batch])
+        with self.phases("reference"):
+            (other,) = self.said_by(self.reference(), [batch])
+        kl = k1(mine.logps, other.logps) * mask
+        total, tokens = self.gather(sum_and_count(kl, mask)).view(-1, 2).sum(0).tolist()
+        self.record({"kl": total / max(tokens, 1.0)})
+        if args.rollout_moves and self.mode == "train":
+            batch["old_per_token_logps"] = mine.logps
+        return {"kl": kl, "mask": mask}
 
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
         """Return what this piece of a micro-batch adds to its policy loss; keep what it shows."""
@@ -147,10 +183,10 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             learns_entropy=self.args.rewards_entropy,
             with_router=balances,
         )
-        r = as_rollout(inputs, logps, with_reference=self.args.reads_reference)
-        result = policy_loss(r, self.args, scale)
-        self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args))
-        loss = result.loss
+        r = as_rollout(inputs, logps, with_reference=self.args.penalises_kl)
+        result = self.objective(r, scale)
+        self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args, self.logged))
+        loss = result.loss + self.beyond(r, inputs, scale)
         if self.args.rewards_entropy:
             times = 1 if self.args.aggregate.counts_tokens else scale.accumulation
             shown = [result.loss.detach() * times, loss.new_tensor(float(not self._more))]
@@ -164,6 +200,14 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             return loss
         self.record({"aux_loss": self.gather(router.detach()).mean().item()})
         return loss + self.router_weight * router / scale.accumulation
+
+    def objective(self, r: Rollout, scale: Scale) -> PolicyLoss:
+        """The policy loss of a piece."""
+        return policy_loss(r, self.args, scale)
+
+    def beyond(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:  # noqa: ARG002 - for those who override it
+        """What a method adds to the policy loss of a piece."""
+        return r.logps.new_zeros(())
 
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
@@ -181,6 +225,8 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
             weights=self.reward_weights.to(self.args.device),
             scale=self.args.scale_rewards,
             aggregation=self.args.multi_objective_aggregation,
+            kl_coef=self.args.reward_kl,
+            bounds=self.args.reward_bounds,
         )
 
     def counted_tokens(
@@ -212,13 +258,13 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
 
         But a KL does, and a bonus.
         """
-        advantages = inputs["advantages"]
-        if self.args.reads_reference or self.args.rewards_entropy:
+        advantages = inputs.get("advantages")
+        if advantages is None or self.args.penalises_kl or self.args.rewards_entropy:
             return super().learns(inputs)
         return advantages.ne(0).view(len(advantages), -1).any(1)
 
     def tensors(self, generated: Generated) -> Batch:
-        """Those of every method, and what vLLM says of its tokens where that is read."""
+        """Those of every method, and what the engine says of its tokens where that is read."""
         batch = super().tensors(generated)
         if self.args.reads_sampler:
             logps = sampling_logps(generated, like=batch["completion_mask"])
@@ -230,16 +276,19 @@ class GRPOTrainer(GRPOAttributes, OnPolicyTrainer):
 
         They go through the very pieces that are trained on, so that equal policies are equal to the
         last bit: the ratio is 1, and the KL and its gradient are 0. A policy that does not move
-        before its use has ratio 1 without them; vLLM's probabilities are corrected by them.
+        before its use has ratio 1 without them; an engine's probabilities are compared with them.
         """
         args = self.args
-        moves = self.mode == "train" and args.gradient_accumulation_steps % args.rollout_uses
-        if moves or args.corrects_sampling:
+        moves = self.mode == "train" and args.rollout_moves
+        known = "old_per_token_logps" in batches[0]
+        if (moves or args.watches_sampler) and not known:
             with self.phases("forward"):
                 self.add_logps("old_per_token_logps", self.policy(), batches)
-        if args.reads_reference:
+        if args.penalises_kl:
             with self.phases("reference"):
                 self.add_logps("ref_per_token_logps", self.reference(), batches)
+        if args.watches_sampler:
+            self.record(sampling_difference(batches, self.accelerator))
         if args.corrects_sampling:
             self.record(correct_sampling(batches, args.correction, self.accelerator))
 

@@ -2,15 +2,25 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
-from core.collect.draws import Draw, generated_by, group_means, places, scored_by
+from core.collect.draws import (
+    Draw,
+    generated_by,
+    group_means,
+    in_order,
+    places,
+    scored_by,
+)
 from core.collect.event_loop import AsyncLoop
 from core.collect.generation import (
     Generated,
@@ -21,6 +31,7 @@ from core.collect.generation import (
     sample,
 )
 from core.collect.metrics import Metrics
+from core.collect.outcomes import outcome_metrics, right_answers
 from core.collect.reward_calls import RewardFunction, Samples, call_rewards, place_of
 from core.collect.summary import (
     gathered_rewards,
@@ -45,6 +56,9 @@ from core.rewards.completions import Completion
 from core.rollout.engine import Engine
 from core.rollout.engines import make_engine, vllm_engine
 from core.rollout.seeds import seed_of
+from core.rollout.support import as_tensor
+from core.shards.adapters import has_adapters
+from core.shards.past_weights import PastWeights, PastWeightsCallback
 from core.shards.sharding import gathered
 from core.trainers.prompts import Rows
 from core.trainers.rollouts import RolloutTrainer
@@ -69,6 +83,9 @@ class OnPolicyTrainer(RolloutTrainer):
         if args.selection_reward is not None:
             place_of(args.selection_reward, self.rewards)
         super().__init__(args=args, **rest)
+        self.past = PastWeights(args.rollout_lag)
+        if args.rollout_lag:
+            self.add_callback(PastWeightsCallback(self.past, self.frame))
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
         self.reward_logs = RewardLogs()
@@ -82,6 +99,14 @@ class OnPolicyTrainer(RolloutTrainer):
     def advantages(self, scored: Scored) -> Tensor:
         """Advantages of the completions (N,), or of their tokens (N, length)."""
 
+    def assess(self, batch: Batch) -> Batch:  # noqa: ARG002 - for those who override it
+        """What models say of the tokens (n, T) of this process's completions, see `Scored`."""
+        return {}
+
+    def columns(self, scored: Scored) -> Batch:
+        """What a loss reads of all completions, or of their tokens: their advantages."""
+        return {"advantages": self.advantages(scored)}
+
     @abstractmethod
     def scores(self, scored: Scored) -> Metrics:
         """What is logged of the rewards."""
@@ -92,9 +117,26 @@ class OnPolicyTrainer(RolloutTrainer):
     def prepare_engine(self, name: str) -> None:
         """Start vLLM with the model of this name if it samples; say if there is only a slow way."""
         sampled = self.rollout_func is None
+        self.check_sampler(sampled=sampled)
         self.vllm = vllm_engine(name, self.args) if self.args.use_vllm and sampled else None
         if sampled:
             self.engine(self.policy())
+
+    def check_sampler(self, *, sampled: bool) -> None:
+        """Refuse settings of a sampler that has none, or that is not the model alone.
+
+        Raises:
+            BadValue: a function makes the completions, or weights with adapters would be rounded.
+        """
+        args = self.args
+        name = next((name for name in args.INSIDE if args.is_set(name)), None)
+        if name is not None and not sampled:
+            raise BadValue(f"{name} cannot act: rollout_func makes the completions; leave it out")
+        if args.rollout_bits is not None and has_adapters(self.policy()):
+            raise BadValue(
+                f"rollout_bits={args.rollout_bits} rounds whole weights, and this model has "
+                "adapters beside them: leave it out, or train without peft_config"
+            )
 
     def generate(self, prompts: list[Completion]) -> Generated:
         """Sample one completion per prompt; a prompt repeats for each completion of its group."""
@@ -104,11 +146,16 @@ class OnPolicyTrainer(RolloutTrainer):
             self.check_generation()
             chosen = self.policy() if self.args.samples_policy else self.reference()
             autocast = self.accelerator.autocast()  # as in training
-            with autocast, gathered(chosen, self.frame) as model:
+            with autocast, gathered(chosen, self.frame) as model, self.sampled_from(model):
                 seeds, engine = self.seeds(prompts), self.engine(model)
                 return sample(
                     model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
                 )
+
+    def sampled_from(self, model: PreTrainedModel) -> AbstractContextManager[None]:
+        """Weights of the model to sample from, old or rounded; in evaluation they are its own."""
+        acts = self.mode == "train" and self.args.alters_weights
+        return self.past.within(model, self.args.rollout_bits) if acts else nullcontext()
 
     def engine(self, model: PreTrainedModel) -> Engine:
         """What decodes for this model; vLLM gets its weights when they have changed."""
@@ -154,6 +201,11 @@ class OnPolicyTrainer(RolloutTrainer):
             return scored, weights
         return scored.only(place_of(name, self.rewards)), torch.ones_like(weights[:1])
 
+    def right(self, scored: Scored) -> Tensor:
+        """Which completions are right, see `right_answers`."""
+        names, weights = [f.name for f in self.rewards], self.reward_weights.to(self.args.device)
+        return right_answers(scored.rewards, weights, names, self.args.selection_reward)
+
     def select(self, scored: Scored) -> Selected | None:
         """The completions that are trained on; None for all of them, as in evaluation."""
         if self.mode == "eval":
@@ -169,14 +221,16 @@ class OnPolicyTrainer(RolloutTrainer):
         draws, selected = self.fill(rows)
         generated, scored = generated_by(draws), scored_by(draws)
         batch, count = self.tensors(generated), len(scored.rewards)
+        scored = replace(scored, **self.everywhere(draws, self.assess(batch), scored.length))
         taken = scored if selected is None else scored.take(selected.rows, selected.group)
-        advantages = self.advantages(taken)
+        columns = self.columns(taken)
         if selected is not None:
-            advantages = selected.among(count, advantages)
-        self.log_draws(draws, advantages)
+            columns = {key: selected.among(count, values) for key, values in columns.items()}
+        self.log_draws(draws, columns["advantages"])
         here = places(draws, self.accelerator.process_index)
-        mine, width = advantages[here], batch["completion_ids"].size(1)
-        batch["advantages"] = mine if mine.dim() == 1 else mine[:, :width]
+        width = batch["completion_ids"].size(1)
+        for key, values in columns.items():
+            batch[key] = values[here] if values.dim() == 1 else values[here][:, :width]
         if self.args.counts_groups:
             tokens = self.gather(trained_mask(batch).sum(1))
             means = group_means(draws, tokens, self.accelerator.num_processes)
@@ -188,6 +242,12 @@ class OnPolicyTrainer(RolloutTrainer):
             return batch
         ones = torch.ones_like(selected.rows, dtype=torch.bool)
         return take_selected(batch, selected.among(count, ones)[here], self.args.rollout_parts)
+
+    def everywhere(self, draws: list[Draw], found: Batch, length: int) -> Batch:
+        """What was found of the tokens of this process's completions, of all completions."""
+        count = self.accelerator.num_processes
+        wide = {key: pad(x, (0, length - x.size(1))) for key, x in found.items()}
+        return {key: in_order(draws, self.gather(x), count) for key, x in wide.items()}
 
     def fill(self, rows: Rows) -> tuple[list[Draw], Selected | None]:
         """All that was sampled and scored for a rollout, and what is selected of it."""
@@ -228,8 +288,10 @@ class OnPolicyTrainer(RolloutTrainer):
         ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
         lengths, tokens = length_summary(generated, ends, self.group, self.accelerator)
         self.record(lengths)
-        self.count_seen(len(scored.rewards), tokens)
-        self.record(self.scores(scored))
+        scores = self.scores(scored)
+        self.count_seen(len(scored.rewards), tokens, scores.get("frac_reward_zero_std", 0.0))
+        self.record(scores)
+        self.record(outcome_metrics(self.right(scored), scored.token_counts, self.group))
         if self.args.prompt_retirement is not None and self.mode == "train":
             judged, weights = self.judged(scored)
             self.retire(correct_coefficient(judged.rewards, weights))
@@ -257,6 +319,8 @@ class OnPolicyTrainer(RolloutTrainer):
         batch = token_batch(generated.prompt_ids, generated.completion_ids, pad, multiple)
         if generated.trained is not None:
             batch["tool_mask"] = padded(generated.trained, 1, multiple=multiple)[0]
+        if generated.support is not None:
+            batch["support"] = as_tensor(generated.support, batch["completion_ids"].size(1))
         if self.args.mask_truncated_completions:
             complete = ~torch.tensor(generated.truncated([*self.eos_token_ids, pad]))
             batch["completion_mask"] = batch["completion_mask"] * complete.unsqueeze(1)
@@ -269,11 +333,13 @@ class OnPolicyTrainer(RolloutTrainer):
         super().log(logs, start_time)
 
     def own_state(self) -> dict[str, Any]:
-        """That of every method with rollouts, and the completions that the next log shows."""
-        return {**super().own_state(), "completions": self.completion_log.state()}
+        """As of every rollout, with the completions of the next log, and weights of the past."""
+        completions = self.completion_log.state()
+        return {**super().own_state(), "completions": completions, "past": self.past.state()}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
         """Go on in the middle of a rollout, or at its end."""
         super().take_state(state)
         if state:
             self.completion_log.take_state(state["completions"])
+            self.past.take_state(state.get("past", []))

@@ -28,6 +28,7 @@ class PromptTrainer(BaseTrainer):
     passes: PassRates  # likewise; empty where prompts do not retire
     _prompt_rows: Any  # Any: the data loader's dataset, of whichever kind
     _completions = 0  # sampled in this training, over all processes
+    _effective = 0  # prompts whose completions had different rewards
 
     @property
     def group(self) -> int:
@@ -45,12 +46,17 @@ class PromptTrainer(BaseTrainer):
         rows = self.prompts.share(count, rank, processes)
         return [self._prompt_rows[row] for row in rows]
 
-    def count_seen(self, completions: int, tokens: int) -> None:
-        """Count the completions that training has sampled, and their tokens with the prompts'."""
+    def count_seen(self, completions: int, tokens: int, idle: float) -> None:
+        """Count the completions that training has sampled, and their tokens with the prompts'.
+
+        Of their groups a share is `idle`: all rewards are alike, so that nothing is learned.
+        """
         if self.mode == "train":
             self._completions += completions
+            self._effective += round(completions / self.group * (1 - idle))
             self.state.num_input_tokens_seen += tokens
         self.record_total("num_completions", self._completions)
+        self.record_total("num_effective_prompts", self._effective)
         self.record_total("num_tokens", self.state.num_input_tokens_seen)
 
     def retire(self, right: Tensor) -> None:
@@ -121,7 +127,11 @@ class PromptTrainer(BaseTrainer):
 
     def own_state(self) -> dict[str, Any]:
         """The position in the stream of prompts, and what was sampled of them so far."""
-        mine = {"drawn": self.prompts.drawn, "num_completions": self._completions}
+        mine = {
+            "drawn": self.prompts.drawn,
+            "num_completions": self._completions,
+            "num_effective_prompts": self._effective,
+        }
         return {**super().own_state(), **mine, "passes": self.passes.counts}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
@@ -135,6 +145,7 @@ class PromptTrainer(BaseTrainer):
         rollouts = -(-micro_batches // args.rollout_uses)
         drawn = self.prompts.drawn = state.get("drawn", rollouts * args.rollout_prompts)
         self._completions = state.get("num_completions", drawn * args.num_generations)
+        self._effective = state.get("num_effective_prompts", 0)
         self.passes = PassRates(args.prompt_retirement, state.get("passes"))
         self.prompts.retired = self.passes.retired
 

@@ -1,6 +1,6 @@
 """Turns the rewards and prompts given to a trainer into named functions and checked datasets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from datasets import Dataset
@@ -46,13 +46,15 @@ def reward_functions(
     return functions
 
 
-def check_needs(estimator: str, rewards: Sequence[RewardFunction]) -> None:
-    """Refuse an advantage estimator that needs what no reward gives.
+def check_needs(
+    estimator: str, rewards: Sequence[RewardFunction], trainer: Collection[str]
+) -> None:
+    """Refuse an advantage estimator that needs what neither a reward nor the trainer gives.
 
     Raises:
         BadValue: there is a need that is not met.
     """
-    given = {"steps"} if any(f.per_step for f in rewards) else set()
+    given = {*trainer, *(["steps"] if any(f.per_step for f in rewards) else [])}
     for need in ESTIMATORS[estimator].needs:
         if need not in given:
             raise BadValue(

@@ -151,7 +151,13 @@ def pair(model, tokenizer, folder, **options):
 
 def shared_metrics(logged):
     """Names of logged values without the metrics that only our trainer has."""
-    ours = ("completions/unique_fraction", "health/", "/unscored", "num_completions")
+    ours = (
+        "completions/unique_fraction",
+        "health/",
+        "/unscored",
+        "num_completions",
+        "sampling/masked_fraction",
+    )
     return {name for name in logged if not any(part in name for part in ours)}
 
 

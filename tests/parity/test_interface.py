@@ -9,10 +9,16 @@ import core
 
 OURS_ONLY = {
     "advantage_estimator",
+    "compare_sampler",
+    "keep_sampling_mask",
+    "kl_coef",
+    "kl_estimator",
     "loss_aggregate",
     "prompt_retirement",
-    "rollout_policy",
+    "rollout_bits",
     "rollout_engine",
+    "rollout_lag",
+    "rollout_policy",
     "rollout_selection",
     "selection_draws",
     "selection_fills_up",

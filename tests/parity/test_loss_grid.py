@@ -42,7 +42,7 @@ KL = (
     {"beta": 0.04, "use_bias_correction_kl": True},
 )
 LIMITS = {"clip_min": 0.7, "clip_max": 2.0}
-TRLS = [name for name in LOSS_TYPES if name != "gmpo"]
+TRLS = [name for name in LOSS_TYPES if name not in ("gmpo", "vespo_mean")]
 
 
 def batch(shape="row"):
@@ -118,7 +118,7 @@ def ours(inputs, logps, entropy, c, bonus, share, accelerator):
         every = entropy.detach()[r.mask.bool()]
         r = replace(r, kept=most_uncertain(entropy.detach(), every, share))
     result = policy_loss(r, c, scale)
-    sums = loss_sums(result, r, entropy, c)
+    sums = loss_sums(result, r, entropy, c, LOSS_TYPES[c.loss_type].logs)
     shown = loss_metrics([sums], LOSS_TYPES[c.loss_type].logs, accelerator)
     return result.loss - bonus * token_mean(entropy, r.kept_mask, scale), shown
 

@@ -13,6 +13,7 @@ from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
 from core.run.records.verdicts import judge
 from core.run.resolve import resolve
+from eval.errors import BadValue
 from eval.tables import render
 
 FORMATS = ("md", "latex", "html", "csv")
@@ -36,7 +37,7 @@ def test_every_arm_is_planned_at_every_scale(entry, scale):
         plan = make_plan(resolve(paper, arm=arm, scale=scale), 0)
         stages = [stage.name for stage, _ in plan.stages]
         assert ("train" in stages) == find_family(paper.family_of(arm)).trains
-        assert "eval" in stages
+        assert ("eval" in stages) == bool(paper.benchmarks)
 
 
 def test_its_printed_tables_hold_every_printed_number_in_every_format(entry):
@@ -67,6 +68,10 @@ def test_it_runs_through_all_stages_to_its_page(entry, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
     paper = entry.load()
     few = ("eval_limit=2", "eval_max_tokens=24", "at_k_limit=2", "at_k_samples=2")
+    if paper.not_run:
+        with pytest.raises(BadValue, match=paper.not_run):
+            run_order(Order(paper=paper, arguments=few))
+        return
     trains = find_family(paper.family).trains
     arguments = (*few, *(SHORT if trains else ()))
     outcome = run_order(Order(paper=paper, arms=claimed_arms(paper), arguments=arguments))

@@ -8,7 +8,7 @@ import core.claims
 from core.claims import Comparison
 from core.paper.registry import entries, find_paper
 from core.run.pages.claims import KINDS, NOT_EXPRESSED, claims_files, counts, read_claims
-from core.run.records.check import check_claims
+from core.run.records.check import check_page
 from eval.errors import DamagedFile
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def test_the_page_counts_every_claim_once(rows):
 
 def test_the_committed_page_is_that_of_the_table(rows):
     del rows
-    assert check_claims() == []
+    assert check_page(claims_files) == []
 
 
 @pytest.mark.parametrize(
@@ -106,17 +106,17 @@ def test_a_damaged_table_is_refused_and_found_by_the_check(place, text, problem)
     place.write_text(text)
     with pytest.raises(DamagedFile, match=problem):
         read_claims()
-    (line,) = check_claims()
+    (line,) = check_page(claims_files)
     assert problem in line
 
 
 def test_a_page_that_the_table_no_longer_gives_is_found(place):
     assert claims_files() == {}
-    assert check_claims() == []
+    assert check_page(claims_files) == []
     place.write_text(HEAD + "a,b,exact,c\n")
-    assert "is missing" in check_claims()[0]
+    assert "is missing" in check_page(claims_files)[0]
     (place.parents[1] / "reports").mkdir()
     (place.parents[1] / "reports" / "claims.md").write_text(claims_files()["claims.md"])
-    assert check_claims() == []
+    assert check_page(claims_files) == []
     place.write_text(HEAD + "a,b,runs,c\n")
-    assert "differs from its records: run `repro report`" in check_claims()[0]
+    assert "differs from its records: run `repro report`" in check_page(claims_files)[0]

@@ -9,10 +9,14 @@ from eval.errors import BadValue
 
 OURS = {
     "advantage_estimator",
+    "compare_sampler",
+    "keep_sampling_mask",
     "loss_aggregate",
     "prompt_retirement",
-    "rollout_policy",
+    "rollout_bits",
     "rollout_engine",
+    "rollout_lag",
+    "rollout_policy",
     "rollout_selection",
     "selection_draws",
     "selection_fills_up",
@@ -120,6 +124,23 @@ def test_unsupported_fields_are_refused_in_one_sentence(name):
             "without limits",
         ),
         ({"vllm_importance_sampling_mode": "token"}, "expected one of 'token_truncate'"),
+        (
+            {
+                "vllm_importance_sampling_mode": "geometric_mask",
+                "vllm_importance_sampling_clip_max": None,
+            },
+            "without limits",
+        ),
+        ({"rollout_bits": 1}, "rollout_bits=1: expected at least 2"),
+        ({"rollout_lag": -1}, "rollout_lag=-1: expected at least 0"),
+        ({"rollout_lag": 1, "use_vllm": True}, "cannot act with rollout_engine='vllm'"),
+        ({"rollout_bits": 4, "rollout_policy": "reference"}, "samples from another"),
+        ({"keep_sampling_mask": True}, "keeps all tokens: set top_p, top_k or min_p"),
+        (
+            {"keep_sampling_mask": True, "top_k": 3, "rollout_engine": "hf-cb"},
+            "keep_sampling_mask=True cannot act with rollout_engine='hf-cb': expected one of "
+            "'native', 'equal', 'hf'",
+        ),
         ({"advantage_estimator": "gae"}, "expected one of 'group', 'process', 'correct'"),
     ],
 )

@@ -1,12 +1,17 @@
 """What sets two papers, or a paper and TRL, apart: exactly the fields whose values differ."""
 
 import json
+from dataclasses import fields
 
 import pytest
 import trl
 from typer.testing import CliRunner
 
-from core.run.differences import differences, settings_of
+from core.families.table import find_family
+from core.paper.registry import entries, find_paper
+from core.run.differences import differences, index_problems, settings_of
+from core.run.pages.differences import differences_files
+from core.run.records.check import check_page
 from core.run.settings import NEUTRAL, RUN_FIELDS
 from papers.deepseekmath_grpo import PAPER
 
@@ -29,7 +34,7 @@ def test_trl_is_what_a_user_of_its_index_trains_with(tmp_path):
     assert values(found)["use_bias_correction_kl"] == (False, True)
     for each in found:
         assert each.right.value == getattr(theirs, each.field), each
-    ours = settings_of(PAPER.slug, "paper")
+    ours = settings_of(PAPER, "paper")
     same = PAPER.trl_index.keys() - values(found).keys()
     assert all(ours[name].value == PAPER.trl_index[name] for name in same)
     assert not values(found).keys() & (RUN_FIELDS | NEUTRAL)
@@ -68,6 +73,48 @@ def test_what_trl_does_without_a_field_is_shown_where_it_matters(loss, steps, sh
     assert found.get("token_normalizer", ("step", "rollout")) == ("step", "rollout")
 
 
+@pytest.mark.parametrize("slug", [e.slug for e in entries().values() if e.load().trl_index])
+def test_trl_has_the_fields_that_its_index_sets(slug):
+    paper = find_paper(slug)
+    kind = getattr(trl, find_family(paper.family).config_class().__name__, None)
+    if kind is None:
+        pytest.skip(f"this TRL has no settings of {paper.family}")
+    assert paper.trl_index.keys() <= {each.name for each in fields(kind)}
+
+
+ENTRY = """
+from core.paper import Paper, because, cite
+PAPER = Paper(slug="entry", title="t", arxiv="0", family="grpo",
+    config=(cite("s1", beta=0.1, loss_type="grpo"),), model="m", data="gsm8k+math",
+    trl_index={index}, trl_reasons=({reasons}))
+"""
+BETA = 'because("Ours is printed.", "beta"),'
+
+
+@pytest.mark.parametrize(
+    ("index", "reasons", "problem"),
+    [
+        ({"beta": 0.2}, BETA, None),
+        ({"beta": 0.2}, BETA + 'because("Half of it.", "loss_type"),', None),
+        ({"beta": 0.2}, BETA + 'because("Of no field."),', None),
+        ({"beta": 0.1, "loss_type": "grpo"}, "", None),
+        ({"beta": 0.2}, "", "beta differs without a reason"),
+        ({"beta": 0.2}, BETA + BETA, "beta has several reasons"),
+        ({"beta": 0.1}, BETA, "beta does not differ"),
+        ({"beta": 0.2}, BETA + 'because("Ours.", "betta"),', "betta does not differ"),
+        ({"betta": 0.2}, "", "betta is no setting of grpo"),
+        ({"beta": 0.2}, 'because("ours", "beta"),', "no whole sentence"),
+    ],
+)
+def test_each_difference_to_the_index_has_one_reason_and_each_reason_a_difference(
+    index, reasons, problem, install
+):
+    install("entry", {"entry": "entry"}, {"entry": ENTRY.format(index=index, reasons=reasons)})
+    found = list(index_problems(find_paper("entry")))
+    assert len(found) == (problem is not None)
+    assert all(problem in line for line in found)
+
+
 def test_the_command():
     from core.cli.main import app
 
@@ -75,7 +122,36 @@ def test_the_command():
     rows = json.loads(CliRunner().invoke(app, ["diff", PAPER.slug, "trl", "--json"]).stdout)
     lines = shown.stdout.splitlines()[1:]
     assert [line.split()[0] for line in lines] == [row["field"] for row in rows]
-    assert "s4.2" in next(line for line in lines if line.startswith("beta"))
+    beta = next(line for line in lines if line.startswith("beta"))
+    (reason,) = [each.reason for each in PAPER.trl_reasons if "beta" in each.fields]
+    assert "s4.2" in beta
+    assert beta.endswith(reason)
+
+
+def test_remarks_stand_below_and_on_the_page(install, tmp_path, monkeypatch):
+    from core.cli.main import app
+
+    text = ENTRY.format(index={"beta": 0.2}, reasons=BETA + 'because("It is <of> no field."),')
+    install("entry", {"entry": "entry"}, {"entry": text})
+    assert (
+        CliRunner()
+        .invoke(app, ["diff", "entry", "trl"])
+        .stdout.endswith("\nIt is <of> no field.\n")
+    )
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    assert differences_files() == {}  # there is no checkout
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "claims.csv").write_text("")
+    pages = differences_files()
+    part = pages["differences-to-trl.md"].partition("## entry")[2]
+    assert "| beta" in part
+    assert "Ours is printed." in part
+    assert "- It is" in part
+    assert "It is &lt;of&gt; no field." in pages["differences-to-trl.html"]
+
+
+def test_the_committed_page_is_that_of_the_modules():
+    assert check_page(differences_files) == []
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ VLLM = {
     "vllm_gpu_memory_utilization": 0.5,
     "vllm_max_model_length": 7,
     "vllm_tensor_parallel_size": 2,
-    "vllm_importance_sampling_correction": False,
+}
+CORRECTION = {
     "vllm_importance_sampling_mode": "token_mask",
     "vllm_importance_sampling_clip_max": 2.0,
     "vllm_importance_sampling_clip_min": 0.5,
@@ -97,7 +98,18 @@ CASES = {
         {"log_unique_prompts": True, "num_completions_to_print": 1},
         {"log_completions": True},
     ),
-    "vllm_*": ({}, VLLM, {"use_vllm": True, "vllm_mode": "server"}),
+    "vllm_[!i]*": ({}, VLLM, {"use_vllm": True, "vllm_mode": "server"}),
+    "vllm_importance_sampling_correction": (
+        {},
+        {"vllm_importance_sampling_correction": False},
+        {"rollout_bits": 4},
+    ),
+    "vllm_importance_sampling_mode": (
+        {"compare_sampler": True, "vllm_importance_sampling_correction": False},
+        CORRECTION,
+        {"compare_sampler": True},
+    ),
+    "compare_sampler": ({"rollout_bits": 4}, {"compare_sampler": True}, {}),
     "epsilon": ({}, {"epsilon": 0.0, "epsilon_high": 0.01}, {"num_iterations": 2}),
     "delta": ({}, {"delta": 1.5}, {"num_iterations": 2}),
     "use_bias_correction_kl": ({"beta": 0.0}, {"use_bias_correction_kl": True}, {"beta": 0.1}),
@@ -150,7 +162,12 @@ REFUSED = {
     ),
 }
 # Of fields that do not count while they are unset: what they may be set to.
-UNSET = {"prompt_retirement": {"prompt_retirement": 0.9}}
+UNSET = {
+    "prompt_retirement": {"prompt_retirement": 0.9},
+    "rollout_lag": {"rollout_lag": 2},
+    "rollout_bits": {"rollout_bits": 4},
+    "keep_sampling_mask": {"keep_sampling_mask": True, "top_k": 5},
+}
 
 
 def key(**settings):

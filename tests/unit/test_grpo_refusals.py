@@ -54,7 +54,7 @@ def test_no_rewards_or_wrong_numbers_of_them_are_refused(make_grpo):
 
 def test_a_normaliser_that_the_loss_does_not_have_is_refused(make_grpo):
     make_grpo(token_normalizer="rollout")
-    with pytest.raises(BadValue, match="token_normalizer='rollout': loss_type='grpo' does not"):
+    with pytest.raises(BadValue, match="loss_aggregate='sequence_mean' does not take it"):
         make_grpo(token_normalizer="rollout", loss_type="grpo")
 
 

@@ -20,6 +20,17 @@ RESUMED = {
         "entropy_coef_delta": 0.02,
         "entropy_target": 9.0,
     },
+    "with weights of the past": {"rollout_lag": 3},
+    "with old and rounded weights": {
+        "rollout_lag": 2,
+        "rollout_bits": 4,
+        "steps_per_generation": 6,
+    },
+    "with a kept sampling mask": {
+        "steps_per_generation": 6,
+        "top_k": 5,
+        "keep_sampling_mask": True,
+    },
     "with a moved reference": {"beta": 0.1, "sync_ref_model": True, "ref_model_sync_steps": 2},
 }
 

@@ -24,7 +24,7 @@ def _root(tmp_path, monkeypatch):
 
 def counted():
     with Index() as index:
-        return sorted(index.scales_of_runs(SLUG))
+        return sorted(scale for kind, scale in index.kinds_and_scales(SLUG) if kind == "run")
 
 
 def problems(**asked):

@@ -58,6 +58,16 @@ def test_gspo_of_tokens_is_gspo_where_their_advantages_agree(seed):
 
 
 @given(st.integers(0, 999))
+def test_vespo_of_a_mean_is_vespo_where_the_product_is_that_mean(seed):
+    r = anywhere(seed)
+    shrunk = r.log_ratio / r.mask.sum(1, keepdim=True)
+    torch.testing.assert_close(
+        gradient(r, loss_type="vespo_mean"),
+        gradient(replace(r, logps=r.old_logps + shrunk), loss_type="vespo"),
+    )
+
+
+@given(st.integers(0, 999))
 def test_gmpo_is_grpo_at_one_token(seed):
     """Its clip is one of logarithms."""
     r = anywhere(seed, length=1)

@@ -174,11 +174,13 @@ def test_micro_batches_add_up_to_the_whole(name, data):
 
 @pytest.mark.parametrize("level", RATIOS)
 def test_ratio_one_gives_the_gradient_of_reinforce(level):
+    """Of the mean over its tokens; of the product of them all, that of their sum."""
     r = rollout([[0.0] * 4] * 2, [2.0, -1.0], MASK)
     c = PolicyConfig(loss_type="grpo", importance_sampling_level=level)
     policy_loss(r, c, scale()).loss.backward()
+    times = MASK.sum(1, keepdim=True) if level == "completion" else 1
     expected = -r.advantages * MASK / MASK.sum(1, keepdim=True) / 2
-    torch.testing.assert_close(r.logps.grad, expected)
+    torch.testing.assert_close(r.logps.grad, expected * times)
 
 
 @pytest.mark.parametrize("loss_type", LOSS_TYPES)

@@ -15,6 +15,7 @@ from core.losses.advantages import SCALES
 from core.losses.aggregate import AGGREGATES, TOKEN_NORMALIZERS
 from core.losses.entropy import ENDS, NORMALIZERS
 from core.losses.estimators import ESTIMATORS, NEEDS, Estimator
+from core.losses.kl import ESTIMATORS as KL_ESTIMATORS
 from core.losses.policy import LOSS_TYPES
 from core.losses.ratio import RATIOS
 from core.losses.sampling import MODES
@@ -31,6 +32,7 @@ TABLES = {
     (GRPOConfig, "importance_sampling_level"): RATIOS,
     (GRPOConfig, "scale_rewards"): SCALES,
     (GRPOConfig, "advantage_estimator"): ESTIMATORS,
+    (GRPOConfig, "kl_estimator"): KL_ESTIMATORS,
     (GRPOConfig, "token_normalizer"): TOKEN_NORMALIZERS,
     (GRPOConfig, "loss_aggregate"): {None: None, **AGGREGATES},
     (GRPOConfig, "top_entropy_tokens"): ENDS,
@@ -132,6 +134,8 @@ PARAMETERS = [
 ]
 OTHER = {
     "epsilon": 0.5,
+    "kl_coef": 0.1,
+    "scale_rewards": "batch",
     "epsilon_high": 0.5,
     "delta": 4.0,
     "sapo_temperature_neg": 2.0,
@@ -173,7 +177,7 @@ def test_a_ratio_that_a_loss_is_not_defined_for_is_refused(monkeypatch, tmp_path
         GRPOConfig(**settings, importance_sampling_level="sequence")
 
 
-@pytest.mark.parametrize("need", NEEDS)
+@pytest.mark.parametrize("need", NEEDS.keys() - set(core.GRPOTrainer.gives))
 def test_what_an_estimator_needs_is_checked_when_the_trainer_is_made(need, make_grpo, monkeypatch):
     row = Estimator(advantages=lambda scored, _: scored.rewards[:, 0], doc="new", needs=(need,))
     monkeypatch.setitem(ESTIMATORS, "new", row)

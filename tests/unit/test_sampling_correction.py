@@ -34,10 +34,32 @@ def test_ratios_stay_within_their_limits_or_are_0(mode, seed, low, high):
     inside = (ratio >= low) & (ratio <= high)
     assert (inside | (ratio == 0)).all()
     free = sampling_ratio(ours, theirs, mask, Correction(mode=mode, **OPEN))
+    if mode == "geometric_mask":  # a weight of 0 or 1, see below
+        return
     unchanged = (free >= low) & (free <= high)
     assert torch.equal(ratio[unchanged], free[unchanged])
     if mode.endswith("_mask"):
         assert (ratio[~unchanged] == 0).all()
+
+
+@given(st.integers(0, 10**6), st.floats(0.1, 0.99), st.floats(1.01, 5))
+def test_geometric_rejection_keeps_whole_completions_unweighed(seed, low, high):
+    ours, theirs, mask = rows(seed)
+    c = Correction(mode="geometric_mask", clip_min=low, clip_max=high)
+    ratio = sampling_ratio(ours, theirs, mask, c)
+    for row, (difference, kept) in enumerate(zip(ours - theirs, mask.bool(), strict=True)):
+        mean = difference[kept].mean().exp()
+        assert ratio[row, 0] == float(low <= mean <= high)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5))
+def test_geometric_rejection_does_not_depend_on_the_length(seed, times):
+    """A completion that is repeated has the same mean, while the product of its ratios grows."""
+    ours, theirs, mask = (part.repeat(1, times) for part in rows(seed))
+    c = Correction(mode="geometric_mask", clip_min=0.7, clip_max=1.4)
+    width = ours.size(1) // times
+    short = sampling_ratio(ours[:, :width], theirs[:, :width], mask[:, :width], c)
+    assert torch.equal(sampling_ratio(ours, theirs, mask, c), short)
 
 
 @pytest.mark.parametrize("mode", MODES)

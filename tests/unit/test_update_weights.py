@@ -26,6 +26,12 @@ def test_a_tokens_weight_is_one_over_the_length_or_the_limit(loss_type, length):
     assert token_weight(loss_type, length) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("length", [1, 10, 100])
+def test_a_tokens_weight_with_one_ratio_for_the_answer(length):
+    assert token_weight("luspo", length, "sequence") == pytest.approx(1.0, rel=1e-12)
+    assert token_weight("grpo", length, "sequence") == pytest.approx(1 / length, rel=1e-12)
+
+
 @pytest.mark.parametrize("right", range(1, 8))
 def test_a_minoritys_weight_is_its_deviation_over_the_spread(right):
     rare = max(right, 8 - right) / 8

@@ -11,6 +11,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, 
 from core.rollout.draw import draw, most_likely, stream, warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
 from core.rollout.hf.loops import RowStops, cut_rows, generation_config
+from core.rollout.support import support
 
 
 def generated(
@@ -32,11 +33,12 @@ def generated(
         logits_processor=LogitsProcessorList([draws]),
         stopping_criteria=StoppingCriteriaList(stops),
     )
-    return cut_rows(found[:, ids.size(1) :], torch.stack(draws.logps, dim=1), sampling)
+    support = torch.stack(draws.support, dim=1) if sampling.keeps_support else None
+    return cut_rows(found[:, ids.size(1) :], torch.stack(draws.logps, dim=1), sampling, support)
 
 
 class Draws(LogitsProcessor):
-    """Leaves each row the one token that its own random numbers draw; keeps its `logps`."""
+    """Leaves each row the one token that its own random numbers draw; keeps what was drawn from."""
 
     def __init__(self, sampling: Sampling, seeds: Sequence[int], device: torch.device):
         self.sampling = sampling
@@ -44,6 +46,7 @@ class Draws(LogitsProcessor):
         streams = [stream(seed, sampling.max_tokens) for seed in seeds]
         self.uniform = torch.stack(streams, dim=1).to(device)
         self.logps: list[Tensor] = []
+        self.support: list[Tensor] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # Any: typed for classes of old
         """Logits (B, V) of which one in a row is not minus infinity."""
@@ -51,7 +54,9 @@ class Draws(LogitsProcessor):
         if self.sampling.temperature == 0:
             tokens, logps = most_likely(logits)
         else:
-            uniform = self.uniform[len(self.logps)]
-            tokens, logps = draw(self.warpers(input_ids, logits), uniform)
+            uniform, logits = self.uniform[len(self.logps)], self.warpers(input_ids, logits)
+            tokens, logps = draw(logits, uniform)
         self.logps.append(logps)
+        if self.sampling.keeps_support:
+            self.support.append(support(logits))
         return torch.full_like(scores, -torch.inf).scatter(1, tokens.unsqueeze(1), 0.0)

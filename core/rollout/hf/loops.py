@@ -20,6 +20,7 @@ from core.rollout.cached import CachedDecoder, check_rows, left_pad
 from core.rollout.draw import warpers
 from core.rollout.engine import Sampled, Sampling, Tokens
 from core.rollout.stops import Stop
+from core.rollout.support import as_bytes, support
 from eval.errors import BadValue
 
 BATCH_TOKENS = 4096  # of one forward pass of the paged engine
@@ -64,7 +65,8 @@ class HfEngine(Transformers):
             ],
             dim=1,
         )
-        yield from enumerate(cut_rows(tokens, logps, sampling))
+        kept = [support(scores) for scores in found.scores] if sampling.keeps_support else []
+        yield from enumerate(cut_rows(tokens, logps, sampling, stacked(kept)))
 
 
 class EqualEngine(Transformers):
@@ -87,6 +89,7 @@ class EqualEngine(Transformers):
         alive = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
         logits = decoder.admit(prompts, [[row] for row in range(len(prompts))])
         logps: list[Tensor] = []
+        kept: list[Tensor] = []
         while True:
             process: Any = processors  # Any: its call takes any keywords
             scores = process(ids, logits.float())
@@ -96,6 +99,8 @@ class EqualEngine(Transformers):
                 tokens = torch.multinomial(scores.softmax(-1), 1).squeeze(-1)
             tokens = tokens.where(alive, tokens.new_tensor(self.pad))
             logps.append(scores.log_softmax(-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1))
+            if sampling.keeps_support:
+                kept.append(support(scores))
             ids = torch.cat([ids, tokens.unsqueeze(1)], dim=1)
             alive = alive & ~torch.isin(tokens, ends)
             if sampling.stop is not None:
@@ -103,7 +108,8 @@ class EqualEngine(Transformers):
             if len(logps) == sampling.max_tokens or not alive.any():
                 break
             logits = decoder.step(tokens, alive)
-        yield from enumerate(cut_rows(ids[:, width:], torch.stack(logps, dim=1), sampling))
+        found = torch.stack(logps, dim=1)
+        yield from enumerate(cut_rows(ids[:, width:], found, sampling, stacked(kept)))
 
 
 class PagedEngine(Transformers):
@@ -189,9 +195,16 @@ def generation_config(sampling: Sampling, pad_token_id: int) -> GenerationConfig
     )
 
 
-def cut_rows(tokens: Tensor, logps: Tensor, sampling: Sampling) -> Iterator[Sampled]:
+def stacked(columns: Sequence[Tensor]) -> Tensor | None:
+    """What was kept of the support step by step, all together (B, T, bytes); None if nothing."""
+    return torch.stack(list(columns), dim=1) if columns else None
+
+
+def cut_rows(
+    tokens: Tensor, logps: Tensor, sampling: Sampling, kept: Tensor | None = None
+) -> Iterator[Sampled]:
     """Each row (T,) up to where it ends."""
-    for row, values in zip(tokens.tolist(), logps.tolist(), strict=True):
+    for number, (row, values) in enumerate(zip(tokens.tolist(), logps.tolist(), strict=True)):
         count = next(
             (
                 place
@@ -202,5 +215,8 @@ def cut_rows(tokens: Tensor, logps: Tensor, sampling: Sampling) -> Iterator[Samp
             None,
         )
         yield Sampled(
-            tokens=row[:count], logps=values[:count], finish="stop" if count else "length"
+            tokens=row[:count],
+            logps=values[:count],
+            finish="stop" if count else "length",
+            support=None if kept is None else as_bytes(kept[number, :count]),
         )

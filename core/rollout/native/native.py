@@ -19,6 +19,7 @@ from core.rollout.native.core_pool import each_on_a_core
 from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
 from core.rollout.native.static import StaticDecoder, static_lacks
 from core.rollout.stops import Stop
+from core.rollout.support import as_bytes, support, wide
 from eval.errors import BadValue
 
 logger = logging.get_logger(__name__)
@@ -160,6 +161,10 @@ class Live:
         self.tokens = torch.zeros(shape, dtype=torch.long, device=self.device)
         self.logps = torch.zeros(shape, device=self.device)
         self.uniform = torch.zeros(shape, device=self.device)
+        self.support = None
+        if sampling.keeps_support:
+            vocabulary = int(model.config.get_text_config().vocab_size)
+            self.support = torch.zeros(*shape, wide(vocabulary), dtype=torch.uint8).to(self.device)
         self.seen = None
         if sampling.repetition_penalty != 1.0:
             vocabulary = int(model.config.get_text_config().vocab_size)
@@ -201,8 +206,10 @@ class Live:
             tokens, logps = most_likely(logits)
         else:
             ids: Any = self.tokens[:, :1]  # the warpers do not look at them; typed LongTensor
-            scores = self.warpers(ids, logits)
-            tokens, logps = draw(scores, self.uniform[rows, at])
+            logits = self.warpers(ids, logits)
+            tokens, logps = draw(logits, self.uniform[rows, at])
+        if self.support is not None:
+            self.support[rows, at] = support(logits)
         self.tokens[rows, at], self.logps[rows, at] = tokens, logps
         if self.seen is not None:
             self.seen[rows, tokens] = True
@@ -238,6 +245,7 @@ class Live:
                     tokens=tokens,
                     logps=self.logps[row, :count].tolist(),
                     finish="length" if cut else "stop",
+                    support=None if self.support is None else as_bytes(self.support[row, :count]),
                 ),
             )
 
@@ -250,6 +258,8 @@ class Live:
         self.alive, self.count = self.alive[rows], self.count[rows]
         self.tokens, self.logps = self.tokens[rows], self.logps[rows]
         self.uniform = self.uniform[rows]
+        if self.support is not None:
+            self.support = self.support[rows]
         if self.seen is not None:
             self.seen = self.seen[rows]
         return rows

@@ -12,6 +12,7 @@ from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM, Qw
 from core.rollout.merged_adapters import is_adapted, is_linear, linear_weight
 from core.rollout.native.prefix_attention import ROOM, SharedAttention
 from core.rollout.native.row_attention import RowAttention
+from core.rollout.wide_head import WideHead
 from core.rollout.wrappings import autocast_type, has_unsharded_weights, is_hooked
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # layer, queries, keys, values
@@ -52,7 +53,7 @@ def plain_forward_lacks(model: PreTrainedModel) -> str | None:
 def has_own_layers(model: Any) -> bool:  # Any: as above
     """Whether the layers of a model of `KNOWN` are those that transformers made it of."""
     return (
-        is_linear(model.lm_head)
+        (is_linear(model.lm_head) or type(model.lm_head) is WideHead)
         and type(model.model.embed_tokens) is nn.Embedding
         and all(
             type(module).__module__.startswith("transformers.models.")
@@ -83,7 +84,7 @@ class PlainDecoder:
     def __init__(self, model: Any, *, shared: bool = True):  # Any: its modules are untyped
         config = model.config
         self.type = autocast_type(model.device) or model.dtype
-        self.body, self.head = model.model, linear_weight(model.lm_head).to(self.type)
+        self.body, self.head = model.model, head_of(model.lm_head, self.type)
         first = self.body.layers[0].self_attn
         self.size = int(first.head_dim)
         self.queries = int(config.num_attention_heads)
@@ -171,7 +172,7 @@ class PlainDecoder:
 
     def logits(self, x: Tensor) -> Tensor:
         """Logits (..., V) of the last hidden states."""
-        return self.product(self.normalised(x, self.body.norm.weight), self.head)
+        return self.head(self.normalised(x, self.body.norm.weight))
 
     def normalised(self, x: Tensor, weight: Tensor | None) -> Tensor:
         """RMSNorm of hidden states; without a weight it is in the matrix that comes next."""
@@ -197,6 +198,14 @@ class PlainDecoder:
         positions = torch.arange(length, device=like.device).unsqueeze(0)
         cos, sin = self.body.rotary_emb(like, positions)
         return torch.complex(cos, sin)[0, :, : self.size // 2].contiguous()
+
+
+def head_of(layer: Any, kind: torch.dtype) -> Callable[[Tensor], Tensor]:  # Any: as above
+    """What makes logits of hidden states: a wide head itself, or a product in a type."""
+    if type(layer) is WideHead:
+        return layer
+    weight = linear_weight(layer).to(kind)
+    return lambda x: linear(x.to(kind), weight)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from core.paper.registry import entries, find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
 from core.run.pages.claims import claims_files
+from core.run.pages.differences import differences_files
 from core.run.pages.runs import by_arm, runs_table, title_of
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import measured_tables, printed_tables, publish_reported, ran_at
@@ -60,14 +61,14 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
 
 
 def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
-    """Render the reports of every paper that has runs; without `slugs` of speed and claims too.
+    """Render the reports of papers that have runs; without `slugs` of speed, claims and TRL too.
 
     The pages, and why others could not be made.
     """
     chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
     pages, errors = list[Path](), list[ReproError]()
     makers = [lambda entry=entry: render_paper(entry.load()) for entry in chosen]
-    for make in makers if slugs else [*makers, render_speed, render_claims]:
+    for make in makers if slugs else [*makers, render_speed, render_claims, render_differences]:
         try:
             pages += make()
         except ReproError as error:
@@ -101,6 +102,11 @@ def render_speed() -> list[Path]:
 def render_claims() -> list[Path]:
     """The page of claims, if there is a table of them."""
     return [write_atomic(reports() / name, page) for name, page in claims_files().items()]
+
+
+def render_differences() -> list[Path]:
+    """The page of differences to TRL, in a checkout."""
+    return [write_atomic(reports() / name, page) for name, page in differences_files().items()]
 
 
 def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Path) -> Path:

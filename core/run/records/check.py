@@ -1,12 +1,13 @@
 """The gate over modules, records, samples, reports and regressions: what is wrong, line by line."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from core.paper import Paper
 from core.paper.registry import Entry, entries, find_entry
 from core.run.files import as_text, canonical, folder_files
 from core.run.pages.claims import claims_files
+from core.run.pages.differences import differences_files
 from core.run.pages.render import report_files, report_folder
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import ran_at
@@ -28,7 +29,7 @@ LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
 
 
 def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
-    """Every problem of each paper (without `slugs` of all, of speed and of the table of claims).
+    """Every problem of each paper (without `slugs` of all, of speed, claims and TRL).
 
     Files are always held against their digests; what follows from files that passed before is
     made again if `ask_again`.
@@ -43,7 +44,8 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
     if slugs:
         return found
     rooms = {"speed": check_speed(regrader), POCKET: check_pocket(regrader)}
-    return found | rooms | {"claims": check_claims(), "results": [*unknown_files(tuple(entries()))]}
+    pages = {"claims": check_page(claims_files), "trl": check_page(differences_files)}
+    return found | rooms | pages | {"results": [*unknown_files(tuple(entries()))]}
 
 
 def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
@@ -127,12 +129,12 @@ def check_speed(regrader: Regrader) -> list[str]:
     return [f"report: {line}" for line in stale(reports(), speed_files(records))]
 
 
-def check_claims() -> list[str]:
-    """The problems of the table of claims and of its page."""
+def check_page(files: Callable[[], Mapping[str, str]]) -> list[str]:
+    """The problems of what a page is made of, and of the page."""
     try:
-        return [f"report: {line}" for line in stale(reports(), claims_files())]
+        return [f"report: {line}" for line in stale(reports(), files())]
     except ReproError as error:
-        return [f"table: {error}"]
+        return [f"page: {error}"]
 
 
 def whole_records(slug: str) -> tuple[list[Record], list[str]]:

@@ -41,8 +41,8 @@ class Index:
             with suppress(OSError):
                 write_atomic(self.path, json.dumps(self._now) + "\n")
 
-    def scales_of_runs(self, slug: str) -> Iterator[str]:
-        """The scale of every run of a paper.
+    def kinds_and_scales(self, slug: str) -> Iterator[tuple[str, str]]:
+        """The kind and the scale of every record of a paper.
 
         Raises:
             DamagedFile: a record is no JSON object.
@@ -53,8 +53,7 @@ class Index:
             if line is None or line[:2] != (now.st_size, now.st_mtime_ns):
                 line = (now.st_size, now.st_mtime_ns, *kind_and_scale(path))
             self._now[name] = line
-            if line[2] == "run":
-                yield line[3]
+            yield line[2], line[3]
 
 
 def read(path: Path) -> dict[str, Line]:

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Thread
 from time import sleep
@@ -34,11 +34,19 @@ class Unit:
     program: tuple[str, ...] = (*PYTHON, "-m", "core.cli.main")
 
 
-def run_units(units: Sequence[Unit], jobs: int) -> None:
+def stop_all(error: FailedUnit) -> None:
+    """End at the first failure."""
+    raise error
+
+
+def run_units(
+    units: Sequence[Unit], jobs: int, failed: Callable[[FailedUnit], None] = stop_all
+) -> None:
     """Run every unit in a process of its own, at most `jobs` at a time.
 
     Raises:
-        FailedUnit: one failed; the others that were running have been stopped and can continue.
+        FailedUnit: one failed, unless `failed` does something else with that; the others that were
+            running have been stopped and can continue.
     """
     waiting, running = list(units), dict[Unit, "Child"]()
     try:
@@ -49,7 +57,8 @@ def run_units(units: Sequence[Unit], jobs: int) -> None:
             for unit in [unit for unit, child in running.items() if child.ended]:
                 child = running.pop(unit)
                 if (code := child.finish()) != 0:
-                    raise FailedUnit(f"{unit.name}: {child.last or f'exit code {code}'}", code)
+                    failed(FailedUnit(f"{unit.name}: {child.last or f'exit code {code}'}", code))
+                say(f"{len(waiting)} wait, {len(running)} run")
             sleep(0.05)
     finally:
         for child in running.values():

@@ -1,0 +1,33 @@
+"""Leave-one-out REINFORCE: each answer is compared with the others to its prompt."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from core.families.grpo import GRPO
+
+if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
+    from core.configs.rloo import RLOOConfig
+    from core.trainers.rloo import RLOOTrainer
+
+
+class RLOO(GRPO):
+    """Papers that `RLOOTrainer` trains."""
+
+    name = "rloo"
+    profiles: Mapping[str, Mapping[str, object]] = {
+        **GRPO.profiles,
+        "cpu": {**GRPO.profiles["cpu"], "num_generations": 4},
+        "gpu": {**GRPO.profiles["gpu"], "num_generations": 4},
+    }
+
+    def config_class(self) -> "type[RLOOConfig]":
+        """Import the class of its settings."""
+        from core.configs.rloo import RLOOConfig
+
+        return RLOOConfig
+
+    def trainer_class(self) -> "type[RLOOTrainer]":
+        """Import the class of its trainer."""
+        from core.trainers.rloo import RLOOTrainer
+
+        return RLOOTrainer

@@ -1,0 +1,201 @@
+"""What baselines make of the rewards of a group, and the gradient that comes of it.
+
+All rewards of a group, or all answers of a policy, are enumerated; nothing is drawn.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from core.losses.aggregate import Scale
+from core.losses.batch import PolicyConfig, Rollout
+from core.losses.estimators import ESTIMATORS, Scored, Weighing
+from core.losses.policy import policy_loss
+from core.losses.returns import to_go, whitened, with_kl
+
+RATES = (0.1, 0.25, 0.5, 0.75, 0.9)  # at which a prompt is answered right
+# (log-odds of the answers to one prompt, the reward of each)
+PROMPTS = (
+    ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)),
+    ((2.0, 0.5, -1.0), (1.0, 0.0, 0.0)),
+    ((2.0, 0.5, -1.0), (0.0, 0.0, 1.0)),
+    ((0.3, -0.2, 0.7, 0.0), (1.0, 1.0, 0.0, 0.3)),
+)
+
+
+def group_advantages(rewards: Tensor, scale: str = "none", estimator: str = "group") -> Tensor:
+    """The advantages (G, K) of rewards (G, K) of one rollout, as an estimator has them."""
+    scored = Scored(rewards=rewards.reshape(-1, 1), group=rewards.size(1), length=1)
+    weights = torch.ones(1, dtype=torch.float64)
+    weighing = Weighing(weights=weights, scale=scale, aggregation="sum_then_normalize")
+    return ESTIMATORS[estimator].advantages(scored, weighing).view_as(rewards)
+
+
+def all_rewards(group: int) -> Tensor:
+    """All rewards of 0 and 1 of a group (2 ** K, K)."""
+    return torch.tensor(list(product((0.0, 1.0), repeat=group)), dtype=torch.float64)
+
+
+def pair_advantages(scale: str) -> list[float]:
+    """The advantages of both answers, for all four pairs of right and wrong ones."""
+    return group_advantages(all_rewards(2), scale).flatten().tolist()
+
+
+def pair_closed_form() -> list[float]:
+    """The reward of each answer minus that of the other, for the same pairs."""
+    pairs = all_rewards(2)
+    return (pairs - pairs.flip(1)).flatten().tolist()
+
+
+def expected_advantage(scale: str, group: int) -> list[float]:
+    """E[A | right] and E[A | wrong] in a group, for a prompt at each of `RATES`."""
+    right = torch.arange(group + 1).unsqueeze(1)  # of each possible group, the right ones first
+    rewards = (torch.arange(group) < right).double()
+    advantages = group_advantages(rewards, scale)
+    found: list[float] = []
+    for rate in RATES:
+        others = torch.distributions.Binomial(group - 1, torch.tensor(rate).double())
+        weights = others.log_prob(torch.arange(group).double()).exp()
+        found += [float(weights @ advantages[1:, 0]), float(weights @ advantages[:-1, -1])]
+    return found
+
+
+def expected_of_pair() -> list[float]:
+    """x - p for the rewards x = 1 and 0, at each of `RATES`."""
+    return [x - p for p in RATES for x in (1.0, 0.0)]
+
+
+def expected_of_many() -> list[float]:
+    """(x - p) / sqrt(p (1 - p)), likewise."""
+    return [(x - p) / (p * (1 - p)) ** 0.5 for p in RATES for x in (1.0, 0.0)]
+
+
+def pair_direction(scale: str) -> list[float]:
+    """The cosine of two gradients by the logits of answers, for a right and a wrong answer each.
+
+    The one is that of the loss at ratio 1, the other of log pi(wrong) / |wrong| - log pi(right) /
+    |right|. Answers are all of two and of three tokens out of two.
+    """
+    answers = [tokens for length in (2, 3) for tokens in product((0, 1), repeat=length)]
+    pairs = [(right, wrong) for right in answers for wrong in answers if right != wrong]
+    return [_cosine(right, wrong, scale) for right, wrong in pairs]
+
+
+def _cosine(right: tuple[int, ...], wrong: tuple[int, ...], scale: str) -> float:
+    logits = torch.tensor([[0.3, -0.5], [0.1, 0.8], [-0.4, 0.2]], dtype=torch.float64)
+    logits.requires_grad_()
+    mask = torch.tensor([[float(t < len(y)) for t in range(3)] for y in (right, wrong)])
+    tokens = torch.tensor([[*y, 0][:3] for y in (right, wrong)])
+    logps = logits.log_softmax(-1).expand(2, 3, 2).gather(2, tokens.unsqueeze(2)).squeeze(2) * mask
+    rewards = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    loss = _loss(logps, mask, group_advantages(rewards, scale).view(2, 1))
+    means = logps.sum(1) / mask.sum(1)
+    (one,) = torch.autograd.grad(loss, logits, retain_graph=True)
+    (other,) = torch.autograd.grad(means[1] - means[0], logits)
+    return float(torch.cosine_similarity(one.flatten(), other.flatten(), dim=0))
+
+
+def _loss(logps: Tensor, mask: Tensor, advantages: Tensor) -> Tensor:
+    """The policy loss at ratio 1: the mean over answers of the mean over their tokens."""
+    answers = Rollout(logps=logps, old_logps=logps.detach(), advantages=advantages, mask=mask)
+    return policy_loss(
+        answers, PolicyConfig(loss_type="grpo"), Scale(rollout_tokens=mask.sum())
+    ).loss
+
+
+def mean_baseline_gap(group: int) -> float:
+    """max |A - (K - 1) / K A'| over all 0/1 rewards, with A from the mean of the group.
+
+    A' is from the mean of the others.
+    """
+    rewards = all_rewards(group)
+    others = group_advantages(rewards, estimator="leave_one_out")
+    return float((group_advantages(rewards) - (group - 1) / group * others).abs().max())
+
+
+def leave_one_out(policy: Tensor, rewards: Tensor, drawn: Tensor) -> Tensor:
+    """Advantages of the drawn answers (N, K), each against the mean of the others."""
+    del policy
+    return group_advantages(rewards[drawn], estimator="leave_one_out")
+
+
+def group_mean(policy: Tensor, rewards: Tensor, drawn: Tensor) -> Tensor:
+    """Against the mean of all."""
+    del policy
+    return group_advantages(rewards[drawn])
+
+
+def constant(policy: Tensor, rewards: Tensor, drawn: Tensor) -> Tensor:
+    """Against the policy's own mean reward, which no sample gives."""
+    return rewards[drawn] - policy @ rewards
+
+
+BASELINES: Mapping[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "leave_one_out": leave_one_out,
+    "group_mean": group_mean,
+    "constant": constant,
+}
+
+
+def gradient_bias(baseline: str, group: int) -> list[float]:
+    """|E[estimate] - gradient of the expected reward| by the logits, for each of `PROMPTS`."""
+    return [_moments(baseline, group, *prompt)[0] for prompt in PROMPTS]
+
+
+def gradient_variance(baseline: str, group: int) -> list[float]:
+    """The total variance of the estimate times the answers that it takes, likewise.
+
+    So that it is that of equally many samples, whatever the group.
+    """
+    return [_moments(baseline, group, *prompt)[1] * group for prompt in PROMPTS]
+
+
+def _moments(
+    baseline: str, group: int, odds: tuple[float, ...], paid: tuple[float, ...]
+) -> tuple[float, float]:
+    """The norm of the bias and the total variance over all draws of `group` answers."""
+    logits = torch.tensor(odds, dtype=torch.float64, requires_grad=True)
+    rewards = torch.tensor(paid, dtype=torch.float64)
+    (exact,) = torch.autograd.grad(logits.softmax(0) @ rewards, logits)
+    policy = logits.detach().softmax(0)
+    drawn = torch.tensor(list(product(range(len(odds)), repeat=group)))
+    weights = policy[drawn].prod(1)
+    logps = policy.log()[drawn].view(-1, 1).requires_grad_()
+    advantages = BASELINES[baseline](policy, rewards, drawn).view(-1, 1)
+    (by_answer,) = torch.autograd.grad(_loss(logps, torch.ones_like(logps), advantages), logps)
+    scores = torch.eye(len(odds), dtype=torch.float64) - policy  # d log pi(y) / d logits
+    each = -len(drawn) * (by_answer.view(drawn.shape).unsqueeze(2) * scores[drawn]).sum(1)
+    mean = weights @ each
+    return float((mean - exact).norm()), float(weights @ (each - mean).square().sum(1))
+
+
+def token_moments() -> list[float]:
+    """|mean| and |std - 1| of the whitened advantages of all tokens, for rollouts of many sizes.
+
+    Rewards at the end less the KL of each token, summed to go; arXiv 2501.03262.
+    """
+    found: list[float] = []
+    for answers, length in product((2, 5, 16), (3, 20)):
+        draw = torch.Generator().manual_seed(answers * length)
+        kl = torch.randn(answers, length, generator=draw, dtype=torch.float64)
+        ends = torch.randint(1, length + 1, (answers, 1), generator=draw)
+        mask = (torch.arange(length) < ends).double()
+        outcomes = torch.randint(0, 2, (answers,), generator=draw).double()
+        tokens = whitened(to_go(with_kl(outcomes, kl, mask, 0.1), mask), mask)[mask.bool()]
+        found += [abs(float(tokens.mean())), abs(float(tokens.std()) - 1)]
+    return found
+
+
+def easy_weight(scale: str) -> list[float]:
+    """The spread of an easy prompt's advantages over that of a mixed one in the same rollout.
+
+    Of the mixed one half of eight answers are right; of the easy ones 1 to 3 are wrong, or all are
+    right but for a hundredth in the reward of half of them.
+    """
+    mixed = [1.0] * 4 + [0.0] * 4
+    easy = [[1.0] * (8 - wrong) + [0.0] * wrong for wrong in (1, 2, 3)] + [[1.0] * 4 + [0.99] * 4]
+    groups = [torch.tensor([one, mixed], dtype=torch.float64) for one in easy]
+    spreads = [group_advantages(both, scale).std(1) for both in groups]
+    return [float(one / other) for one, other in spreads]

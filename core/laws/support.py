@@ -1,0 +1,40 @@
+"""The ratio of a policy to a sampler of equal weights that leaves improbable tokens out."""
+
+import torch
+
+from core.forward.head import log_probabilities
+from core.rollout.draw import warpers
+from core.rollout.engine import Sampling
+from core.rollout.support import support
+
+CHANCES = (
+    (0.50, 0.30, 0.15, 0.05),
+    (0.40, 0.25, 0.14, 0.10, 0.07, 0.04),
+    (0.97, 0.01, 0.01, 0.01),
+)
+TOP_P = (0.9, 0.7, 0.4)
+
+
+def ratio_error(*, keeps_support: bool) -> list[float]:
+    """Mean |policy / sampler - 1| over the tokens that the sampler draws, one for each top-p.
+
+    With the support the policy is normalised over the tokens that the sampler could draw, by the
+    head that trains; arXiv 2512.02556 (keep sampling mask).
+    """
+    return [
+        sum(_error(chances, top_p, keeps_support) for chances in CHANCES) / len(CHANCES)
+        for top_p in TOP_P
+    ]
+
+
+def _error(chances: tuple[float, ...], top_p: float, keeps_support: bool) -> float:
+    logits = torch.tensor([chances], dtype=torch.float64).log()
+    left = warpers(Sampling(max_tokens=1, ends=frozenset(), top_p=top_p))(
+        torch.empty(1, 0).long(), logits
+    )
+    drawn = left.softmax(-1)
+    kept = support(left) if keeps_support else None
+    identity = torch.eye(len(chances), dtype=torch.float64)  # its hidden states are the logits
+    policy = log_probabilities(logits, identity, 1.0, kept).exp()
+    some = drawn > 0
+    return (drawn * (policy / drawn - 1).abs())[some].sum().item()

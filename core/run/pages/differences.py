@@ -1,0 +1,68 @@
+"""The page of all fields in which papers differ from what TRL's paper index sets, and why."""
+
+from dataclasses import dataclass
+
+from core.paper import Paper
+from core.paper.registry import entries
+from core.run.differences import Difference, from_trl, remarks
+from core.run.files import as_text
+from core.run.places import claims_table
+from eval.tables.render import environment
+
+PAGE = "differences-to-trl"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A field as the page shows it."""
+
+    field: str
+    ours: str
+    passage: str
+    theirs: str
+    source: str
+    because: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What sets a paper apart from its entry in TRL's index."""
+
+    slug: str
+    title: str
+    rows: tuple[Row, ...]
+    remarks: tuple[str, ...]
+
+
+def differences_files() -> dict[str, str]:
+    """The page in both formats by name; nothing where there is no checkout."""
+    if not claims_table().is_file():
+        return {}
+    found = [entry_of(paper) for entry in entries().values() if indexed(paper := entry.load())]
+    return {
+        f"{PAGE}.{form}": environment(form).get_template(f"{PAGE}.{form}.j2").render(papers=found)
+        for form in ("md", "html")
+    }
+
+
+def indexed(paper: Paper) -> bool:
+    """Whether there is something to say of a paper in TRL's index."""
+    return bool(paper.trl_index or paper.trl_reasons)
+
+
+def entry_of(paper: Paper) -> Entry:
+    """All differences of a paper at its own scale."""
+    rows = tuple(row_of(each) for each in from_trl(paper))
+    return Entry(paper.slug, paper.title, rows, tuple(remarks(paper)))
+
+
+def row_of(found: Difference) -> Row:
+    """A difference in words."""
+    return Row(
+        field=found.field,
+        ours=as_text(found.left.value),
+        passage=found.left.source,
+        theirs=as_text(found.right.value),
+        source=found.right.source,
+        because=found.because,
+    )

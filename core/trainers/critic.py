@@ -1,0 +1,75 @@
+"""A value model beside the policy: its own optimizer, the gradients of all processes, its state."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
+from transformers import PreTrainedModel
+
+from core.configs.ppo import PPOConfig
+from core.forward.values import value_model
+from eval.errors import DamagedFile
+
+STATE = "value_model.pt"
+
+
+class Critic:
+    """What each state is worth; every process has the whole of it, whatever shards the policy."""
+
+    def __init__(self, policy: PreTrainedModel, args: PPOConfig):
+        self.args = args
+        self.model = value_model(policy).to(args.device)  # pyright: ignore[reportArgumentType] - transformers types `to` by its decorator
+        self.model.train()
+        if args.gradient_checkpointing:
+            self.model.gradient_checkpointing_enable(args.gradient_checkpointing_kwargs)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(),
+            lr=self.rate,
+            betas=(args.adam_beta1, args.adam_beta2),
+            eps=args.adam_epsilon,
+            weight_decay=args.weight_decay,
+        )
+
+    @property
+    def rate(self) -> float:
+        """The learning rate before any schedule."""
+        own = self.args.value_learning_rate
+        return self.args.learning_rate if own is None else own
+
+    def step(self, accelerator: Accelerator, share: float) -> None:
+        """Update by the mean gradient of all processes, at a share of the learning rate."""
+        weights = [p for p in self.model.parameters() if p.grad is not None]
+        gradients = [cast(Tensor, p.grad) for p in weights]
+        mean = accelerator.reduce(parameters_to_vector(gradients), reduction="mean")
+        vector_to_parameters(cast(Tensor, mean), gradients)
+        if self.args.max_grad_norm > 0:
+            clip_grad_norm_(weights, self.args.max_grad_norm)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate * share
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def save(self, folder: Path) -> None:
+        """Write weights and moments into a checkpoint."""
+        state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        torch.save(state, folder / STATE)
+
+    def load(self, folder: Path) -> None:
+        """Go on from a checkpoint.
+
+        Raises:
+            DamagedFile: the file is missing, cut off or altered.
+        """
+        path = folder / STATE
+        try:
+            state: Any = torch.load(path, weights_only=True, map_location=self.args.device)
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+        except Exception as error:  # torch raises many kinds on a damaged file
+            raise DamagedFile(
+                f"{path}: not the state of a value model ({error}); continue from an earlier "
+                "checkpoint"
+            ) from error

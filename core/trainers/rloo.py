@@ -1,0 +1,53 @@
+"""RLOO: REINFORCE on whole completions, against the mean reward of the others of its group."""
+
+import torch
+from torch import Tensor
+
+from core.collect.metrics import Metrics
+from core.configs.rloo import RLOOConfig
+from core.losses.advantages import group_spread
+from core.losses.estimators import Scored, shaped
+from core.trainers.grpo import GRPOTrainer
+
+BACK_TO_BASICS = {
+    "title": "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human "
+    "Feedback in LLMs",
+    "id": "2402.14740",
+    "citation": """@inproceedings{ahmadian2024back,
+  title = {{Back to Basics}: Revisiting {REINFORCE}-Style Optimization for Learning from Human
+           Feedback in {LLMs}},
+  author = {Arash Ahmadian and Chris Cremer and Matthias Gall{\\'e} and Marzieh Fadaee and
+            Julia Kreutzer and Olivier Pietquin and Ahmet {\\"U}st{\\"u}n and Sara Hooker},
+  year = {2024},
+  eprint = {2402.14740},
+  archivePrefix = {arXiv},
+}""",
+}
+
+
+class RLOOTrainer(GRPOTrainer):
+    """Leave-one-out REINFORCE, arXiv 2402.14740, with the face of TRL's `RLOOTrainer`.
+
+    The ratio is that of whole completions and the KL is in the reward. A completion that is masked
+    for being cut off counts 0 in the value of the loss, where TRL counts its advantage; its
+    gradient is 0 in both.
+    """
+
+    args: RLOOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    settings = RLOOConfig
+    _name = "RLOO"
+    _tag_names = ("rloo",)
+    _paper = BACK_TO_BASICS
+
+    def scores(self, scored: Scored) -> Metrics:
+        """Rewards without their KL; `advantages` says how many groups have no spread with it."""
+        metrics = super().scores(scored)
+        metrics.pop("frac_reward_zero_std", None)
+        return metrics
+
+    def advantages(self, scored: Scored) -> Tensor:
+        """Advantages of the completions (N,)."""
+        spread = group_spread(shaped(scored, self.weighing).view(-1, scored.group))
+        none = torch.isclose(spread, torch.zeros_like(spread))
+        self.record({"frac_reward_zero_std": none.float().mean().item()})
+        return super().advantages(scored)

@@ -1,0 +1,154 @@
+"""Lite PPO: of all tricks the deviation of the batch and a loss over all tokens are enough.
+
+Where the sources disagree, and what is not the paper's here:
+
+- The results are curves; no number is printed. Which hard problems make the data of that name is
+  not known.
+- The batch's deviation bounds advantages only beside mixed groups: a 7-of-8 group among groups
+  without a spread gets larger ones by it than by its own, 4.9 to 2.5 among three such groups.
+- TRL's paper index sets steps_per_generation=8, which TRL counts in micro-batches of 4: a rollout
+  of 32 completions, used once, where the paper's has 1,024 and is used in 8 updates.
+- That entry calls loss_type 'dapo' a mean over the batch and not over what is accumulated, which
+  is what 'bnpo' does.
+- The arms stand for the paper's figures: `instruct` and `base` for aligned and base models, `short`
+  and `long` for budgets of 8k and 20k tokens. DAPO with all its tricks has dynamic sampling, no
+  loss of cut answers, and the punishment of overlong ones.
+"""
+
+from core.claims import Claim, final, law
+from core.paper import Paper, because, cite
+from core.rewards import Accuracy, SoftOverlong
+
+ACCURACY = final("held_out/accuracy")
+LARGEST, RIGHTS = "core.laws.spreads:largest_advantage", (7, 4, 4, 4)
+PLAIN = {"scale_rewards": "group"}
+WIDER = PLAIN | {"epsilon_high": 0.28}
+ALIGNED = {"model": "Qwen/Qwen3-4B"}
+
+
+OFF8 = {"at": {"cpu": {"regime": "off8", "model": "pocket-instruct"}}}
+BASE8 = {"at": {"cpu": {"regime": "base8"}}}
+SHORT = {"at": {"cpu": {"regime": "tight"}}}
+LONG = {
+    "max_completion_length": 20_480,
+    "at": {"cpu": {"regime": "wide", "max_completion_length": 96}},
+}
+SOLVED = {"data": "simplerl-zoo-easy-5k"}
+EASY = {"at": {"cpu": {"regime": "easy"}, "gpu": SOLVED, "paper": SOLVED}}
+BASE_AGAIN = {"same_as": "base-clip-higher"}
+
+PAPER = Paper(
+    slug="lite-ppo",
+    title="Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
+    arxiv="2508.08221",
+    family="grpo",
+    config=(
+        cite("Lite PPO", scale_rewards="batch", loss_type="dapo"),
+        cite("setup", beta=0.0, epsilon=0.2, learning_rate=1e-6, num_iterations=1),
+        cite("setup", temperature=0.99, top_p=0.99, top_k=100),
+        cite("setup", num_generations=8, max_completion_length=8192),
+        cite("TRL's paper index", per_device_train_batch_size=4, gradient_accumulation_steps=32),
+        cite("setup, 1,024 completions", steps_per_generation=256),
+        cite("unstated", lr_scheduler_type="constant"),
+    ),
+    rewards=(Accuracy(),),
+    model="Qwen/Qwen3-4B-Base",
+    data="deepmath-easiest-5k",
+    benchmarks=("math500", "amc23", "aime24", "aime25"),
+    arms={
+        "lite-ppo": {},
+        "grpo": PLAIN | {"loss_type": "grpo"},
+        "dapo": WIDER
+        | {
+            "rollout_selection": "filled",
+            "selection_reward": "accuracy",
+            "mask_truncated_completions": True,
+            "rewards": (Accuracy(), SoftOverlong(8192, 2048)),
+            "at": {"cpu": {"rewards": (Accuracy(), SoftOverlong(64, 16))}},
+        },
+        "easy-no-std": {"scale_rewards": "none"} | EASY,
+        "easy-group-std": PLAIN | EASY,
+        "instruct-clip-higher": WIDER | ALIGNED | OFF8,
+        "instruct-symmetric": PLAIN | {"epsilon_high": 0.2} | ALIGNED | OFF8,
+        "instruct-sequence": WIDER | {"loss_type": "grpo"} | ALIGNED | OFF8,
+        "base-clip-higher": WIDER | BASE8,
+        "base-symmetric": PLAIN | {"epsilon_high": 0.2} | BASE8,
+        "base-sequence": WIDER | {"loss_type": "grpo"} | BASE8,
+        "short": WIDER
+        | {"at": {"cpu": {"regime": "tight"}, "gpu": BASE_AGAIN, "paper": BASE_AGAIN}},
+        "short-filter": WIDER | {"mask_truncated_completions": True} | SHORT,
+        "long": WIDER | LONG,
+        "long-filter": WIDER | {"mask_truncated_completions": True} | LONG,
+    },
+    trl_index={
+        "scale_rewards": "batch",
+        "loss_type": "dapo",
+        "beta": 0.0,
+        "temperature": 0.99,
+        "top_p": 0.99,
+        "top_k": 100,
+        "num_generations": 8,
+        "per_device_train_batch_size": 4,
+        "gradient_accumulation_steps": 32,
+        "steps_per_generation": 8,
+    },
+    trl_reasons=(
+        because(
+            "TRL counts it in micro-batches: 8 of them are a rollout of 32 completions that is "
+            "used once, where the paper's 1,024 are 8 updates.",
+            "steps_per_generation",
+        ),
+        because("The entry says that 'dapo' leaves accumulated batches apart, as 'bnpo' does."),
+    ),
+    profiles={
+        "cpu": {
+            "regime": "base",
+            "loss_type": "dapo",
+            "scale_rewards": "batch",
+            "benchmarks": ("math500",),
+            "twins": {"math500": "pocket-math"},
+        },
+        "gpu": {"gradient_accumulation_steps": 1},  # several updates of a rollout here too
+    },
+    claims=(
+        Claim(
+            "batch-std-bounded",
+            "Beside mixed groups the advantages of a nearly constant one are smaller by the "
+            "deviation of the batch than by its own.",
+            law(LARGEST, "batch", RIGHTS) < law(LARGEST, "group", RIGHTS),
+        ),
+        Claim(
+            "std-removal-helps-when-concentrated",
+            "On problems that are mostly solved, training ends more accurate without a deviation.",
+            ACCURACY.of("easy-no-std") > ACCURACY.of("easy-group-std"),
+        ),
+        Claim(
+            "lite-ppo-beats-grpo",
+            "From a base model Lite PPO ends more accurate than GRPO.",
+            ACCURACY.of("lite-ppo") > ACCURACY.of("grpo"),
+        ),
+        Claim(
+            "lite-ppo-beats-dapo",
+            "From a base model it ends no less accurate than DAPO with all its tricks.",
+            ACCURACY.of("lite-ppo") >= ACCURACY.of("dapo"),
+        ),
+        Claim(
+            "clip-higher-only-aligned",
+            "A wider upper clip gains more for an aligned model than for a base model.",
+            ACCURACY.of("instruct-clip-higher") - ACCURACY.of("instruct-symmetric")
+            > ACCURACY.of("base-clip-higher") - ACCURACY.of("base-symmetric"),
+        ),
+        Claim(
+            "token-level-base",
+            "A mean over tokens gains more over one over completions for a base model.",
+            ACCURACY.of("base-clip-higher") - ACCURACY.of("base-sequence")
+            > ACCURACY.of("instruct-clip-higher") - ACCURACY.of("instruct-sequence"),
+        ),
+        Claim(
+            "overlong-filter-short-budget",
+            "Leaving cut answers out gains more where many are cut than where few are.",
+            ACCURACY.of("short-filter") - ACCURACY.of("short")
+            > ACCURACY.of("long-filter") - ACCURACY.of("long"),
+        ),
+    ),
+)

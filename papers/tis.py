@@ -1,0 +1,99 @@
+"""Truncated importance sampling: a token weighs by how much less often the engine samples it.
+
+Where the sources disagree, and what is not the paper's here:
+
+- The source is a blog (fengyao.notion.site/off-policy-rl) that prints curves alone; the cap of 2
+  is that of TRL's index and verl's default, where the authors' own example has 10. The paper named
+  is that of Retrace, which TRL cites for truncated ratios.
+- TRL's default is another correction: completions whose whole ratio is above 3 are left out.
+- The blog's runs are DAPO on 32B and PPO on GSM8K with a sampler of 8 bits; here it is DAPO's loss,
+  and at cpu a sampler whose weights are rounded to 4 bits.
+"""
+
+from core.claims import START, Claim, final, late, law, probability
+from core.paper import Paper, because, cite
+from core.rewards import Accuracy
+
+SAMPLING = "core.laws.sampling"
+WORST = "largest_sampler_difference"  # of probabilities, within an answer
+
+PAPER = Paper(
+    slug="tis",
+    title="Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
+    arxiv="1606.02647",
+    family="grpo",
+    config=(
+        cite("blog", use_vllm=True, vllm_importance_sampling_correction=True),
+        cite("blog", vllm_importance_sampling_mode="token_truncate"),
+        cite("TRL's paper index, verl's default", vllm_importance_sampling_clip_max=2.0),
+        cite("blog, 32B run", loss_type="dapo"),
+        cite("unstated", beta=0.0, epsilon=0.2, learning_rate=1e-6, temperature=1.0),
+        cite("unstated", num_generations=16, per_device_train_batch_size=16),
+        cite("unstated", gradient_accumulation_steps=32, steps_per_generation=32),
+        cite("unstated", max_completion_length=20_480, lr_scheduler_type="constant"),
+    ),
+    rewards=(Accuracy(),),
+    model="Qwen/Qwen2.5-32B",
+    data="dapo-math-17k",
+    benchmarks=("aime24", "math500"),
+    arms={"tis": {}, "no-correction": {"vllm_importance_sampling_correction": False}},
+    trl_index={
+        "use_vllm": True,
+        "vllm_importance_sampling_correction": True,
+        "vllm_importance_sampling_mode": "sequence_truncate",
+        "vllm_importance_sampling_clip_max": 2.0,
+    },
+    trl_reasons=(
+        because(
+            "The blog weighs tokens; the entry shows the weight of whole completions first.",
+            "vllm_importance_sampling_mode",
+        ),
+    ),
+    profiles={
+        "cpu": {
+            "regime": "int4",
+            "loss_type": "dapo",
+            "benchmarks": ("math500",),
+            "twins": {"math500": "pocket-math"},
+        }
+    },
+    claims=(
+        Claim(
+            "weight-one-without-mismatch",
+            "Where the sampler is the policy, the weights change no expected gradient.",
+            law(f"{SAMPLING}:change_when_equal", "token_truncate", clip_max=2.0).about(
+                0.0, within=1e-12
+            ),
+        ),
+        Claim(
+            "bias-reduction",
+            "Under another sampler truncated weights make the greatest error of the expected "
+            "gradient over all advantages smaller than it is without weights.",
+            law(f"{SAMPLING}:worst_bias", "token_truncate", clip_max=2.0)
+            < law(f"{SAMPLING}:worst_bias"),
+        ),
+        Claim(
+            "variance-bounded",
+            "Under a far sampler truncation makes the variance of the gradient smaller, meant over "
+            "the signs of the advantages.",
+            law(f"{SAMPLING}:gradient_variance", "token_truncate", clip_max=2.0)
+            < law(f"{SAMPLING}:gradient_variance", "token_truncate"),
+        ),
+        Claim(
+            "recovers-quantised-rollouts",
+            "With a sampler of few bits the reward ends higher with the weights than without.",
+            late("reward").of("tis") > late("reward").of("no-correction"),
+        ),
+        Claim(
+            "entropy-not-collapsing",
+            "With such a sampler the entropy ends higher with the weights than without.",
+            final("entropy").of("tis") > final("entropy").of("no-correction"),
+        ),
+        Claim(
+            "mismatch-grows-with-length",
+            "The largest difference of probabilities within an answer is larger in long answers.",
+            probability(f"{WORST}/long_answers").of(START)
+            > probability(f"{WORST}/short_answers").of(START),
+        ),
+    ),
+)
