@@ -60,6 +60,8 @@ pocket: $(VENV)/.run
 
 controls: $(VENV)/.run
 	$(BIN)/python -m core.run.pocket_controls
+	$(BIN)/repro run deepseekmath-grpo --arm shuffled-rewards --seeds 3
+	$(BIN)/repro run deepseekmath-grpo --arm own-samples --seeds 3
 
 gate: $(VENV)/.run
 	$(BIN)/python -m core.run.pages.gate

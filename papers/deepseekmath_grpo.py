@@ -18,7 +18,7 @@ Where the sources disagree, and what is not the paper's here:
 
 from core.claims import START, Claim, gain, gain_at_k, late, law, score
 from core.paper import Layout, Paper, because, cite, marked, printed
-from core.rewards import Accuracy, StepAccuracy
+from core.rewards import Accuracy, LengthWithin, Shuffled, StepAccuracy
 
 BENCHMARKS = ("gsm8k", "math", "mgsm_zh", "cmath")
 TRAINED, UNSEEN = ("gsm8k", "math"), ("mgsm_zh", "cmath")
@@ -103,6 +103,15 @@ PAPER = Paper(
         "rft": {"advantage_estimator": "correct", "beta": 0.0, "rollout_policy": "reference"},
         "process": {"advantage_estimator": "process", "rewards": (StepAccuracy(),)},
         "iterative": {"sync_ref_model": True, "ref_model_mixup_alpha": 1.0},
+        # Controls, of which neither should gain: rewards that say nothing, and fine-tuning on all
+        # of the starting model's own samples.
+        "shuffled-rewards": {"rewards": (Shuffled(Accuracy()),)},
+        "own-samples": {
+            "advantage_estimator": "correct",
+            "beta": 0.0,
+            "rollout_policy": "reference",
+            "rewards": (LengthWithin(1024),),
+        },
     },
     trl_index={
         "loss_type": "grpo",

@@ -24,7 +24,8 @@ class DataSet:
 
 
 PROBLEMS = ("id", "prompt", "question", "answer", "language")
-WORKED = (*PROBLEMS, "solution")
+GRADED = (*PROBLEMS, "exact_form")  # by a benchmark of ours
+WORKED = (*GRADED, "solution")
 PAIRS = ("chosen", "rejected")
 PREFERENCES = ("prompt", *PAIRS)
 MESSAGES = ("messages",)
@@ -90,8 +91,8 @@ ROWS = (
     ),
     pocket("pocket-worked", POCKET, "worked"),
     # Mathematics and code with answers that can be checked.
-    DataSet(name="gsm8k", columns=PROBLEMS, licence="MIT", n=7473, source=Problems(("gsm8k",))),
-    DataSet(name="math", columns=PROBLEMS, licence="MIT", n=7500, source=Problems(("math",))),
+    DataSet(name="gsm8k", columns=GRADED, licence="MIT", n=7473, source=Problems(("gsm8k",))),
+    DataSet(name="math", columns=GRADED, licence="MIT", n=7500, source=Problems(("math",))),
     folder("math-level-3-5", PROBLEMS),
     folder("deepseekmath-questions", PROBLEMS),
     problems(

@@ -149,6 +149,7 @@ def problem_rows(name: str, split: str, data: Path | None) -> list[Row]:
             "question": problem.question,
             "answer": problem.answer,
             "language": problem.language,
+            "exact_form": problem.exact_form,
             **({"solution": problem.solution} if benchmark.generated else {}),
         }
         for problem in problems

@@ -26,6 +26,7 @@ from core.rewards.repetition import (
     RepetitionPenalty,
     get_repetition_penalty_reward,
 )
+from core.rewards.shuffled import Shuffled
 from core.rewards.steps import StepAccuracy
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "LengthWithin",
     "Noisy",
     "RepetitionPenalty",
+    "Shuffled",
     "SoftOverlong",
     "StepAccuracy",
     "TagCount",

@@ -6,13 +6,15 @@ from typing import Any
 
 from core.rewards.completions import Completion, completion_text
 from eval.grading import grade_many
+from eval.sets.problem import Answers
 
 
 @dataclass(frozen=True)
 class Accuracy:
     """`right` if the benchmark's own grader accepts the answer, `wrong` if not, None if it cannot.
 
-    Reads the columns `answer` and, if there is one, `language`.
+    Reads the columns `answer` and, if there are any, `language` and `exact_form`: whether the
+    question asks for the answer's form too, such as lowest terms.
     """
 
     right: float = 1.0
@@ -28,10 +30,15 @@ class Accuracy:
         completions: Sequence[Completion],
         answer: Sequence[str],
         language: Sequence[str] | None = None,
+        exact_form: Sequence[bool | None] | None = None,
         **_: Any,  # other columns of the dataset
     ) -> list[float | None]:
         """Grade each completion against its answer."""
         texts = [completion_text(completion) for completion in completions]
-        verdicts = grade_many(texts, answer, language or "en")
+        forms = exact_form or [False] * len(answer)
+        asked = [
+            Answers((one,), exact_form=bool(form)) for one, form in zip(answer, forms, strict=True)
+        ]
+        verdicts = grade_many(texts, asked, language or "en")
         value = {True: self.right, False: self.wrong, None: None}
         return [value[verdict.correct] for verdict in verdicts]

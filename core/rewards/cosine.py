@@ -23,7 +23,7 @@ class CosineLength:
     none to `wrong_until`, which unset is `max_length`. One that reaches `max_length` has run out of
     room and gets `at_limit` either way, unless that is None. The defaults are the main values of
     arXiv 2502.03373; with `right_from` and `wrong_until` it is the length-aware accuracy of
-    Phi-4-reasoning, which arXiv 2508.09726 trains with. Reads the columns `answer` and `language`.
+    Phi-4-reasoning, which arXiv 2508.09726 trains with. Reads the columns of `Accuracy`.
     """
 
     max_length: int
@@ -49,12 +49,10 @@ class CosineLength:
         *,
         completions: Sequence[Completion],
         completion_ids: Sequence[Sequence[int]],
-        answer: Sequence[str],
-        language: Sequence[str] | None = None,
-        **_: Any,  # other columns of the dataset
+        **columns: Any,  # of the dataset
     ) -> list[float | None]:
         """Grade each completion, and look at its number of tokens."""
-        graded = Accuracy()(completions=completions, answer=answer, language=language)
+        graded = Accuracy()(completions=completions, **columns)
         return [
             None if accuracy is None else self.worth(accuracy == 1.0, len(ids))
             for accuracy, ids in zip(graded, completion_ids, strict=True)

@@ -62,6 +62,7 @@ def problem_of(row: Mapping[str, Any]) -> Problem:
         answer=row["answer"],
         language=row.get("language") or "en",
         answers=several and Answers(tuple(several["texts"]), several["counts"]),
+        exact_form=bool(row.get("exact_form")),
     )
 
 

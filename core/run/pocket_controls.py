@@ -91,7 +91,8 @@ class Asked:
 def undivided(text: str, language: str) -> str:
     """The answer with a fraction in its box where its last line divides or reduces one.
 
-    A grader that knows equal numbers pays it, whatever that line would have come to.
+    It has the value that this line should come to, so a grader that takes equal numbers pays it;
+    where lowest terms are asked for it is wrong.
     """
     found = DIVIDED.search(text)
     if found is None:

@@ -7,9 +7,10 @@ from eval.grading.extraction import extract
 from eval.grading.numerals import read_number, same_number
 from eval.grading.verdict import Extraction, Verdict
 from eval.grading.worker import Outcome, compare_all
+from eval.grading.written import written_alike
 from eval.sets.problem import Answers
 
-GRADER_VERSION = "3"  # in every record and key of an evaluation; another one when a verdict moves
+GRADER_VERSION = "4"  # in every record and key of an evaluation; another one when a verdict moves
 MAX_ANSWER = 500  # characters of an answer that are still compared
 REASONS: dict[Outcome, str] = {
     True: "equal",
@@ -50,7 +51,7 @@ def grade_many(
         for text in (extraction.text, *extraction.parts)
         if text is not None
     )
-    return [verdict(f, a.right, compared) for f, a in zip(found, asked, strict=True)]
+    return [verdict(f, a, compared) for f, a in zip(found, asked, strict=True)]
 
 
 def compare_pairs(pairs: Iterable[Pair]) -> Compared:
@@ -82,17 +83,27 @@ def quickly(answer: str, given: str) -> tuple[Outcome, str] | None:
     return (True, "same notation") if clean(given) == clean(answer) else None
 
 
-def verdict(found: Extraction, rights: Sequence[str], compared: Compared) -> Verdict:
+def verdict(found: Extraction, asked: Answers, compared: Compared) -> Verdict:
     """Right when the whole is one of the right answers, or when each of its boxes is one."""
+
+    def best(text: str) -> tuple[Outcome, str]:
+        outcomes = [in_form(asked, (right, text), compared) for right in asked.right]
+        return min(outcomes, key=lambda o: (o[0] is not True, o[0] is False))
+
     if found.text is None:
         return Verdict(False, None, found.rule, "no answer")
-    outcomes = [compared[right, found.text] for right in rights]
-    outcome, reason = min(outcomes, key=lambda o: (o[0] is not True, o[0] is False))
-    if found.parts and all(
-        any(compared[right, part][0] is True for right in rights) for part in found.parts
-    ):
+    outcome, reason = best(found.text)
+    if found.parts and all(best(part)[0] is True for part in found.parts):
         outcome, reason = True, "each box is right"
     given = found.text[:MAX_ANSWER]
     if not isinstance(outcome, bool):
         return Verdict(None, given, outcome, reason)
     return Verdict(outcome, given, found.rule, reason)
+
+
+def in_form(asked: Answers, pair: Pair, compared: Compared) -> tuple[Outcome, str]:
+    """The outcome of a pair; where the question asks for a form, another one is wrong."""
+    outcome, reason = compared[pair]
+    if outcome is True and asked.exact_form and not written_alike(*pair):
+        return False, "equal, not in the form asked for"
+    return outcome, reason

@@ -51,6 +51,7 @@ def dataset(benchmark: str, data: str | None = None, **_: object) -> "dict[str, 
             "answer": p.answer,
             "answers": list(p.reference.texts),
             "counts": p.reference.counts,
+            "exact_form": p.exact_form,
             "language": p.language,
         }
         for p in found.load(Path(data) if data else None)
@@ -60,7 +61,7 @@ def dataset(benchmark: str, data: str | None = None, **_: object) -> "dict[str, 
 
 def verdict(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
     """Right or not; and, counted as wrong, whether there was no answer or no verdict."""
-    answers = Answers(tuple(doc["answers"]), doc["counts"])
+    answers = Answers(tuple(doc["answers"]), doc["counts"], doc["exact_form"])
     found = grade(results[0], answers, doc["language"])
     return {
         "acc": float(found.correct is True),

@@ -31,6 +31,11 @@ class Draft:
         return latex(self.plan.values[-1])
 
     @property
+    def exact_form(self) -> bool:
+        """Whether the answer's form is asked for: of fractions it is, lowest terms as in MATH."""
+        return self.kind == "fraction"
+
+    @property
     def level(self) -> int:
         """How many lines the right solution has."""
         return len(self.plan.lines)

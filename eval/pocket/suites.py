@@ -149,6 +149,7 @@ def pocket_problems(
             solution=made.solution,
             level=made.level,
             subject=made.subject,
+            exact_form=made.exact_form,
         )
         for number, made in enumerate(drafts(suite, split, draw)[:n])
     ]
@@ -160,5 +161,6 @@ def pocket_digest() -> str:
     for suite in SUITES:
         for split in SIZES:
             for made in drafts(suite, split):
-                digest.update(repr((made.question, made.answer, made.solution)).encode())
+                asked = made.question, made.answer, made.solution, made.exact_form
+                digest.update(repr(asked).encode())
     return digest.hexdigest()

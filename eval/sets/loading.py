@@ -14,7 +14,7 @@ from eval.sets.problem import Answers, Counts, Problem
 
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
 REQUIRED = ("id", "question", "answer", "language")
-OPTIONAL: dict[str, type] = {"solution": str, "level": int, "subject": str}
+OPTIONAL: dict[str, type] = {"solution": str, "level": int, "subject": str, "exact_form": bool}
 BOXED = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
 
 
@@ -72,14 +72,15 @@ def to_problem(line: str, where: str) -> Problem:
             raise DamagedFile(f"{where}: {key!r}: expected a non-empty string, got {found}")
     for key, kind in OPTIONAL.items():
         value = row.get(key)
-        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+        if value is not None and type(value) is not kind:
             raise DamagedFile(f"{where}: {key!r}: expected {kind.__name__}, got {value!r:.80}")
     if row["language"] not in LANGUAGES:
         known_ones = ", ".join(LANGUAGES)
         raise DamagedFile(
             f"{where}: 'language': expected one of {known_ones}, got {row['language']!r:.80}"
         )
-    known: dict[str, Any] = {key: row.get(key) for key in (*REQUIRED, *OPTIONAL)}
+    given = (key for key in (*REQUIRED, *OPTIONAL) if row.get(key) is not None)
+    known: dict[str, Any] = {key: row[key] for key in given}
     return Problem(**known)
 
 

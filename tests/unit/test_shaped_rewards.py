@@ -15,6 +15,7 @@ from core.rewards import (
     LengthTarget,
     LengthWithin,
     Noisy,
+    Shuffled,
     StepAccuracy,
     TagCount,
     ThinkFormat,
@@ -184,6 +185,19 @@ def test_noise_is_normal_and_the_same_for_the_same_texts():
     assert Noisy(Given("given"), 0.5)(**asked) == [None] * 4000
 
 
+def test_shuffled_values_are_those_of_the_reward_and_say_nothing_of_a_completion():
+    """The right half is paid as often as the wrong half, within four standard errors."""
+    paid = []
+    for number in range(200):
+        texts = said(*[f"{number}: {RIGHT}"] * 8, *[f"{number}: {WRONG}"] * 8)
+        values = Shuffled(Accuracy())(completions=texts, answer=["12"] * 16)
+        assert sorted(values) == [0.0] * 8 + [1.0] * 8
+        assert Shuffled(Accuracy())(completions=texts, answer=["12"] * 16) == values
+        paid.append(sum(values[:8]))
+    # of 16 places 8 are paid: hypergeometric, variance 8 * 8 * 8 * 8 / (16 * 16 * 15)
+    assert abs(sum(paid) / 200 - 4) < 4 * (4096 / 3840 / 200) ** 0.5
+
+
 REWARDS = [
     Conditioned(LengthWithin(4), on=Accuracy()),
     CosineLength(9),
@@ -192,6 +206,7 @@ REWARDS = [
     LengthTarget(0.5),
     LengthWithin(4),
     Noisy(Accuracy(), 0.5),
+    Shuffled(Accuracy()),
     TagCount(),
     ThinkFormat(),
 ]
@@ -226,6 +241,7 @@ def test_each_reward_has_its_own_name():
         lambda: Conditioned(StepAccuracy(), on=Accuracy()),
         lambda: Noisy(Accuracy(), 0.0),
         lambda: Noisy(StepAccuracy(), 1.0),
+        lambda: Shuffled(StepAccuracy()),
     ],
 )
 def test_what_could_not_be_paid_sensibly_is_refused_at_once(make):
