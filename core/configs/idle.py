@@ -80,7 +80,6 @@ IDLE: tuple[Idle, ...] = (
     Idle(("use_bias_correction_kl",), lambda c: not c.penalises_kl),
     Idle(("kl_estimator",), lambda c: not (c.penalises_kl and c.is_set("kl_estimator"))),
     Idle(("kl_coef",), lambda c: c.kl_coef == 0),
-    Idle(("old_kl_target",), lambda c: c.old_kl_target is None),
     Idle(("ref_model_*",), lambda c: not c.sync_ref_model),
     Idle(("scale_rewards",), lambda c: not c.scales_rewards),
     Idle(("semantics",), lambda _: True),  # acts by the defaults that it gives to others

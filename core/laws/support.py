@@ -29,9 +29,8 @@ def ratio_error(*, keeps_support: bool) -> list[float]:
 
 def _error(chances: tuple[float, ...], top_p: float, keeps_support: bool) -> float:
     logits = torch.tensor([chances], dtype=torch.float64).log()
-    left = warpers(Sampling(max_tokens=1, ends=frozenset(), top_p=top_p))(
-        torch.empty(1, 0).long(), logits
-    )
+    before = torch.LongTensor(1, 0)  # no token has been drawn
+    left = warpers(Sampling(max_tokens=1, ends=frozenset(), top_p=top_p))(before, logits)
     drawn = left.softmax(-1)
     kept = support(left) if keeps_support else None
     identity = torch.eye(len(chances), dtype=torch.float64)  # its hidden states are the logits

@@ -11,6 +11,8 @@ OURS = {
     "advantage_estimator",
     "compare_sampler",
     "keep_sampling_mask",
+    "kl_coef",
+    "kl_estimator",
     "loss_aggregate",
     "prompt_retirement",
     "rollout_bits",
@@ -89,12 +91,16 @@ def test_unsupported_fields_are_refused_in_one_sentence(name):
             "multiplies the ratios of tokens itself, and takes 'token_truncate', 'token_mask'",
         ),
         ({"scale_rewards": "std"}, "expected one of 'group', 'batch', 'none'"),
-        ({"num_generations": 1}, "num_generations=1: expected at least 2"),
+        (
+            {"num_generations": 1},
+            "num_generations=1: advantage_estimator='group' compares completions of a prompt, "
+            "expected at least 2",
+        ),
         ({"report_to": "wandbb"}, "report_to='wandbb': expected one of none, all, "),
         ({"epsilon": -0.1}, "epsilon=-0.1: expected at least 0"),
         ({"beta": float("nan")}, "beta=nan: expected at least 0"),
         ({"max_completion_length": None}, "max_completion_length=None: expected at least 1"),
-        ({"num_generations": None}, "num_generations=None: expected at least 2"),
+        ({"num_generations": None}, "num_generations=None: expected at least 1"),
         ({"max_completion_length": 0}, "max_completion_length=0: expected at least 1"),
         ({"temperature": 0.0}, "temperature=0.0: expected above 0"),
         ({"top_p": 2.0}, "top_p=2.0: expected above 0 and at most 1"),
@@ -142,7 +148,7 @@ def test_unsupported_fields_are_refused_in_one_sentence(name):
             "keep_sampling_mask=True cannot act with rollout_engine='hf-cb': expected one of "
             "'native', 'equal', 'hf'",
         ),
-        ({"advantage_estimator": "gae"}, "expected one of 'group', 'process', 'correct'"),
+        ({"advantage_estimator": "gaee"}, "expected one of 'group', 'process', 'correct'"),
     ],
 )
 def test_bad_values_are_named_with_what_is_expected(changes, message):

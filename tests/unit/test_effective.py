@@ -113,6 +113,7 @@ CASES = {
     "epsilon": ({}, {"epsilon": 0.0, "epsilon_high": 0.01}, {"num_iterations": 2}),
     "delta": ({}, {"delta": 1.5}, {"num_iterations": 2}),
     "use_bias_correction_kl": ({"beta": 0.0}, {"use_bias_correction_kl": True}, {"beta": 0.1}),
+    "kl_estimator": ({"beta": 0.0}, {"kl_estimator": "k2"}, {"beta": 0.1}),
     "ref_model_*": (
         {"beta": 0.1},
         {"ref_model_mixup_alpha": 1.0, "ref_model_sync_steps": 1},
@@ -164,6 +165,7 @@ REFUSED = {
 }
 # Of fields that do not count while they are unset: what they may be set to.
 UNSET = {
+    "kl_coef": {"kl_coef": 0.1, "beta": 0.0, "advantage_estimator": "leave_one_out"},
     "prompt_retirement": {"prompt_retirement": 0.9},
     "rollout_lag": {"rollout_lag": 2},
     "rollout_bits": {"rollout_bits": 4},
