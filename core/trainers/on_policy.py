@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,6 @@ import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 from torch.nn.functional import pad
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
 from core.collect.draws import (
@@ -24,11 +22,8 @@ from core.collect.draws import (
 from core.collect.event_loop import AsyncLoop
 from core.collect.generation import (
     Generated,
-    RolloutFunction,
-    call_rollout,
     extended_rows,
     pad_token_id,
-    sample,
 )
 from core.collect.metrics import Metrics
 from core.collect.outcomes import outcome_metrics, right_answers
@@ -52,20 +47,13 @@ from core.forward.batches import (
 from core.losses.advantages import correct_coefficient
 from core.losses.estimators import Scored
 from core.losses.selection import SELECTIONS, Selected
-from core.rewards.completions import Completion
-from core.rollout.engine import Engine
-from core.rollout.engines import make_engine, vllm_engine
-from core.rollout.seeds import seed_of
 from core.rollout.support import as_tensor
-from core.shards.adapters import has_adapters
-from core.shards.past_weights import PastWeights, PastWeightsCallback
-from core.shards.sharding import gathered
 from core.trainers.prompts import Rows
-from core.trainers.rollouts import RolloutTrainer
+from core.trainers.sampling import SamplingTrainer
 from eval.errors import BadValue
 
 
-class OnPolicyTrainer(RolloutTrainer):
+class OnPolicyTrainer(SamplingTrainer):
     """A rollout is collected, scored, selected and compared, in this order.
 
     `generate` samples completions, `score` calls the rewards on them, `select` says which are
@@ -73,19 +61,13 @@ class OnPolicyTrainer(RolloutTrainer):
     `rollout` calls the first three, and the last one follows when the rollout is cut.
     """
 
-    tokenizer: PreTrainedTokenizerBase
-    eos_token_ids: list[int]
     rewards: list[RewardFunction]
-    rollout_func: RolloutFunction | None
     reward_weights: Any  # Any: a property of TRL's attributes, which takes any numbers
 
     def __init__(self, *, args: RolloutConfig, **rest: Any):
         if args.selection_reward is not None:
             place_of(args.selection_reward, self.rewards)
         super().__init__(args=args, **rest)
-        self.past = PastWeights(args.rollout_lag)
-        if args.rollout_lag:
-            self.add_callback(PastWeightsCallback(self.past, self.frame))
         self.loop = AsyncLoop()
         self.completion_log = CompletionLog(args.rollout_size)
         self.reward_logs = RewardLogs()
@@ -110,64 +92,6 @@ class OnPolicyTrainer(RolloutTrainer):
     @abstractmethod
     def scores(self, scored: Scored) -> Metrics:
         """What is logged of the rewards."""
-
-    def check_generation(self) -> None:
-        """Refuse to sample otherwise than the settings say."""
-
-    def prepare_engine(self, name: str) -> None:
-        """Start vLLM with the model of this name if it samples; say if there is only a slow way."""
-        sampled = self.rollout_func is None
-        self.check_sampler(sampled=sampled)
-        self.vllm = vllm_engine(name, self.args) if self.args.use_vllm and sampled else None
-        if sampled:
-            self.engine(self.policy())
-
-    def check_sampler(self, *, sampled: bool) -> None:
-        """Refuse settings of a sampler that has none, or that is not the model alone.
-
-        Raises:
-            BadValue: a function makes the completions, or weights with adapters would be rounded.
-        """
-        args = self.args
-        name = next((name for name in args.INSIDE if args.is_set(name)), None)
-        if name is not None and not sampled:
-            raise BadValue(f"{name} cannot act: rollout_func makes the completions; leave it out")
-        if args.rollout_bits is not None and has_adapters(self.policy()):
-            raise BadValue(
-                f"rollout_bits={args.rollout_bits} rounds whole weights, and this model has "
-                "adapters beside them: leave it out, or train without peft_config"
-            )
-
-    def generate(self, prompts: list[Completion]) -> Generated:
-        """Sample one completion per prompt; a prompt repeats for each completion of its group."""
-        with self.phases("rollout"):
-            if self.rollout_func is not None:
-                return call_rollout(self.rollout_func, self.tokenizer, prompts, self)
-            self.check_generation()
-            chosen = self.policy() if self.args.samples_policy else self.reference()
-            autocast = self.accelerator.autocast()  # as in training
-            with autocast, gathered(chosen, self.frame) as model, self.sampled_from(model):
-                seeds, engine = self.seeds(prompts), self.engine(model)
-                return sample(
-                    model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine
-                )
-
-    def sampled_from(self, model: PreTrainedModel) -> AbstractContextManager[None]:
-        """Weights of the model to sample from, old or rounded; in evaluation they are its own."""
-        acts = self.mode == "train" and self.args.alters_weights
-        return self.past.within(model, self.args.rollout_bits) if acts else nullcontext()
-
-    def engine(self, model: PreTrainedModel) -> Engine:
-        """What decodes for this model; vLLM gets its weights when they have changed."""
-        if self.vllm is None:
-            return make_engine(self.args.rollout_engine, model, pad_token_id(self.tokenizer))
-        return self.vllm.serving(model, self.state.global_step if self.args.samples_policy else 0)
-
-    def seeds(self, prompts: list[Completion]) -> list[int]:
-        """A seed for each completion of this rollout, the same however processes share them."""
-        start = self.accelerator.process_index * len(prompts)
-        moment = (self.args.seed, self.mode, self.state.global_step, self._rollouts)
-        return [seed_of(*moment, row, prompt) for row, prompt in enumerate(prompts, start)]
 
     def score(self, rows: Rows, generated: Generated) -> Scored:
         """Call the reward functions; the completions of all processes with their rewards."""
@@ -333,13 +257,11 @@ class OnPolicyTrainer(RolloutTrainer):
         super().log(logs, start_time)
 
     def own_state(self) -> dict[str, Any]:
-        """As of every rollout, with the completions of the next log, and weights of the past."""
-        completions = self.completion_log.state()
-        return {**super().own_state(), "completions": completions, "past": self.past.state()}
+        """As of every sampler, with the completions of the next log."""
+        return {**super().own_state(), "completions": self.completion_log.state()}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
         """Go on in the middle of a rollout, or at its end."""
         super().take_state(state)
         if state:
             self.completion_log.take_state(state["completions"])
-            self.past.take_state(state.get("past", []))
