@@ -48,6 +48,15 @@ def used(family: Family) -> dict[str, str]:
     }
 
 
+def columns_to_make(family: Family) -> list[str]:
+    """The columns that a family trains on and its data at cpu scale has not."""
+    from core.data.sets import find_sets
+
+    data = family.profiles.get("cpu", {}).get("data")
+    has = {name for one in find_sets(str(data)) for name in one.columns or ()} if data else set()
+    return [name for name in family.columns if data and name not in has]
+
+
 def new(
     slug: Annotated[str, typer.Argument(help="Lower case, words joined by hyphens.")],
     arxiv: Annotated[str, typer.Option(help="E.g. 2501.01234.")],
@@ -66,6 +75,12 @@ def new(
     chosen = find_family(family)
     if chosen.gives:
         raise BadValue(f"--family {family} makes rows: name it in a paper's `preparations`")
+    made = columns_to_make(chosen)
+    if made and base is None:
+        raise BadValue(
+            f"--family {family} trains on {' and '.join(made)}, which a preparation makes: "
+            "name a paper that has one by --base"
+        )
     if base is not None:
         find_entry(base)
     path = folder / f"{slug.replace('-', '_')}.py"
