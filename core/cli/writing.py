@@ -32,29 +32,34 @@ PAPER = Paper(
 '''
 
 
+# What makes the rows that no data set has, and their place in the paper.
+PREPARED_ROWS = """data="prepared:rows",
+    preparations={{
+        "rows": {{"family": "{maker}", "data": "{data}", "at": {{"cpu": {{"data": "pocket"}}}}}}
+    }},
+    profiles={{"cpu": {{"data": "prepared:rows"}}}}"""
+
+
 def used(family: Family) -> dict[str, str]:
     """The lines that a paper of this family needs: what it trains on, and what pays for answers."""
+    from core.data.sets import find_sets
+    from core.families.table import FAMILIES
+
     pays = "rewards" not in family.unused
     data = "pocket-worked" if "completion" in family.columns else "gsm8k+math"
+    missing = {*family.columns} - {name for one in find_sets(data) for name in one.columns or ()}
+    makers = [maker.name for maker in FAMILIES.values() if missing & {*maker.gives}]
+    rows = PREPARED_ROWS.format(maker=makers[0], data=data) if makers else f'data="{data}"'
     lines = {
         'config=(cite("unstated", learning_rate=1e-6),)': family.trains,
         "rewards=(Accuracy(),)": pays,
-        f'data="{data}"': family.trains,
+        rows: family.trains,
     }
     return {
         "names": "Paper, cite" if family.trains else "Paper",
         "imports": "from core.rewards import Accuracy\n" if pays else "",
         "settings": "".join(f"    {line},\n" for line, needed in lines.items() if needed),
     }
-
-
-def columns_to_make(family: Family) -> list[str]:
-    """The columns that a family trains on and its data at cpu scale has not."""
-    from core.data.sets import find_sets
-
-    data = family.profiles.get("cpu", {}).get("data")
-    has = {name for one in find_sets(str(data)) for name in one.columns or ()} if data else set()
-    return [name for name in family.columns if data and name not in has]
 
 
 def new(
@@ -75,12 +80,6 @@ def new(
     chosen = find_family(family)
     if chosen.gives:
         raise BadValue(f"--family {family} makes rows: name it in a paper's `preparations`")
-    made = columns_to_make(chosen)
-    if made and base is None:
-        raise BadValue(
-            f"--family {family} trains on {' and '.join(made)}, which a preparation makes: "
-            "name a paper that has one by --base"
-        )
     if base is not None:
         find_entry(base)
     path = folder / f"{slug.replace('-', '_')}.py"

@@ -4,7 +4,6 @@ from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
-from core.cli.writing import columns_to_make
 from core.families.table import FAMILIES
 from core.paper import Paper
 from core.run.refusals import check_names
@@ -27,19 +26,7 @@ def test_a_family_that_makes_rows_is_no_paper(repro, root, family):
     assert not (root / "a.py").exists()
 
 
-def test_a_family_that_trains_on_made_columns_wants_the_paper_that_makes_them(repro, root):
-    words = ("new", "my-paper", "--arxiv", "2501.01234", "--family", "a2po", "--folder", root)
-    result = repro(*words)
-    assert result.exit_code == 2
-    assert "a2po trains on optimal_value, which a preparation makes" in result.output
-    assert repro(*words, "--base", "a2po").exit_code == 0
-    assert resolve(loaded(root / "my_paper.py"), scale="cpu").family.name == "a2po"
-
-
-PLAIN = [f.name for f in FAMILIES.values() if not (f.gives or columns_to_make(f))]
-
-
-@pytest.mark.parametrize("family", PLAIN)
+@pytest.mark.parametrize("family", [f.name for f in FAMILIES.values() if not f.gives])
 def test_a_module_of_any_family_is_a_paper_that_can_be_planned(repro, root, family):
     result = repro("new", "my-paper", "--arxiv", "2501.01234", "--family", family, "--folder", root)
     assert result.exit_code == 0, result.output
