@@ -34,7 +34,7 @@ VARIANTS = (
     {"top_entropy_quantile": 0.4},
     {"off_policy_mask_threshold": 0.02},
     {"use_vllm": True},
-    *({"loss_type": name} for name in LOSS_TYPES if name not in ("gmpo", "luspo", "cispo")),
+    *({"loss_type": name} for name in LOSS_TYPES if name not in ("gmpo", "vespo_mean", "luspo", "cispo")),
     {"loss_type": "luspo", "importance_sampling_level": "sequence", "beta": 0.1},
     {"loss_type": "cispo", "epsilon_high": 1.1},
 )
