@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_records import run_record
 
+from core.cli.checking import check
 from core.paper.registry import find_paper
 from core.run.pages.render import render_all
 from core.run.places import record_files, samples_file
-from core.run.records.check import check_papers
 from core.run.records.regrade import files_of
 from core.run.records.sealed import absent_texts, is_sealed
 from core.run.stages.record import published
@@ -93,11 +93,17 @@ def test_no_more_of_a_text_is_kept_than_its_answer_and_it_is_read_as_it_was_writ
     assert read_samples(tmp_path / "outcomes", digest) == short
 
 
-def test_a_run_without_texts_passes_its_check_and_says_what_is_absent():
+def test_a_run_without_texts_passes_its_check_which_says_what_is_absent(capsys):
     run_record(40, arm=OTHER, sealed=True)
     render_all((SLUG,))
-    assert check_papers([SLUG])[SLUG] == []
-    assert f"1 runs ({OTHER})" in absent_texts(SLUG)
+    assert check([SLUG]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{SLUG}: ok", f"  {absent_texts(SLUG)}"]
+    assert f"no texts of {OTHER} are stored" in absent_texts(SLUG)
+
+
+def test_a_run_with_texts_says_that_none_is_absent():
+    run_record(40, arm=OTHER)
+    assert absent_texts(SLUG) == ""
 
 
 def test_a_record_has_one_name_with_texts_and_without_and_the_first_one_stands():

@@ -11,8 +11,7 @@ def is_sealed(run: RunRecord) -> bool:
 
 
 def absent_texts(slug: str) -> str:
-    """Which shown runs have no texts by design, in words; empty if all have theirs."""
+    """Of which arms the shown runs have no texts by design, in words; empty if all have theirs."""
     runs = [run for run in runs_of(standard(read_records(slug))) if is_sealed(run)]
     arms = ", ".join(sorted({run["arm"] for run in runs}))
-    said = "are not stored, only every outcome and the texts' digests"
-    return f"the texts of {len(runs)} runs ({arms}) {said}" if runs else ""
+    return f"no texts of {arms} are stored, only every outcome and their digests" if runs else ""
