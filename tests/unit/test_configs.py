@@ -68,7 +68,7 @@ def test_unsupported_fields_are_refused_in_one_sentence(name):
     [
         ({"loss_type": "ppo"}, "loss_type='ppo': expected one of 'grpo', 'bnpo'"),
         ({"importance_sampling_level": "word"}, "expected one of 'token', 'sequence'"),
-        ({"loss_type": "luspo"}, "loss_type='luspo' takes 'sequence'"),
+        ({"loss_type": "gmpo", "importance_sampling_level": "sequence"}, "'gmpo' takes 'token'"),
         ({"loss_aggregate": "mean"}, "expected one of None, 'sequence_mean'"),
         ({"loss_type": "sapo", "sapo_temperature_neg": 0.0}, "expected above 0"),
         ({"off_policy_mask_threshold": -0.1}, "expected at least 0"),
