@@ -32,14 +32,28 @@ PAPER = Paper(
 '''
 
 
+# What makes the rows that no data set has, and their place in the paper.
+PREPARED_ROWS = """data="prepared:rows",
+    preparations={{
+        "rows": {{"family": "{maker}", "data": "{data}", "at": {{"cpu": {{"data": "pocket"}}}}}}
+    }},
+    profiles={{"cpu": {{"data": "prepared:rows"}}}}"""
+
+
 def used(family: Family) -> dict[str, str]:
     """The lines that a paper of this family needs: what it trains on, and what pays for answers."""
+    from core.data.sets import find_sets
+    from core.families.table import FAMILIES
+
     pays = "rewards" not in family.unused
     data = "pocket-worked" if "completion" in family.columns else "gsm8k+math"
+    missing = {*family.columns} - {name for one in find_sets(data) for name in one.columns or ()}
+    makers = [maker.name for maker in FAMILIES.values() if missing & {*maker.gives}]
+    rows = PREPARED_ROWS.format(maker=makers[0], data=data) if makers else f'data="{data}"'
     lines = {
         'config=(cite("unstated", learning_rate=1e-6),)': family.trains,
         "rewards=(Accuracy(),)": pays,
-        f'data="{data}"': family.trains,
+        rows: family.trains,
     }
     return {
         "names": "Paper, cite" if family.trains else "Paper",

@@ -47,6 +47,7 @@ class BaseConfig(TrainingArguments):
     AT_LEAST: ClassVar[Mapping[str, float]] = {}
     # By the value of `semantics`, where there is such a field: the defaults that are other ones.
     SEMANTICS: ClassVar[Mapping[str, Mapping[str, object]]] = {}
+    PAPERS_HAVE: ClassVar[Mapping[str, object]] = {}  # of fields that scripts have otherwise
 
     logging_steps: float = option(10, "Optimizer steps between two logs; below 1, a share of all.")
     gradient_checkpointing: bool | None = option(True, "Recompute activations going backward.")

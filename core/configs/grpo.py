@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from core.configs.releases import SEMANTICS, TRL, later_changes
+from core.configs.releases import PAPER, SEMANTICS, TRL, later_changes
 from core.configs.rollout import NO_PAGED, RolloutConfig
 from core.losses.advantages import AGGREGATIONS, SCALES
 from core.losses.aggregate import AGGREGATES, TOKEN_NORMALIZERS, Aggregate
@@ -63,6 +63,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     }
 
     SEMANTICS: ClassVar[Mapping[str, Mapping[str, object]]] = SEMANTICS
+    PAPERS_HAVE: ClassVar[Mapping[str, object]] = {"semantics": PAPER}
 
     importance_sampling_level: str = choice("token", RATIOS, "Which ratios there are")
     multi_objective_aggregation: str = choice(

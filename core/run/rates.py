@@ -14,7 +14,7 @@ from eval.stats.seeds import LOOKS
 from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
 from eval.tables.render import environment
 
-RUNS = 4000  # of each line
+RUNS = 12_000  # of each line
 SOURCE = "deepseekmath-grpo"  # whose runs in the pocket world show what scatters
 EFFECTS = (0.0, 1.0, 2.0, 5.0, 10.0)
 TO_SEE = {2.0: 70, 5.0: 99}  # percent of effects of so many points that the looks should decide

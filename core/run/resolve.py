@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from core.configs.base import BaseConfig
-from core.configs.releases import PAPER
 from core.data.sets import DataSet, find_sets
 from core.families.family import Family
 from core.families.regimes import PREPARATIONS
@@ -97,7 +96,7 @@ class Resolved:
         name = f"{self.paper.slug}-{self.arm}-{seed}"
         quiet = {"report_to": "none", "save_total_limit": 2, "run_name": name}
         # Any: the values of all kinds of fields, whose types `resolve` has checked
-        fields: dict[str, Any] = {**quiet, **of_paper(cls), **self.config, **ours, **machine}
+        fields: dict[str, Any] = {**quiet, **cls.PAPERS_HAVE, **self.config, **ours, **machine}
         try:
             config = cls(**fields)
             self.family.check(config, self.run.rewards, self.run.roles)
@@ -107,11 +106,6 @@ class Resolved:
             reason = " ".join(str(error).split())
             raise BadValue(f"{self.paper.slug} at {self.scale}: {reason}") from error
         return config
-
-
-def of_paper(config: type[BaseConfig]) -> dict[str, str]:
-    """The semantics of papers, where a config has any."""
-    return {"semantics": PAPER} if PAPER in config.SEMANTICS else {}
 
 
 def resolve(

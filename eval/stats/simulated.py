@@ -1,10 +1,10 @@
 """Simulates claims with problems, seeds and arms drawn at random: how often verdicts are wrong.
 
 The components are those that the runs of the pocket world show (`core.run.components`): an arm
-scatters over seeds by 1.37 points beside the drawing of its problems, and answers to one problem
-correlate by 0.72 between arms of a seed. Where seeds share their problems, as they did in the first
-pocket world, answers correlate by 0.78 between seeds of an arm, by 0.71 between arms of a seed and
-by 0.63 between other arms of other seeds.
+scatters over seeds by 0.72 points beside the drawing of its problems, and answers to one problem
+correlate by 0.755 between arms of a seed. Where seeds share their problems, as they did in the
+first pocket world, answers correlate by 0.78 between seeds of an arm, by 0.71 between arms of a
+seed and by 0.63 between other arms of other seeds.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +18,12 @@ from scipy.special import ndtri
 from eval.stats.seeds import LEVEL, LOOKS, Look, Mean, over_seeds
 
 PROBLEMS = 2000  # two suites of 1,000
-TRAINING = 1.37  # points: the standard deviation of an arm over seeds, less that of its problems
+TRAINING = 0.72  # points: the standard deviation of an arm over seeds, less that of its problems
 BUILD = 1.5  # points: what all arms of a seed have in common
 # Shares of the variance of a shared problem's latent difficulty: sin(pi r / 2) of a correlation r.
 OF_PROBLEM, OF_ARM, OF_SEED = 0.836, 0.105, 0.055
-SAME_SEED = 0.72  # the correlation of two arms' answers to a problem, with one seed
-RATE = 65.7  # percent
+SAME_SEED = 0.755  # the correlation of two arms' answers to a problem, with one seed
+RATE = 61.4  # percent
 Array = NDArray[np.float64]
 
 

@@ -152,10 +152,18 @@ def pair(model, tokenizer, folder, **options):
 def shared_metrics(logged):
     """Names of logged values without the metrics that only our trainer has."""
     ours = (
+        "completions/repetition",
+        "completions/right_mean_length",
         "completions/unique_fraction",
+        "completions/wrong_mean_length",
+        "frac_all_",
         "health/",
         "/unscored",
         "num_completions",
+        "num_effective_prompts",
+        "ratio/rare_rise",
+        "ratio/sequence_log_std",
+        "ratio/token_log_std",
         "sampling/masked_fraction",
     )
     return {name for name in logged if not any(part in name for part in ours)}

@@ -245,7 +245,8 @@ def test_a_mixture_is_split_streamed_and_refused(rows):
 
 def test_every_name_of_trl_is_here_or_says_what_to_do():
     names = {name for part in trl._import_structure.values() for name in part}
-    assert set(core._HOMES) == set(core.__all__) <= names
+    experimental = {"A2POConfig", "A2POTrainer", "PPOConfig", "PPOTrainer"}  # TRL's, elsewhere
+    assert set(core._HOMES) == set(core.__all__) <= names | experimental
     for name in sorted(names):
         if name in core._HOMES:
             assert getattr(core, name).__name__ == name

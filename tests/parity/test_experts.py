@@ -24,7 +24,11 @@ SINGLE = 1e-6  # as rotations, which TRL turns further where a prompt is padded,
 KINDS = ("mixtral", "qwen3_moe")
 WEIGHTS = {"the model's own": None, "set": 0.7, "off": 0.0}
 OWN = 0.3  # large enough to show
-ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b} is it"} for a in range(4) for b in range(3)]
+ROWS = [
+    {"prompt": f"{a}+{b}=", "completion": f"{a + b} is it", "optimal_value": 0.5}
+    for a in range(4)
+    for b in range(3)
+]
 
 
 @pytest.fixture(params=KINDS)
@@ -172,7 +176,8 @@ def test_every_trainer_balances_experts_unless_it_is_told_not_to(name, tiny_toke
             **settings,
         )
         trainer_class = getattr(core, name)
-        needs = signature(trainer_class.__init__).parameters
+        starts = [vars(c)["__init__"] for c in trainer_class.__mro__ if "__init__" in vars(c)]
+        needs = {name for start in starts[:-1] for name in signature(start).parameters}
         trainer = trainer_class(
             model=built("qwen3_moe", router_aux_loss_coef=OWN),
             args=args,

@@ -28,6 +28,7 @@ GLOBAL = {  # bnpo's is a mean of per-micro-batch means
     **{LOSS_TYPES[n].aggregate: of_loss(n) for n in ("grpo", "dr_grpo", "dapo", "luspo")},
     "prompt_mean": {"loss_type": "dapo", "loss_aggregate": "prompt_mean"},
 }
+GLOBAL["global_token_mean"] |= {"token_normalizer": "step"}  # TRL's is one of each rollout
 SPLITS = ((1, 8), (2, 4), (4, 2), (8, 1))
 
 

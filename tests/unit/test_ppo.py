@@ -104,8 +104,8 @@ def test_the_value_of_a_token_is_that_of_all_before_it(build_llama, tiny_tokeniz
         expected = states[len(before) - 1 : -1] @ head
         torch.testing.assert_close(found[row, :count], expected, atol=1e-6, rtol=1e-6)
         assert found[row, count:].eq(0).all()
-    model.config._attn_implementation = "eager"  # is not packed
-    torch.testing.assert_close(token_values(model, batch), found, atol=1e-6, rtol=1e-6)
+    model.config._attn_implementation = "eager"  # is not packed; its softmax has 32 bits
+    torch.testing.assert_close(token_values(model, batch), found, atol=1e-5, rtol=1e-5)
 
 
 def test_gradients_of_values_are_finite_differences(build_llama, tiny_tokenizer):

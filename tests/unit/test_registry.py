@@ -27,8 +27,8 @@ def test_an_unknown_slug_names_the_nearest_and_the_command():
     with pytest.raises(UnknownPaper) as caught:
         find_paper("deepseekmath-gpro")
     assert str(caught.value) == (
-        "UnknownPaper: no paper 'deepseekmath-gpro': did you mean deepseekmath-grpo? "
-        "(`repro list` lists all)"
+        "UnknownPaper: no paper 'deepseekmath-gpro': did you mean deepseekmath-grpo or "
+        "deepseek-r1 or deepseek-v3-2? (`repro list` lists all)"
     )
 
 

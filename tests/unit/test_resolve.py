@@ -91,7 +91,7 @@ def test_at_paper_scale_the_settings_are_the_papers():
     [
         (("loss_type=grop",), "loss_type='grop' \\(command line\\): expected 'grpo'"),
         (("learning_rate=-1",), "learning_rate=-1.0 .*expected at least 0"),
-        (("num_generations=1",), "num_generations=1 .*expected at least 2"),
+        (("num_generations=0",), "num_generations=0 .*expected at least 1"),
         (("eval_limit=0",), "eval_limit=0: expected at least 1"),
         (("max_steps=-5",), "max_steps=-5 .*expected at least -1"),
         (("max_steps=0",), "max_steps=0 .command line.: .*at least 1, or -1 for all of the epochs"),
@@ -115,6 +115,8 @@ def test_a_bad_value_stops_before_anything_loads(arguments, message):
 def test_values_that_do_not_go_together_are_one_error():
     with pytest.raises(BadValue, match="no multiple of num_generations=16"):
         resolve(PAPER, arguments=("per_device_train_batch_size=24",)).preview()
+    with pytest.raises(BadValue, match="compares completions of a prompt, expected at least 2"):
+        resolve(PAPER, arguments=("num_generations=1",)).preview()
 
 
 def test_a_paper_with_a_wrong_field_is_refused_with_the_nearest_name():

@@ -83,12 +83,14 @@ def test_no_question_about_a_test_problem_is_part_of_a_trial(entry, arm):
         for some in (resolved, asked, fewer)
     ]
     assert keys[0] == keys[1] == keys[2]
-    assert len({*keys[0]}) == len(resolved.run.rate_factors)
+    factors = resolved.run.rate_factors
+    assert len({*keys[0]}) == len(factors)
     if resolved.family.trains:
-        own = rate_of(resolved)
-        expected = [own / 3, own, 3 * own]
+        assert factors in ((), (1 / 3, 1.0, 3.0))  # none where a regime fixes the rate
+        expected = [factor * rate_of(resolved) for factor in factors]
         assert [rate_of(one) for one in trials_of(resolved)] == pytest.approx(expected, rel=0.01)
-        assert trials_of(resolved)[1].values == resolved.values
+        own = [one for one in trials_of(resolved) if one.factor == 1]
+        assert all(one.values == resolved.values for one in own)
 
 
 @pytest.mark.parametrize(("entry", "arm"), ARMS, ids=lambda one: getattr(one, "slug", one))
@@ -99,7 +101,8 @@ def test_a_process_of_a_launch_trains_what_was_tried(entry, arm):
 
 
 def test_only_arms_that_claims_compare_are_tried():
-    assert compared_arms(PAPER) == {*PAPER.arms}
+    controls = {"shuffled-rewards", "own-samples"}
+    assert compared_arms(PAPER) == {*PAPER.arms} - controls
     alone = replace(PAPER, claims=(Claim("c", "s", score("gsm8k").of("rft") > 0.0),))
     assert compared_arms(alone) == {"rft"}
     assert make_plan(resolve(alone), 0).trials == []
