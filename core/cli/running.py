@@ -12,7 +12,7 @@ from core.paper.registry import entries, find_paper
 from core.run.files import as_text
 from core.run.kernels import ask_for_kernels
 from core.run.places import from_here
-from eval.errors import BadValue
+from eval.errors import BadValue, ReproError
 
 if TYPE_CHECKING:
     from core.run.memory import Cluster, Memory
@@ -202,7 +202,8 @@ def reproduce(
 ) -> int:
     """Run what is left of all papers of a family, judge their claims, and write one page of them.
 
-    A paper whose records have verdicts on its claims as they are is only judged again.
+    A paper whose records have verdicts on its claims as they are is only judged again. All papers
+    come to the first look at their claims before undecided ones are given more seeds.
     """
     ask_for_kernels(at)
     from core.families.table import listed
@@ -213,13 +214,20 @@ def reproduce(
     families = listed(family)
     papers = [paper for entry in entries().values() if (paper := entry.load()).family in families]
     count = jobs or (len(os.sched_getaffinity(0)) if at == "cpu" else 1)
-    found = reproduce_papers(papers, scale=at, jobs=count)
-    _, errors = render_all(tuple(found.judged)) if found.judged else ([], [])
+    failures: dict[str, str] = {}
+    problems: list[ReproError] = []
+    for found in reproduce_papers(papers, scale=at, jobs=count):
+        if found.failure:
+            failures[found.slug] = found.failure
+            continue
+        failures.pop(found.slug, None)
+        _, errors = render_all((found.slug,))
+        problems += errors
     page = write_family(family, papers, at)
     print_text(f"{family} at {at}: {len(papers)} papers\npage: {from_here(page)}")
-    for slug, reason in found.failed.items():
+    for slug, reason in failures.items():
         print_text(f"{slug} is left: {reason}")
-    return 1 if found.failed else tell(errors)
+    return 1 if failures else tell(problems)
 
 
 def one(

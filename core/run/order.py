@@ -30,8 +30,9 @@ from eval.stats.seeds import Look
 class Order:
     """What was asked for on the command line; `cluster` and `job` as in `core.run.spread.jobs`.
 
-    With `looks` at the claims the runs stop at the first that leaves none undecided. With `fair`
-    arms each that a claim needs has the best of the learning rates that are tried, and its own.
+    With `looks` at the claims the runs stop at the first that leaves none undecided, and after
+    `until` of them if that is given. With `fair` arms each that a claim needs has the best of the
+    learning rates that are tried, and its own.
     """
 
     paper: Paper
@@ -39,6 +40,7 @@ class Order:
     arms: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
     looks: tuple[Look, ...] = ()
+    until: int | None = None
     fair: bool = False
     arguments: tuple[str, ...] = ()
     jobs: int = 1
@@ -145,7 +147,7 @@ def run_looks(order: Order, arms: Sequence[str], tunings: Sequence[Record]) -> l
     """Run the seeds of one look after the other; only what an undecided claim needs goes on."""
     records: list[Record] = []
     done = 0
-    for number, look in enumerate(order.looks, 1):
+    for number, look in enumerate(order.looks[: order.until], 1):
         records += run_chains(order, chains(order, arms, order.seeds[done : look.seeds], tunings))
         done = look.seeds
         verdicts = judged(order.paper, records, order.looks[:number], tunings)["verdicts"]

@@ -1,8 +1,8 @@
 """Reproduces the papers of a family: what is left to run, shared by papers first, then verdicts."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from core.paper import Paper
 from core.run.order import (
@@ -11,10 +11,10 @@ from core.run.order import (
     check_outputs,
     claimed_arms,
     finished,
-    name_of,
-    one_run,
+    own_units,
     run_order,
     start_units,
+    undecided,
 )
 from core.run.records.asked import asked_problems, factor_of
 from core.run.records.judged import judge_again, judged_runs, specified
@@ -25,75 +25,100 @@ from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
 from core.run.stages.stage import say
 from eval.errors import ReproError
-from eval.stats.seeds import LOOKS
+from eval.stats.seeds import LOOKS, Look
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Reproduced:
-    """What came of the papers: those that were run and judged now, and why others were not."""
+    """A paper whose turn it was: judged on runs of now, or what hindered it."""
 
-    judged: list[str]
-    failed: dict[str, str]
+    slug: str
+    failure: str = ""
 
 
-def reproduce(papers: Sequence[Paper], *, scale: str = "cpu", jobs: int = 1) -> Reproduced:
-    """Run what is not done of these papers and judge their claims; the others are judged again.
+def reproduce(
+    papers: Sequence[Paper], *, scale: str = "cpu", jobs: int = 1
+) -> Iterator[Reproduced]:
+    """Run what is not done of these papers and judge their claims; yields each at its verdicts.
 
-    What can be killed at any time goes on with the same call.
+    All papers come to the first look at the claims before any comes to the next. At a look the
+    trainings that serve several papers come first, then the papers with the fewest left. What is
+    judged already is only judged again, and what was killed at any time goes on with the same call.
     """
-    failed: dict[str, str] = {}
-    left: list[Order] = []
     for paper in papers:
-        try:
-            if is_judged(paper, scale):
-                judge_again(paper)
-                continue
-            order = whole_order(paper, scale, jobs)
-            refuse([one.resolved for one in first_runs(order)])
-            check_outputs(paper.slug)
-            left.append(order)
-        except ReproError as error:
-            failed[paper.slug] = str(error)
-    units = shared_first(left)
-    say(
-        f"{len(papers) - len(left) - len(failed)} papers are done, {len(left)} are left: "
-        f"{', '.join(order.paper.slug for order in left) or 'none'}"
-    )
-    say(f"{len(units)} runs of their first look are left")
+        if paper.not_run:
+            say(f"{paper.slug} is not run: {paper.not_run}")
+    papers = [paper for paper in papers if not paper.not_run]
+    for number in range(1, len(LOOKS) + 1):
+        left: list[Order] = []
+        for paper in papers:
+            try:
+                left += to_run(paper, scale, jobs, number)
+            except ReproError as error:
+                yield Reproduced(paper.slug, str(error))
+        say(f"look {number} of {len(LOOKS)}: {len(left)} papers are left")
+        yield from run_orders(left, jobs)
+
+
+def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
+    """What is left of a paper up to a look, if anything; what is judged is judged again."""
+    if is_judged(paper, scale, LOOKS[until - 1]):
+        judge_again(paper)
+        return []
+    order = whole_order(paper, scale, jobs, until)
+    refuse([one.resolved for one in first_runs(order)])
+    check_outputs(paper.slug)
+    return [order]
+
+
+def run_orders(orders: Sequence[Order], jobs: int) -> Iterator[Reproduced]:
+    """What serves several of these, then each of them to its verdicts."""
+    units = shared_first(orders)
+    say(f"{len(units)} starting models and runs for several papers come first")
     run_units(units, jobs, failed=lambda error: say(f"failed, to be tried again: {error}"))
-    for order in left:
+    waiting = sorted(orders, key=unfinished)
+    while waiting:
+        order = waiting.pop(0)
+        left = unfinished(order)
+        say(f"{order.paper.slug}: {left} runs of its first look, {len(waiting)} papers wait")
         try:
             run_order(order)
         except ReproError as error:
-            failed[order.paper.slug] = str(error)
-    judged = [order.paper.slug for order in left if order.paper.slug not in failed]
-    return Reproduced(judged=judged, failed=failed)
+            yield Reproduced(order.paper.slug, str(error))
+        else:
+            yield Reproduced(order.paper.slug)
 
 
-def whole_order(paper: Paper, scale: str, jobs: int) -> Order:
-    """All that the claims of a paper need, look by look."""
+def whole_order(paper: Paper, scale: str, jobs: int, until: int) -> Order:
+    """All that the claims of a paper need, up to a look at them."""
     return Order(
         paper=paper,
         scale=scale,
         arms=claimed_arms(paper),
-        seeds=tuple(range(LOOKS[-1].seeds)),
+        seeds=tuple(range(LOOKS[until - 1].seeds)),
         looks=LOOKS,
+        until=until,
         fair=True,
         jobs=jobs,
     )
 
 
-def is_judged(paper: Paper, scale: str) -> bool:
-    """Whether claims over runs have verdicts as they are now, on runs with the settings of now.
+def is_judged(paper: Paper, scale: str, look: Look) -> bool:
+    """Whether claims over runs have the verdicts of a look, on runs with the settings of now.
 
     Records say so alone, so that it holds of a clone in which nothing has run.
     """
     shown = latest(read_records(paper.slug))
-    verdicts, now = claims_of(shown, scale), specified(paper)
-    then = verdicts[-1].get("specified", {}) if verdicts else {}
-    if any(then.get(one.slug) != now[one.slug] for one in paper.claims if one.arms) or not verdicts:
+    records, now = claims_of(shown, scale), specified(paper)
+    then = records[-1].get("specified", {}) if records else {}
+    if any(then.get(one.slug) != now[one.slug] for one in paper.claims if one.arms) or not records:
         return False
-    named = set(judged_runs(verdicts[-1]))
+    verdicts = {row["id"]: row for row in records[-1]["verdicts"]}
+    if any(
+        len(verdicts[one.slug]["seeds"]) < look.seeds for one in undecided(paper, verdicts.values())
+    ):
+        return False
+    named = set(judged_runs(records[-1]))
     runs = [run for run in runs_of(shown, scale) if run["digest"] in named]
     chosen = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(shown, scale)}
     return (
@@ -104,25 +129,34 @@ def is_judged(paper: Paper, scale: str) -> bool:
 
 
 def first_runs(order: Order) -> list[Chain]:
-    """Every arm with the seeds of the first look."""
+    """Every arm with the seeds of the first look, at its own learning rate."""
     return chains(order, order.arms, order.seeds[: order.looks[0].seeds])
 
 
-def shared_first(orders: Iterable[Order]) -> list[Unit]:
-    """The commands of the first looks: starting models, then the arms that serve most papers.
+def unfinished(order: Order) -> int:
+    """How many of its first runs are not done."""
+    return sum(not finished(chain.own_stages) for chain in first_runs(order))
 
-    Runs of several papers that come to one training have it once: the first to come makes it, the
-    others find it done.
+
+def shared_first(orders: Iterable[Order]) -> list[Unit]:
+    """The commands that score starting models, then those of the runs of more than one paper.
+
+    Runs that come to one training are one command: that of the first paper, in whose name they
+    are made. The runs of most papers come first.
     """
-    runs = [(order, chain) for order in orders for chain in first_runs(order)]
-    serving: defaultdict[str, set[str]] = defaultdict(set)
     starts: dict[frozenset[str], Unit] = {}
-    for order, chain in runs:
-        serving[chain.policy.key].add(order.paper.slug)
-        model = frozenset(stage.key for stage in chain.start_stages)
-        for unit in start_units(order, [chain]):
-            starts.setdefault(model, Unit(f"{order.paper.slug} {unit.name}", unit.arguments))
-    left = [(order, chain) for order, chain in runs if not finished(chain.own_stages)]
-    left.sort(key=lambda run: -len(serving[run[1].policy.key]))  # stable: else as papers come
-    own = [Unit(f"{o.paper.slug} {name_of(c)}", one_run(o, c)) for o, c in left]
-    return [*starts.values(), *own]
+    runs: defaultdict[str, dict[str, Unit]] = defaultdict(dict)
+    for order in orders:
+        for chain in first_runs(order):
+            for unit in start_units(order, [chain]):
+                model = frozenset(stage.key for stage in chain.start_stages)
+                starts.setdefault(model, named(order, unit))
+            for unit in own_units(order, [chain]):
+                runs[chain.policy.key].setdefault(order.paper.slug, named(order, unit))
+    shared = sorted(runs.values(), key=len, reverse=True)  # stable: else as papers come
+    return [*starts.values(), *(next(iter(some.values())) for some in shared if len(some) > 1)]
+
+
+def named(order: Order, unit: Unit) -> Unit:
+    """A command with the name of its paper in the progress lines."""
+    return replace(unit, name=f"{order.paper.slug} {unit.name}")

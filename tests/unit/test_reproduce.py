@@ -10,7 +10,18 @@ from core.families.table import FAMILIES, listed
 from core.run.order import finished
 from core.run.pages.families import family_files
 from core.run.places import results
-from core.run.reproduce import first_runs, is_judged, reproduce, shared_first, whole_order
+from core.run.records.judged import verdicts_record
+from core.run.records.record import latest, read_records, standard
+from core.run.records.schema import runs_of, tunings_of
+from core.run.reproduce import (
+    first_runs,
+    is_judged,
+    reproduce,
+    shared_first,
+    unfinished,
+    whole_order,
+)
+from eval.stats.seeds import LOOKS
 from papers.deepseekmath_grpo import PAPER as DEEPSEEKMATH
 from papers.dr_grpo import PAPER as DR_GRPO
 
@@ -41,32 +52,42 @@ def root(tmp_path, monkeypatch):
 
 
 def test_two_papers_whose_arms_come_to_one_training_share_its_stage(root):  # noqa: ARG001
-    orders = [whole_order(one, "cpu", 1) for one in (ALPHA, BETA)]
+    orders = [whole_order(one, "cpu", 1, 1) for one in (ALPHA, BETA)]
     keys = [{(c.resolved.arm, c.seed): c.train.key for c in first_runs(one)} for one in orders]
     for seed in range(3):
         assert keys[0]["plain", seed] == keys[1]["base", seed]
         assert len({keys[0]["alone", seed], keys[0]["plain", seed], keys[1]["wide", seed]}) == 3
 
 
-def test_the_runs_of_most_papers_come_first_and_each_start_once(root):  # noqa: ARG001
-    units = shared_first([whole_order(one, "cpu", 1) for one in (ALPHA, BETA)])
+def test_the_runs_of_several_papers_come_first_and_once(root):  # noqa: ARG001
+    units = shared_first([whole_order(one, "cpu", 1, 1) for one in (ALPHA, BETA)])
     names = [unit.name for unit in units]
-    assert names[:3] == [f"alpha start {seed}" for seed in range(3)]
-    shared = {f"{name} {seed}" for name in ("alpha plain", "beta base") for seed in range(3)}
-    assert set(names[3:9]) == shared
-    assert set(names[9:]) == {f"{n} {s}" for n in ("alpha alone", "beta wide") for s in range(3)}
+    assert names == [f"alpha {name} {seed}" for name in ("start", "plain") for seed in range(3)]
 
 
 def test_what_is_finished_is_not_asked_for_again(root):  # noqa: ARG001
-    order = whole_order(ALPHA, "cpu", 1)
-    chain = first_runs(order)[0]
+    orders = [whole_order(one, "cpu", 1, 1) for one in (ALPHA, BETA)]
+    chain = next(one for one in first_runs(orders[0]) if one.resolved.arm == "plain")
     for stage in chain.own_stages:
         stage.folder.mkdir(parents=True)
         (stage.folder / "done.json").write_text("{}")
     assert finished(chain.own_stages)
-    names = [unit.name for unit in shared_first([order])]
-    assert f"alpha {chain.resolved.arm} {chain.seed}" not in names
-    assert len(names) == 3 + 5
+    names = [unit.name for unit in shared_first(orders)]
+    assert f"alpha plain {chain.seed}" not in names
+    assert len(names) == 3 + 2
+    assert [unfinished(order) for order in orders] == [5, 5]
+
+
+@pytest.mark.parametrize(("seeds", "look", "done"), [(3, 0, True), (3, 1, False), (5, 1, True)])
+def test_an_undecided_claim_is_left_until_it_has_the_seeds_of_the_look(
+    monkeypatch, seeds, look, done
+):
+    runs = runs_of(standard(latest(read_records(DEEPSEEKMATH.slug))), "cpu")
+    tunings = tunings_of(standard(latest(read_records(DEEPSEEKMATH.slug))), "cpu")
+    few = [run for run in runs if run["seed"] < seeds]
+    shown = verdicts_record(DEEPSEEKMATH, "cpu", few, LOOKS, tunings)
+    monkeypatch.setattr("core.run.reproduce.claims_of", lambda *_: [shown])
+    assert is_judged(DEEPSEEKMATH, "cpu", LOOKS[look]) == done
 
 
 def test_a_clone_with_records_judges_them_again_and_runs_nothing(tmp_path, monkeypatch):
@@ -74,9 +95,8 @@ def test_a_clone_with_records_judges_them_again_and_runs_nothing(tmp_path, monke
     for folder in (slug, "samples"):
         shutil.copytree(results() / folder, tmp_path / "results" / folder)
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
-    assert is_judged(DEEPSEEKMATH, "cpu")
-    found = reproduce([DEEPSEEKMATH])
-    assert (found.judged, found.failed) == ([], {})
+    assert is_judged(DEEPSEEKMATH, "cpu", LOOKS[-1])
+    assert list(reproduce([DEEPSEEKMATH])) == []
     assert not list((tmp_path / "runs").glob("train-*"))
     page = family_files("grpo", [DEEPSEEKMATH, ALPHA], "cpu")["grpo.md"]
     assert all(claim.statement.split(",")[0] in page for claim in DEEPSEEKMATH.claims)
@@ -92,7 +112,7 @@ def test_a_clone_with_records_judges_them_again_and_runs_nothing(tmp_path, monke
     ids=["another claim", "another setting"],
 )
 def test_a_paper_that_says_something_else_than_its_records_is_to_be_run(changed):
-    assert not is_judged(changed, "cpu")
+    assert not is_judged(changed, "cpu", LOOKS[0])
 
 
 def test_families_are_listed_with_the_one_they_name():
@@ -101,4 +121,4 @@ def test_families_are_listed_with_the_one_they_name():
 
 
 def test_no_paper_is_judged_where_there_is_no_record(root):  # noqa: ARG001
-    assert not is_judged(DEEPSEEKMATH, "cpu")
+    assert not is_judged(DEEPSEEKMATH, "cpu", LOOKS[-1])
