@@ -195,3 +195,8 @@ class Family(Protocol):
         """The longest answer that it trains on, if it knows."""
         del config
         return None
+
+    def sampler_bits(self, config: "BaseConfig") -> int | None:
+        """The bits of the weights that it samples from, if these are rounded."""
+        del config
+        return None

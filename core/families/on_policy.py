@@ -106,3 +106,7 @@ class OnPolicy(Family, Protocol):
     def answer_tokens(self, config: "BaseConfig") -> int | None:
         """The longest completion."""
         return cast("RolloutConfig", config).max_completion_length
+
+    def sampler_bits(self, config: "BaseConfig") -> int | None:
+        """Those of its rollouts."""
+        return cast("RolloutConfig", config).rollout_bits

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from core.claims import START
 from core.paper.page import PREPARED
@@ -123,9 +122,8 @@ class Chain:
         if names := self._asked(family.own_answers):
             found.append([OwnAnswers(one, both[0], data, rows, tokens, names) for one in both])
         if names := self._asked(family.sampler_gaps):
-            config: Any = self.resolved.preview()  # Any: that of its family
-            asked = (data, rows, tokens, config.rollout_bits, names)
-            found.append([SamplerGap(one, *asked) for one in both])
+            bits = family.sampler_bits(self.resolved.preview())
+            found.append([SamplerGap(one, data, rows, tokens, bits, names) for one in both])
         return found
 
     @property
