@@ -91,8 +91,8 @@ def test_it_ends_where_the_release_ended(release, run, tmp_path, measured):
     theirs, mine = record(release, run), replay(release, run, release, tmp_path)
     assert mine["asked"] == [each["prompt_ids"] for each in theirs["rollouts"]]
     assert mine["rewards"] == theirs["rewards"]
-    assert len(mine["losses"]) == len(theirs["losses"]) == 8
-    assert len(mine["weights"]) == len(theirs["weights"]) == 4
+    for name in ("losses", "weights"):
+        assert len(mine[name]) == len(theirs[name]) > 3
     assert measured(f"a run by TRL {release}: losses, weights", apart(mine, theirs)) < SINGLE
     first, last = theirs["weights"][0], theirs["weights"][-1]
     assert difference(first, last) > 1e-3  # it did learn
@@ -109,13 +109,14 @@ def test_it_logs_what_the_release_logged(release, run, tmp_path):
             assert abs(row[name] - other[name]) < limit, name
 
 
-# By default 0.21 has another loss; 0.24 half of that of 1.16 where a rollout is two updates, and a
-# KL without the ratio.
+# Where a release computed the same as another: 0.21 had another loss by default, and 0.24 divided
+# by the tokens of a rollout where 1.16 takes the update's share of them.
+STATED = {"descent, grpo, two updates, cut ones masked"}
 ALIKE = {
-    ("0.21", "0.24"): {"descent, grpo, two updates, cut ones masked"},
-    ("0.24", "0.21"): {"descent, grpo, two updates, cut ones masked"},
-    ("0.21", "1.16"): {"descent, grpo, two updates, cut ones masked"},
-    ("0.24", "1.16"): {*RUNS} - {"descent, two updates, two iterations, reference"},
+    ("0.21", "0.24"): STATED,
+    ("0.24", "0.21"): STATED,
+    ("0.21", "1.16"): STATED,
+    ("0.24", "1.16"): STATED | {"defaults", "descent"},
 }
 
 

@@ -51,6 +51,11 @@ RUNS = {
         "steps_per_generation": 4,
         "mask_truncated_completions": True,
     },
+    "descent, rollouts across updates, a short last update": {
+        **DESCENT,
+        "steps_per_generation": 3,
+        "max_steps": 6,
+    },
 }
 EVERY = 31  # of the weights one in so many is written down
 
