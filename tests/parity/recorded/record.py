@@ -1,8 +1,8 @@
 """Whole runs by a released TRL, written down: `python record.py`, where that release is installed.
 
-`trl-<release>.json` beside it is what `tests/parity/test_recorded_runs.py` replays. They were made
-on a CPU with torch 2.13.0: 0.21.0 with transformers 4.55.4 and accelerate 1.10.1, 0.24.0 with
-transformers 4.57.1 and accelerate 1.11.0. Each lets its own model sample; nothing is dictated.
+`trl-<release>.json` beside it is what `tests/parity/test_recorded_runs.py` replays; it says with
+which versions it was made. On a CPU it comes out the same again. The model itself samples; nothing
+is dictated.
 """
 
 import importlib.metadata
@@ -57,6 +57,7 @@ RUNS = {
         "max_steps": 6,
     },
 }
+DISTRIBUTIONS = ("trl", "transformers", "accelerate", "datasets", "torch")
 EVERY = 31  # of the weights one in so many is written down
 
 
@@ -198,7 +199,7 @@ def losing(kind):
 
 def main():
     """Run all and write them down."""
-    versions = {n: importlib.metadata.version(n) for n in ("trl", "transformers", "torch")}
+    versions = {name: importlib.metadata.version(name) for name in DISTRIBUTIONS}
     found = {"versions": versions, "runs": {}}
     for name, changes in RUNS.items():
         with tempfile.TemporaryDirectory() as folder:
