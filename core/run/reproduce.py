@@ -1,8 +1,7 @@
-"""Reproduces the papers of a family: what is left to run, shared by papers first, then verdicts."""
+"""Reproduces the papers of a family: runs what is left, and judges the claims of each paper."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from core.paper import Paper
 from core.run.order import (
@@ -11,9 +10,7 @@ from core.run.order import (
     check_outputs,
     claimed_arms,
     finished,
-    own_units,
     run_order,
-    start_units,
     undecided,
 )
 from core.run.records.asked import asked_problems, factor_of
@@ -21,7 +18,6 @@ from core.run.records.judged import judge_again, judged_runs, specified
 from core.run.records.record import latest, read_records
 from core.run.records.schema import claims_of, runs_of, tunings_of
 from core.run.refusals import refuse
-from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
 from core.run.stages.stage import say
 from eval.errors import ReproError
@@ -41,9 +37,10 @@ def reproduce(
 ) -> Iterator[Reproduced]:
     """Run what is not done of these papers and judge their claims; yields each at its verdicts.
 
-    All papers come to the first look at the claims before any comes to the next. At a look the
-    trainings that serve several papers come first, then the papers with the fewest left. What is
-    judged already is only judged again, and what was killed at any time goes on with the same call.
+    All papers come to the first look at the claims before any comes to the next. At a look it is
+    always the turn of the paper with the fewest runs left, where a training that several papers
+    have is done once for all of them: so each hour brings the most verdicts. What is judged
+    already is only judged again, and what was killed at any time goes on with the same call.
     """
     for paper in papers:
         if paper.not_run:
@@ -57,7 +54,7 @@ def reproduce(
             except ReproError as error:
                 yield Reproduced(paper.slug, str(error))
         say(f"look {number} of {len(LOOKS)}: {len(left)} papers are left")
-        yield from run_orders(left, jobs)
+        yield from run_orders(left)
 
 
 def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
@@ -71,14 +68,12 @@ def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
     return [order]
 
 
-def run_orders(orders: Sequence[Order], jobs: int) -> Iterator[Reproduced]:
-    """What serves several of these, then each of them to its verdicts."""
-    units = shared_first(orders)
-    say(f"{len(units)} starting models and runs for several papers come first")
-    run_units(units, jobs, failed=lambda error: say(f"failed, to be tried again: {error}"))
-    waiting = sorted(orders, key=unfinished)
+def run_orders(orders: Sequence[Order]) -> Iterator[Reproduced]:
+    """Each of these to its verdicts, that with the fewest runs left first."""
+    waiting = list(orders)
     while waiting:
-        order = waiting.pop(0)
+        order = min(waiting, key=unfinished)
+        waiting.remove(order)
         left = unfinished(order)
         say(f"{order.paper.slug}: {left} runs of its first look, {len(waiting)} papers wait")
         try:
@@ -136,27 +131,3 @@ def first_runs(order: Order) -> list[Chain]:
 def unfinished(order: Order) -> int:
     """How many of its first runs are not done."""
     return sum(not finished(chain.own_stages) for chain in first_runs(order))
-
-
-def shared_first(orders: Iterable[Order]) -> list[Unit]:
-    """The commands that score starting models, then those of the runs of more than one paper.
-
-    Runs that come to one training are one command: that of the first paper, in whose name they
-    are made. The runs of most papers come first.
-    """
-    starts: dict[frozenset[str], Unit] = {}
-    runs: defaultdict[str, dict[str, Unit]] = defaultdict(dict)
-    for order in orders:
-        for chain in first_runs(order):
-            for unit in start_units(order, [chain]):
-                model = frozenset(stage.key for stage in chain.start_stages)
-                starts.setdefault(model, named(order, unit))
-            for unit in own_units(order, [chain]):
-                runs[chain.policy.key].setdefault(order.paper.slug, named(order, unit))
-    shared = sorted(runs.values(), key=len, reverse=True)  # stable: else as papers come
-    return [*starts.values(), *(next(iter(some.values())) for some in shared if len(some) > 1)]
-
-
-def named(order: Order, unit: Unit) -> Unit:
-    """A command with the name of its paper in the progress lines."""
-    return replace(unit, name=f"{order.paper.slug} {unit.name}")

@@ -1,4 +1,4 @@
-"""Reproducing a family: shared arms first, and nothing runs again that records tell."""
+"""Reproducing a family: what is soonest judged first, and nothing again that records tell."""
 
 import shutil
 from dataclasses import replace
@@ -17,7 +17,7 @@ from core.run.reproduce import (
     first_runs,
     is_judged,
     reproduce,
-    shared_first,
+    run_orders,
     unfinished,
     whole_order,
 )
@@ -59,22 +59,35 @@ def test_two_papers_whose_arms_come_to_one_training_share_its_stage(root):  # no
         assert len({keys[0]["alone", seed], keys[0]["plain", seed], keys[1]["wide", seed]}) == 3
 
 
-def test_the_runs_of_several_papers_come_first_and_once(root):  # noqa: ARG001
-    units = shared_first([whole_order(one, "cpu", 1, 1) for one in (ALPHA, BETA)])
-    names = [unit.name for unit in units]
-    assert names == [f"alpha {name} {seed}" for name in ("start", "plain") for seed in range(3)]
+def test_it_is_the_turn_of_the_paper_with_the_fewest_runs_left(root, monkeypatch):  # noqa: ARG001
+    orders = [whole_order(one, "cpu", 1, 1) for one in (ALPHA, BETA)]
+    done = [one for one in first_runs(orders[1]) if one.resolved.arm == "wide"]
+    mark_done(done)
+    assert [unfinished(order) for order in orders] == [6, 3]
+    came = []
+
+    def run(order):
+        came.append(order.paper.slug)
+        mark_done(first_runs(order))
+
+    monkeypatch.setattr("core.run.reproduce.run_order", run)
+    assert [found.slug for found in run_orders(orders)] == ["beta", "alpha"] == came
+    assert [unfinished(order) for order in orders] == [0, 0]
 
 
-def test_what_is_finished_is_not_asked_for_again(root):  # noqa: ARG001
+def mark_done(runs):
+    """Leave the trace of finished stages."""
+    for chain in runs:
+        for stage in chain.own_stages:
+            stage.folder.mkdir(parents=True, exist_ok=True)
+            (stage.folder / "done.json").write_text("{}")
+
+
+def test_a_training_done_for_one_paper_is_not_left_of_another(root):  # noqa: ARG001
     orders = [whole_order(one, "cpu", 1, 1) for one in (ALPHA, BETA)]
     chain = next(one for one in first_runs(orders[0]) if one.resolved.arm == "plain")
-    for stage in chain.own_stages:
-        stage.folder.mkdir(parents=True)
-        (stage.folder / "done.json").write_text("{}")
+    mark_done([chain])
     assert finished(chain.own_stages)
-    names = [unit.name for unit in shared_first(orders)]
-    assert f"alpha plain {chain.seed}" not in names
-    assert len(names) == 3 + 2
     assert [unfinished(order) for order in orders] == [5, 5]
 
 
