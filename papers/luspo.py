@@ -4,7 +4,8 @@ Where the sources disagree, and what is not the paper's here:
 
 - 16 mini-batches of a rollout are told of; 128 prompts in mini-batches of 16 are 8, as it is here
   and in the regime of the small scale.
-- With TRL's default, ratios of tokens, `loss_type="luspo"` is another loss; here it is refused.
+- With TRL's default, ratios of tokens, `loss_type="luspo"` is another loss: a paper that asks
+  for it is refused, a script is warned.
 - The punishment of long answers is a third of DAPO's; in the pocket world no answer is so long.
 - The clip is wider than GSPO's own; the arm `gspo` has the same one, so that the length alone
   differs.

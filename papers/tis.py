@@ -10,11 +10,13 @@ Where the sources disagree, and what is not the paper's here:
   and at cpu a sampler whose weights are rounded to 4 bits.
 """
 
-from core.claims import Claim, Untestable, final, late, law
+from core.claims import START, Claim, final, late, law, probability
 from core.paper import Paper, because, cite
 from core.rewards import Accuracy
 
 SAMPLING = "core.laws.sampling"
+LARGEST_IN_LONG = probability("largest_sampler_difference/long_answers").of(START)
+LARGEST_IN_SHORT = probability("largest_sampler_difference/short_answers").of(START)
 
 PAPER = Paper(
     slug="tis",
@@ -91,7 +93,7 @@ PAPER = Paper(
         Claim(
             "mismatch-grows-with-length",
             "The largest difference of probabilities within an answer is larger in long answers.",
-            Untestable("what sampler and trainer say of each answer is not compared after a run"),
+            LARGEST_IN_LONG > LARGEST_IN_SHORT,
         ),
     ),
 )

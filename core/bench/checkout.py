@@ -1,5 +1,6 @@
 """How large the records and samples of all papers would be, from those of one."""
 
+from collections.abc import Sequence
 from statistics import mean
 
 from core.run.places import no_runs, results, samples_file
@@ -16,7 +17,8 @@ ARMS = (
 def projected_bytes(slug: str, papers: int, seeds: int, arms: float = ARMS) -> float:
     """The files of so many papers, each with so many arms that are run as this paper's are.
 
-    What is asked of the starting model is stored once for each seed, as it is for all papers.
+    One of them is the main arm, whose texts are stored. What is asked of the starting model is
+    stored once for each seed, as it is for all papers.
 
     Raises:
         BadValue: the paper has no runs here.
@@ -28,8 +30,16 @@ def projected_bytes(slug: str, papers: int, seeds: int, arms: float = ARMS) -> f
     for run in runs:
         started.setdefault(run["seed"], set()).update(of_start(run))
     start = mean(map(size_of, started.values()))
-    own = mean(size_of(of_policy(run) - of_start(run)) + record_size(run) for run in runs)
-    return papers * arms * seeds * own + seeds * start
+    main, other = (
+        mean_size([run for run in runs if run["main"] is told]) for told in (True, False)
+    )
+    return papers * seeds * (main + (arms - 1) * other) + seeds * start
+
+
+def mean_size(runs: Sequence[RunRecord]) -> float:
+    """The bytes that a run adds to what its starting model has given; 0 without runs."""
+    sizes = [size_of(of_policy(run) - of_start(run)) + record_size(run) for run in runs]
+    return mean(sizes) if sizes else 0.0
 
 
 def of_start(run: RunRecord) -> set[str]:

@@ -117,5 +117,5 @@ def another_seed(run: Record, number: int, folder: Path) -> Record:
         "seed": seed,
         "train": run["train"] | {"weights": str(seed)},
         "curves": run["curves"] | {"seed": [[1, seed]]},
-        "scores": [first | {"digest": digest}, *rows],
+        "scores": [first | dict.fromkeys(first.keys() & {"digest", "texts"}, digest), *rows],
     }

@@ -25,6 +25,7 @@ from core.claims.curves import (
     late,
     share_of_steps,
 )
+from core.claims.fits import foretold
 from core.claims.laws import law, simulated
 from core.claims.measures import START, Measure
 from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
@@ -53,6 +54,7 @@ __all__ = [
     "early",
     "final",
     "fluctuation",
+    "foretold",
     "gain",
     "gain_at_k",
     "highest",

@@ -32,6 +32,7 @@ def check(
     from core.run.records.accepted import accept as accept_records
     from core.run.records.check import check_papers
     from core.run.records.record import read_records, standard
+    from core.run.records.sealed import absent_texts
 
     if accept:
         for slug in slugs or entries():
@@ -46,7 +47,7 @@ def check(
             )
             ok = "ok" if there else "ok, but there are no records to check"
             print_text(f"{slug}: {f'{len(problems)} problems' if problems else ok}")
-            for line in problems:
+            for line in problems or filter(None, [absent_texts(slug)]):
                 print_text(f"  {line}")
     return 1 if any(found.values()) else 0
 

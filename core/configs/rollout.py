@@ -315,6 +315,12 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         """
         self.refuse_idle("rollout_selection", SELECTIONS)
         kept, group = self.selection_kept, self.num_generations
+        if SELECTIONS[self.rollout_selection].compares and group < 2:
+            raise BadValue(
+                f"rollout_selection={self.rollout_selection!r} keeps groups whose rewards differ, "
+                f"and num_generations={group} is a single completion: sample more of each prompt, "
+                "or leave it out"
+            )
         if self.selects_by("selection_kept") and not (kept and 2 <= kept <= group):
             raise BadValue(
                 f"selection_kept={kept} with rollout_selection={self.rollout_selection!r}: expected"

@@ -1,6 +1,6 @@
 """Training data by name, as datasets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
 
@@ -26,7 +26,12 @@ def load_training_data(name: str, split: str = "train", data: Path | None = None
 
 def load_sets(sets: Sequence[DataSet], split: str = "train", data: Path | None = None) -> Dataset:
     """The same of data sets that are at hand."""
-    return concatenate_datasets([Dataset.from_list(rows(one, split, data)) for one in sets])
+    return joined(rows(one, split, data) for one in sets)
+
+
+def joined(parts: Iterable[list[Row]]) -> Dataset:
+    """The rows of all parts, each with the columns of all."""
+    return concatenate_datasets([Dataset.from_list(part) for part in parts])
 
 
 def rows(one: DataSet, split: str, data: Path | None) -> list[Row]:

@@ -123,7 +123,8 @@ class Family(Protocol):
     `roles` are the models that its trainer takes beside the policy, such as a teacher.
     `probabilities` are quantities of `core.forward.quantities` that are computed of rows of its
     data before and after the training.
-    `own_answers` are those of `core.forward.own_answers`, which are computed where a claim asks.
+    `own_answers` are those of `core.forward.own_answers`, and `sampler_gaps` those of
+    `core.forward.sampler_gap`, which are computed where a claim asks.
     `micro_batches` are fields of its config, beside gradient_accumulation_steps, that count
     micro-batches, which the processes of a launch share. `trained_by` is the training in a word.
     `progress` are logged metrics with the title and format in which a terminal shows them.
@@ -144,6 +145,7 @@ class Family(Protocol):
     roles: tuple[str, ...] = ()
     probabilities: tuple[str, ...] = ()
     own_answers: tuple[str, ...] = ()
+    sampler_gaps: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
     has_regimes: bool = False
     listed_with: str = ""

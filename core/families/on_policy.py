@@ -22,6 +22,16 @@ class OnPolicy(Family, Protocol):
     trained_by = "RL"
     micro_batches = ("steps_per_generation",)
     own_answers = ("kl_to_start", "entropy/share_of_top_fifth", "entropy/overlap_of_top_fifth")
+    sampler_gaps = (
+        "sampler_correlation/head_float32",
+        "sampler_correlation/head_bfloat16",
+        "sampler_difference/head_float32",
+        "sampler_difference/head_bfloat16",
+        "sampler_difference/unlikely_tokens",
+        "sampler_difference/likely_tokens",
+        "largest_sampler_difference/long_answers",
+        "largest_sampler_difference/short_answers",
+    )
     has_regimes = True
     listed_with = "grpo"
 

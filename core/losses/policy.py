@@ -48,6 +48,17 @@ def low_cap(c: PolicyConfig) -> str | None:
     )
 
 
+def other_level(c: PolicyConfig) -> str | None:
+    """Say that the ratio is not the one that the loss is made of, or what `tight_cap` does."""
+    level, own = c.importance_sampling_level, LOSS_TYPES[c.loss_type].levels[0]
+    if level == own:
+        return tight_cap(c)
+    return (
+        f"loss_type={c.loss_type!r} with importance_sampling_level={level!r} is another loss than "
+        f"its paper's: set importance_sampling_level={own!r}"
+    )
+
+
 def no_doubt(c: PolicyConfig) -> str | None:  # noqa: ARG001 - a table row
     """Say nothing."""
     return None
@@ -58,9 +69,9 @@ class LossType:
     """A row of `LOSS_TYPES`.
 
     `aggregate` is a key of `AGGREGATES`. `parameters` are the settings that it reads and another
-    row may not, `levels` the ratios that it is defined for, `logs` what is logged of it. `holds`
-    are keys of `WEIGHTS` that the surrogate has in itself; by the others it is multiplied. `doubt`
-    says in one sentence why settings that go together make no sense.
+    row may not, `levels` the ratios that it is defined for, its paper's first, `logs` what is
+    logged of it. `holds` are keys of `WEIGHTS` that the surrogate has in itself; by the others it
+    is multiplied. `doubt` says in one sentence why settings that go together make no sense.
     """
 
     surrogate: Callable[[Rollout, BT1, PolicyConfig], BT1]
@@ -108,7 +119,8 @@ LOSS_TYPES = {
         surrogate=clipped,
         aggregate="token_sum",
         doc="the mean over completions of each one's sum, arXiv 2602.05261",
-        levels=("sequence",),
+        levels=("sequence", "token"),
+        doubt=other_level,
     ),
     "cispo": LossType(
         surrogate=reweighted,

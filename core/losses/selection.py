@@ -73,13 +73,15 @@ class Selection:
 
     One that `refills` has prompts drawn again until as many completions are selected as a rollout
     has. Where `stays`, completions that are not selected have advantage 0, but count in every mean;
-    elsewhere they are dropped. `parameters` are the settings that it reads and another row may not.
+    elsewhere they are dropped. One that `compares` finds nothing in groups of one. `parameters` are
+    the settings that it reads and another row may not.
     """
 
     choose: Callable[[Scored, Tensor, int], Selected | None]
     doc: str
     refills: bool = False
     stays: bool = False
+    compares: bool = False
     parameters: tuple[str, ...] = ()
 
 
@@ -88,12 +90,14 @@ SELECTIONS = {
     "varied": Selection(
         with_spread,
         "the groups whose rewards are not all the same",
+        compares=True,
         parameters=("selection_reward",),
     ),
     "filled": Selection(
         with_spread,
         "such groups only, of more prompts until the rollout is full",
         refills=True,
+        compares=True,
         parameters=("selection_reward", "selection_draws", "selection_fills_up"),
     ),
     "shortest": Selection(

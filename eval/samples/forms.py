@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from eval.errors import BadValue
 from eval.pocket.solver import REDO
-from eval.samples.store import Sample
+from eval.samples.store import Sample, Sealed
 
 
 def form_of(output: str) -> tuple[int, int, bool, bool]:
@@ -13,6 +13,11 @@ def form_of(output: str) -> tuple[int, int, bool, bool]:
     lines = output.splitlines()
     redone = sum(line.startswith(tuple(REDO.values())) for line in lines)
     return len(lines), redone, "```" in output, "\\boxed" in output
+
+
+def form_in(sample: Sample) -> list[int]:
+    """The form of an output, though its text is not kept."""
+    return sample.form if isinstance(sample, Sealed) else [*map(int, form_of(sample.output))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +52,7 @@ def split_by_form(before: Sequence[Sample], after: Sequence[Sample]) -> Split:
     kinds: dict[bool, list[tuple[bool, bool]]] = {True: [], False: []}
     for new in after:
         was = old[new.id]
-        other = form_of(was.output) != form_of(new.output)
+        other = form_in(was) != form_in(new)
         kinds[other].append((was.correct is True, new.correct is True))
     return Split(changed=counted(kinds[True]), unchanged=counted(kinds[False]))
 

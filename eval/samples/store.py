@@ -38,6 +38,16 @@ class Sample:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sealed(Sample):
+    """A graded output of which no more text is kept than the judge needs to judge it again.
+
+    `form` is that of the whole text: see `eval.samples.forms`.
+    """
+
+    form: list[int]
+
+
 TYPES: dict[str, tuple[type, ...]] = {
     "benchmark": (str,),
     "id": (str,),
@@ -50,6 +60,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "rule": (str,),
     "reason": (str,),
 }
+SEALED_TYPES = TYPES | {"form": (list,)}
 
 
 def to_lines(samples: Iterable[Sample]) -> bytes:
@@ -134,15 +145,17 @@ def to_sample(line: bytes, where: str) -> Sample:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{where}: not JSON ({error}); {ADVICE}") from None
-    if not isinstance(row, dict) or row.keys() != TYPES.keys():
-        names = [f.name for f in fields(Sample)]
+    sealed = isinstance(row, dict) and "form" in row
+    kind, types = (Sealed, SEALED_TYPES) if sealed else (Sample, TYPES)
+    if not isinstance(row, dict) or row.keys() != types.keys():
+        names = [f.name for f in fields(kind)]
         found = sorted(row) if isinstance(row, dict) else type(row).__name__
         raise DamagedFile(f"{where}: expected the keys {names}, got {found}; {ADVICE}")
-    for key, kinds in TYPES.items():
+    for key, kinds in types.items():
         if type(row[key]) not in kinds:
             expected = " or ".join(kind.__name__ for kind in kinds)
             raise DamagedFile(f"{where}: {key}={row[key]!r:.80}: expected {expected}; {ADVICE}")
-    return Sample(**row)
+    return kind(**row)
 
 
 def judged(outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:

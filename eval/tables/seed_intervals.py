@@ -20,8 +20,9 @@ def mean_interval(
     *,
     shared: bool,
     least: float = 0.0,
+    most: float = 100.0,
 ) -> tuple[float, float, float]:
-    """Average S seeds with a 95 % interval for both sources of error, from `least` to 100 percent.
+    """Average S seeds with a 95 % interval for both sources of error, from `least` to `most`.
 
     Seeds that each drew their own test problems have the error of that in their spread. Where
     they `shared` their problems, that error does not shrink with S; a score's own interval says
@@ -33,9 +34,9 @@ def mean_interval(
     half = (fmean(highs) - fmean(lows)) / 2
     found = over_seeds(values, shared=(half / NORMAL) ** 2 if shared else 0.0)
     if found is None:  # one seed, or seeds that all say the same
-        return mean, max(least, fmean(lows)), min(100.0, fmean(highs))
+        return mean, max(least, fmean(lows)), min(most, fmean(highs))
     low, high = found.interval()
-    return mean, max(least, low), min(100.0, high)
+    return mean, max(least, low), min(most, high)
 
 
 def mean_cell(scores: Sequence[Mapping[str, Any]]) -> Cell:

@@ -6,9 +6,12 @@ from shutil import copytree
 import pytest
 from typer.testing import CliRunner
 
-from core.run.places import record_files
+from core.run.places import record_files, samples_file
 from core.run.records.record import read_records
+from core.run.records.regrade import Regrader, files_of
+from core.run.records.schema import runs_of
 from core.run.stages.stage import DONE
+from eval.samples.store import Sealed, read_samples
 
 PAPER = "deepseekmath-grpo"
 
@@ -99,6 +102,24 @@ def test_force_does_everything_again_and_comes_to_the_same_record(done, repro, s
     assert again.exit_code == 0
     assert "one rollout" in again.stderr
     assert [p.name for p in record_files(PAPER)] == before
+
+
+def test_an_arm_beside_the_main_one_leaves_outcomes_and_the_digests_of_its_texts(
+    done, repro, settings, root
+):
+    """Both are judged again; the texts stay where the stages lie, and nowhere else."""
+    del done
+    assert repro("run", PAPER, "--arm", "online-rft", "--jobs", 1, *settings).exit_code == 0
+    (run,) = [run for run in runs_of(read_records(PAPER)) if run["arm"] == "online-rft"]
+    assert list(Regrader().damaged(run)) == list(Regrader().problems(run)) == []
+    texts = {row["texts"] for row in run["scores"]} | {*run["train"]["texts"].values()}
+    kept = {path.name.partition(".")[0] for path in (root / "results" / "samples").iterdir()}
+    assert kept >= set(files_of(run))
+    assert not texts & kept - {
+        digest for main in records() if main["main"] for digest in files_of(main)
+    }
+    for row in run["scores"]:
+        assert all(isinstance(one, Sealed) for one in read_samples(samples_file(row["digest"])))
 
 
 def stage_file(root, name, file):

@@ -174,7 +174,7 @@ def accelerator():
 
 @pytest.mark.parametrize("loss_type", TRLS)
 def test_every_combination(loss_type, accelerator, measured, record_property):
-    """Also those that settings refuse, which TRL computes: luspo per token, vespo's level."""
+    """Also those that papers may not ask for (luspo per token), and vespo's other level."""
     row, levels = LOSS_TYPES[loss_type], ("token", "sequence")
     modes = [name for name, mode in MODES.items() if mode.by_token or not row.holds_tokens]
     combinations = grid(loss_type, levels, (None, 0.02), (None, *modes))

@@ -21,8 +21,9 @@ from core.losses.sampling import sampling_ratio
 from core.trainers.grpo import GRPOTrainer
 from eval.errors import BadValue
 
-# Settings beyond the defaults; those that a release lacks are refused there.
+ELSEWHERE = ("gmpo", "vespo_mean", "luspo", "cispo")  # not TRL's, or below
 TOLERANCES = {"sapo": 1e-6}  # whose temperatures are of single precision from 0.28 on, as ours
+# Settings beyond the defaults; those that a release lacks are refused there.
 VARIANTS = (
     {},
     {"beta": 0.1},
@@ -34,7 +35,7 @@ VARIANTS = (
     {"top_entropy_quantile": 0.4},
     {"off_policy_mask_threshold": 0.02},
     {"use_vllm": True},
-    *({"loss_type": name} for name in LOSS_TYPES if name not in ("gmpo", "luspo", "cispo")),
+    *({"loss_type": name} for name in LOSS_TYPES if name not in ELSEWHERE),
     {"loss_type": "luspo", "importance_sampling_level": "sequence", "beta": 0.1},
     {"loss_type": "cispo", "epsilon_high": 1.1},
 )

@@ -21,6 +21,20 @@ RUNS = {
     "dapo, one update": {"beta": 0.04},
     "grpo, two updates": {"loss_type": "grpo", "beta": 0.04, "steps_per_generation": 4},
     "dapo, two updates, two iterations": {"steps_per_generation": 4, "num_iterations": 2},
+    "dapo, the paper's clips, two iterations": {
+        "steps_per_generation": 4,
+        "num_iterations": 2,
+        "epsilon": 0.2,
+        "epsilon_high": 0.28,
+    },
+    "gspo, the paper's clips, two iterations": {
+        "loss_type": "grpo",
+        "importance_sampling_level": "sequence",
+        "steps_per_generation": 4,
+        "num_iterations": 2,
+        "epsilon": 3e-4,
+        "epsilon_high": 4e-4,
+    },
     "dr_grpo, two iterations": {
         "loss_type": "dr_grpo",
         "num_iterations": 2,

@@ -1,12 +1,16 @@
 """Makes records of runs with real graded samples, without a model."""
 
+from shutil import rmtree
+
 from core.paper.registry import find_paper
-from core.run.places import results, samples_file
+from core.run.places import record_files, results, samples_file
 from core.run.records.form_splits import form_splits
 from core.run.records.record import new_record, write_record
+from core.run.records.regrade import files_of
 from core.run.resolve import resolve
-from core.run.stages.evaluate import Question, at_k_curve, score_rows
-from core.run.stages.record import request_of
+from core.run.stages.evaluate import Question, Scored, at_k_curve, score_rows
+from core.run.stages.outcomes import FOLDER, held_out_outcomes, outcomes_of
+from core.run.stages.record import publish_samples, request_of
 from core.run.stages.sources import model_version
 from core.run.stages.start import Chosen
 from eval.pocket.suites import draw_of
@@ -105,8 +109,9 @@ def run_record(
     scale="cpu",
     suites=SUITES,
     at_k=False,
+    sealed=False,
 ):
-    """Store a run that solves the first `right` problems of each suite."""
+    """Store a run that solves the first `right` problems of each suite; `sealed`, without texts."""
     rows = {
         name: [scored(suite, mirrors, n, seed) for mirrors, suite in suites.items()]
         for name, n in (("start_scores", START_RIGHT), ("scores", right))
@@ -148,4 +153,25 @@ def run_record(
         "forms": forms,
         "created": created,
     }
-    return write_record(new_record("run", **content, **rows))
+    record = new_record("run", **content, **rows)
+    return write_record(without_texts(record) if sealed else record)
+
+
+def without_texts(record):
+    """The record as it is of another arm than the main one; the texts are gone, if but its own."""
+    files = {digest: samples_file(digest) for digest in files_of(record)}
+    at_k = {suite: change["after"] for suite, change in record["sampling"].items()}
+    after = outcomes_of(Scored(scores=record["scores"], at_k=at_k, files=files))
+    train, seen = held_out_outcomes(record["train"], Scored(files=files))
+    sampling = {
+        suite: change | {"after": after.at_k[suite]} for suite, change in record["sampling"].items()
+    }
+    made = record | {"scores": after.scores, "train": train, "sampling": sampling}
+    made_files = after.files | seen.files
+    publish_samples({digest: made_files[digest] for digest in files_of(made)})
+    rmtree(samples_file("").parent / FOLDER)
+    named = "".join(path.read_text() for path in record_files(record["paper"]))
+    for digest in files.keys() - files_of(made).keys():
+        if digest not in named:
+            samples_file(digest).unlink()
+    return made

@@ -41,8 +41,9 @@ def test_without_runs_there_is_nothing_to_copy():
 
 
 @pytest.mark.long
-def test_a_collection_passes_its_check():
-    run_record(40)
+@pytest.mark.parametrize(("arm", "sealed"), [("grpo", False), ("rft", True)])
+def test_a_collection_passes_its_check(arm, sealed):
+    run_record(40, arm=arm, sealed=sealed)
     with collection(SLUG, papers=2, runs=2) as environment:
         output(repro("report"), **environment)
         for _ in range(2):

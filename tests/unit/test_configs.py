@@ -63,12 +63,15 @@ def test_unsupported_fields_are_refused_in_one_sentence(name):
     assert "\n" not in str(e.value)
 
 
+ONE_COMPLETION = {"num_generations": 1, "advantage_estimator": "to_go", "beta": 0.0}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"loss_type": "ppo"}, "loss_type='ppo': expected one of 'grpo', 'bnpo'"),
         ({"importance_sampling_level": "word"}, "expected one of 'token', 'sequence'"),
-        ({"loss_type": "luspo"}, "loss_type='luspo' takes 'sequence'"),
+        ({"loss_type": "gmpo", "importance_sampling_level": "sequence"}, "'gmpo' takes 'token'"),
         ({"loss_aggregate": "mean"}, "expected one of None, 'sequence_mean'"),
         ({"loss_type": "sapo", "sapo_temperature_neg": 0.0}, "expected above 0"),
         ({"off_policy_mask_threshold": -0.1}, "expected at least 0"),
@@ -95,6 +98,14 @@ def test_unsupported_fields_are_refused_in_one_sentence(name):
             {"num_generations": 1},
             "num_generations=1: advantage_estimator='group' compares completions of a prompt, "
             "expected at least 2",
+        ),
+        *(
+            (
+                ONE_COMPLETION | {"rollout_selection": name},
+                f"rollout_selection='{name}' keeps groups whose rewards differ, and "
+                "num_generations=1 is a single completion",
+            )
+            for name in ("varied", "filled")
         ),
         ({"report_to": "wandbb"}, "report_to='wandbb': expected one of none, all, "),
         ({"epsilon": -0.1}, "epsilon=-0.1: expected at least 0"),

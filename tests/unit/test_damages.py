@@ -36,14 +36,15 @@ from eval.sets.benchmarks import find_benchmark
 SLUG = "deepseekmath-grpo"
 PAPER = find_entry(SLUG).load()
 MAIN = PAPER.main_arm
-OTHER = next(arm for arm in PAPER.arms if arm != MAIN)
+OTHER, THIRD = [arm for arm in PAPER.arms if arm != MAIN][:2]
 EVERY = SUITES | {"mgsm_zh": "pocket-mgsm-zh", "cmath": "pocket-cmath"}
 
 
 class Forger:
     """The records of a folder in memory: changed, then written with names and references right."""
 
-    def __init__(self, root):
+    def __init__(self, root, arm=MAIN):
+        self.arm = arm
         self.folder = root / "results" / SLUG
         self.records = {p.stem: json.loads(p.read_text()) for p in self.folder.glob("?????*.json")}
         del self.records["accepted"]
@@ -52,12 +53,12 @@ class Forger:
         self.claims = self.of_kind("claims")
         self.gone: list[str] = []
 
-    def run(self, arm=MAIN, seed=0):
-        """A shown run."""
+    def run(self, arm=None, seed=0):
+        """A shown run; of the arm that is damaged if no other is named."""
         return next(
             r
             for d, r in self.records.items()
-            if d in self.shown and (r.get("arm"), r.get("seed")) == (arm, seed)
+            if d in self.shown and (r.get("arm"), r.get("seed")) == (arm or self.arm, seed)
         )
 
     def of_kind(self, kind):
@@ -125,9 +126,9 @@ class Forger:
                 path.unlink()
 
 
-def forge(root, change, *, again):
+def forge(root, change, *, again, arm=MAIN):
     """Change records as their forger would."""
-    forger = Forger(root)
+    forger = Forger(root, arm)
     change(forger)
     forger.write(again=again)
 
@@ -147,7 +148,7 @@ def swap(forger, *fields, one=(MAIN, 0), other=(OTHER, 0)):
 
 
 def copy_seed(forger, *kept):
-    """Seed 0 of the main arm as seed 1."""
+    """Seed 0 of an arm as seed 1."""
     source, target = forger.run(seed=0), forger.run(seed=1)
     target.update({k: v for k, v in source.items() if k not in ("seed", "created", *kept)})
 
@@ -176,6 +177,25 @@ def turned_samples(forger):
     turned = [replace(s, correct=not s.correct) for s in read_samples(samples_file(row["digest"]))]
     row["digest"] = write_samples(samples_file("new"), turned)
     samples_file("new").replace(samples_file(row["digest"]))
+
+
+def one_undecided(forger):
+    """One stored verdict is taken away, under the right name."""
+    row = row_of(forger)
+    first, *rest = read_samples(samples_file(row["digest"]))
+    row["digest"] = write_samples(samples_file("new"), [replace(first, correct=None), *rest])
+    samples_file("new").replace(samples_file(row["digest"]))
+
+
+def said_whole(forger):
+    """Outcomes are said to be samples with their texts."""
+    del row_of(forger)["texts"]
+
+
+def said_sealed(forger):
+    """The texts of the main arm are said not to be kept."""
+    row = row_of(forger)
+    row["texts"] = row["digest"]
 
 
 def printed(forger):
@@ -219,7 +239,7 @@ def hidden_behind_another_arm(forger):
 
 def swapped_answers(forger):
     """All that training and scoring gave, as if each arm had been the other one."""
-    swap(forger, "train", "scores", "curves")
+    swap(forger, "train", "scores", "curves", one=(OTHER, 0), other=(THIRD, 0))
 
 
 def rewritten_answers(forger):
@@ -279,6 +299,24 @@ DAMAGES = {
     "a predecessor that never was": (never_superseded, False),
     "a run hidden behind another arm's": (hidden_behind_another_arm, False),
 }
+# Those that can be done to a run of any arm, so to one whose texts are not kept.
+OF_ANY_ARM = (
+    "a deleted run",
+    "a deleted run, judged without it",
+    "a seed's record copied as another's",
+    "a seed's record copied, with other weights",
+    "another start policy's scores",
+    "another start policy",
+    "a changed learning rate",
+    "a curve raised by 30",
+    "more steps",
+    "a score raised by 5",
+    "verdicts of samples turned",
+)
+OF_SEALED = {
+    "a verdict taken away": (one_undecided, True),
+    "outcomes that are said to be whole": (said_whole, True),
+}
 # What is done to the files beside.
 FILES = {
     "a deleted accepted.json": lambda root: (root / "results" / SLUG / "accepted.json").unlink(),
@@ -302,7 +340,8 @@ def pristine(tmp_path_factory):
         patch.setenv("REPRO_ROOT", str(root))
         for place, arm in enumerate(arm for arm in PAPER.arms if arm != MAIN):
             for seed in (0, 1):
-                run_record(24 + 4 * place + seed, arm=arm, seed=seed, created="2025-01-01")
+                right, made = 24 + 4 * place + seed, "2025-01-01"
+                run_record(right, arm=arm, seed=seed, created=made, sealed=True)
         first = judged_with_main_arm(20, 2025)
         second = judged_with_main_arm(45, 2026)
         publish_reported(PAPER)
@@ -356,6 +395,18 @@ def test_a_damaged_record_is_seen_though_its_name_is_right(folder, name):
     change, again = DAMAGES[name]
     forge(folder, change, again=again)
     assert seen() != []
+
+
+@pytest.mark.parametrize("name", [*OF_ANY_ARM, *OF_SEALED])
+def test_a_damage_is_seen_though_only_outcomes_are_stored(folder, name):
+    change, again = {**DAMAGES, **OF_SEALED}[name]
+    forge(folder, change, again=again, arm=OTHER)
+    assert seen() != []
+
+
+def test_a_main_arm_without_its_texts_is_seen(folder):
+    forge(folder, said_sealed, again=True)
+    assert any("stored of main arms" in line for line in seen())
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -9,11 +9,12 @@ from core.collect.difficulty import rows_of_difficulty
 from core.configs.difficulty import DifficultyConfig
 from core.data.load import load_training_data
 from core.models.load import load_policy, load_tokenizer
+from core.paper.registry import find_paper
 from core.rewards import Accuracy
 from core.rollout.samplers.policy import PolicySampler
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
-from core.run.stages.data import read_rows
+from core.run.stages.data import read_rows, split_rows
 from eval.errors import BadValue
 
 FILTERED = {n: v for n, v in SAMPLED.items() if n != "least_reward"} | {
@@ -90,7 +91,13 @@ def test_bounds_that_nothing_lies_between_are_refused(above, most):
         config(rate_above=above, rate_at_most=most)
 
 
-def test_a_training_takes_the_rows_as_its_data(tmp_path, monkeypatch):
+def named(row, names):
+    return {name: row[name] for name in names}
+
+
+def test_a_training_takes_the_rows_as_its_data_and_holds_out_what_the_prompts_do(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
     chain = Chain(resolve(PAPER, arm="rl"))
     rows = chain.prepared["easy"].rows
@@ -98,6 +105,23 @@ def test_a_training_takes_the_rows_as_its_data(tmp_path, monkeypatch):
         stage.run()
     made = read_rows(rows.folder)
     assert len(made) == SAMPLED["num_prompts"]
-    assert [row["prompt"] for row in read_rows(chain.data.folder)] == [r["prompt"] for r in made]
+    found, asked = read_rows(chain.data.folder), read_rows(rows.data.folder)
+    assert split_rows(found, heldout=0)[0] == made
+    held_out = [row for row in asked if row["split"] == "valid"]
+    assert held_out
+    assert [named(row, held_out[0]) for row in found if row["split"] == "valid"] == held_out
     other = {"easy": FILTERED | {"rate_above": 0.2}}
     assert Chain(resolve(replace(PAPER, preparations=other), arm="rl")).train.key != chain.train.key
+
+
+@pytest.mark.parametrize(
+    ("paper", "arm", "holds_out"),
+    [
+        (PAPER, "rl", True),
+        (find_paper("a2po"), "a2po", False),  # reads an optimal value of each prompt
+        (FOUR, None, False),  # reads a completion
+    ],
+    ids=["prompts", "values", "completions"],
+)
+def test_prompts_are_held_out_where_a_training_reads_nothing_that_was_added(paper, arm, holds_out):
+    assert Chain(resolve(paper, **{"arm": arm} if arm else {})).data.holds_out is holds_out

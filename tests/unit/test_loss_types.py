@@ -166,7 +166,11 @@ def test_an_engine_that_says_nothing_of_a_token_is_near():
     [
         (("loss_type=cispo",), "every weight is below 1: set epsilon_high to 1 plus the width"),
         (("delta=1.1",), "delta=1.1 is below 1 \\+ 0.2"),
-        (("loss_type=luspo",), "loss_type='luspo' takes 'sequence'"),
+        (("loss_type=luspo",), "loss_type='luspo' with .*='token' is another loss than"),
+        (
+            ("loss_type=luspo", "importance_sampling_level=sequence", "delta=1.1"),
+            "delta=1.1 is below 1 \\+ 0.2",
+        ),
     ],
 )
 def test_a_paper_may_not_ask_for_what_makes_no_sense(changes, reason):
@@ -175,7 +179,9 @@ def test_a_paper_may_not_ask_for_what_makes_no_sense(changes, reason):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("settings", [{"loss_type": "cispo"}, {"delta": 1.1}])
+@pytest.mark.parametrize(
+    "settings", [{"loss_type": "cispo"}, {"delta": 1.1}, {"loss_type": "luspo"}]
+)
 def test_a_script_that_asks_for_it_is_told(settings, make_grpo, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
     trainer = make_grpo(**settings)

@@ -11,9 +11,10 @@ from core.forward.quantities import QUANTITIES, completion_logps, quantities, to
 from core.models.load import load_policy, load_tokenizer
 from core.paper import Evaluation
 from core.run.order import Order, run_order
+from core.run.pages.probabilities import cell
 from core.run.pages.render import render_outcome
 from core.run.plan import make_plan
-from core.run.records.schema import RunRecord, mistakes
+from core.run.records.schema import QuantityChange, RunRecord, mistakes
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 from papers.dft import PAPER
@@ -115,6 +116,20 @@ def test_the_keys_follow_the_policy_the_rows_and_their_number():
     assert not set(keys("heldout_problems=7")) & {first, trained}
     assert not set(keys("data=pocket-worked+pocket-worked")) & {first, trained}
     assert keys("heldout_problems=0") == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(-0.3, -0.1), (120.0, 140.0)], ids=["below 0", "above 100"]
+)
+def test_a_quantity_is_no_percentage(before, after):
+    change = QuantityChange(
+        before=before,
+        after=after,
+        before_interval=[before - 1, before + 1],
+        after_interval=[after - 1, after + 1],
+        n=2,
+    )
+    assert (cell([change], "before").low, cell([change], "after").high) == (before - 1, after + 1)
 
 
 def test_every_family_declares_quantities_that_there_are():

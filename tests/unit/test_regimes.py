@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 
 from core.families.profiles import SCALES
-from core.families.regimes import CPU, REGIMES
+from core.families.regimes import CPU, PREPARATIONS, REGIMES
 from core.paper import Paper
 from core.run.effective import effective
 from core.run.pages.verdicts import one_rate
 from core.run.plan import make_plan, plan_batches
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
+from core.run.stages.data import read_rows, split_rows
 from core.run.trials import trials_of
 from eval.errors import BadValue, UnknownName
 from papers.dr_grpo import PAPER
@@ -90,6 +91,26 @@ def test_the_easy_regime_begins_with_a_filter_which_papers_share_and_may_replace
     assert stages[0] == stages[1]
     replaced = resolve(replace(with_regime("easy"), preparations=own))
     assert Chain(replaced).preparations[-1].key != stages[0]
+
+
+def test_an_easy_run_trains_on_few_prompts_and_is_scored_on_those_that_pocket_holds_out(
+    tmp_path, monkeypatch
+):
+    """More than the filter keeps: none of them is taken from its rows."""
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    filtered = {**PREPARATIONS["easy-prompts"], "num_prompts": 96, "num_generations": 4}
+    paper = with_regime("easy", max_steps=1, heldout_problems=60)
+    chain = Chain(resolve(replace(paper, preparations={"easy-prompts": filtered})))
+    for stage in [*chain.preparations, *chain.training]:
+        found = stage.run()
+    train, held_out = split_rows(read_rows(chain.data.folder), 60)
+    pocket = read_rows(chain.preparations[0].folder)
+    valid = {row["id"] for row in pocket if row["split"] == "valid"}
+    assert 0 < len(train) < len(held_out) == 60
+    assert {row["id"] for row in held_out} <= valid
+    assert not valid.intersection(row["id"] for row in train)
+    assert min(row["pass_rate"] for row in train) > 0.7
+    assert found["curves"]["held_out/accuracy"][0][0] == 0
 
 
 def test_the_tiny_regime_has_thirty_prompts_and_all_that_is_held_out():

@@ -177,7 +177,7 @@ def test_a_ratio_that_a_loss_is_not_defined_for_is_refused(monkeypatch, tmp_path
         GRPOConfig(**settings, importance_sampling_level="sequence")
 
 
-@pytest.mark.parametrize("need", NEEDS.keys() - set(core.GRPOTrainer.gives))
+@pytest.mark.parametrize("need", sorted(NEEDS.keys() - {*core.GRPOTrainer.gives}))
 def test_what_an_estimator_needs_is_checked_when_the_trainer_is_made(need, make_grpo, monkeypatch):
     row = Estimator(advantages=lambda scored, _: scored.rewards[:, 0], doc="new", needs=(need,))
     monkeypatch.setitem(ESTIMATORS, "new", row)

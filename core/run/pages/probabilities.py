@@ -1,6 +1,7 @@
 """The table of what a paper's models give to texts: quantities of their probabilities."""
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Literal
 
 from core.paper import Paper
@@ -53,5 +54,8 @@ def cell(changes: Sequence[QuantityChange], when: Literal["before", "after"]) ->
         one["before_interval" if when == "before" else "after_interval"] for one in changes
     ]
     lows, highs = zip(*intervals, strict=True)
-    mean, low, high = mean_interval([one[when] for one in changes], lows, highs, shared=True)
+    # An estimate of a divergence may lie below 0, and a loss above 100.
+    mean, low, high = mean_interval(
+        [one[when] for one in changes], lows, highs, shared=True, least=-inf, most=inf
+    )
     return Cell(mean, low=low, high=high, n=changes[0]["n"], seeds=len(changes))

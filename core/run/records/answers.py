@@ -67,9 +67,9 @@ def answers(record: Fields) -> dict[str, Any]:
     model = {k: v for k, v in record["model"].items() if not (made_here and k == "digest")}
     return {k: v for k, v in said.items() if k not in FOLLOWS} | {
         "model": model,
-        "train": {k: v for k, v in record["train"].items() if k not in COMPUTED},
-        "start_scores": [part(row, ROW) for row in record["start_scores"]],
-        "scores": [part(row, ROW) for row in record["scores"]],
+        "train": {k: v for k, v in with_texts(record["train"]).items() if k not in COMPUTED},
+        "start_scores": [part(with_texts(row), ROW) for row in record["start_scores"]],
+        "scores": [part(with_texts(row), ROW) for row in record["scores"]],
         "sampling": {suite: at_k(row) for suite, row in record["sampling"].items()},
     }
 
@@ -98,7 +98,15 @@ def part(row: Fields, names: tuple[str, ...]) -> dict[str, Any]:
 
 def at_k(row: Fields) -> dict[str, Any]:
     """What was asked and answered at every K, before and after."""
-    return {when: part(row[when], ROW) for when in ("before", "after")}
+    return {when: part(with_texts(row[when]), ROW) for when in ("before", "after")}
+
+
+def with_texts(row: Fields) -> dict[str, Any]:
+    """A row, or a training, by the digests of whole answers: `texts` where those are not stored."""
+    named = "held_out" if "held_out" in row else "digest"
+    return {k: v for k, v in row.items() if k != "texts"} | (
+        {named: row["texts"]} if "texts" in row else {}
+    )
 
 
 def words(value: Any) -> Any:  # Any: JSON of several types

@@ -10,6 +10,7 @@ from core.run.records.agreement import agree
 from core.run.records.fair import best_of, is_tuned
 from core.run.records.regrade import rows_of
 from core.run.records.schema import RunRecord, TuningRecord
+from core.run.records.sealed import is_sealed
 from core.run.resolve import Resolved, resolve
 from core.run.settings import HELD_OUT, TRIAL_SEED
 from core.run.stages.chain import Chain
@@ -41,6 +42,8 @@ def asked_problems(paper: Paper, run: RunRecord, factor: float | None) -> Iterat
     for name, value in expected.items():
         if run[name] != value:
             yield f"{name} is {run[name]}, expected {value}"
+    if run["main"] and is_sealed(run):
+        yield "the texts of its answers are absent, which are stored of main arms: run it again"
     yield from start_problems(chain, run)
     yield from question_problems(chain, run)
     if resolved.family.trains:

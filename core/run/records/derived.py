@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from core.paper import Paper
 from core.run.files import digest_of
-from core.run.records.answers import seal_of
+from core.run.records.answers import seal_of, with_texts
 from core.run.records.asked import asked_problems, factor_of, tuning_problems, version_here
 from core.run.records.fair import is_tuned
 from core.run.records.judged import judged_runs, other_verdicts
@@ -87,7 +87,7 @@ def twins(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str]:
         yield from unmoved(run)
         parts = {
             "weights": run["train"]["weights"],
-            "samples": [row["digest"] for row in run["scores"]],
+            "samples": [with_texts(row)["digest"] for row in run["scores"]],
             "curves": run["curves"],
         }
         arm = paper.same_as(run["arm"], run["scale"]) or run["arm"]
@@ -102,7 +102,8 @@ def twins(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str]:
 def unmoved(run: RunRecord) -> Iterator[str]:
     """Sampled answers of a trained policy that are, to the letter, those of its starting model."""
     for suite, change in run["sampling"].items():
-        if change["before"]["digest"] == change["after"]["digest"]:
+        before, after = (with_texts(change[when])["digest"] for when in ("before", "after"))
+        if before == after:
             yield f"{place_of(run)}: its samples on {suite} are those of its starting model"
 
 

@@ -1,7 +1,8 @@
 """How much of what a run won lies in answers of another form than its starting model's."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from core.run.places import samples_file
@@ -13,20 +14,25 @@ from eval.samples.store import read_samples
 Row: TypeAlias = Mapping[str, Any]  # Any: the fields of a score, of several types
 
 
-def form_splits(before: Iterable[Row], after: Iterable[Row]) -> dict[str, FormSplit]:
-    """The split of every suite that both models answered greedily, once a problem."""
+def form_splits(
+    before: Iterable[Row], after: Iterable[Row], place: Callable[[str], Path] = samples_file
+) -> dict[str, FormSplit]:
+    """The split of every suite that both models answered greedily, once a problem.
+
+    `place` says where the samples of a digest lie.
+    """
     start = {question(row): row["digest"] for row in before if greedy(row)}
     pairs = {
         form_name(row): (start[question(row)], row["digest"])
         for row in after
         if greedy(row) and question(row) in start
     }
-    return {name: split_of(*digests) for name, digests in pairs.items()}
+    return {name: split_of(*digests, place) for name, digests in pairs.items()}
 
 
-def split_of(before: str, after: str) -> FormSplit:
-    """The split between the stored samples of two digests."""
-    pair = (read_samples(samples_file(digest), digest) for digest in (before, after))
+def split_of(before: str, after: str, place: Callable[[str], Path]) -> FormSplit:
+    """The split between the samples of two digests."""
+    pair = (read_samples(place(digest), digest) for digest in (before, after))
     return cast(FormSplit, asdict(split_by_form(*pair)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from core.run.files import canonical, write_atomic
 from core.run.places import record_files, results
@@ -67,10 +67,9 @@ def write_record(record: Record) -> Record:
     """
     content = cast(Record, canonical(record))
     validate(content)
-    previous = [r for r in current(read_records(content["paper"])) if same_question(r, content)]
-    for other in previous:
-        if unchanged(other, content):
-            return other
+    previous = predecessors(content)
+    if (other := standing(content, previous)) is not None:
+        return other
     if previous:
         content["supersedes"] = previous[-1]["digest"]
     content["content"] = content_of(content)
@@ -78,9 +77,25 @@ def write_record(record: Record) -> Record:
     path = results() / content["paper"] / f"{digest}.json"
     if path.exists():
         return read_record(path)
-    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
-    write_atomic(path, text + "\n")
+    write_atomic(path, as_lines(content))
     return {**content, "digest": digest}
+
+
+def predecessors(content: Record) -> list[Record]:
+    """The records that stand and answer the question of this one."""
+    return [r for r in current(read_records(content["paper"])) if same_question(r, content)]
+
+
+def standing(content: Record, previous: Iterable[Record]) -> Record | None:
+    """The record among previous ones that says what this one says, if there is one."""
+    return next((other for other in previous if unchanged(other, content)), None)
+
+
+def as_lines(content: Record) -> str:
+    """The text of a record: a line for each field."""
+    how: dict[str, Any] = {"sort_keys": True, "ensure_ascii": False, "separators": (",", ":")}
+    fields = [f"{json.dumps(name)}: {json.dumps(content[name], **how)}" for name in sorted(content)]
+    return "{\n " + ",\n ".join(fields) + "\n}\n"
 
 
 def read_record(path: Path) -> Record:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, cast
 
 from core.run.files import digest_of
 from core.run.places import samples_file
@@ -12,12 +12,12 @@ from core.run.records.agreement import agree
 from core.run.records.answers import seal_of
 from core.run.records.form_splits import form_problems
 from core.run.records.passed import code_digest
-from core.run.records.schema import AtKCurves, RunRecord, ScoreRow, place_of
+from core.run.records.schema import AtKCurves, Record, RunRecord, ScoreRow, place_of
 from core.run.settings import HELD_OUT
 from eval.errors import DamagedFile, ReproError
 from eval.samples.evaluation import score
 from eval.samples.parts import score_parts
-from eval.samples.store import Sample, read_content, read_samples, regrade
+from eval.samples.store import Sample, Sealed, read_content, read_samples, regrade
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import curve
 
@@ -35,8 +35,7 @@ class Regrader:
 
     def damaged(self, run: RunRecord) -> Iterator[str]:
         """Files of samples of a run that are missing, or not what was written."""
-        files = {row["digest"]: suite for suite, _, row in rows_of(run)}
-        for digest, suite in (files | dict.fromkeys(held_out(run).values(), HELD_OUT)).items():
+        for digest, suite in files_of(run).items():
             path = samples_file(digest)
             if path not in self._damage:
                 self._damage[path] = damage(path, digest)
@@ -67,12 +66,12 @@ class Regrader:
     ) -> Iterator[str]:
         """What a stored row says and its samples do not."""
         asked = {"suite": suite, "mode": mode, "k": row.get("k"), "metric": row.get("metric")}
-        asked["by"] = sorted(row.get("by", ()))
+        asked |= {"by": sorted(row.get("by", ())), "sealed": "texts" in row}
         key = digest_of(asked | {"digest": row["digest"]})
         try:
             if key not in self._measured:
                 benchmark = find_benchmark(suite, row.get("draw", 0))
-                samples = graded_again(row["digest"], benchmark, mode)
+                samples = graded_again(row["digest"], benchmark, mode, whole="texts" not in row)
                 self._measured[key] = measure(samples, benchmark, row)
         except ReproError as error:
             yield f"{where(run, suite)}: {error}"
@@ -92,8 +91,8 @@ def damage(path: Path, digest: str) -> str:
     return ""
 
 
-def graded_again(digest: str, benchmark: Benchmark, mode: str) -> list[Sample]:
-    """The samples of a digest with fresh verdicts.
+def graded_again(digest: str, benchmark: Benchmark, mode: str, *, whole: bool) -> list[Sample]:
+    """The samples of a digest with fresh verdicts; they have their texts if they are `whole`.
 
     Raises:
         DamagedFile: the file is not what was written, or a verdict is not the stored one.
@@ -101,6 +100,9 @@ def graded_again(digest: str, benchmark: Benchmark, mode: str) -> list[Sample]:
     """
     path = samples_file(digest)
     stored = read_samples(path, digest)
+    if any(isinstance(sample, Sealed) == whole for sample in stored):
+        expected = "samples with their texts" if whole else "outcomes without texts"
+        raise DamagedFile(f"{path}: its record says that it holds {expected}, and it does not")
     fresh = regrade(stored, benchmark.load(), mode)
     pairs = zip(stored, fresh, strict=True)
     changed = [old.id for old, new in pairs if old.correct != new.correct]
@@ -144,6 +146,13 @@ def rows_of(run: RunRecord) -> Iterator[tuple[str, str, ScoreRow | AtKCurves]]:
         yield row["benchmark"], row["mode"], row
     for suite, change in run["sampling"].items():
         yield from ((suite, "cot", row) for row in (change["before"], change["after"]))
+
+
+def files_of(run: RunRecord | Record) -> dict[str, str]:
+    """The digests of all that is stored of a run's answers, with what each was asked."""
+    one = cast(RunRecord, run)
+    files = {row["digest"]: suite for suite, _, row in rows_of(one)}
+    return files | dict.fromkeys(held_out(one).values(), HELD_OUT)
 
 
 def held_out(run: RunRecord) -> dict[str, str]:

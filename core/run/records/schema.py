@@ -35,6 +35,7 @@ class ScoreRow(TypedDict):
     samples: int
     limited: bool
     digest: str
+    texts: NotRequired[str]  # the digest of the samples with their texts, where these are not kept
     draw: NotRequired[int]  # of the test problems of a generated suite
     by: NotRequired[dict[str, dict[str, dict[str, float]]]]  # by field and value, where asked
 
@@ -44,6 +45,7 @@ class AtKCurves(TypedDict):
 
     k: list[int]
     digest: str
+    texts: NotRequired[str]  # as of a score
     draw: NotRequired[int]
 
 

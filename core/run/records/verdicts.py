@@ -227,7 +227,7 @@ def quantities_of(paper: Paper) -> set[str]:
     """The quantities of probabilities that the families of a paper's arms measure."""
     families = [find_family(paper.family_of(arm)) for arm in paper.arms or (paper.main_arm,)]
     names = {name for family in families for name in family.probabilities}
-    own = {name for family in families for name in family.own_answers}
+    own = {name for family in families for name in (*family.own_answers, *family.sampler_gaps)}
     return names | {name + SEEN for name in names} | own
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from core.claims import START
 from core.paper.page import PREPARED
@@ -13,6 +14,7 @@ from core.run.stages.loading import loading_of
 from core.run.stages.own_answers import OwnAnswers
 from core.run.stages.probabilities import Probabilities
 from core.run.stages.rows import Rows
+from core.run.stages.sampler_gap import SamplerGap
 from core.run.stages.stage import Policy, Stage
 from core.run.stages.start import Chosen, Start
 from core.run.stages.train import ANSWER_TOKENS, Train
@@ -117,9 +119,13 @@ class Chain:
                     for one in both
                 ]
             )
-        if names := tuple(name for name in family.own_answers if name in self._asked):
-            tokens = family.answer_tokens(self.resolved.preview()) or ANSWER_TOKENS
+        tokens = family.answer_tokens(self.resolved.preview()) or ANSWER_TOKENS
+        if names := self._asked(family.own_answers):
             found.append([OwnAnswers(one, both[0], data, rows, tokens, names) for one in both])
+        if names := self._asked(family.sampler_gaps):
+            config: Any = self.resolved.preview()  # Any: that of its family
+            asked = (data, rows, tokens, config.rollout_bits, names)
+            found.append([SamplerGap(one, *asked) for one in both])
         return found
 
     @property
@@ -127,12 +133,12 @@ class Chain:
         """The stages of it."""
         return [stage for pair in self.measured for stage in pair]
 
-    @property
-    def _asked(self) -> set[str]:
-        """The quantities that claims read of this arm, or of the starting model."""
+    def _asked(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Those quantities that claims read of this arm, or of the starting model."""
         paper, arms = self.resolved.paper, (self.resolved.arm, START)
         needs = [need for claim in paper.claims for arm, need in claim.needs if arm in arms]
-        return {need.name for need in needs if need.kind == "probabilities"}
+        asked = {need.name for need in needs if need.kind == "probabilities"}
+        return tuple(name for name in names if name in asked)
 
     @property
     def start_stages(self) -> list[Stage]:

@@ -1,13 +1,15 @@
 """The data stage: rows to train on and rows to hold out, made for the family's trainer."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from core.data.load import load_sets
+from core.data.load import joined, load_sets
+from core.data.load import rows as rows_of
 from core.data.sets import DataSet
 from core.data.sources import File
 from core.families.family import Family
@@ -17,16 +19,21 @@ from core.run.stages.stage import Stage
 from eval.errors import BadValue, DamagedFile
 
 ROWS = "rows.jsonl"
+TRAIN, VALID = "train", "valid"  # what is trained on, and what is held out
 
 
 @dataclass(frozen=True)
 class Data(Stage):
-    """The rows of data sets with the columns of a family; `made` are stages that make some."""
+    """The rows of data sets with the columns of a family; `made` are stages that make some.
+
+    What is held out is the data's own where every data set has some. Rows that a stage makes have
+    what is held out of the prompts that it asks, as far as the family reads nothing that it adds.
+    """
 
     name = "data"
     sets: tuple[DataSet, ...]
     family: Family
-    made: Mapping[str, Stage] = field(default_factory=dict[str, Stage])
+    made: "Mapping[str, Made]" = field(default_factory=dict[str, "Made"])
 
     @property
     def inputs(self) -> Mapping[str, object]:
@@ -37,6 +44,7 @@ class Data(Stage):
             "sources": {one.name: rows_version(one) for one in self.sets if one.name not in keys},
             "family": self.family.name,
             "columns": self.family.columns,
+            **({"held_out": "of the prompts"} if self.made and self.holds_out else {}),
         }
 
     @property
@@ -46,16 +54,43 @@ class Data(Stage):
 
     def work(self, folder: Path) -> Mapping[str, object]:
         """Write the rows; name, number and digest."""
+        valid = joined(map(self.held_out, self.sets)) if self.holds_out else None
         sets = [self.with_place(one) for one in self.sets]
-        own = all(one.source.holds_out for one in sets)
-        valid = load_sets(sets, "valid") if own else None
         count = write_rows(load_sets(sets), valid, self.family.columns, folder)
         return {"name": self.of, "rows": count, "digest": file_digest(folder / ROWS)}
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether every data set has rows of its own to hold out."""
+        return all(
+            one.source.holds_out
+            if (stage := self.made.get(one.name)) is None
+            else stage.data.holds_out and not set(stage.gives).intersection(self.family.columns)
+            for one in self.sets
+        )
+
+    def held_out(self, one: DataSet) -> list[dict[str, Any]]:
+        """The rows of a data set that are held out."""
+        stage = self.made.get(one.name)
+        if stage is None:
+            return rows_of(one, VALID, None)
+        return [without_split(row) for row in read_rows(stage.data.folder) if row["split"] == VALID]
 
     def with_place(self, one: DataSet) -> DataSet:
         """A data set with the file of the stage that made it, if one did."""
         stage = self.made.get(one.name)
         return one if stage is None else replace(one, source=File(stage.folder / ROWS))
+
+
+class Made(Stage):
+    """A stage that makes rows of those of another; it `gives` columns that those have not."""
+
+    data: Data
+
+    @property
+    @abstractmethod
+    def gives(self) -> tuple[str, ...]:
+        """The columns that it adds."""
 
 
 def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) -> int:
@@ -73,7 +108,7 @@ def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) ->
     if not len(rows):
         raise BadValue("the training data has no rows")
     with (folder / ROWS).open("w", encoding="utf-8") as file:
-        for split, dataset in (("train", rows), ("valid", valid or ())):
+        for split, dataset in ((TRAIN, rows), (VALID, valid or ())):
             for row in dataset:
                 file.write(json.dumps({"split": split, **row}, ensure_ascii=False) + "\n")
     return len(rows)
@@ -89,6 +124,11 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
         raise DamagedFile(f"{path}: not JSON lines ({error}); delete {folder}") from error
 
 
+def without_split(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as its data set has it."""
+    return {name: value for name, value in row.items() if name != "split"}
+
+
 def split_rows(
     rows: list[dict[str, Any]], heldout: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -97,9 +137,9 @@ def split_rows(
     One row of every stretch is held out, so that all parts of the data are in a small number of
     them, also where parts take turns.
     """
-    plain = [(row["split"], {k: v for k, v in row.items() if k != "split"}) for row in rows]
-    train = [row for split, row in plain if split == "train"]
-    valid = [row for split, row in plain if split == "valid"]
+    train, valid = (
+        [without_split(row) for row in rows if row["split"] == split] for split in (TRAIN, VALID)
+    )
     if valid and heldout > len(valid):
         raise BadValue(
             f"heldout_problems={heldout}: the data has {len(valid)} rows to hold out; ask for as "

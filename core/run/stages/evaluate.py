@@ -73,9 +73,13 @@ class Answering:
     @cached_property
     def sampler(self) -> PolicySampler:
         """The policy as a sampler of the eval floor."""
+        return self.loaded(self.loading)
+
+    def loaded(self, loading: Loading) -> PolicySampler:
+        """The policy loaded anew, in another way."""
         prepare_torch(self.threads)
         folder = model_folder(self.policy.model)
-        return self.loading.sampler(str(folder) if folder else self.policy.model)
+        return loading.sampler(str(folder) if folder else self.policy.model)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,27 @@
 """The record of a run: every stage of its chain done once, and what they gave in one file."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
-from core.run.files import copy_atomic, file_digest
+from core.run.files import canonical, copy_atomic, file_digest
 from core.run.places import samples_file
 from core.run.records.form_splits import form_splits
-from core.run.records.record import Record, machine, new_record, write_record
+from core.run.records.record import (
+    Record,
+    machine,
+    new_record,
+    predecessors,
+    standing,
+    write_record,
+)
+from core.run.records.regrade import files_of
 from core.run.resolve import Resolved
 from core.run.settings import CHOOSING, NEUTRAL
 from core.run.stages.chain import Chain
 from core.run.stages.evaluate import Scored, evaluate
+from core.run.stages.outcomes import held_out_outcomes, outcomes_of
 from core.run.stages.probabilities import compared
 from core.run.stages.stage import Outputs, say
 from core.run.watch.heldout import FOLDER
@@ -31,9 +41,13 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     after = evaluate(chain.evaluations(chain.policy), force=force)
     before = score_start(chain)  # last: by now another process has often done it
     measured = measure(chain, force=force)
-    publish_samples(before, after, held_out(chain, trained))
-    forms = form_splits(before.scores, after.scores) if chain.train else {}
-    return write_record(
+    seen = held_out(chain, trained)
+    if chain.train and resolved.arm != resolved.paper.main_arm:
+        after, (trained, seen) = outcomes_of(after), held_out_outcomes(trained, seen)
+    files = before.files | after.files | seen.files
+    forms = form_splits(before.scores, after.scores, files.__getitem__) if chain.train else {}
+    return published(
+        files,
         new_record(
             "run",
             **request_of(resolved),
@@ -54,7 +68,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
                 "wall_s": round(monotonic() - began, 1),
                 "machine": machine(),
             },
-        )
+        ),
     )
 
 
@@ -122,9 +136,20 @@ def held_out(chain: Chain, trained: Outputs) -> Scored:
     return Scored(files={digest: folder / f"{step}.jsonl.gz" for step, digest in files.items()})
 
 
-def publish_samples(*scored: Scored) -> None:
-    """Copy the samples to where records refer to, under their digest."""
-    for digest, path in (item for one in scored for item in one.files.items()):
+def published(files: Mapping[str, Path], record: Record) -> Record:
+    """Write a record, or find the one that says the same, once its samples lie where it refers to.
+
+    A record that stands keeps the samples with their texts if it has them.
+    """
+    content = cast(Record, canonical(record))
+    stands = standing(content, predecessors(content)) or content
+    publish_samples({digest: files[digest] for digest in files_of(stands) if digest in files})
+    return write_record(content)
+
+
+def publish_samples(files: Mapping[str, Path]) -> None:
+    """Copy samples to where records refer to, under their digest."""
+    for digest, path in files.items():
         target = samples_file(digest)
         if not target.exists() or file_digest(target) != file_digest(path):
             copy_atomic(path, target)

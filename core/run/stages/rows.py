@@ -10,15 +10,15 @@ from core.rollout.samplers.journal import Journal
 from core.run.effective import effective
 from core.run.files import file_digest, write_atomic
 from core.run.resolve import Resolved
-from core.run.stages.data import ROWS, Data, read_rows, split_rows
+from core.run.stages.data import ROWS, Data, Made, read_rows, split_rows
 from core.run.stages.evaluate import JOURNAL, Answering
 from core.run.stages.loading import loading_of
-from core.run.stages.stage import Policy, Stage, say
+from core.run.stages.stage import Policy, say
 from eval.grading import GRADER_VERSION
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows(Stage):
+class Rows(Made):
     """The rows that a family makes of prompts and a model; continued where it stopped."""
 
     name = "rows"
@@ -35,6 +35,11 @@ class Rows(Stage):
             "start": self.answers.key,
             "grader": GRADER_VERSION,  # of the accuracy reward
         }
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """Those of the family."""
+        return self.resolved.family.gives
 
     @property
     def of(self) -> str:
