@@ -5,6 +5,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from math import floor, log10
 from unicodedata import east_asian_width
 
+from markupsafe import Markup, escape
+
 from eval.tables.table import Versus
 
 TEX = {
@@ -100,6 +102,11 @@ def csv(text: str | None) -> str:
     return '"' + (text or "").replace('"', '""') + '"'
 
 
+def breakable(text: str) -> Markup:
+    """Let a name of HTML break after its underscores, and so not in the middle of a word."""
+    return escape(text).replace("_", Markup("_<wbr>"))
+
+
 def one_line(text: str) -> str:
     """Write every run of white space as one space."""
     return " ".join(str(text).split())
@@ -130,6 +137,7 @@ def aligned(text: str) -> str:
 
 
 FILTERS = {
+    "breakable": breakable,
     "fixed": fixed,
     "short": short,
     "exact": exact,

@@ -9,27 +9,33 @@ from core.families.profiles import SCALES
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
-from core.run.files import write_atomic
+from core.run.differences import remarks
+from core.run.files import as_text, write_atomic
+from core.run.layers import Sourced
 from core.run.order import Outcome
 from core.run.pages.claims import claims_files
-from core.run.pages.differences import differences_files
+from core.run.pages.differences import departures, differences_files
+from core.run.pages.families import write_families
 from core.run.pages.runs import by_arm, runs_table, title_of
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import measured_tables, printed_tables, publish_reported, ran_at
 from core.run.pages.trials import trial_passages
 from core.run.pages.verdicts import claim_result, rules, summary, verdict_line
-from core.run.places import reports, root
+from core.run.places import claims_table, reports, root
 from core.run.records.controls import controls_of, shown_records
 from core.run.records.fair import fair
-from core.run.records.judged import judge_again
+from core.run.records.judged import judge_again, without_runs
 from core.run.records.record import read_records
 from core.run.records.schema import Record, RunRecord, claims_of, runs_of, tunings_of
+from core.run.resolve import resolve
 from eval.errors import ReproError
 from eval.tables import render
 from eval.tables.plots import sampling_curves, to_bytes, training_curves
-from eval.tables.report import Field, Passage, Picture, Report, render_report
+from eval.tables.report import REPORT_FORMATS, Field, Passage, Picture, Report, render_report
 from eval.tables.table import Table
 
+OWN_SCALE = SCALES[-1]  # that of the paper
+NO_RUNS = "Exact claims are judged by their law; the others need runs that are not there yet."
 SUFFIX = {"md": "md", "latex": "tex", "html": "html", "csv": "csv"}
 
 
@@ -61,14 +67,18 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
 
 
 def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
-    """Render the reports of papers that have runs; without `slugs` of speed, claims and TRL too.
+    """Render the reports of papers; without `slugs` of families, speed, claims, TRL.
 
     The pages, and why others could not be made.
     """
     chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
     pages, errors = list[Path](), list[ReproError]()
     makers = [lambda entry=entry: render_paper(entry.load()) for entry in chosen]
-    for make in makers if slugs else [*makers, render_speed, render_claims, render_differences]:
+    for make in (
+        makers
+        if slugs
+        else [*makers, render_families, render_speed, render_claims, render_differences]
+    ):
         try:
             pages += make()
         except ReproError as error:
@@ -77,19 +87,31 @@ def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError
 
 
 def render_paper(paper: Paper) -> list[Path]:
-    """A page for every scale at which a paper has runs."""
+    """A page for every scale that has one."""
     publish_reported(paper)
     judge_again(paper)
     records = shown_records(paper.slug)
     return [
         write_report(paper, records, scale, report_folder(paper.slug, scale))
-        for scale in ran_at(records)
+        for scale in shown_at(records)
     ]
+
+
+def shown_at(records: Sequence[Record]) -> list[str]:
+    """The scales that have a page: those with runs, and in a checkout always the smallest."""
+    ran = ran_at(records)
+    first = SCALES[0]
+    return [first, *ran] if claims_table().is_file() and first not in ran else ran
 
 
 def report_folder(slug: str, scale: str) -> Path:
     """Where the page of a scale lies; that of the smallest one is the paper's first."""
     return reports() / slug / ("" if scale == SCALES[0] else scale)
+
+
+def render_families() -> list[Path]:
+    """The page of every family, in a checkout."""
+    return write_families(SCALES[0]) if claims_table().is_file() else []
 
 
 def render_speed() -> list[Path]:
@@ -118,8 +140,14 @@ def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Pa
 
 
 def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[str, str | bytes]:
-    """Every file of a report by name; the same records give the same bytes."""
+    """Every file of a report by name; the same records give the same bytes.
+
+    Without runs it is the page alone: what the paper says, and the verdicts that need no run.
+    """
     runs = [run for some in by_arm(paper, runs_of(records, scale)).values() for run in some]
+    if not runs:
+        tables = tuple(printed_tables(paper, records, text=False))
+        return pages(make_report(paper, records, (), scale, tables, ()))
     pictures = make_pictures(paper, runs)
     files: dict[str, str | bytes] = {picture.path: picture.svg for picture in pictures}
     tables = (
@@ -130,7 +158,12 @@ def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[st
     for table in tables:
         files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}
     context = make_report(paper, records, runs, scale, tables, pictures)
-    return files | {f"report.{fmt}": render_report(context, fmt) for fmt in ("md", "html")}
+    return files | pages(context)
+
+
+def pages(context: Report) -> dict[str, str | bytes]:
+    """The page in every format by the name of its file."""
+    return {f"report.{fmt}": render_report(context, fmt) for fmt in REPORT_FORMATS}
 
 
 def make_pictures(paper: Paper, runs: Sequence[RunRecord]) -> tuple[Picture, ...]:
@@ -163,9 +196,11 @@ def make_report(
     pictures: tuple[Picture, ...],
 ) -> Report:
     """Everything that the page shows."""
-    main = next((run for run in runs if run["main"]), runs[0])
+    main = next((run for run in runs if run["main"]), runs[0] if runs else None)
     claims = claims_of(records, scale)
     verdicts: list[dict[str, Any]] = claims[-1]["verdicts"] if claims else []
+    if main is None:
+        verdicts = without_runs(paper)
     own = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
     tunings = tunings_of(records, scale)
     used = [*runs, *tunings, *claims[-1:], *controls_of(records, runs)]
@@ -175,17 +210,34 @@ def make_report(
         scale=scale,
         summary=summary(verdicts),
         claims=tuple(claim_result(verdict, own.get(verdict["id"])) for verdict in verdicts),
-        rules=rules(claims[-1], runs) if claims else "",
+        rules=rules(claims[-1], runs) if claims else NO_RUNS if main is None else "",
         tables=tables,
         pictures=pictures,
-        settings=tuple(
-            Field(name=name, value=str(v["value"]), source=v["source"])
-            for name, v in sorted(main["config"].items())
-        ),
+        specified=settings_at(paper, OWN_SCALE) if scale != OWN_SCALE else (),
+        settings=settings_of(main) if main else settings_at(paper, scale),
+        departures=departures(paper),
+        remarks=tuple(remarks(paper)),
         caveats=caveats(paper.slug),
-        passages=(*trial_passages(tunings), *passages(main)),
-        versions=main["versions"],
+        passages=(*trial_passages(tunings), *(passages(main) if main else ())),
+        versions=main["versions"] if main else {},
         records={f"{r['paper']}/{r['digest']}.json": r["digest"] for r in used},
+    )
+
+
+def settings_of(run: RunRecord) -> tuple[Field, ...]:
+    """The settings of a run that are no defaults."""
+    return tuple(
+        Field(name=name, value=str(v["value"]), source=v["source"])
+        for name, v in sorted(run["config"].items())
+    )
+
+
+def settings_at(paper: Paper, scale: str) -> tuple[Field, ...]:
+    """The settings that a run of the main arm has at a scale and that are no defaults."""
+    found: Mapping[str, Sourced] = resolve(paper, scale=scale).values
+    return tuple(
+        Field(name=name, value=as_text(v.value), source=v.source)
+        for name, v in sorted(found.items())
     )
 
 

@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from core.families.profiles import SCALES
 from core.paper import Paper
-from core.paper.registry import Entry, entries, find_entry
+from core.paper.registry import Entry, entries, find_entry, lineage
 from core.run.files import as_text, canonical, folder_files
 from core.run.pages.claims import claims_files
 from core.run.pages.differences import differences_files
-from core.run.pages.render import report_files, report_folder
+from core.run.pages.families import families_files
+from core.run.pages.render import report_files, report_folder, shown_at
 from core.run.pages.speed import speed_files
-from core.run.pages.tables import ran_at
 from core.run.paper_problems import module_problems
-from core.run.places import record_files, reports
+from core.run.places import claims_table, record_files, reports
 from core.run.records.accepted import accepted, drops, list_problems
 from core.run.records.answers import seal_of
 from core.run.records.controls import POCKET, controls_in, controls_problems
@@ -25,6 +26,7 @@ from core.run.records.schema import Record, place_of, runs_of
 from eval.errors import ReproError
 
 RENDERER = ("core.paper", "core.run", "eval")
+MEANT = ("core", "eval")  # what settings and laws are made by, and pages rendered
 LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
 
 
@@ -45,6 +47,8 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
         return found
     rooms = {"speed": check_speed(regrader), POCKET: check_pocket(regrader)}
     pages = {"claims": check_page(claims_files), "trl": check_page(differences_files)}
+    if claims_table().is_file():
+        pages["families"] = check_page(lambda: families_files(SCALES[0]))
     return found | rooms | pages | {"results": [*unknown_files(tuple(entries()))]}
 
 
@@ -60,7 +64,11 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     if not found:  # a report and a comparison say nothing about damaged records
         shown = [*standard(records), *controls_in(whole_records(POCKET)[0])]
         seen = {"records": [seal_of(r) for r in shown], "code": code_digest(RENDERER, LIBRARIES)}
-        drawn = seen | {"paper": [as_text(paper), entry.text()], "files": files_of(paper.slug)}
+        drawn = seen | {
+            "code": code_digest(MEANT, LIBRARIES),
+            "paper": [as_text(paper), entry.text(), *map(as_text, lineage(paper))],
+            "files": files_of(paper.slug),
+        }
         known = seen | {"accepted": accepted(paper.slug)}
         worse = passed.problems(known, drops(paper.slug, shown))
         found += [
@@ -152,7 +160,7 @@ def whole_records(slug: str) -> tuple[list[Record], list[str]]:
 def report_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
     """Files in reports/ that the records give otherwise, or not at all."""
     given: set[Path] = set()
-    for scale in ran_at(records):
+    for scale in shown_at(records):
         files, folder = report_files(paper, records, scale), report_folder(paper.slug, scale)
         given |= {folder / name for name in files}
         yield from stale(folder, files)

@@ -12,6 +12,8 @@ from core.run.records.schema import ClaimsRecord, claims_of, runs_of, tunings_of
 from core.run.records.verdicts import judge
 from eval.stats.seeds import Look
 
+ROUNDING = 1e-9  # of differences between floats that a law holds equal
+
 
 def verdicts_record(
     paper: Paper,
@@ -43,6 +45,19 @@ def judged(
     found = {"verdicts": judge(paper, best, looks)}
     if any(map(is_tuned, runs)):
         found["own_rates"] = judge(paper, at_own_rates(runs), looks)
+    return found
+
+
+def without_runs(paper: Paper) -> list[dict[str, Any]]:
+    """The verdicts that need no run; the others say which runs they lack.
+
+    A law that holds by rounding alone differs by nothing here, whatever the machine rounds to.
+    """
+    found = judge(paper, ())
+    for verdict in found:
+        for name in ("effect", "low", "high"):
+            if verdict[name] is not None and abs(verdict[name]) < ROUNDING:
+                verdict[name] = 0.0
     return found
 
 
