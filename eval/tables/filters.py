@@ -107,6 +107,11 @@ def breakable(text: str) -> Markup:
     return escape(text).replace("_", Markup("_<wbr>"))
 
 
+def prose(text: str) -> Markup:
+    """A sentence in HTML; what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", breakable(text)))
+
+
 def one_line(text: str) -> str:
     """Write every run of white space as one space."""
     return " ".join(str(text).split())
@@ -138,6 +143,7 @@ def aligned(text: str) -> str:
 
 FILTERS = {
     "breakable": breakable,
+    "prose": prose,
     "fixed": fixed,
     "short": short,
     "exact": exact,

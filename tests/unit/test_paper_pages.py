@@ -4,7 +4,7 @@ import pytest
 
 from core.paper.registry import entries
 from core.run.differences import from_trl
-from core.run.pages.render import report_files
+from core.run.pages.report import report_files
 from core.run.resolve import resolve
 
 PAPERS = [entry.load() for entry in entries().values()]
@@ -14,7 +14,7 @@ PAPERS = [entry.load() for entry in entries().values()]
 def test_a_page_without_runs_has_settings_differences_and_verdicts(paper):
     page = str(report_files(paper, (), "cpu")["report.md"])
     parts = {part.splitlines()[0]: part for part in page.split("\n## ")}
-    for title, scale in (("Settings at paper scale", "paper"), ("Settings", "cpu")):
+    for title, scale in (("Settings at paper scale", "paper"), ("Settings at cpu scale", "cpu")):
         for name, value in resolve(paper, scale=scale).values.items():
             assert f"| {name} " in parts[title]
             assert value.source.split("*")[0].split("_")[0] in parts[title]

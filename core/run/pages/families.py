@@ -1,4 +1,4 @@
-"""The page of a family: the verdicts on all claims of its papers, from records alone."""
+"""The page of a family: the verdicts on all claims of its papers, and the arms still to run."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,11 +10,12 @@ from core.families.table import FAMILIES, listed
 from core.paper import Paper
 from core.paper.registry import entries
 from core.run.files import write_atomic
+from core.run.order import claimed_arms
 from core.run.pages.verdicts import claim_result, summary
 from core.run.places import reports
 from core.run.records.judged import without_runs
 from core.run.records.record import latest, read_records
-from core.run.records.schema import ClaimsRecord, claims_of, place_of
+from core.run.records.schema import ClaimsRecord, claims_of, place_of, runs_of
 from eval.tables.report import REPORT_FORMATS, Link, Report, render_report
 
 FOLDER = "families"
@@ -80,7 +81,9 @@ def family_page(name: str, papers: Sequence[Paper], scale: str) -> Report:
         rules=RULES,
         links=tuple(
             Link(
-                name=paper.slug, path=path_to(paper.slug, scale), text=summary(verdicts[paper.slug])
+                name=paper.slug,
+                path=path_to(paper.slug, scale),
+                text=f"{summary(verdicts[paper.slug])} {to_run(paper, scale)}".strip(),
             )
             for paper in papers
         ),
@@ -92,6 +95,15 @@ def verdicts_of(paper: Paper, scale: str) -> ClaimsRecord | None:
     """The newest verdicts on a paper's claims at a scale, if there are any."""
     found = claims_of(latest(read_records(paper.slug)), scale)
     return found[-1] if found else None
+
+
+def to_run(paper: Paper, scale: str) -> str:
+    """The arms that the claims of a paper need and that have no run yet, or why there is none."""
+    if paper.not_run:
+        return f"Not run here: {paper.not_run}."
+    ran = {run["arm"] for run in runs_of(latest(read_records(paper.slug)), scale)}
+    left = [arm for arm in claimed_arms(paper) if arm not in ran]
+    return f"To run: {', '.join(left)}." if left else ""
 
 
 def is_exact(claim: Claim) -> bool:

@@ -10,7 +10,8 @@ from core.run.files import as_text, canonical, folder_files
 from core.run.pages.claims import claims_files
 from core.run.pages.differences import differences_files
 from core.run.pages.families import families_files
-from core.run.pages.render import report_files, report_folder, shown_at
+from core.run.pages.render import report_folder, shown_at
+from core.run.pages.report import report_files
 from core.run.pages.speed import speed_files
 from core.run.paper_problems import module_problems
 from core.run.places import claims_table, record_files, reports
@@ -31,7 +32,7 @@ LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
 
 
 def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
-    """Every problem of each paper (without `slugs` of all, of speed, claims and TRL).
+    """Every problem of each paper (without `slugs` of all, of families, speed, claims and TRL).
 
     Files are always held against their digests; what follows from files that passed before is
     made again if `ask_again`.
