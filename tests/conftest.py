@@ -17,8 +17,10 @@ from tokenizers.pre_tokenizers import Split
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 
-def pytest_collection_finish():
-    """Leave what is imported out of garbage collections: each training ends with a full one."""
+@pytest.fixture(scope="module", autouse=True)
+def kept():
+    """Leave what is there before a file out of garbage collections: each training ends with a full
+    one, and the data that other files have read is a million objects."""
     gc.collect()
     gc.freeze()
 
