@@ -134,8 +134,6 @@ def test_it_runs_through_all_stages_to_its_page(entry, tmp_path, monkeypatch):
     outcome = run_order(Order(paper=paper, arms=arms, arguments=(*few, *(SHORT if trains else ()))))
     assert {run["arm"] for run in outcome.runs} == set(arms)
     assert all(run["scores"] for run in outcome.runs)
-    for run in outcome.runs:
-        assert curves_read(paper, run["arm"]) <= run["curves"].keys()
     assert len(outcome.verdicts) == len(paper.claims)
     shown = render_outcome(paper, outcome)
     assert paper.title in shown.path.read_text()
