@@ -109,7 +109,7 @@ def breakable(text: str) -> Markup:
 
 def prose(text: str) -> Markup:
     """A sentence in HTML; what stands between backticks is code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", breakable(text)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(breakable(text))))
 
 
 def one_line(text: str) -> str:

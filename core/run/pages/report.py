@@ -85,8 +85,8 @@ def make_report(
 ) -> Report:
     """Everything that the page shows."""
     main = next((run for run in runs if run["main"]), runs[0] if runs else None)
-    claims = claims_of(records, scale) if runs else []
-    verdicts = claims[-1]["verdicts"] if claims else [] if runs else without_runs(paper)
+    claims = claims_of(records, scale)
+    verdicts = claims[-1]["verdicts"] if claims else without_runs(paper)
     own = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
     tunings = tunings_of(records, scale)
     used = [*runs, *tunings, *claims[-1:], *controls_of(records, runs)]
@@ -96,7 +96,7 @@ def make_report(
         scale=scale,
         summary=summary(verdicts),
         claims=tuple(claim_result(verdict, own.get(verdict["id"])) for verdict in verdicts),
-        rules=rules(claims[-1], runs) if claims else "" if runs else NO_RUNS,
+        rules=rules(claims[-1], runs) if claims else NO_RUNS,
         tables=tables,
         pictures=pictures,
         specified=settings_at(paper, OWN_SCALE) if scale != OWN_SCALE else (),
