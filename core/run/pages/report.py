@@ -85,17 +85,21 @@ def make_report(
 ) -> Report:
     """Everything that the page shows."""
     main = next((run for run in runs if run["main"]), runs[0] if runs else None)
-    claims = claims_of(records, scale)
+    judged = claims_of(records, scale)
+    claims = [one for one in judged if not one["overrides"]] or judged
+    elsewhere = [one for one in judged if one not in claims]
     verdicts = claims[-1]["verdicts"] if claims else without_runs(paper)
     own = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
     tunings = tunings_of(records, scale)
-    used = [*runs, *tunings, *claims[-1:], *controls_of(records, runs)]
+    used = [*runs, *tunings, *claims[-1:], *elsewhere, *controls_of(records, runs)]
     return Report(
         title=paper.title,
         paper=paper.slug,
         scale=scale,
         summary=summary(verdicts),
-        claims=tuple(claim_result(verdict, own.get(verdict["id"])) for verdict in verdicts),
+        claims=tuple(
+            claim_result(verdict, own.get(verdict["id"]), elsewhere) for verdict in verdicts
+        ),
         rules=rules(claims[-1], runs) if claims else NO_RUNS,
         tables=tables,
         pictures=pictures,

@@ -17,7 +17,7 @@ from core.run.paper_problems import module_problems
 from core.run.places import claims_table, record_files, reports
 from core.run.records.accepted import accepted, drops, list_problems
 from core.run.records.answers import seal_of
-from core.run.records.controls import POCKET, controls_in, controls_problems
+from core.run.records.controls import POCKET, controls_problems, shown_among
 from core.run.records.derived import derived_from, derived_problems
 from core.run.records.kept import kept_problems, unknown_files
 from core.run.records.passed import Passed, code_digest
@@ -63,7 +63,7 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     records, damaged = whole_records(paper.slug)
     found += damaged + evidence_problems(entry, paper, records, passed, regrader)
     if not found:  # a report and a comparison say nothing about damaged records
-        shown = [*standard(records), *controls_in(whole_records(POCKET)[0])]
+        shown = shown_among(records, whole_records(POCKET)[0])
         seen = {"records": [seal_of(r) for r in shown], "code": code_digest(RENDERER, LIBRARIES)}
         drawn = seen | {
             "code": code_digest(MEANT, LIBRARIES),
@@ -71,7 +71,7 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
             "files": files_of(paper.slug),
         }
         known = seen | {"accepted": accepted(paper.slug)}
-        worse = passed.problems(known, drops(paper.slug, shown))
+        worse = passed.problems(known, drops(paper.slug, standard(records)))
         found += [
             f"report: {line}" for line in passed.problems(drawn, report_problems(paper, shown))
         ]
