@@ -50,10 +50,11 @@ types: $(VENV)/.dev
 floors: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-# The sources of TRL's releases, which tests/parity/test_releases.py reads and never installs.
+# The sources of TRL's releases, which tests/parity/releases.py reads and never installs; 1.7.1 was
+# the last with some trainers.
 wheels: $(VENV)/.run
-	$(BIN)/python -c "from core.configs.releases import RELEASES; print(*RELEASES[1:])" | tr ' ' '\n' \
-	| xargs -I{} $(BIN)/python -m pip download --quiet --no-deps --dest wheels "trl=={}.0"
+	$(BIN)/python -c "from core.configs.releases import RELEASES; print(*(f'{r}.0' for r in RELEASES[1:]), '1.7.1')" \
+	| tr ' ' '\n' | xargs -I{} $(BIN)/python -m pip download --quiet --no-deps --dest wheels "trl=={}"
 
 pocket: $(VENV)/.run
 	$(BIN)/python -m core.run.pocket

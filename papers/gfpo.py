@@ -3,7 +3,8 @@
 Where the sources disagree, and what is not the paper's here:
 
 - Rejected answers have advantage 0 and count in the denominator. TRL's trainer, until 1.7.1,
-  divided by the tokens of the kept ones alone, a larger step; TRL 1.16 has none.
+  divided by the tokens of the kept ones alone, a larger step, and let its filter judge each group
+  but the first by texts of another one; TRL 1.16 has none.
 - The paper's reward scales accuracy by length and adds a penalty on repeated 5-grams. The
   parameters of both were not seen; the reward is accuracy alone here.
 - Its trainer also bounds the loss of negative advantages (dual clip), with a bound not seen.

@@ -7,7 +7,8 @@ Where the sources disagree, and what is not the paper's here:
 - The entropies of both passes are subtracted from what is maximised, so they are lowered: they
   hinder a policy from raising the KL by scattering its answers to the masked picture.
 - The masked pass has no gradient in the KL, as in the authors' code. TRL's trainer, until 1.7.1,
-  let it through, bounded the KL by 0.2, and took padding into its means.
+  let it through, took the KL of the inverse ratio and bounded it by 0.2, took padding into its
+  means, and did not divide its terms by the accumulation.
 - The coefficients are those of PAPO with DAPO's loss, or of GRPO with 7B: 0.02 for the KL without
   entropies is that of GRPO with 3B, which is declared here.
 - TRL's paper index had 0.01, 0.02 and 0.02, and said that a ratio of 0.6 masks 40 % of a picture;

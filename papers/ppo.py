@@ -8,6 +8,8 @@ Where the sources disagree, and what is not the paper's here:
 - Of that form the values are those of TRL's last trainer (1.12) and its paper index: epochs 4, KL
   0.05, values clipped at 0.2 and weighed 0.1; the paper weighs them 1 in its games. Advantages are
   whitened over a rollout.
+- The last token of an answer has its reward. TRL's trainer paid a position behind answers that were
+  padded, and learned a value there; with a lambda of 1 the advantages are the same.
 - Rollouts are sampled at temperature 0.7 there; at cpu it is 1, as in all papers.
 - The KL penalty of the paper is from the policy at rollout, `old_kl_coef`; its adaptive form halves
   and doubles at 1.5 times the target. Clip and penalties are compared at 10 epochs, as printed, at

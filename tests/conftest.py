@@ -16,9 +16,18 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+LONGEST = ("test_all_papers.py", "test_two_processes.py", "test_sandbox_hostile.py")
 
-def pytest_collection_finish():
-    """Leave what is imported out of garbage collections: each training ends with a full one."""
+
+def pytest_collection_modifyitems(items):
+    """Put the longest files first, so that no worker is alone with one of them in the end."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept():
+    """Leave what is there before a file out of garbage collections: each training ends with a full
+    one, and the data that other files have read is a million objects."""
     gc.collect()
     gc.freeze()
 

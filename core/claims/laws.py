@@ -6,6 +6,7 @@ what trains and scores, never a copy of it.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from math import isnan
 from typing import Any
@@ -58,6 +59,11 @@ class Law(Side):
     def values(self, cases: Sequence[Runs]) -> list[float]:
         """What the function gives: a number, or one for each case."""
         del cases
+        return [*self.computed]
+
+    @cached_property
+    def computed(self) -> list[float]:
+        """What the function gives, which is called once, whoever asks."""
         found: Sequence[float] | float = self.call.find()(
             *self.call.positional, **self.call.keywords
         )

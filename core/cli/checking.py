@@ -13,7 +13,7 @@ def check(
     papers: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PAPER", help="Default: all, and the pages of speed, claims and TRL."
+            metavar="PAPER", help="Default: all, and the pages of families, speed, claims and TRL."
         ),
     ] = None,
     accept: Annotated[
@@ -42,7 +42,7 @@ def check(
         print_json(found)
     else:
         for slug, problems in found.items():
-            there = slug in ("claims", "trl", "results") or record_files(
+            there = slug in ("claims", "trl", "families", "results") or record_files(
                 "bench" if slug == "speed" else slug
             )
             ok = "ok" if there else "ok, but there are no records to check"

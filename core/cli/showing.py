@@ -52,7 +52,9 @@ def list_papers(
 
 
 def states(row: Mapping[str, Any]) -> list[str]:
-    """The runs of a paper at each scale, and whether its claims are judged there."""
+    """The runs of a paper at each scale and whether its claims are judged there; or none ever."""
+    if row.get("not_run"):
+        return ["not run"] * len(SCALES)
     judged = row.get("judged", ())
     return [
         f"{runs}, judged" if scale in judged else f"{runs}" for scale, runs in row["runs"].items()
@@ -144,6 +146,7 @@ def summary(paper: Paper, distribution: str, index: Index) -> dict[str, Any]:
         "numbers": len(paper.reported),
         "runs": {scale: kinds["run", scale] for scale in SCALES},
         "judged": [scale for scale in SCALES if kinds["claims", scale]],
+        "not_run": paper.not_run,
         "from": distribution,
     }
 

@@ -40,7 +40,7 @@ def report(
     papers: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PAPER", help="Default: all, and the pages of speed, claims and TRL."
+            metavar="PAPER", help="Default: all, and the pages of families, speed, claims and TRL."
         ),
     ] = None,
     as_json: AsJson = False,

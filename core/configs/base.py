@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields
+from functools import cache
 from types import NoneType
 from typing import Any, ClassVar, Protocol, get_args
 
@@ -182,8 +183,8 @@ class BaseConfig(TrainingArguments):
 
     def is_set(self, name: str) -> bool:
         """Whether a field is at another value than its default."""
-        default = {f.name: f.default for f in fields(self)}[name]
-        return getattr(self, name) != self.other_defaults.get(name, default)
+        default = self.other_defaults.get(name, defaults(type(self))[name])
+        return getattr(self, name) != default
 
     def refuse_idle(self, choice: str, table: Mapping[str, Parametrised]) -> None:
         """Refuse a parameter of other rows of a table that the chosen row does not take."""
@@ -206,6 +207,12 @@ class BaseConfig(TrainingArguments):
                     f"{type(self).__name__}.report_to={key!r}: the package {package} is not "
                     "installed: install it, or leave it out of report_to"
                 )
+
+
+@cache
+def defaults(config: type[BaseConfig]) -> Mapping[str, object]:
+    """The default of every field of a config."""
+    return {each.name: each.default for each in fields(config)}
 
 
 def padding_multiple(value: int | str | None, device_type: str) -> int | None:

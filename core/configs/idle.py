@@ -18,13 +18,7 @@ class Idle:
     when: Callable[[Any], bool]  # Any: of whichever config has the fields
 
     def __contains__(self, name: str) -> bool:
-        return is_one_of(name, self.fields)
-
-
-@cache
-def is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a name is of one of the patterns."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+        return any(fnmatchcase(name, pattern) for pattern in self.fields)
 
 
 def ratio_is_one(config: Any) -> bool:  # Any: as above
@@ -144,11 +138,15 @@ ACTS_BY: Mapping[str, str] = {
 
 def acting(settings: Any, table: Sequence[Idle] = IDLE) -> dict[str, object]:  # Any: as above
     """The fields of a dataclass that can act beside its others, each with the value it acts by."""
-    names = [each.name for each in fields(settings) if each.init]
-    rows = [row for row in table if any(name in row for name in names)]
-    idle = [row for row in rows if row.when(settings)]
-    return {
-        name: getattr(settings, ACTS_BY.get(name, name))
-        for name in names
-        if not any(name in row for row in idle)
-    }
+    rows = rows_of(type(settings), tuple(table))
+    idle = {name for row, found in rows.items() if row.when(settings) for name in found}
+    names = [each.name for each in fields(settings) if each.init and each.name not in idle]
+    return {name: getattr(settings, ACTS_BY.get(name, name)) for name in names}
+
+
+@cache
+def rows_of(kind: type, table: tuple[Idle, ...]) -> Mapping[Idle, Sequence[str]]:
+    """The rows that have fields of a dataclass, with the names of those fields."""
+    names = [each.name for each in fields(kind) if each.init]
+    found = {row: [name for name in names if name in row] for row in table}
+    return {row: names for row, names in found.items() if names}

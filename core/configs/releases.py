@@ -1,8 +1,9 @@
 """In what the GRPO of TRL 0.17 to 1.16 had other numbers, by the release that changed it.
 
-Not among them: prompts are never cut (0.17 to 0.27 did so by `max_prompt_length`), the router of a
-mixture of experts has its own weight from 1.7 on (TRL's was 0.001 until 1.13), and a loss of an
-evaluation is never divided by the accumulation (until 0.27 it was).
+Not among them: a completion that ends with padding is never taken for cut (until 0.23 it was, if it
+had no end token), prompts are never cut (0.17 to 0.27 did so by `max_prompt_length`), the router of
+a mixture of experts has its own weight from 1.7 on (TRL's was 0.001 until 1.13), and a loss of an
+evaluation is never divided by the accumulation (until 0.27 it was). What is logged is as in 1.16.
 """
 
 from collections.abc import Mapping

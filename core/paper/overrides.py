@@ -58,10 +58,10 @@ def find_type(name: str, *configs: type) -> Any:  # Any: an annotation
     Raises:
         UnknownField: none has it; the nearest names are given.
     """
-    known = {key: hint for config in configs for key, hint in field_types(config).items()}
-    if name not in known:
-        raise UnknownField(name, known)
-    return known[name]
+    for config in reversed(configs):
+        if name in field_types(config):
+            return field_types(config)[name]
+    raise UnknownField(name, [known for config in configs for known in field_types(config)])
 
 
 def literal(text: str, hint: Any) -> object:

@@ -5,6 +5,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from math import floor, log10
 from unicodedata import east_asian_width
 
+from markupsafe import Markup, escape
+
 from eval.tables.table import Versus
 
 TEX = {
@@ -100,6 +102,16 @@ def csv(text: str | None) -> str:
     return '"' + (text or "").replace('"', '""') + '"'
 
 
+def breakable(text: str) -> Markup:
+    """Let a name of HTML break after its underscores, and so not in the middle of a word."""
+    return escape(text).replace("_", Markup("_<wbr>"))
+
+
+def prose(text: str) -> Markup:
+    """A sentence in HTML; what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(breakable(text))))
+
+
 def one_line(text: str) -> str:
     """Write every run of white space as one space."""
     return " ".join(str(text).split())
@@ -130,6 +142,8 @@ def aligned(text: str) -> str:
 
 
 FILTERS = {
+    "breakable": breakable,
+    "prose": prose,
     "fixed": fixed,
     "short": short,
     "exact": exact,

@@ -69,6 +69,27 @@ class Field:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Departure:
+    """A setting that TRL gives another value: both values, where each comes from, and why."""
+
+    field: str
+    ours: str
+    passage: str
+    theirs: str
+    source: str
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """Another page: its name, its path without a suffix, and what stands there in a few words."""
+
+    name: str
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Passage:
     """A titled block of plain text, kept as it is: a batch plan, a phase table."""
 
@@ -81,6 +102,7 @@ class Report:
     """Everything a report page shows; no field is computed by the template.
 
     `summary` is one paragraph, `rules` say how claims were judged; `versions` are shown as given;
+    `specified` are the settings of the paper's own scale, `settings` those of the page's.
     `records` map a record's path to its digest. An empty part is left out of the page.
     """
 
@@ -92,7 +114,11 @@ class Report:
     rules: str = ""
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    links: tuple[Link, ...] = ()
+    specified: tuple[Field, ...] = ()
     settings: tuple[Field, ...] = ()
+    departures: tuple[Departure, ...] = ()
+    remarks: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     passages: tuple[Passage, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The losses of TRL's releases, from the source in their wheels: nothing of them is installed."""
+"""Parts of TRL's releases, from the source in their wheels: nothing of them is installed."""
 
 import ast
 import math
@@ -8,6 +8,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -23,12 +24,14 @@ OF_A_LOSS = (
     "get_off_policy_mask",
     "get_gamma_weights",
 )
-OF_A_MODULE = ("nanmin", "nanmax", "get_high_entropy_mask", "get_gamma_weights")
+OF_A_MODULE = ("nanmin", "nanmax", "nanstd", "pad", "get_high_entropy_mask", "get_gamma_weights")
+OF_PPO = ("masked_mean", "masked_var", "masked_whiten")
+KNOWN = {"torch": torch, "math": math, "np": np, "defaultdict": defaultdict}
 
 
 def wheel(release):
     """The wheel of a release, or a skip that says how to get it."""
-    found = sorted(FOLDER.glob(f"trl-{release}.*-py3-none-any.whl"))
+    found = sorted(FOLDER.glob(f"trl-{release}[.-]*none-any.whl"))
     if not found:
         pytest.skip(f"no wheel of TRL {release} in {FOLDER.resolve()}: run `make wheels`")
     return found[-1]
@@ -49,35 +52,66 @@ def plain(function):
     return function
 
 
-def loss_class(path, member="trl/trainer/grpo_trainer.py", name="GRPOTrainer", parent=object):
-    """A class of a file with its methods of a loss alone."""
+def functions(tree, names):
+    """Some functions of a file, or methods of a class in it, which then need nothing else."""
+    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in names]
+    for each in found:
+        kept = [d for d in each.decorator_list if ast.unparse(d) in KEPT]
+        plain(each).decorator_list = kept
+    return found
+
+
+def run(body, path, **known):
+    """The names that statements bind, among what is known to them."""
+    names = {**KNOWN, **known}
+    module = ast.fix_missing_locations(ast.Module(body, []))
+    exec(compile(module, str(path), "exec"), names)
+    return names
+
+
+def class_of(
+    path,
+    member="trl/trainer/grpo_trainer.py",
+    name="GRPOTrainer",
+    methods=OF_A_LOSS,
+    parent=object,
+    **known,
+):
+    """A class of a file with some of its methods alone, and what else is known to them."""
     tree = parsed(path, member)
     helpers = parsed(path, "trl/trainer/utils.py")
-    functions = [
-        plain(node)
-        for each in (helpers, tree)
-        for node in each.body
-        if isinstance(node, ast.FunctionDef) and node.name in OF_A_MODULE
-    ]
     (found,) = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
-    methods = [
-        node for node in found.body if isinstance(node, ast.FunctionDef) and node.name in OF_A_LOSS
-    ]
-    for method in methods:
-        kept = [d for d in method.decorator_list if ast.unparse(d) in KEPT]
-        plain(method).decorator_list = kept
     made = ast.ClassDef(
         name=name,
         bases=[ast.Name("parent", ast.Load())],
         keywords=[],
-        body=methods,
+        body=functions(found, methods),
         decorator_list=[],
         type_params=[],
     )
-    module = ast.fix_missing_locations(ast.Module([*functions, made], []))
-    known = {"torch": torch, "math": math, "parent": parent, "defaultdict": defaultdict}
-    exec(compile(module, f"{path}/{member}", "exec"), known)
-    return known[name]
+    body = [*functions(helpers, OF_A_MODULE), *functions(tree, OF_A_MODULE), made]
+    return run(body, f"{path}/{member}", parent=parent, **known)[name]
+
+
+def passage(path, member, first, last):
+    """What a file does from its first assignment to one name to its last to another.
+
+    A function of the names that this reads, which returns all that are bound then.
+    """
+    tree = parsed(path, member)
+    helpers = functions(tree, OF_PPO)
+    bodies = [n.body for n in ast.walk(tree) if isinstance(getattr(n, "body", None), list)]
+    (found,) = [body for body in bodies if first in bound(body) and last in bound(body)]
+    names = bound(found)
+    end = len(names) - names[::-1].index(last)
+    statements = [*helpers, *found[names.index(first) : end]]
+    return lambda **known: run(statements, f"{path}/{member}", **known)
+
+
+def bound(body):
+    """What each statement of a body assigns to, None if it is no assignment to a single name."""
+    targets = [n.targets[0] if isinstance(n, ast.Assign) else None for n in body]
+    return [target.id if isinstance(target, ast.Name) else None for target in targets]
 
 
 def defaults(path):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from peers import difference
-from releases import OLDER, defaults, loss_class, wheel
+from releases import OLDER, class_of, defaults, wheel
 from test_loss_grid import ACCUMULATION, PARTS, batch
 
 from core import GRPOConfig
@@ -93,7 +93,14 @@ def ours(c, inputs, logps, accelerator):
 
 def theirs(release, c, inputs, logps, accelerator):
     """The loss by the release's source; until 0.21 its Trainer divides by the accumulation."""
-    trainer = object.__new__(loss_class(wheel(release)))
+    trainer = peer(release, c, inputs, logps, accelerator, class_of(wheel(release)))
+    loss = trainer._compute_loss(None, dict(inputs))
+    return loss if newer(release, "0.22") else loss / ACCUMULATION
+
+
+def peer(release, c, inputs, logps, accelerator, kind):
+    """A trainer of a release that knows what its loss reads."""
+    trainer = object.__new__(kind)
     answers = (logps, inputs["entropy"], *([None] if newer(release, "1.7") else []))
     reference = object()
     vars(trainer).update(
@@ -117,8 +124,7 @@ def theirs(release, c, inputs, logps, accelerator):
         ),
         _get_per_token_logps_and_entropies=lambda *_, **__: answers,
     )
-    loss = trainer._compute_loss(None, dict(inputs))
-    return loss if newer(release, "0.22") else loss / ACCUMULATION
+    return trainer
 
 
 def buildable(release, folder):

@@ -110,6 +110,7 @@ def run_record(
     suites=SUITES,
     at_k=False,
     sealed=False,
+    overrides=None,
 ):
     """Store a run that solves the first `right` problems of each suite; `sealed`, without texts."""
     rows = {
@@ -126,7 +127,7 @@ def run_record(
         "main": arm == "grpo",
         "seed": seed,
         "config": config(slug, arm, scale),
-        "overrides": {},
+        "overrides": overrides or {},
         "start_model": chosen.name,
         "size": "0.9M",
         "model": {

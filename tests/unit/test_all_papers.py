@@ -1,18 +1,25 @@
 """Laws over the collection: what holds of every paper that is registered."""
 
+from collections import defaultdict
+from dataclasses import replace
+from functools import cache
+
 import pytest
 
 from core.claims import Untestable
 from core.families.profiles import SCALES
+from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
 from core.paper.registry import entries
+from core.run.effective import effective
+from core.run.files import canonical_text
 from core.run.order import Order, claimed_arms, run_order
 from core.run.pages.printed import passages, printed_table
 from core.run.pages.render import render_outcome
 from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
 from core.run.records.verdicts import judge
-from core.run.resolve import resolve
+from core.run.resolve import config_fields, resolve
 from eval.errors import BadValue
 from eval.tables import render
 
@@ -63,19 +70,69 @@ def test_its_claims_without_runs_have_verdicts_and_the_others_say_what_they_need
         assert verdict["reason"]
 
 
+def kind(value):
+    """Settings with only the sign of each number, so that equal kinds take the same ways."""
+    if isinstance(value, dict):
+        return {name: kind(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [kind(item) for item in value]
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (value > 0) - (value < 0) if number else value
+
+
+def curves_read(paper, arm):
+    """The curves of an arm that the claims of a paper read."""
+    needs = [need for claim in paper.claims for of, need in claim.needs if of == arm]
+    return {need.name for need in needs if need.kind == "curve"}
+
+
+@cache
+def arms_run():
+    """By paper the main arm, or the claimed arms that run what no paper before it has run.
+
+    These have settings of another kind, or claims read other curves of their family.
+    """
+    kinds, read, chosen = set(), defaultdict(set), {}
+    for entry in entries().values():
+        paper = entry.load()
+        new = []
+        for arm in () if paper.not_run else claimed_arms(paper):
+            settings = effective(resolve(paper, arm=arm))
+            curves = curves_read(paper, arm)
+            if canonical_text(kind(settings)) not in kinds or curves - read[settings["family"]]:
+                new.append(arm)
+            kinds.add(canonical_text(kind(settings)))
+            read[settings["family"]] |= curves
+        chosen[entry.slug] = tuple(new) or (paper.main_arm,)
+    return chosen
+
+
+def shortened(paper):
+    """A paper whose preparations sample for few prompts or train for two steps."""
+
+    def short(own):
+        samples = "num_prompts" in config_fields(own.get("family", paper.family))
+        few = {"num_prompts": 400} if samples else {"max_steps": 2}
+        at = own.get("at", {})
+        return {**own, "at": {**at, "cpu": {**at.get("cpu", {}), **few}}}
+
+    prepared = {**PREPARATIONS, **paper.preparations}
+    return replace(paper, preparations={name: short(own) for name, own in prepared.items()})
+
+
 @pytest.mark.long
 def test_it_runs_through_all_stages_to_its_page(entry, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
-    paper = entry.load()
+    paper = shortened(entry.load())
     few = ("eval_limit=2", "eval_max_tokens=24", "at_k_limit=2", "at_k_samples=2")
     if paper.not_run:
         with pytest.raises(BadValue, match=paper.not_run):
             run_order(Order(paper=paper, arguments=few))
         return
     trains = find_family(paper.family).trains
-    arguments = (*few, *(SHORT if trains else ()))
-    outcome = run_order(Order(paper=paper, arms=claimed_arms(paper), arguments=arguments))
-    assert {run["arm"] for run in outcome.runs} == set(claimed_arms(paper))
+    arms = arms_run()[entry.slug]
+    outcome = run_order(Order(paper=paper, arms=arms, arguments=(*few, *(SHORT if trains else ()))))
+    assert {run["arm"] for run in outcome.runs} == set(arms)
     assert all(run["scores"] for run in outcome.runs)
     assert len(outcome.verdicts) == len(paper.claims)
     shown = render_outcome(paper, outcome)

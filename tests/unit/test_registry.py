@@ -165,3 +165,9 @@ def test_a_circle_of_bases_is_refused():
     known = {p.slug: p for p in (paper("a", "b"), paper("b", "a"))}
     with pytest.raises(BrokenPaper, match="a: its bases form a circle at a"):
         lineage(known["a"], known.__getitem__)
+
+
+def test_a_paper_that_is_never_run_is_listed_so_and_no_other():
+    rows = {row.split()[0]: row for row in run("list").stdout.splitlines()[1:]}
+    never = {slug for slug, entry in entries().items() if entry.load().not_run}
+    assert {slug for slug, row in rows.items() if "not run" in row} == never != set()

@@ -1,3 +1,4 @@
+import html
 import re
 from decimal import Decimal
 
@@ -5,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eval.tables.filters import aligned, effect, fixed, md, probability, tex
+from eval.tables.filters import aligned, effect, fixed, md, probability, prose, tex
 
 
 @given(st.text())
@@ -82,3 +83,12 @@ def test_an_effect_has_the_digits_that_its_interval_supports(args, text):
 @pytest.mark.parametrize(("p", "text"), [(None, "-"), (0.0004, "< 0.001"), (0.0415, "0.042")])
 def test_a_p_value_has_three_decimals(p, text):
     assert probability(p) == text
+
+
+@given(st.text(alphabet="ab<>&'`_ "))
+def test_prose_is_text_with_code_between_backticks_and_no_other_element(text):
+    shown = str(prose(text))
+    plain = re.sub("<wbr>|</?code>", "", shown)
+    assert html.unescape(plain) == re.sub("`([^`]+)`", r"\1", text)
+    assert shown.count("<code>") == len(re.findall("`[^`]+`", text))
+    assert not re.search("[<>]", plain)

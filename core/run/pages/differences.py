@@ -8,20 +8,9 @@ from core.run.differences import Difference, from_trl, remarks
 from core.run.files import as_text
 from core.run.places import claims_table
 from eval.tables.render import environment
+from eval.tables.report import Departure
 
 PAGE = "differences-to-trl"
-
-
-@dataclass(frozen=True)
-class Row:
-    """A field as the page shows it."""
-
-    field: str
-    ours: str
-    passage: str
-    theirs: str
-    source: str
-    because: str
 
 
 @dataclass(frozen=True)
@@ -30,7 +19,7 @@ class Entry:
 
     slug: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[Departure, ...]
     remarks: tuple[str, ...]
 
 
@@ -52,13 +41,17 @@ def indexed(paper: Paper) -> bool:
 
 def entry_of(paper: Paper) -> Entry:
     """All differences of a paper at its own scale."""
-    rows = tuple(row_of(each) for each in from_trl(paper))
-    return Entry(paper.slug, paper.title, rows, tuple(remarks(paper)))
+    return Entry(paper.slug, paper.title, departures(paper), tuple(remarks(paper)))
 
 
-def row_of(found: Difference) -> Row:
+def departures(paper: Paper) -> tuple[Departure, ...]:
+    """The fields of a paper at its own scale that TRL gives another value."""
+    return tuple(map(row_of, from_trl(paper)))
+
+
+def row_of(found: Difference) -> Departure:
     """A difference in words."""
-    return Row(
+    return Departure(
         field=found.field,
         ours=as_text(found.left.value),
         passage=found.left.source,

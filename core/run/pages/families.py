@@ -1,21 +1,44 @@
-"""The page of a family: the verdicts on all claims of its papers, from records alone."""
+"""The page of a family: the verdicts on all claims of its papers, and the arms still to run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from core.claims import Claim, Comparison
 from core.families.profiles import SCALES
+from core.families.table import FAMILIES, listed
 from core.paper import Paper
+from core.paper.registry import entries
 from core.run.files import write_atomic
+from core.run.order import claimed_arms
 from core.run.pages.verdicts import claim_result, summary
 from core.run.places import reports
+from core.run.records.judged import without_runs
 from core.run.records.record import latest, read_records
-from core.run.records.schema import ClaimsRecord, claims_of, place_of
-from eval.tables.report import REPORT_FORMATS, Passage, Report, render_report
+from core.run.records.schema import ClaimsRecord, claims_of, place_of, runs_of
+from eval.tables.report import REPORT_FORMATS, Link, Report, render_report
 
 FOLDER = "families"
 RULES = "How its claims are judged, and at which learning rates, is on the page of each paper."
+
+
+def families_files(scale: str) -> dict[str, str]:
+    """The pages of all families that have papers, by their places in reports/."""
+    known = [entry.load() for entry in entries().values()]
+    heads = [name for name, one in FAMILIES.items() if one.listed_with in ("", name)]
+    papers = {name: [one for one in known if one.family in listed(name)] for name in heads}
+    return {
+        f"{FOLDER}/{file}": text
+        for name, some in papers.items()
+        if some
+        for file, text in family_files(name, some, scale).items()
+    }
+
+
+def write_families(scale: str) -> list[Path]:
+    """Write the page of every family; returns those in Markdown."""
+    written = [write_atomic(reports() / name, text) for name, text in families_files(scale).items()]
+    return [path for path in written if path.suffix == ".md"]
 
 
 def write_family(name: str, papers: Sequence[Paper], scale: str) -> Path:
@@ -39,22 +62,32 @@ def stem(name: str, scale: str) -> str:
 def family_page(name: str, papers: Sequence[Paper], scale: str) -> Report:
     """Every verdict at a scale, paper by paper, and a line for each paper."""
     judged = {paper.slug: verdicts_of(paper, scale) for paper in papers}
-    records = [record for record in judged.values() if record is not None]
-    rows = [(record["paper"], row) for record in records for row in record["verdicts"]]
+    verdicts = {
+        paper.slug: record["verdicts"] if (record := judged[paper.slug]) else without_runs(paper)
+        for paper in papers
+    }
+    rows = [(slug, row) for slug, some in verdicts.items() for row in some]
+    exact = sum(is_exact(claim) for paper in papers for claim in paper.claims)
     claims = [claim_result(row) for _, row in rows]
-    lines = [f"{paper.slug:<24}{state(paper, judged[paper.slug])}" for paper in papers]
     return Report(
         title=f"The papers of the family {name}",
         paper=name,
         scale=scale,
-        summary=summary([row for _, row in rows]),
+        summary=f"{summary([row for _, row in rows])} Exact, by a law: {exact}.".strip(),
         claims=tuple(
             replace(claim, slug=f"{slug} {claim.slug}", statement=f"{slug}: {claim.statement}")
             for (slug, _), claim in zip(rows, claims, strict=True)
         ),
         rules=RULES,
-        passages=(Passage(title="Papers", text="\n".join(lines)),),
-        records={f"{place_of(record)}": record["digest"] for record in records},
+        links=tuple(
+            Link(
+                name=paper.slug,
+                path=path_to(paper.slug, scale),
+                text=f"{summary(verdicts[paper.slug])} {to_run(paper, scale)}".strip(),
+            )
+            for paper in papers
+        ),
+        records={f"{place_of(one)}": one["digest"] for one in judged.values() if one is not None},
     )
 
 
@@ -64,8 +97,20 @@ def verdicts_of(paper: Paper, scale: str) -> ClaimsRecord | None:
     return found[-1] if found else None
 
 
-def state(paper: Paper, record: Mapping[str, Any] | None) -> str:  # Any: a record of verdicts
-    """What there is of a paper, in a few words."""
-    if record is None:
-        return f"{len(paper.claims)} claims, not judged yet"
-    return summary(record["verdicts"])
+def to_run(paper: Paper, scale: str) -> str:
+    """The arms that the claims of a paper need and that have no run yet, or why there is none."""
+    if paper.not_run:
+        return f"Not run here: {paper.not_run}."
+    ran = {run["arm"] for run in runs_of(latest(read_records(paper.slug)), scale)}
+    left = [arm for arm in claimed_arms(paper) if arm not in ran]
+    return f"To run: {', '.join(left)}." if left else ""
+
+
+def is_exact(claim: Claim) -> bool:
+    """Whether a law decides a claim."""
+    return isinstance(claim.test, Comparison) and claim.test.kind == "exact"
+
+
+def path_to(slug: str, scale: str) -> str:
+    """Where the page of a paper lies, seen from that of its family."""
+    return f"../{slug}/{'' if scale == SCALES[0] else f'{scale}/'}report"

@@ -1,9 +1,10 @@
 """The verdicts as a report and a terminal show them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from core.run.files import as_text
 from core.run.records.schema import ClaimsRecord, RunRecord
 from eval.stats.seeds import LEVEL
 from eval.tables.report import ClaimResult
@@ -66,10 +67,12 @@ def rules(claims: ClaimsRecord, runs: Sequence[RunRecord] = ()) -> str:
 def claim_result(
     verdict: Mapping[str, Any],
     own_rates: Mapping[str, Any] | None = None,  # Any: a verdict
+    elsewhere: Sequence[ClaimsRecord] = (),
 ) -> ClaimResult:
     """A stored verdict as the page shows it; without an interval its numbers go into words.
 
-    Beside one on arms at their best learning rates stands that on the same arms at `own_rates`.
+    Beside one on arms at their best learning rates stands that on the same arms at `own_rates`,
+    and beside each those at the other settings that its claim was tested with.
     """
     whole = None not in (verdict["low"], verdict["high"], verdict["p"])
     effect, detail = verdict["effect"], verdict["reason"]
@@ -77,6 +80,8 @@ def claim_result(
         detail = f"difference {effect:+.4g}; {detail}"
     if own_rates is not None and own_rates["runs"]:
         detail += f"; with each arm at its own learning rate: {outcome(own_rates)}"
+    for settings, other in at(elsewhere, verdict["id"]):
+        detail += f"; with {settings}: {outcome(other)}"
     names = ("effect", "low", "high", "p", "holm", "seen")
     return ClaimResult(
         slug=verdict["id"],
@@ -88,6 +93,16 @@ def claim_result(
         unit=verdict.get("unit", ""),
         detail=detail,
     )
+
+
+def at(
+    elsewhere: Iterable[ClaimsRecord], claim: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:  # Any: a verdict
+    """The verdicts on a claim over runs at other settings, each after these settings."""
+    for record in elsewhere:
+        settings = " ".join(f"{n}={as_text(v)}" for n, v in sorted(record["overrides"].items()))
+        found = [row for row in record["verdicts"] if row["id"] == claim and row["runs"]]
+        yield from ((settings, row) for row in found)
 
 
 def compared(verdict: Mapping[str, Any]) -> str:

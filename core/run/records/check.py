@@ -3,19 +3,21 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from core.families.profiles import SCALES
 from core.paper import Paper
-from core.paper.registry import Entry, entries, find_entry
+from core.paper.registry import Entry, entries, find_entry, lineage
 from core.run.files import as_text, canonical, folder_files
 from core.run.pages.claims import claims_files
 from core.run.pages.differences import differences_files
-from core.run.pages.render import report_files, report_folder
+from core.run.pages.families import families_files
+from core.run.pages.render import report_folder, shown_at
+from core.run.pages.report import report_files
 from core.run.pages.speed import speed_files
-from core.run.pages.tables import ran_at
 from core.run.paper_problems import module_problems
-from core.run.places import record_files, reports
+from core.run.places import claims_table, record_files, reports
 from core.run.records.accepted import accepted, drops, list_problems
 from core.run.records.answers import seal_of
-from core.run.records.controls import POCKET, controls_in, controls_problems
+from core.run.records.controls import POCKET, controls_problems, shown_among
 from core.run.records.derived import derived_from, derived_problems
 from core.run.records.kept import kept_problems, unknown_files
 from core.run.records.passed import Passed, code_digest
@@ -25,11 +27,12 @@ from core.run.records.schema import Record, place_of, runs_of
 from eval.errors import ReproError
 
 RENDERER = ("core.paper", "core.run", "eval")
+MEANT = ("core", "eval")  # what settings and laws are made by, and pages rendered
 LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
 
 
 def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
-    """Every problem of each paper (without `slugs` of all, of speed, claims and TRL).
+    """Every problem of each paper (without `slugs` of all, of families, speed, claims and TRL).
 
     Files are always held against their digests; what follows from files that passed before is
     made again if `ask_again`.
@@ -45,6 +48,8 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
         return found
     rooms = {"speed": check_speed(regrader), POCKET: check_pocket(regrader)}
     pages = {"claims": check_page(claims_files), "trl": check_page(differences_files)}
+    if claims_table().is_file():
+        pages["families"] = check_page(lambda: families_files(SCALES[0]))
     return found | rooms | pages | {"results": [*unknown_files(tuple(entries()))]}
 
 
@@ -58,11 +63,15 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     records, damaged = whole_records(paper.slug)
     found += damaged + evidence_problems(entry, paper, records, passed, regrader)
     if not found:  # a report and a comparison say nothing about damaged records
-        shown = [*standard(records), *controls_in(whole_records(POCKET)[0])]
+        shown = shown_among(records, whole_records(POCKET)[0])
         seen = {"records": [seal_of(r) for r in shown], "code": code_digest(RENDERER, LIBRARIES)}
-        drawn = seen | {"paper": [as_text(paper), entry.text()], "files": files_of(paper.slug)}
+        drawn = seen | {
+            "code": code_digest(MEANT, LIBRARIES),
+            "paper": [as_text(paper), entry.text(), *map(as_text, lineage(paper))],
+            "files": files_of(paper.slug),
+        }
         known = seen | {"accepted": accepted(paper.slug)}
-        worse = passed.problems(known, drops(paper.slug, shown))
+        worse = passed.problems(known, drops(paper.slug, standard(records)))
         found += [
             f"report: {line}" for line in passed.problems(drawn, report_problems(paper, shown))
         ]
@@ -152,7 +161,7 @@ def whole_records(slug: str) -> tuple[list[Record], list[str]]:
 def report_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
     """Files in reports/ that the records give otherwise, or not at all."""
     given: set[Path] = set()
-    for scale in ran_at(records):
+    for scale in shown_at(records):
         files, folder = report_files(paper, records, scale), report_folder(paper.slug, scale)
         given |= {folder / name for name in files}
         yield from stale(folder, files)

@@ -1,11 +1,12 @@
 """Records of what fixed interventions do for the start policy, held against what is shipped."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from core.models.load import BUILDS
 from core.run.records.agreement import agree
 from core.run.records.asked import version_here
+from core.run.records.judged import at_other_settings
 from core.run.records.record import Record, current, read_records, standard
 from core.run.records.schema import ControlsRecord, RunRecord, SuiteControls, place_of
 
@@ -16,7 +17,12 @@ FREE = "free"  # the name of no intervention
 
 def shown_records(slug: str) -> list[Record]:
     """What the tables and reports of a paper are made of: its records and those of controls."""
-    return [*standard(read_records(slug)), *controls_in(read_records(POCKET))]
+    return shown_among(read_records(slug), read_records(POCKET))
+
+
+def shown_among(records: Sequence[Record], pocket: Iterable[Record]) -> list[Record]:
+    """What is shown of a paper's records and of those of the pocket world."""
+    return [*standard(records), *at_other_settings(records), *controls_in(pocket)]
 
 
 def controls_in(records: Iterable[Record]) -> list[Record]:

@@ -12,7 +12,7 @@ from core.run.files import digest_of
 from core.run.records.answers import seal_of, with_texts
 from core.run.records.asked import asked_problems, factor_of, tuning_problems, version_here
 from core.run.records.fair import is_tuned
-from core.run.records.judged import judged_runs, other_verdicts
+from core.run.records.judged import at_other_settings, judged_runs, other_verdicts
 from core.run.records.passed import code_digest
 from core.run.records.record import Record, latest
 from core.run.records.schema import (
@@ -43,7 +43,7 @@ def derived_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
     yield from one_start(runs)
     yield from twins(paper, runs)
     for scale in sorted({record["scale"] for record in shown}):
-        for claims in claims_of(shown, scale):
+        for claims in claims_of([*shown, *at_other_settings(records)], scale):
             lines = verdict_problems(paper, claims, records)
             yield from (f"{place_of(claims)}: {line}" for line in lines)
 

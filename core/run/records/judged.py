@@ -1,16 +1,25 @@
 """Records of verdicts: made after runs, and again where the same runs now give others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from core.paper import Paper
 from core.run.files import SHORT, as_text, canonical, digest_of
 from core.run.records.agreement import agree
 from core.run.records.fair import at_own_rates, fair, is_tuned
-from core.run.records.record import Record, new_record, read_records, standard, write_record
+from core.run.records.record import (
+    Record,
+    current,
+    new_record,
+    read_records,
+    standard,
+    write_record,
+)
 from core.run.records.schema import ClaimsRecord, claims_of, runs_of, tunings_of
 from core.run.records.verdicts import judge
-from eval.stats.seeds import Look
+from eval.stats.seeds import LOOKS, Look
+
+ROUNDING = 1e-9  # of differences between floats that a law holds equal
 
 
 def verdicts_record(
@@ -46,6 +55,19 @@ def judged(
     return found
 
 
+def without_runs(paper: Paper) -> list[dict[str, Any]]:
+    """The verdicts that need no run; the others say which runs they lack.
+
+    A law that holds by rounding alone differs by nothing here, whatever the machine rounds to.
+    """
+    found = judge(paper, ())
+    for verdict in found:
+        for name in ("effect", "low", "high"):
+            if verdict[name] is not None and abs(verdict[name]) < ROUNDING:
+                verdict[name] = 0.0
+    return found
+
+
 def specified(paper: Paper) -> dict[str, str]:
     """A digest of what each claim of a paper asserts and how it is tested."""
     return {claim.slug: digest_of(as_text(claim))[:SHORT] for claim in paper.claims}
@@ -58,7 +80,7 @@ def judge_again(paper: Paper) -> None:
     tunings = {tuning["digest"]: tuning for tuning in tunings_of(records)}
     newer = {one["supersedes"]: one["digest"] for one in (*runs.values(), *tunings.values())}
     for scale in sorted({run["scale"] for run in runs.values()}):
-        for claims in claims_of(standard(records), scale):
+        for claims in claims_of([*standard(records), *at_other_settings(records)], scale):
             named = [newest(digest, newer) for digest in judged_runs(claims)]
             if not named or not runs.keys() >= set(named):
                 continue  # `repro check` says so
@@ -69,6 +91,21 @@ def judge_again(paper: Paper) -> None:
             chosen = cast(list[Record], [tunings[digest] for digest in tried])
             if other_verdicts(paper, claims, used, chosen):
                 write_record(verdicts_record(paper, scale, used, looks_of(claims), chosen))
+
+
+def at_other_settings(records: Iterable[Record]) -> list[Record]:
+    """The newest verdicts over the seeds of a first look, at each choice of command-line settings.
+
+    They stand beside those at the paper's settings: whether these hold elsewhere too.
+    """
+    chosen = {
+        (record["scale"], as_text(record["overrides"])): record
+        for record in current(records)
+        if record["kind"] == "claims"
+        and record["overrides"]
+        and len(record["seeds"]) >= LOOKS[0].seeds
+    }
+    return list(chosen.values())
 
 
 def looks_of(claims: ClaimsRecord) -> list[Look]:

@@ -1,0 +1,62 @@
+"""Claims that were tested at other settings too have those verdicts beside the paper's."""
+
+import pytest
+from run_records import run_record
+
+from core.run.pages.render import render_paper
+from core.run.records.check import check_papers
+from core.run.records.judged import verdicts_record
+from core.run.records.record import write_record
+from papers.deepseekmath_grpo import PAPER
+
+FASTER = {"learning_rate": 3e-4}
+
+
+@pytest.fixture(autouse=True)
+def _root(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+
+
+def judged_at(overrides, right, seeds=3):
+    """Verdicts over runs of two arms at such settings, not written yet."""
+    runs = [
+        run_record(right + (arm == "grpo") * (10 + seed), arm=arm, seed=seed, overrides=overrides)
+        for arm in ("grpo", "online-rft")
+        for seed in range(seeds)
+    ]
+    return verdicts_record(PAPER, "cpu", runs)
+
+
+def page():
+    (path,) = render_paper(PAPER)
+    return path.read_text()
+
+
+def test_the_page_shows_them_where_they_are_over_the_seeds_of_a_first_look():
+    write_record(judged_at({}, 30))
+    assert "; with learning_rate" not in page()
+    other = write_record(judged_at(FASTER, 35))
+    write_record(judged_at({"beta": 0.1}, 35, seeds=2))
+    shown = page()
+    claims = [row["id"] for row in other["verdicts"] if row["runs"]]
+    assert shown.count("; with learning_rate=0.0003: ") == len(claims) > 0
+    assert "beta=0.1" not in shown
+    assert other["digest"] in shown
+
+
+def test_the_paper_s_own_verdicts_stay_what_they_were():
+    write_record(judged_at({}, 30))
+    before = page().split("## Claims")[1].split("A claim is judged")[0]
+    write_record(judged_at(FASTER, 10))
+    assert page().split("## Claims")[1].split("A claim is judged")[0] == before
+
+
+def test_other_verdicts_than_their_runs_give_are_found_and_made_again():
+    write_record(judged_at({}, 30))
+    wrong = judged_at(FASTER, 35)
+    row = next(row for row in wrong["verdicts"] if row["runs"])
+    right, row["verdict"] = row["verdict"], "refuted" if row["verdict"] != "refuted" else "held"
+    write_record(wrong)
+    problems = "\n".join(check_papers([PAPER.slug])[PAPER.slug])
+    assert f"has other verdicts than its runs give now ({row['id']})" in problems
+    assert f"; with learning_rate=0.0003: {right}, " in page()
