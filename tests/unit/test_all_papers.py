@@ -120,9 +120,15 @@ def shortened(paper):
     return replace(paper, preparations={name: short(own) for name, own in prepared.items()})
 
 
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A folder in which stages that papers share are done once, as they are for a user."""
+    return tmp_path_factory.mktemp("papers")
+
+
 @pytest.mark.long
-def test_it_runs_through_all_stages_to_its_page(entry, tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+def test_it_runs_through_all_stages_to_its_page(entry, root, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(root))
     paper = shortened(entry.load())
     few = ("eval_limit=2", "eval_max_tokens=24", "at_k_limit=2", "at_k_samples=2")
     if paper.not_run:
