@@ -20,6 +20,7 @@ from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
 from core.run.records.verdicts import judge
 from core.run.resolve import config_fields, resolve
+from core.run.stages.chain import Chain
 from eval.errors import BadValue
 from eval.tables import render
 
@@ -68,6 +69,25 @@ def test_its_claims_without_runs_have_verdicts_and_the_others_say_what_they_need
         else:
             assert (verdict["verdict"] == "undecided") == bool(claim.needs), verdict
         assert verdict["reason"]
+
+
+def held_out_of(data):
+    """Where the rows come from that a training holds out."""
+    if not data.holds_out:
+        return data.key
+    made = [data.made.get(one.name) for one in data.sets]
+    names = [one.name for one in data.sets]
+    return "+".join(held_out_of(m.data) if m else n for m, n in zip(made, names, strict=True))
+
+
+def test_held_out_accuracies_that_a_claim_compares_are_on_the_same_problems(entry):
+    paper = entry.load()
+    for claim in paper.claims:
+        read = [(of, need.name) for of, need in claim.needs if need.kind == "curve"]
+        arms = {of for of, name in read if of in paper.arms and name.startswith("held_out/")}
+        chains = [Chain(resolve(paper, arm=arm)) for arm in sorted(arms)]
+        problems = {(held_out_of(c.data), c.resolved.run.heldout_problems) for c in chains}
+        assert len(problems) <= 1, claim.slug
 
 
 def kind(value):
