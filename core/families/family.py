@@ -151,6 +151,11 @@ class Family(Protocol):
     listed_with: str = ""
 
     @property
+    def held_out_columns(self) -> tuple[str, ...]:
+        """Those of `columns` that rows which are held out must have, too."""
+        return self.columns
+
+    @property
     def trains(self) -> bool:
         """Whether there is a training."""
         return bool(self.columns) and not self.gives

@@ -14,11 +14,13 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.rollout import RolloutConfig
     from core.explain.batch_plan import BatchPlan
 
+PROBLEM = ("prompt", "answer")  # the columns of what is asked and judged
+
 
 class OnPolicy(Family, Protocol):
     """What such a training reads, and what it makes of it; its config is a `RolloutConfig`."""
 
-    columns = ("prompt", "answer")
+    columns = PROBLEM
     trained_by = "RL"
     micro_batches = ("steps_per_generation",)
     own_answers = ("kl_to_start", "entropy/share_of_top_fifth", "entropy/overlap_of_top_fifth")
@@ -102,6 +104,11 @@ class OnPolicy(Family, Protocol):
             checkpointing=bool(c.activation_checkpointing),
             reference=c.keeps_reference,
         )
+
+    @property
+    def held_out_columns(self) -> tuple[str, ...]:
+        """A prompt, and what its answers are judged by."""
+        return PROBLEM
 
     def answer_tokens(self, config: "BaseConfig") -> int | None:
         """The longest completion."""

@@ -21,6 +21,8 @@ SHORT = (
     "eval_max_tokens=8", "max_completion_length=8", "at_k_samples=2", "at_k_limit=2",
     "heldout_problems=2",
 )  # fmt: skip
+UNSET = ("PYTHONPATH", "REPRO_ROOT", "REPRO_DATA")  # what may lead to the checkout
+ENV = {k: v for k, v in os.environ.items() if k not in UNSET} | {"OMP_NUM_THREADS": "1"}
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
 
 pytestmark = pytest.mark.long
@@ -54,19 +56,17 @@ def place(tmp_path_factory):
     (site,) = (folder / "env" / "lib").glob("python*/site-packages")
     (site / "links.pth").write_text(f"{links}\n")
     install = ("--python", folder / "env", "install", "--no-deps", "--no-index")
-    subprocess.run([*PIP, *install, *(folder / "dist").glob("*.whl")], check=True)
+    subprocess.run([*PIP, *install, *(folder / "dist").glob("*.whl")], check=True, env=ENV)
     return folder
 
 
 @pytest.fixture
 def call(place, tmp_path):
     """Run a program of that environment in an empty folder."""
-    unset = ("PYTHONPATH", "REPRO_ROOT", "REPRO_DATA")
-    env = {k: v for k, v in os.environ.items() if k not in unset} | {"OMP_NUM_THREADS": "1"}
 
     def run(program, *arguments):
         command = [place / "env" / "bin" / program, *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+        return subprocess.run(command, cwd=tmp_path, env=ENV, capture_output=True, text=True)
 
     return run
 

@@ -20,6 +20,7 @@ from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
 from core.run.records.verdicts import judge
 from core.run.resolve import config_fields, resolve
+from core.run.stages.chain import Chain
 from eval.errors import BadValue
 from eval.tables import render
 
@@ -68,6 +69,25 @@ def test_its_claims_without_runs_have_verdicts_and_the_others_say_what_they_need
         else:
             assert (verdict["verdict"] == "undecided") == bool(claim.needs), verdict
         assert verdict["reason"]
+
+
+def held_out_of(data):
+    """Where the rows come from that a training holds out."""
+    if not data.holds_out:
+        return data.key
+    made = [data.made.get(one.name) for one in data.sets]
+    names = [one.name for one in data.sets]
+    return "+".join(held_out_of(m.data) if m else n for m, n in zip(made, names, strict=True))
+
+
+def test_held_out_accuracies_that_a_claim_compares_are_on_the_same_problems(entry):
+    paper = entry.load()
+    for claim in paper.claims:
+        read = [(of, need.name) for of, need in claim.needs if need.kind == "curve"]
+        arms = {of for of, name in read if of in paper.arms and name.startswith("held_out/")}
+        chains = [Chain(resolve(paper, arm=arm)) for arm in sorted(arms)]
+        problems = {(held_out_of(c.data), c.resolved.run.heldout_problems) for c in chains}
+        assert len(problems) <= 1, claim.slug
 
 
 def kind(value):
@@ -120,9 +140,15 @@ def shortened(paper):
     return replace(paper, preparations={name: short(own) for name, own in prepared.items()})
 
 
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A folder in which stages that papers share are done once, as they are for a user."""
+    return tmp_path_factory.mktemp("papers")
+
+
 @pytest.mark.long
-def test_it_runs_through_all_stages_to_its_page(entry, tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+def test_it_runs_through_all_stages_to_its_page(entry, root, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(root))
     paper = shortened(entry.load())
     few = ("eval_limit=2", "eval_max_tokens=24", "at_k_limit=2", "at_k_samples=2")
     if paper.not_run:

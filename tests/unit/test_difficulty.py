@@ -118,10 +118,10 @@ def test_a_training_takes_the_rows_as_its_data_and_holds_out_what_the_prompts_do
     ("paper", "arm", "holds_out"),
     [
         (PAPER, "rl", True),
-        (find_paper("a2po"), "a2po", False),  # reads an optimal value of each prompt
+        (find_paper("a2po"), "a2po", True),  # an optimal value is of no use without training
         (FOUR, None, False),  # reads a completion
     ],
     ids=["prompts", "values", "completions"],
 )
-def test_prompts_are_held_out_where_a_training_reads_nothing_that_was_added(paper, arm, holds_out):
+def test_prompts_are_held_out_unless_what_is_added_is_measured_of_them_too(paper, arm, holds_out):
     assert Chain(resolve(paper, **{"arm": arm} if arm else {})).data.holds_out is holds_out

@@ -27,7 +27,8 @@ class Data(Stage):
     """The rows of data sets with the columns of a family; `made` are stages that make some.
 
     What is held out is the data's own where every data set has some. Rows that a stage makes have
-    what is held out of the prompts that it asks, as far as the family reads nothing that it adds.
+    what is held out of the prompts that it asks, as far as these have the columns that the family
+    needs: so a choice among prompts changes what is trained on and not what is measured.
     """
 
     name = "data"
@@ -65,7 +66,8 @@ class Data(Stage):
         return all(
             one.source.holds_out
             if (stage := self.made.get(one.name)) is None
-            else stage.data.holds_out and not set(stage.gives).intersection(self.family.columns)
+            else stage.data.holds_out
+            and not set(stage.gives).intersection(self.family.held_out_columns)
             for one in self.sets
         )
 
