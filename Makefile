@@ -25,8 +25,9 @@ test: $(VENV)/.test
 unit parity e2e: $(VENV)/.test
 	$(PYTEST) -m "not stats" tests/$@
 
+# Only the files that hold such tests are imported.
 long: $(VENV)/.test
-	$(PYTEST) -m long
+	$(PYTEST) -m long $$(grep -rl mark.long tests --include='test_*.py')
 
 stats: $(VENV)/.test
 	$(BIN)/python -m pytest -m stats

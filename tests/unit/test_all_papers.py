@@ -132,7 +132,7 @@ def shortened(paper):
 
     def short(own):
         samples = "num_prompts" in config_fields(own.get("family", paper.family))
-        few = {"num_prompts": 400} if samples else {"max_steps": 2}
+        few = {"num_prompts": 220} if samples else {"max_steps": 2}
         at = own.get("at", {})
         return {**own, "at": {**at, "cpu": {**at.get("cpu", {}), **few}}}
 
