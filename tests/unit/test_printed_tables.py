@@ -196,6 +196,19 @@ def test_benchmarks_with_one_twin_share_a_column():
         runs_table(DR_GRPO, [twice], "cpu")
 
 
+def test_each_model_that_an_arm_began_with_has_its_own_row():
+    base = run("base", 0, 50.0, names=("pocket-math",), start=30.0)
+    runs = [a_run(("pocket-math",)), base | {"paper": "dr-grpo", "start_model": "pocket-base"}]
+    table = runs_table(DR_GRPO, runs, "cpu")
+    shown = [(row.labels[0], *(c.value for c in row.cells)) for _, _, row in table.rows()]
+    assert shown == [
+        ("pocket-instruct", 40.0),
+        ("pocket-base", 30.0),
+        ("+ grpo", 60.0),
+        ("+ base", 50.0),
+    ]
+
+
 def test_what_was_asked_in_several_ways_has_a_block_for_each():
     both = a_run(("pocket-math", "pocket-gsm8k"))
     both["scores"] += [

@@ -87,16 +87,17 @@ def our_sections(
 ) -> tuple[Section, ...]:
     """Build the rows of the starting model and of every arm, asked in one mode."""
     runs = [run for found in arms.values() for run in found]
-    start = {run["start_model"] or "start" for run in runs}
     size = next((run["size"] for run in runs if run["size"]), None) or "-"
-    starts = list({run["seed"]: run for run in runs}.values())
-    if all(run["start_scores"] == starts[0]["start_scores"] for run in starts):
-        starts = starts[:1]  # one checkpoint, scored once: not a mean over seeds
-    before = [Row((", ".join(sorted(start)), size), cells(starts, "start_scores", measured, mode))]
+    began = dict.fromkeys(run["start_model"] or "start" for run in runs)
+    starts = {name: starts_of(name, runs) for name in began}
+    before = [
+        Row((name, size), cells(found, "start_scores", measured, mode))
+        for name, found in starts.items()
+    ]
     family = find_family(paper.family)
     after = [
         Row(
-            (f"+ {arm}" if family.trains else ", ".join(sorted(start)), size),
+            (f"+ {arm}" if family.trains else ", ".join(starts), size),
             cells(found, "scores", measured, mode),
         )
         for arm, found in arms.items()
@@ -111,6 +112,14 @@ def our_sections(
         for title, rows in named
         if any(cell for row in rows for cell in row.cells)
     )
+
+
+def starts_of(name: str, runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """A run of every seed that began with a model; one if all began with the same checkpoint."""
+    began = {run["seed"]: run for run in runs if (run["start_model"] or "start") == name}
+    first, *others = began.values()
+    same = all(run["start_scores"] == first["start_scores"] for run in others)
+    return [first] if same else [first, *others]
 
 
 def cells(
