@@ -40,10 +40,9 @@ METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
 def training_curves(runs: Iterable[Record], metrics: Mapping[str, str]) -> Figure:
-    """Plot logged metrics against the optimizer step: seeds as thin lines, their mean thick.
+    """Plot logged metrics against the optimizer step: the mean over seeds in the band they span.
 
-    `metrics` maps the logged name to the label of its axis, with the unit. A metric that no run
-    logged keeps its panel and says so.
+    `metrics` maps the logged name to the label of its axis, with the unit.
 
     Raises:
         BadValue: no run at all.
@@ -58,8 +57,6 @@ def training_curves(runs: Iterable[Record], metrics: Mapping[str, str]) -> Figur
             axes.set_xlabel("optimizer step")
             axes.set_ylabel(label)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-            if not axes.lines:
-                axes.text(0.5, 0.5, "not logged", ha="center", transform=axes.transAxes)
         finish(figure, panels)
     return figure
 
@@ -137,28 +134,28 @@ def points(run: Record, metric: str) -> Points:
     return sorted(curve)
 
 
-def mean_points(curves: Sequence[Points]) -> Points:
-    """Average at the steps that every seed logged, so that the mean never changes its members."""
+def over_seeds(curves: Sequence[Points]) -> list[tuple[float, float, float, float]]:
+    """Step, mean, least and greatest value at the steps that every seed logged.
+
+    At the others the mean would change its members.
+    """
     values = [dict(curve) for curve in curves]
     steps = sorted(set.intersection(*(set(value) for value in values)))
-    return [(step, fmean(value[step] for value in values)) for step in steps]
+    found = [(step, [value[step] for value in values]) for step in steps]
+    return [(step, fmean(each), min(each), max(each)) for step, each in found]
 
 
 def draw_arm(axes: Axes, arm: str, curves: Sequence[Points], colour: str, dash: Any) -> None:
-    """Draw the seeds of one arm thin and their mean thick; one seed is its own mean."""
+    """Draw the mean over the seeds of one arm, and the band that they span."""
     logged = [curve for curve in curves if curve]
-    if not logged:
+    rows = over_seeds(logged) if logged else []
+    if not rows:
         return
+    steps, mean, low, high = zip(*rows, strict=True)
     if len(logged) > 1:
-        for curve in logged:
-            axes.plot(*zip(*curve, strict=True), color=colour, linewidth=0.6, alpha=0.45)
-    mean = mean_points(logged)
+        axes.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
     seeds = f"{len(logged)} seed{'s' * (len(logged) > 1)}"
-    if mean:
-        steps, values = zip(*mean, strict=True)
-        axes.plot(
-            steps, values, color=colour, linestyle=dash, linewidth=1.8, label=f"{arm} ({seeds})"
-        )
+    axes.plot(steps, mean, color=colour, linestyle=dash, linewidth=1.8, label=f"{arm} ({seeds})")
 
 
 def draw_sampling(axes: Axes, sampled: Sequence[Mapping[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from core.families.grpo import GRPO
 from eval.errors import BadValue, UnknownName
 from eval.tables.plots import (
     COLOURS,
-    mean_points,
+    over_seeds,
     sampling_curves,
     styles,
     to_bytes,
@@ -52,18 +52,19 @@ def given(run, metric):
     return [tuple(point) for point in run["curves"][metric]]
 
 
-def test_training_panels_draw_every_seed_and_the_mean_of_each_arm():
+def test_training_panels_draw_the_mean_of_each_arm_in_the_band_of_its_seeds():
     figure = training_curves(RUNS, TRAINING)
     assert [axes.get_ylabel() for axes in figure.axes] == list(TRAINING.values())
     for axes, metric in zip(figure.axes, TRAINING, strict=True):
-        lines = drawn(axes)
+        assert axes.get_xlabel() == "optimizer step"
         for arm in (0, 1):
             seeds = [given(run, metric) for run in RUNS[3 * arm : 3 * arm + 3]]
-            assert lines[4 * arm : 4 * arm + 3] == seeds
             # seeds 0 1 2: the mean is seed 1
-            np.testing.assert_allclose(lines[4 * arm + 3], seeds[1])
-        assert axes.get_xlabel() == "optimizer step"
-        assert [line.get_linewidth() < 1 for line in axes.lines] == [True, True, True, False] * 2
+            np.testing.assert_allclose(drawn(axes)[arm], seeds[1])
+            (path,) = axes.collections[arm].get_paths()
+            corners = {tuple(np.round(point, 9)) for point in path.vertices}
+            ends = {tuple(np.round(point, 9)) for seed in (seeds[0], seeds[2]) for point in seed}
+            assert ends <= corners
 
 
 def test_the_legend_names_every_arm_once_with_its_seeds():
@@ -77,24 +78,16 @@ def test_held_out_accuracy_draws_all_arms_in_percent():
     assert axes.get_ylabel() == "held-out accuracy (%)"
 
 
-def test_a_metric_nobody_logged_says_so():
-    bare = run("grpo", 0)
-    del bare["curves"]["kl"]
-    axes = training_curves([bare], TRAINING).axes[3]
-    assert [text.get_text() for text in axes.texts] == ["not logged"]
-    assert not axes.lines
-
-
 def test_steps_are_sorted_and_missing_values_left_out():
     odd = run("grpo", 0)
     odd["curves"]["reward"] = [[3, 0.3], [1, 0.1], [2, None]]
     assert drawn(training_curves([odd], TRAINING).axes[0]) == [[(1, 0.1), (3, 0.3)]]
 
 
-def test_the_mean_covers_only_steps_that_all_seeds_have():
-    assert mean_points([[(1, 0.0), (2, 2.0), (3, 9.0)], [(1, 1.0), (2, 4.0)]]) == [
-        (1, 0.5),
-        (2, 3.0),
+def test_mean_and_band_cover_only_steps_that_all_seeds_have():
+    assert over_seeds([[(1, 0.0), (2, 2.0), (3, 9.0)], [(1, 1.0), (2, 4.0)]]) == [
+        (1, 0.5, 0.0, 1.0),
+        (2, 3.0, 2.0, 4.0),
     ]
 
 

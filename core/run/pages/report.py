@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from core.families.profiles import SCALES
-from core.families.table import find_family
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.run.differences import remarks
 from core.run.files import as_text
 from core.run.pages.differences import departures
-from core.run.pages.runs import by_arm, runs_table, title_of
+from core.run.pages.figures import make_pictures
+from core.run.pages.runs import by_arm, runs_table
 from core.run.pages.tables import measured_tables, printed_tables
 from core.run.pages.trials import trial_passages
 from core.run.pages.verdicts import claim_result, rules, summary
@@ -18,7 +18,6 @@ from core.run.records.judged import without_runs
 from core.run.records.schema import Record, RunRecord, claims_of, runs_of, tunings_of
 from core.run.resolve import resolve
 from eval.tables import render
-from eval.tables.plots import sampling_curves, to_bytes, training_curves
 from eval.tables.report import REPORT_FORMATS, Field, Passage, Picture, Report, render_report
 from eval.tables.table import Table
 
@@ -52,27 +51,6 @@ def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[st
 def pages(context: Report) -> dict[str, str | bytes]:
     """The page in every format by the name of its file."""
     return {f"report.{fmt}": render_report(context, fmt) for fmt in REPORT_FORMATS}
-
-
-def make_pictures(paper: Paper, runs: Sequence[RunRecord]) -> tuple[Picture, ...]:
-    """The figures of a report, each drawn once."""
-    seeds = len({run["seed"] for run in runs})
-    of = f"{paper.slug}, {seeds} seed{'s' if seeds > 1 else ''}"
-    family = find_family(paper.family)
-    figures = [
-        (each.name, f"{each.caption}, {of}.", each.alt, training_curves(runs, each.metrics))
-        for each in family.figures
-    ]
-    sampled = [run for run in runs if run["sampling"] and run["main"]]
-    if sampled:
-        titles = {suite: title_of(suite) for suite in sampled[0]["sampling"]}
-        figure = sampling_curves(sampled, titles)
-        caption = f"Maj@K and Pass@K before and after {family.trained_by}, {of}."
-        figures.append(("at-k", caption, "Maj@K and Pass@K against K.", figure))
-    return tuple(
-        Picture(name=n, caption=c, alt=a, svg=to_bytes(f, "svg"), path=f"{n}.svg")
-        for n, c, a, f in figures
-    )
 
 
 def make_report(
