@@ -6,6 +6,7 @@ from pathlib import Path
 from core.paper.registry import find_paper
 from core.run.components import Components, components
 from core.run.files import write_atomic
+from core.run.order import claimed_arms
 from core.run.places import reports
 from core.run.records.record import read_records, standard
 from core.run.records.schema import runs_of
@@ -71,8 +72,13 @@ def simulate(scenario: Scenario, runs: int = RUNS, seed: int = 0) -> list[Rate]:
 
 
 def shown_components() -> list[Components]:
-    """What scatters in the runs of today, for each set of benchmarks that is averaged."""
-    return components(find_paper(SOURCE), runs_of(standard(read_records(SOURCE)), "cpu"))
+    """What scatters in the runs of today, for each set of benchmarks that is averaged.
+
+    Of the arms that claims compare: those of controls are meant to end elsewhere.
+    """
+    paper = find_paper(SOURCE)
+    compared, runs = claimed_arms(paper), runs_of(standard(read_records(SOURCE)), "cpu")
+    return components(paper, [run for run in runs if run["arm"] in compared])
 
 
 def main() -> Path:
