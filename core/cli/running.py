@@ -202,8 +202,9 @@ def reproduce(
 ) -> int:
     """Run what is left of all papers of a family, judge their claims, and write one page of them.
 
-    A paper whose records have verdicts on its claims as they are is only judged again. All papers
-    come to the first look at their claims before undecided ones are given more seeds.
+    A paper whose records have verdicts on its claims as they are is only judged again, and what
+    records tell of, with the settings of now, is not run again. All papers come to the first look
+    at their claims before undecided ones are given more seeds.
     """
     ask_for_kernels(at)
     from core.families.table import listed

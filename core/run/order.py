@@ -9,6 +9,7 @@ from core.models.load import locate
 from core.paper import Paper
 from core.paper.page import PREPARED
 from core.run.places import SAMPLES, check_writable, reports, results, root
+from core.run.records.asked import recorded_runs, recorded_trials
 from core.run.records.judged import judged, verdicts_record
 from core.run.records.record import Record, read_records, write_record
 from core.run.records.verdicts import cannot_test
@@ -32,7 +33,8 @@ class Order:
 
     With `looks` at the claims the runs stop at the first that leaves none undecided, and after
     `until` of them if that is given. With `fair` arms each that a claim needs has the best of the
-    learning rates that are tried, and its own.
+    learning rates that are tried, and its own. With `recorded` what records tell of is not done
+    again, wherever it was done.
     """
 
     paper: Paper
@@ -42,6 +44,7 @@ class Order:
     looks: tuple[Look, ...] = ()
     until: int | None = None
     fair: bool = False
+    recorded: bool = False
     arguments: tuple[str, ...] = ()
     jobs: int = 1
     force: bool = False
@@ -128,7 +131,9 @@ def tried_arms(order: Order, runs: Sequence[Chain]) -> list[Resolved]:
 
 def run_trials(order: Order, tried: Sequence[Resolved]) -> list[Record]:
     """The records of the trials of these arms, in processes of their own as runs are."""
-    trials = {arm.arm: [Chain(one, TRIAL_SEED) for one in trials_of(arm)] for arm in tried}
+    records = {arm.arm: recorded_trials(arm) if order.recorded else None for arm in tried}
+    left = [arm for arm in tried if records[arm.arm] is None]
+    trials = {arm.arm: [Chain(one, TRIAL_SEED) for one in trials_of(arm)] for arm in left}
     every = [chain for some in trials.values() for chain in some]
     units = [
         Unit(f"trial of {name_of(chain)}", (*one_run(order, chain), "--trial"))
@@ -136,11 +141,10 @@ def run_trials(order: Order, tried: Sequence[Resolved]) -> list[Record]:
         if order.force or not finished(chain.training)
     ]
     force = not run_apart(order, [units], every) and order.force
-    return [
-        write_record(tuning_record(arm, trials[arm.arm], force=force))
-        for arm in tried
-        if trials[arm.arm]
-    ]
+    for arm in left:
+        if trials[arm.arm]:
+            records[arm.arm] = write_record(tuning_record(arm, trials[arm.arm], force=force))
+    return [record for record in records.values() if record is not None]
 
 
 def run_looks(order: Order, arms: Sequence[str], tunings: Sequence[Record]) -> list[Record]:
@@ -169,12 +173,16 @@ def undecided(paper: Paper, verdicts: Iterable[Mapping[str, Any]]) -> list[Claim
 
 def run_chains(order: Order, runs: Sequence[Chain]) -> list[Record]:
     """The records of these runs, in processes of their own where several are asked for."""
-    batches = (start_units(order, runs), own_units(order, runs))
-    force = not run_apart(order, batches, runs) and order.force
+    told = recorded_runs(runs) if order.recorded else [None] * len(runs)
+    left = [chain for chain, record in zip(runs, told, strict=True) if record is None]
+    batches = (start_units(order, left), own_units(order, left))
+    force = not run_apart(order, batches, left) and order.force
     if force:
-        for chain in starting(runs):
+        for chain in starting(left):
             score_start(chain, force=True)
-    return [run_chain(chain, force=force) for chain in runs]
+    return [
+        record or run_chain(chain, force=force) for chain, record in zip(runs, told, strict=True)
+    ]
 
 
 def run_apart(order: Order, batches: Sequence[Sequence[Unit]], runs: Sequence[Chain]) -> bool:

@@ -13,7 +13,7 @@ from core.run.order import (
     run_order,
     undecided,
 )
-from core.run.records.asked import asked_problems, factor_of
+from core.run.records.asked import asked_problems, factor_of, recorded_runs
 from core.run.records.judged import judge_again, judged_runs, specified
 from core.run.records.record import latest, read_records
 from core.run.records.schema import claims_of, runs_of, tunings_of
@@ -40,7 +40,8 @@ def reproduce(
     All papers come to the first look at the claims before any comes to the next. At a look it is
     always the turn of the paper with the fewest runs left, where a training that several papers
     have is done once for all of them: so each hour brings the most verdicts. What is judged
-    already is only judged again, and what was killed at any time goes on with the same call.
+    already is only judged again, runs and trials that records tell of are taken from there, and
+    what was killed at any time goes on with the same call.
     """
     for paper in papers:
         if paper.not_run:
@@ -94,6 +95,7 @@ def whole_order(paper: Paper, scale: str, jobs: int, until: int) -> Order:
         looks=LOOKS,
         until=until,
         fair=True,
+        recorded=True,
         jobs=jobs,
     )
 
@@ -130,4 +132,8 @@ def first_runs(order: Order) -> list[Chain]:
 
 def unfinished(order: Order) -> int:
     """How many of its first runs are not done."""
-    return sum(not finished(chain.own_stages) for chain in first_runs(order))
+    runs = first_runs(order)
+    return sum(
+        record is None and not finished(chain.own_stages)
+        for chain, record in zip(runs, recorded_runs(runs), strict=True)
+    )

@@ -10,10 +10,12 @@ from core.families.table import FAMILIES, listed
 from core.run.order import finished
 from core.run.pages.families import family_files
 from core.run.places import results
+from core.run.records.asked import recorded_runs
 from core.run.records.judged import verdicts_record
 from core.run.records.record import latest, read_records, standard
-from core.run.records.schema import runs_of, tunings_of
+from core.run.records.schema import claims_of, runs_of, tunings_of
 from core.run.reproduce import (
+    Reproduced,
     first_runs,
     is_judged,
     reproduce,
@@ -43,6 +45,9 @@ BETA = paper("beta", {"base": {"beta": 0.1}, "wide": {"epsilon": 0.3, "beta": 0.
 OTHER = Claim(
     DEEPSEEKMATH.claims[0].slug, "More.", late("reward").of("grpo") > late("reward").of("rft")
 )
+
+
+UNHEARD = Claim("unheard", "More.", late("unheard").of("rft") > late("reward").of("grpo"))
 
 
 @pytest.fixture
@@ -114,6 +119,48 @@ def test_a_clone_with_records_judges_them_again_and_runs_nothing(tmp_path, monke
     page = family_files("grpo", [DEEPSEEKMATH, ALPHA], "cpu")["grpo.md"]
     assert all(claim.statement.split(",")[0] in page for claim in DEEPSEEKMATH.claims)
     assert "[alpha](../alpha/report.md): Of 1 claims: 0 held, 0 refuted" in page
+
+
+def test_runs_that_records_tell_of_are_not_run_again_for_new_verdicts(tmp_path, monkeypatch):
+    slug = DEEPSEEKMATH.slug
+    for folder in (slug, "samples"):
+        shutil.copytree(results() / folder, tmp_path / "results" / folder)
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    verdicts = {one["id"]: one["verdict"] for one in claims_record()["verdicts"]}
+    for record in read_records(slug):
+        if record["kind"] == "claims":
+            (results() / slug / f"{record['digest']}.json").unlink()
+    assert not is_judged(DEEPSEEKMATH, "cpu", LOOKS[0])
+    assert unfinished(whole_order(DEEPSEEKMATH, "cpu", 1, 1)) == 0
+    monkeypatch.setattr("core.run.order.run_units", pytest.fail)
+    monkeypatch.setattr("core.run.order.run_chain", pytest.fail)
+    assert list(reproduce([DEEPSEEKMATH])) == [Reproduced(slug)] * len(LOOKS)
+    assert {one["id"]: one["verdict"] for one in claims_record()["verdicts"]} == verdicts
+
+
+def claims_record():
+    """The verdicts that are shown."""
+    return claims_of(standard(read_records(DEEPSEEKMATH.slug)), "cpu")[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "left"),
+    [
+        (replace(DEEPSEEKMATH, profiles={"cpu": {"max_steps": 35}}), "every"),
+        (replace(DEEPSEEKMATH, claims=(OTHER, *DEEPSEEKMATH.claims[1:])), "none"),
+        (replace(DEEPSEEKMATH, claims=(UNHEARD, *DEEPSEEKMATH.claims)), "read"),
+    ],
+    ids=["another setting", "another claim", "a claim that reads what was not logged"],
+)
+def test_a_run_is_left_where_its_record_lacks_what_is_asked_for(changed, left):
+    runs = first_runs(whole_order(changed, "cpu", 1, 1))
+    lacking = {
+        chain.resolved.arm
+        for chain, record in zip(runs, recorded_runs(runs), strict=True)
+        if record is None
+    }
+    every = {chain.resolved.arm for chain in runs}
+    assert lacking == {"every": every, "none": set(), "read": {"rft"}}[left]
 
 
 @pytest.mark.parametrize(

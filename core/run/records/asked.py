@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
+from core.claims import START
 from core.paper import Paper
 from core.run.files import canonical
 from core.run.records.agreement import agree
 from core.run.records.fair import best_of, is_tuned
+from core.run.records.record import latest, read_records
 from core.run.records.regrade import rows_of
-from core.run.records.schema import RunRecord, TuningRecord
+from core.run.records.schema import Record, RunRecord, TuningRecord, runs_of, tunings_of
 from core.run.records.sealed import is_sealed
 from core.run.resolve import Resolved, resolve
 from core.run.settings import HELD_OUT, TRIAL_SEED
@@ -22,6 +24,46 @@ from core.run.trials import rate_of, trials_of
 def factor_of(run: RunRecord, chosen: Mapping[tuple[str, str], float]) -> float | None:
     """That of a run's learning rate, as the trials of its arm chose it; None without trials."""
     return chosen.get((run["scale"], run["arm"])) if is_tuned(run) else 1.0
+
+
+def recorded_runs(runs: Sequence[Chain]) -> list[Record | None]:
+    """For each of these runs of one paper its record, if that tells all that is asked for now."""
+    if not runs:
+        return []
+    records = {
+        (run["scale"], run["arm"], run["seed"], is_tuned(run)): run
+        for run in runs_of(latest(read_records(runs[0].resolved.paper.slug)))
+    }
+    return [recorded_run(chain, records.get(place_of(chain))) for chain in runs]
+
+
+def place_of(chain: Chain) -> tuple[str, str, int, bool]:
+    """The scale, arm and seed of a run, and whether trials chose its learning rate."""
+    one = chain.resolved
+    return one.scale, one.arm, chain.seed, one.factor != 1
+
+
+def recorded_run(chain: Chain, run: RunRecord | None) -> Record | None:
+    """A record, if it has the settings of now and what claims read of its arm."""
+    paper, arm = chain.resolved.paper, chain.resolved.arm
+    if run is None or any(asked_problems(paper, run, chain.resolved.factor)):
+        return None
+    held = {
+        "curve": {*run["curves"]},
+        "probabilities": {*run.get("probabilities", {})},
+        "samples": {change["mirrors"] for change in run["sampling"].values()},
+    }
+    needs = [need for claim in paper.claims for of, need in claim.needs if of in (arm, START)]
+    there = all(need.name in held.get(need.kind, {need.name}) for need in needs)
+    return cast(Record, run) if there else None
+
+
+def recorded_trials(resolved: Resolved) -> Record | None:
+    """The record of an arm's trials of learning rates, if it tells all that is asked for now."""
+    for one in tunings_of(latest(read_records(resolved.paper.slug)), resolved.scale):
+        if one["arm"] == resolved.arm and not any(tuning_problems(resolved.paper, one)):
+            return cast(Record, one)
+    return None
 
 
 def asked_problems(paper: Paper, run: RunRecord, factor: float | None) -> Iterator[str]:
