@@ -1,14 +1,14 @@
 """What is wrong with a paper's module before anything runs, line by line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from core.claims import Need, problems
+from core.claims import START, Need, problems
 from core.families.profiles import SCALES
 from core.paper import Evaluation, Paper
 from core.paper.registry import Entry, lineage
 from core.run.differences import index_problems
 from core.run.refusals import arms, check_arm, check_names, same_trainings
-from core.run.resolve import resolve
+from core.run.resolve import Resolved, resolve
 from core.run.trials import compared_arms, same_trials
 from eval.errors import ReproError
 from eval.stats.summary import metrics
@@ -68,5 +68,17 @@ def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
         yield f"arm {', '.join(named)} at {scale}: {error}"
     built = arms(paper, scale)
     compared = [arm for arm in built if arm.arm in compared_arms(paper)]
-    for line in (*same_trainings(built), *same_trials(compared)):
+    for line in (*same_trainings(built), *same_trials(compared), *start_problems(paper, built)):
         yield f"at {scale}: {line}"
+
+
+def start_problems(paper: Paper, built: Sequence[Resolved]) -> Iterator[str]:
+    """The claims that compare with the starting model where their arms begin with several."""
+    models = {arm.arm: arm.run.model for arm in built}
+    for claim in paper.claims:
+        begun = {models[arm] for arm in claim.arms if arm in models}
+        if len(begun) > 1 and START in {arm for arm, _ in claim.needs}:
+            yield (
+                f"claim {claim.slug} compares with the starting model, and its arms begin with "
+                f"{' and '.join(sorted(begun))}: let it read arms of one of them"
+            )

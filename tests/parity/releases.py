@@ -31,10 +31,10 @@ KNOWN = {"torch": torch, "math": math, "np": np, "defaultdict": defaultdict}
 
 def wheel(release):
     """The wheel of a release, or a skip that says how to get it."""
-    found = sorted(FOLDER.glob(f"trl-{release}[.-]*none-any.whl"))
-    if not found:
-        pytest.skip(f"no wheel of TRL {release} in {FOLDER.resolve()}: run `make wheels`")
-    return found[-1]
+    for name in (release, f"{release}.0"):
+        for found in FOLDER.glob(f"trl-{name}-*none-any.whl"):
+            return found
+    return pytest.skip(f"no wheel of TRL {release} in {FOLDER.resolve()}: run `make wheels`")
 
 
 @cache

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.claims import START, Claim, score
 from core.families.profiles import SCALES
 from core.paper.registry import Entry
 from core.run.order import Order, run_order
@@ -17,7 +18,7 @@ ENTRY = Entry(slug=PAPER.slug, module="papers.deepseekmath_grpo", distribution="
 
 
 def paper(**changes):
-    return replace(PAPER, claims=(), **changes)
+    return replace(PAPER, **{"claims": ()} | changes)
 
 
 def problems(**changes):
@@ -101,6 +102,17 @@ def test_runs_that_the_command_line_makes_equal_are_refused(tmp_path, monkeypatc
     equal = replace(order, paper=paper(arms=wide), arms=tuple(wide), arguments=("learning_rate=1",))
     with pytest.raises(ReproError, match="arms grpo and low come to one training"):
         run_order(equal)
+
+
+@pytest.mark.parametrize(("model", "found"), [("pocket-base", 1), ("pocket-instruct", 0)])
+def test_a_claim_over_arms_that_begin_with_several_models_has_no_start(model, found):
+    one, two, start = (score("gsm8k").of(name) for name in ("one", "two", START))
+    tests = (one - start > two - start, two > start)
+    named = {"one": {"beta": 0.1}, "two": {"at": {"cpu": {"model": model}}}}
+    claims = tuple(Claim(f"claim-{n}", "More.", test) for n, test in enumerate(tests))
+    lines = [x for x in problems(arms=named, claims=claims) if "at cpu" in x]
+    assert len(lines) == found
+    assert all(line.startswith("at cpu: claim claim-0 compares with the start") for line in lines)
 
 
 def test_suites_of_the_command_line_need_no_twin():
