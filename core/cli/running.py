@@ -199,12 +199,16 @@ def reproduce(
     family: Annotated[str, typer.Argument(metavar="FAMILY", help="E.g. grpo, with rloo and ppo.")],
     at: At = "cpu",
     jobs: Jobs = None,
+    looks: Annotated[
+        int,
+        typer.Option(min=1, max=3, help="Looks at undecided claims: over 3, 5 and 8 seeds."),
+    ] = 1,
 ) -> int:
     """Run what is left of all papers of a family, judge their claims, and write one page of them.
 
     A paper whose records have verdicts on its claims as they are is only judged again, and what
     records tell of, with the settings of now, is not run again. All papers come to the first look
-    at their claims before undecided ones are given more seeds.
+    at their claims before undecided ones are given more seeds, for which --looks asks.
     """
     ask_for_kernels(at)
     from core.families.table import listed
@@ -217,7 +221,7 @@ def reproduce(
     count = jobs or (len(os.sched_getaffinity(0)) if at == "cpu" else 1)
     failures: dict[str, str] = {}
     problems: list[ReproError] = []
-    for found in reproduce_papers(papers, scale=at, jobs=count):
+    for found in reproduce_papers(papers, scale=at, jobs=count, looks=looks):
         if found.failure:
             failures[found.slug] = found.failure
             continue

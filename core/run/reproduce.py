@@ -33,21 +33,22 @@ class Reproduced:
 
 
 def reproduce(
-    papers: Sequence[Paper], *, scale: str = "cpu", jobs: int = 1
+    papers: Sequence[Paper], *, scale: str = "cpu", jobs: int = 1, looks: int = 1
 ) -> Iterator[Reproduced]:
     """Run what is not done of these papers and judge their claims; yields each at its verdicts.
 
-    All papers come to the first look at the claims before any comes to the next. At a look it is
-    always the turn of the paper with the fewest runs left, where a training that several papers
-    have is done once for all of them: so each hour brings the most verdicts. What is judged
-    already is only judged again, runs and trials that records tell of are taken from there, and
-    what was killed at any time goes on with the same call.
+    All papers come to the first look at the claims before any comes to the next of so many `looks`,
+    at which undecided ones have more seeds. At a look it is always the turn of the paper with the
+    fewest runs left, where a training that several papers have is done once for all of them: so
+    each hour brings the most verdicts. What is judged already is only judged again, runs and trials
+    that records tell of are taken from there, and what was killed at any time goes on with the same
+    call.
     """
     for paper in papers:
         if paper.not_run:
             say(f"{paper.slug} is not run: {paper.not_run}")
     papers = [paper for paper in papers if not paper.not_run]
-    for number in range(1, len(LOOKS) + 1):
+    for number in range(1, looks + 1):
         left: list[Order] = []
         for paper in papers:
             try:
