@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from inspect import iscoroutinefunction
+from inspect import Parameter, iscoroutinefunction, signature
 from numbers import Real
 from typing import Any, Self
 
@@ -21,6 +21,10 @@ Step = tuple[int, float]  # (offset just after the step in the text, its reward)
 Value = float | None | list[Step]
 SHORT = 60  # characters of a prompt in an error
 RAISED = "raised this on"
+# Keywords of every reward function: those with a value per completion, and those without.
+SAMPLED = ("prompts", "completions", "completion_ids")
+SHARED = ("trainer_state", "log_extra", "log_metric")
+NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def called(function: Any) -> Any:  # Any: whatever can be called
@@ -42,6 +46,13 @@ class RewardFunction:
         """A reward function under its own name, or that of its class."""
         function = called(call)
         return cls(name=getattr(function, "__name__", None) or type(function).__name__, call=call)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the data that it cannot be called without."""
+        parameters = signature(self.call).parameters.values()
+        named = [p.name for p in parameters if p.default is p.empty and p.kind in NAMED]
+        return tuple(name for name in named if name not in (*SAMPLED, *SHARED))
 
     @property
     def per_step(self) -> bool:

@@ -1,26 +1,33 @@
 """The table of data sets: what their rows hold, under which licence, and where they lie.
 
 Another distribution adds one by an entry point of the group `repro.data`, `name = "module:OBJECT"`
-with a `DataSet` of that name. A licence, a number of rows or a place is `None` where none is
+with a `DataSet` of that name. Rows of one's own need no name: a file of JSON lines is given by its
+path, `FILE.jsonl`, and a data set of the hub by its place, `hub:owner/name` or
+`hub:owner/name:split`. A licence, a number of rows or a place is `None` where none is
 known; rows that nobody published are read from a folder of their name in REPRO_DATA.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from core.data.sources import Hub, Problems, Source
+from core.data.sources import File, Hub, Problems, Source, first_row
 from eval.registered import find_row
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """Rows to train on: their columns as they are trained on, and how many there are."""
+    """Rows to train on: their columns as they are trained on, and how many there are.
+
+    Of `own` ones, which are given by their place, a text is a turn of a conversation.
+    """
 
     name: str
     columns: tuple[str, ...] | None = None
     licence: str | None = None
     n: int | None = None
     source: Source = field(default_factory=Hub)
+    own: bool = False
 
 
 PROBLEMS = ("id", "prompt", "question", "answer", "language")
@@ -30,6 +37,7 @@ PAIRS = ("chosen", "rejected")
 PREFERENCES = ("prompt", *PAIRS)
 MESSAGES = ("messages",)
 TEXT = ("text",)
+FILE, HUB = ".jsonl", "hub:"  # how the places of one's own rows end or begin
 POCKET = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites stay unseen
 
 
@@ -240,12 +248,22 @@ SETS: Mapping[str, DataSet] = {row.name: row for row in ROWS}
 
 
 def find_sets(names: str) -> tuple[DataSet, ...]:
-    """The data sets of a name, or of several joined with `+`.
+    """The data sets of a name or place, or of several joined with `+`.
 
     Raises:
         UnknownName: there is none of a name; the nearest ones are given.
         BadValue: another distribution registers what is no data set, or one that we have.
+        MissingFile, DamagedFile: there is no such file, or its first line is no JSON object.
     """
-    return tuple(
-        find_row("training data", name, SETS, "repro.data", DataSet) for name in names.split("+")
-    )
+    return tuple(find_set(name) for name in names.split("+"))
+
+
+def find_set(name: str) -> DataSet:
+    """One data set, see `find_sets`."""
+    if name.endswith(FILE):
+        path = Path(name)
+        return DataSet(name=name, columns=tuple(first_row(path)), source=File(path), own=True)
+    if name.startswith(HUB):
+        place, _, split = name.removeprefix(HUB).partition(":")
+        return DataSet(name=name, source=Hub(place, split=split or "train"), own=True)
+    return find_row("training data", name, SETS, "repro.data", DataSet)

@@ -171,13 +171,34 @@ def read_rows(path: Path, digest: str | None) -> list[Row]:
         raise MissingFile(f"{path}: no such file")
     if digest is not None and (found := file_digest(path)) != digest:
         raise DamagedFile(f"{path}: its SHA-256 is {found}, expected {digest}: get it again")
-    rows: list[Row] = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        try:
-            rows.append(dict(json.loads(line)))
-        except (ValueError, TypeError) as error:
-            raise DamagedFile(f"{path}, line {number}: no JSON object ({error})") from None
-    return rows
+    lines = path.read_bytes().splitlines()
+    return [row_of(line, path, number) for number, line in enumerate(lines, start=1)]
+
+
+def first_row(path: Path) -> Row:
+    """The first row of a file of JSON lines.
+
+    Raises:
+        MissingFile, DamagedFile: as of `read_rows`; or it is empty.
+    """
+    if not path.is_file():
+        raise MissingFile(f"{path}: no such file")
+    with path.open("rb") as file:
+        line = file.readline()
+    if not line.strip():
+        raise DamagedFile(f"{path}: its first line is empty: expected a JSON object")
+    return row_of(line, path, 1)
+
+
+def row_of(line: bytes, path: Path, number: int) -> Row:
+    """One line of a file of JSON lines."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DamagedFile(f"{path}, line {number}: no JSON object ({error})") from None
+    if not isinstance(row, dict):
+        raise DamagedFile(f"{path}, line {number}: no JSON object but {line[:60].decode()!r}")
+    return row
 
 
 def local(name: str, data: Path | None) -> Path | None:

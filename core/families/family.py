@@ -155,6 +155,11 @@ class Family(Protocol):
         """Those of `columns` that rows which are held out must have, too."""
         return self.columns
 
+    def reads(self, rewards: Sequence[Reward], held_out: int) -> tuple[str, ...]:
+        """The columns that a run reads with these rewards and so many held-out problems."""
+        del rewards, held_out
+        return self.columns
+
     @property
     def trains(self) -> bool:
         """Whether there is a training."""

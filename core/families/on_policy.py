@@ -110,6 +110,15 @@ class OnPolicy(Family, Protocol):
         """A prompt, and what its answers are judged by."""
         return PROBLEM
 
+    def reads(self, rewards: Sequence[Reward], held_out: int) -> tuple[str, ...]:
+        """Its columns, less an answer that nothing judges by, and those that rewards must have."""
+        from core.collect.reward_calls import RewardFunction
+
+        asked = {name for reward in rewards for name in RewardFunction.of(reward).columns}
+        judged = held_out > 0 or "answer" in asked
+        own = [name for name in self.columns if name != "answer" or judged]
+        return (*own, *sorted(asked.difference(own)))
+
     def answer_tokens(self, config: "BaseConfig") -> int | None:
         """The longest completion."""
         return cast("RolloutConfig", config).max_completion_length

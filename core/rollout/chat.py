@@ -1,4 +1,4 @@
-"""A user's turn as messages, and as the text that a model reads."""
+"""A user's turn or a conversation as messages, and as the text that a model reads."""
 
 from typing import Any, TypeAlias
 
@@ -7,15 +7,17 @@ from jinja2 import TemplateError
 from eval.errors import BadValue
 
 Turns: TypeAlias = list[dict[str, str]]
+Asked: TypeAlias = str | Turns  # a user's turn, or a conversation
 
 
-def turns_of(prompt: str, system: str | None = None) -> Turns:
-    """A user's turn, after a system's if there is one."""
+def turns_of(prompt: Asked, system: str | None = None) -> Turns:
+    """A user's turn, or a conversation, after a system's turn if there is one."""
     before = [] if system is None else [{"role": "system", "content": system}]
-    return [*before, {"role": "user", "content": prompt}]
+    asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    return [*before, *asked]
 
 
-def chat_text(tokenizer: Any, prompt: str, system: str | None = None) -> str:  # Any: half typed
+def chat_text(tokenizer: Any, prompt: Asked, system: str | None = None) -> str:  # Any: half typed
     """`turns_of` as text, up to where the answer begins.
 
     Raises:

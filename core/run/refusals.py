@@ -4,6 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
 from typing import Any
 
+from core.data.prompts import PROMPT
+from core.data.sets import DataSet
+from core.data.sources import File, first_row
 from core.paper import Paper
 from core.paper.page import PREPARED
 from core.run.effective import effective
@@ -125,9 +128,20 @@ def check_columns(resolved: Resolved) -> None:
         check_columns(prepared)
     family = resolved.family
     for one in resolved.sets if family.columns else ():
-        missing = [name for name in family.columns if name not in (one.columns or family.columns)]
+        missing = missing_columns(resolved, one)
         if missing:
             raise BadValue(
                 f"data={one.name} has no column {missing[0]}, which {family.name} "
                 f"trains on; it has {', '.join(one.columns or ())}"
             )
+        if isinstance(one.source, File) and one.own:  # a template fails here or on no row
+            resolved.run.prompts.of(one.name, 0, first_row(one.source.path))
+
+
+def missing_columns(resolved: Resolved, one: DataSet) -> list[str]:
+    """The columns that a run reads of a data set and that this has not, where it is known."""
+    prompts = resolved.run.prompts
+    asks = (one.own or prompts.act) and not one.name.startswith(PREPARED)
+    needed = [name for name in resolved.reads if name != PROMPT or not asks]
+    needed += prompts.columns if asks else ()
+    return [] if one.columns is None else [name for name in needed if name not in one.columns]

@@ -55,6 +55,11 @@ class Resolved:
             for one in self.run.data.split("+")
         )
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of the data that it reads."""
+        return self.family.reads(self.run.rewards, self.run.heldout_problems)
+
     def _made(self, name: str) -> DataSet:
         family = self.prepared[name.removeprefix(PREPARED)].family
         return DataSet(name=name, columns=(*family.columns, *family.gives))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from core.configs.idle import WATCHED, Idle
+from core.data.prompts import Prompts
 from core.paper import Reward
 from eval.errors import BadValue, UnknownName
 
@@ -28,12 +29,19 @@ class RunSettings:
     its own learning rate times each of `rate_factors` and takes the best. `threads` fixes the
     number of CPU threads, and with it the last bit of every sum. `launch` trains on that many
     `processes`.
+    A prompt is the column `prompt`, or `prompt_column`, or what `prompt_template`, a Jinja template
+    of columns, makes of a row. Where one of these or `system_prompt` is given, and in data of one's
+    own, a text is a user's turn. The system's turn stands before all prompts of the training, of
+    held-out problems and of benchmarks.
     `use_peft` trains LoRA adapters; it and `lora_*` are fields of TRL's `ModelConfig`.
     """
 
     model: str
     regime: str | None = None
     data: str = ""
+    prompt_column: str | None = None
+    prompt_template: str | None = None
+    system_prompt: str | None = None
     rewards: tuple[Reward, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
     benchmarks: tuple[str, ...] = ()
@@ -63,6 +71,7 @@ class RunSettings:
                 raise BadValue(f"{name}={value}: expected at least {bound}")
         if not self.model:
             raise BadValue("model is empty: expected a shipped model, a folder or a hub id")
+        _ = self.prompts
         idle = [n for n in LORA_FIELDS if getattr(self, n) != getattr(type(self), n)]
         if idle and not self.use_peft:
             raise BadValue(f"{idle[0]} is set and use_peft is not: set use_peft=true to train LoRA")
@@ -85,6 +94,11 @@ class RunSettings:
     def suites(self) -> dict[str, str]:
         """The suite that is scored for each of the paper's benchmarks."""
         return {name: self.twins.get(name, name) for name in self.benchmarks}
+
+    @property
+    def prompts(self) -> Prompts:
+        """What is asked of the rows of the data."""
+        return Prompts(self.prompt_column, self.prompt_template, self.system_prompt)
 
     @property
     def lora(self) -> dict[str, object]:
@@ -112,6 +126,9 @@ IDLE = (
     Idle(("heldout_every", "eval_max_tokens"), lambda s: s.heldout_problems == 0),
     Idle(("lora_*",), lambda s: not s.use_peft),
     Idle(("roles",), lambda s: not s.roles),
+    Idle(("prompt_column",), lambda s: s.prompt_column is None),
+    Idle(("prompt_template",), lambda s: s.prompt_template is None),
+    Idle(("system_prompt",), lambda s: s.system_prompt is None),
 )
 # Fields that say what is asked of a trained policy: no part of its training.
 SCORING = frozenset({"benchmarks", "twins", "eval_limit"}) | {

@@ -7,15 +7,13 @@ from datasets import Dataset
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
-from core.collect.reward_calls import RewardFunction, RewardModel
+from core.collect.reward_calls import SHARED, RewardFunction, RewardModel
 from core.configs.rollout import RolloutConfig
 from core.data.chatml import in_chatml
 from core.errors import MissingColumn
 from core.losses.estimators import ESTIMATORS, NEEDS
 from core.trainers.setup import load_keywords, own_tokenizer
 from eval.errors import BadValue
-
-SHARED = ("trainer_state", "log_extra", "log_metric")  # keywords of every reward function
 
 RewardSource = str | nn.Module | Callable[..., Any]
 

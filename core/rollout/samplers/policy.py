@@ -8,13 +8,14 @@ from typing import Any, Generic, Self, TypeVar
 
 from transformers import PreTrainedModel
 
-from core.rollout.chat import Turns, chat_text
+from core.rollout.chat import Asked, Turns, chat_text
 from core.rollout.engine import Engine, Sampling, in_order
 from core.rollout.merged_adapters import inner
 from core.rollout.native.native import ROWS, NativeEngine
 from core.rollout.samplers.journal import Journal
 from core.rollout.seeds import seed_of
 from core.rollout.stops import before_stop, end_tokens, stop_at
+from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding
 
 CHUNK = 256  # completions that enter the journal together, and so are drawn together
@@ -36,7 +37,7 @@ class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
         self.chunk = chunk
 
     def __call__(
-        self, prompts: Sequence[str], decoding: Decoding, starts: Sequence[str] | None = None
+        self, prompts: Sequence[Asked], decoding: Decoding, starts: Sequence[str] | None = None
     ) -> list[list[Completion]]:
         """Completions [prompt][sample]; prompts of like length are drawn together."""
         begun = starts or [""] * len(prompts)
@@ -63,9 +64,9 @@ class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
 
     @abstractmethod
     def encode(
-        self, prompt: str, start: str = "", *, chat: bool = True, system: str | None = None
+        self, prompt: Asked, start: str = "", *, chat: bool = True, system: str | None = None
     ) -> Prompt:
-        """A user turn after a system's, or plain text, and the answer's start."""
+        """A user turn or conversation, after a system's, or plain text; and the answer's start."""
 
     @abstractmethod
     def prompt_tokens(self, prompt: str, *, chat: bool, system: str | None = None) -> int:
@@ -95,10 +96,12 @@ class TokenSampler(ChunkedSampler[list[int], Drawn]):
         self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
 
     def encode(
-        self, prompt: str, start: str = "", *, chat: bool = True, system: str | None = None
+        self, prompt: Asked, start: str = "", *, chat: bool = True, system: str | None = None
     ) -> list[int]:
         """Token ids of `ChunkedSampler.encode`."""
-        text = chat_text(self.tokenizer, prompt, system) if chat else prompt
+        if not (chat or isinstance(prompt, str)):
+            raise BadValue("a conversation is asked with a chat template: give its text, or one")
+        text = chat_text(self.tokenizer, prompt, system) if chat else str(prompt)
         # The template writes its own special tokens; plain text gets those of its tokenizer.
         return self.tokenizer(text + start, add_special_tokens=not chat)["input_ids"]
 

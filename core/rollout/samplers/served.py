@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypedDict
 
 from core.errors import EngineError
-from core.rollout.chat import Turns, turns_of
+from core.rollout.chat import Asked, Turns, turns_of
 from core.rollout.completions_server import Server
 from core.rollout.samplers.policy import ChunkedSampler, Prompt, TokenSampler
 from core.rollout.stops import before_stop
@@ -170,7 +170,7 @@ class ChatSampler(ServerSampler[Turns]):
         self.model = model
 
     def encode(
-        self, prompt: str, start: str = "", *, chat: bool = True, system: str | None = None
+        self, prompt: Asked, start: str = "", *, chat: bool = True, system: str | None = None
     ) -> Turns:
         """See `ChunkedSampler.encode`.
 

@@ -60,7 +60,8 @@ class Chain:
         """The rows of its data sets."""
         named = {one.name: self._named(one.name) for one in self.resolved.sets}
         made = {name: chain.rows for name, chain in named.items() if chain}
-        return Data(self.resolved.sets, self.resolved.family, made)
+        one = self.resolved
+        return Data(one.sets, one.family, made, prompts=one.run.prompts, reads=one.reads)
 
     @cached_property
     def train(self) -> Train | None:

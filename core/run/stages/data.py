@@ -3,15 +3,16 @@
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from core.data.load import joined, load_sets
+from core.data.load import joined
 from core.data.load import rows as rows_of
+from core.data.prompts import Prompts
 from core.data.sets import DataSet
-from core.data.sources import File
+from core.data.sources import File, Row
 from core.families.family import Family
 from core.run.files import file_digest
 from core.run.stages.sources import rows_version
@@ -24,7 +25,7 @@ TRAIN, VALID = "train", "valid"  # what is trained on, and what is held out
 
 @dataclass(frozen=True)
 class Data(Stage):
-    """The rows of data sets with the columns of a family; `made` are stages that make some.
+    """The rows of data sets with the columns that are read; `made` are stages that make some.
 
     What is held out is the data's own where every data set has some. Rows that a stage makes have
     what is held out of the prompts that it asks, as far as these have the columns that the family
@@ -35,6 +36,8 @@ class Data(Stage):
     sets: tuple[DataSet, ...]
     family: Family
     made: "Mapping[str, Made]" = field(default_factory=dict[str, "Made"])
+    prompts: Prompts = field(default_factory=Prompts)
+    reads: tuple[str, ...] | None = None
 
     @property
     def inputs(self) -> Mapping[str, object]:
@@ -45,8 +48,14 @@ class Data(Stage):
             "sources": {one.name: rows_version(one) for one in self.sets if one.name not in keys},
             "family": self.family.name,
             "columns": self.family.columns,
+            **({"prompts": asdict(self.prompts)} if self.prompts.act else {}),
             **({"held_out": "of the prompts"} if self.made and self.holds_out else {}),
         }
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that rows must have: those that the run reads, or its family does."""
+        return self.family.columns if self.reads is None else self.reads
 
     @property
     def of(self) -> str:
@@ -56,8 +65,10 @@ class Data(Stage):
     def work(self, folder: Path) -> Mapping[str, object]:
         """Write the rows; name, number and digest."""
         valid = joined(map(self.held_out, self.sets)) if self.holds_out else None
-        sets = [self.with_place(one) for one in self.sets]
-        count = write_rows(load_sets(sets), valid, self.family.columns, folder)
+        rows = joined(
+            self.asked(one, rows_of(self.with_place(one), TRAIN, None)) for one in self.sets
+        )
+        count = write_rows(rows, valid, self.columns, folder)
         return {"name": self.of, "rows": count, "digest": file_digest(folder / ROWS)}
 
     @property
@@ -75,8 +86,14 @@ class Data(Stage):
         """The rows of a data set that are held out."""
         stage = self.made.get(one.name)
         if stage is None:
-            return rows_of(one, VALID, None)
+            return self.asked(one, rows_of(one, VALID, None))
         return [without_split(row) for row in read_rows(stage.data.folder) if row["split"] == VALID]
+
+    def asked(self, one: DataSet, rows: list[Row]) -> list[Row]:
+        """Rows with their prompts as the run asks them; those that a stage made have theirs."""
+        if one.name in self.made or not (one.own or self.prompts.act):
+            return rows
+        return [self.prompts.of(one.name, place, row) for place, row in enumerate(rows)]
 
     def with_place(self, one: DataSet) -> DataSet:
         """A data set with the file of the stage that made it, if one did."""

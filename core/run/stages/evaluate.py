@@ -191,6 +191,7 @@ def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:
                 temperature=asked.temperature,
                 top_p=asked.top_p,
                 max_tokens=_tokens(settings, settings.suites[name]),
+                system=settings.system_prompt,
             ),
         )
         for name in names
@@ -210,6 +211,7 @@ def at_k_questions(settings: RunSettings) -> list[Question]:
                 samples=settings.at_k_samples,
                 temperature=settings.at_k_temperature,
                 max_tokens=_tokens(settings, suite),
+                system=settings.system_prompt,
             ),
         )
         for name, suite in list(settings.suites.items())[: settings.at_k_benchmarks]

@@ -48,7 +48,7 @@ class OwnAnswers(Stage):
         """Draw the answers and compute all quantities, by name."""
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
         sampler = self.answering.sampler
-        prompts = [sampler.encode(row["prompt"][-1]["content"]) for row in held_out]
+        prompts = [sampler.encode(row["prompt"]) for row in held_out]
         decoding = Decoding(max_tokens=self.tokens, temperature=1.0)
         answers = sampler.draw(prompts, decoding, [seed_of(0, ids) for ids in prompts])
         pad = sampler.tokenizer.pad_token_id or 0

@@ -54,7 +54,7 @@ class SamplerGap(Stage):
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Draw the answers and compute all quantities, by name."""
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
-        questions = [row["prompt"][-1]["content"] for row in held_out]
+        questions = [row["prompt"] for row in held_out]
         asked = dict.fromkeys(SAMPLER_GAPS[name][0] for name in self.quantities)
         told = {how: self.told(how, questions) for how in asked}
         say(f"sampler gap: {self.of} of {len(questions)} answers")

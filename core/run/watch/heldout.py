@@ -81,7 +81,7 @@ class HeldOutCallback(TrainerCallback):
         frame, autocast = getattr(self.trainer, "frame", None), self.trainer.accelerator.autocast
         with autocast(), gathered(self.trainer.model, frame) as model:  # as in training
             sampler = PolicySampler(model, self.trainer.processing_class)
-            asked = [row["prompt"][-1]["content"] for row in rows]
+            asked = [row["prompt"] for row in rows]
             answers = sampler(asked, self.decoding) if asked else []
         return graded([completions[0] for completions in answers], rows)
 

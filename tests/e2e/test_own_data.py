@@ -1,0 +1,31 @@
+"""A run on rows of one's own, from a file to a record."""
+
+import json
+
+from core.run.records.record import read_records
+from core.run.records.schema import runs_of
+
+PAPER = "deepseekmath-grpo"
+SYSTEM = "be brief."
+
+
+def test_a_run_on_a_file_of_json_lines(repro, root, settings):
+    file = root / "sums.jsonl"
+    rows = [{"problem": f"{i} + 1?", "answer": str(i + 1), "level": i % 3} for i in range(12)]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    asked = (f"data={file}", "prompt_template=of {{ level }}: {{ problem }}")
+    done = repro("run", PAPER, *settings, *asked, f"system_prompt={SYSTEM}")
+    assert done.exit_code == 0, done.output
+    (run,) = runs_of(read_records(PAPER))
+    assert run["data"]["name"] == str(file)
+    assert run["data"]["rows"] == 12
+    assert run["overrides"]["system_prompt"] == SYSTEM
+    assert run["train"]["steps"] == 3
+    (made,) = (root / "runs").glob("data-*/rows.jsonl")
+    first = json.loads(made.read_text(encoding="utf-8").splitlines()[0])
+    assert first["prompt"] == [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": "of 0: 0 + 1?"},
+    ]
+    for note in (root / "runs").glob("eval-*/done.json"):
+        assert json.loads(note.read_text())["inputs"]["decoding"]["system"] == SYSTEM
