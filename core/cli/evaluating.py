@@ -36,9 +36,12 @@ def evaluate(asked: EvaluationOptions) -> int | None:
 
 def show_benchmarks(model: str, asked: EvaluationOptions) -> None:
     """Score a model on our benchmarks and print its scores, beside the printed ones if asked."""
+    from eval.sets.benchmarks import find_benchmark
+
+    for name in asked.names:
+        find_benchmark(name)  # before what is slow to import
     from core.evaluate.model_scores import score_model
     from core.evaluate.reported import read_reported, refuse_parts
-    from eval.sets.benchmarks import find_benchmark
 
     loading = asked.loading
     printed = read_reported(asked.reported, asked.names)

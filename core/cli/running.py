@@ -50,12 +50,13 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what would run: settings that are no defaults, stages with keys, cost."""
+    of = find_paper(paper)  # before what is slow to import
     from core.run.memory import Cluster
     from core.run.plan import make_plan, plan_memory
     from core.run.resolve import resolve
 
     arguments = with_launch(settings, launch, processes)
-    resolved = resolve(find_paper(paper), arm=arm, scale=at, arguments=arguments)
+    resolved = resolve(of, arm=arm, scale=at, arguments=arguments)
     found = make_plan(resolved, seed)
     cluster = Cluster.parse(gpus) if gpus else None
     memory = plan_memory(resolved, cluster) if cluster else []
@@ -141,12 +142,12 @@ def run(
     as_json: AsJson = False,
 ) -> int:
     """Run a paper: train, score, judge its claims, render its report."""
+    found = find_paper(paper)  # before what is slow to import
     ask_for_kernels(at)
     from core.run.order import Order, claimed_arms, run_order
     from core.run.spread.jobs import read_options
     from eval.stats.seeds import LOOKS
 
-    found = find_paper(paper)
     if claims and arm is not None:
         raise BadValue(f"--arm {arm} with --claims, which runs every arm it needs: leave one out")
     looks = LOOKS if claims and seeds is None else ()

@@ -52,8 +52,6 @@ def read_reported(text: str | None, scored: Sequence[str]) -> Printed:
     Raises:
         BadValue: it is not of that form, or names a benchmark that is not scored.
     """
-    from eval.stats.comparisons import printed_number
-
     parts = [part.strip().partition("=") for part in (text or "").split(",") if part.strip()]
     strangers = sorted({name for name, _, _ in parts} - set(scored))
     if strangers:
@@ -63,4 +61,21 @@ def read_reported(text: str | None, scored: Sequence[str]) -> Printed:
         )
     if len({name for name, _, _ in parts}) < len(parts):
         raise BadValue(f"reported scores {text}: expected one for each benchmark")
-    return {name: printed_number(value) for name, _, value in parts}
+    return {name: percentage(name, value) for name, _, value in parts}
+
+
+def percentage(name: str, value: str) -> tuple[float, float]:
+    """A printed score; one below 1 is written with its sign, as it is likely a share.
+
+    Raises:
+        BadValue: it is no percentage, or a share.
+    """
+    from eval.stats.comparisons import printed_number
+
+    found = printed_number(value.removesuffix("%"))
+    if 0 < found[0] < 1 and not value.endswith("%"):
+        raise BadValue(
+            f"reported {name}={value}: expected percent, such as {name}={100 * found[0]:g}; of a "
+            f"score below one percent {name}={value}%"
+        )
+    return found

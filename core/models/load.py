@@ -55,7 +55,11 @@ def locate(name: str, files: Sequence[str] = MODEL) -> str:
     if name and Path(name).is_dir():
         if not any((Path(name) / file).is_file() for file in files):
             kind = "model" if files == MODEL else "tokenizer"
-            raise MissingFile(f"{name} holds no {kind}: expected {' or '.join(files)} in it")
+            inside = next(
+                (path.parent for file in files for path in Path(name).glob(f"*/{file}")), None
+            )
+            hint = f"; {inside} holds one" if inside else ""
+            raise MissingFile(f"{name} holds no {kind}: expected {' or '.join(files)} in it{hint}")
         return name
     if name.startswith(("/", ".", "~")):
         raise MissingFile(f"no folder {name}: give a folder with config.json, or a hub id")

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -20,6 +22,9 @@ def places(root):
     """Files and folders that are not what is asked for, by name."""
     folder = root / "folder"
     folder.mkdir()
+    trained = root / "trained"
+    (trained / "model").mkdir(parents=True)
+    (trained / "model" / "config.json").write_text("{}")
     files = {
         "empty": b"",
         "bad": b"not JSON\n",
@@ -28,7 +33,10 @@ def places(root):
     }
     for name, content in files.items():
         (root / f"{name}.jsonl").write_bytes(content)
-    return {name: root / f"{name}.jsonl" for name in files} | {"folder": folder}
+    return {name: root / f"{name}.jsonl" for name in files} | {
+        "folder": folder,
+        "trained": trained,
+    }
 
 
 @pytest.mark.parametrize(
@@ -65,6 +73,7 @@ def places(root):
         ((*EVAL, "--samples", "2", "--temperature", "0"), "are one sample repeated"),
         ((*EVAL, "--out", "@empty"), "@empty"),
         (("eval", "@folder", "--benchmarks", SUITE), "holds no model: expected config.json"),
+        (("eval", "@trained", "--benchmarks", SUITE), "@trained/model holds one"),
         (("eval", "--benchmarks", SUITE, "--power", "--rate", "nan"), "rate=nan"),
         (("eval", "--benchmarks", SUITE, "--power", "--seed-spread", "nan"), "seed_spread=nan"),
         (("eval", "--benchmarks", SUITE, "--contamination", "@folder"), "@folder"),
@@ -89,6 +98,21 @@ def test_the_version_is_that_of_the_distribution(repro):
     written = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]["version"]
     result = repro("--version")
     assert (result.exit_code, result.stdout) == (0, f"repro {written}\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("run", "dappo"), ("plan", "dappo"), ("show", "dappo"), (*EVAL[:3], "gsm9k")],
+    ids=" ".join,
+)
+def test_a_misspelt_name_waits_for_nothing_slow(command):
+    call = "from core.cli.main import app; sys.argv[1:] = {!r}; code = None\n"
+    body = "try: app()\nexcept SystemExit as end: code = end.code\n"
+    seen = "print(code, [m for m in ('torch', 'transformers', 'datasets') if m in sys.modules])"
+    script = f"import sys; {call.format([*command])}{body}{seen}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "2 []\n", done.stdout + done.stderr
+    assert "did you mean" in done.stderr
 
 
 @pytest.mark.long

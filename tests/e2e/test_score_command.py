@@ -288,6 +288,8 @@ def test_a_sample_that_is_there_twice_is_refused(repro, tmp_path):
     [
         (("--benchmarks", "gsm8k,gsm8k"), "expected different names"),
         (("--benchmarks", "gsm8k", "--reported", "gsm8k=1,gsm8k=2"), "expected one for each"),
+        (("--benchmarks", "gsm8k", "--reported", "gsm8k=0.88"), "percent, such as gsm8k=88;"),
+        (("--benchmarks", "gsm9k"), "no benchmark 'gsm9k': did you mean gsm8k"),
         (("--benchmarks", "gsm8k", "--server", "foo"), "expected an address such as http://"),
         (("--benchmarks", "gsm8k", "--rate", "40"), "--rate goes with --power"),
     ],
