@@ -1,6 +1,5 @@
-"""The report of one paper at one scale: data in, a Markdown or a self-contained HTML page out."""
+"""The report of one paper at one scale: data in, a Markdown or an HTML page out."""
 
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -45,18 +44,13 @@ class ClaimResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A figure: its bytes for the HTML page, the path for Markdown, and what it shows in words."""
+    """A figure: its bytes, the path beside the page at which they lie, what it shows in words."""
 
     name: str
     caption: str
     alt: str
     svg: bytes
     path: str
-
-    @property
-    def data(self) -> str:
-        """The image as a data URI: its ids and styles stay its own, and it takes an alt text."""
-        return "data:image/svg+xml;base64," + b64encode(self.svg).decode("ascii")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +120,7 @@ class Report:
 
 
 def render_report(context: Report, fmt: str) -> str:
-    """Write the report as `md` (figures by path) or `html` (one file, figures inside).
+    """Write the report as `md` or `html`; its figures lie beside it.
 
     Raises:
         UnknownName: no such format.
