@@ -1,4 +1,4 @@
-"""Rows of a table: ours, and those that other distributions add by entry points."""
+"""Rows of a table: ours, those of plug-ins, and what other distributions add by entry points."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -6,25 +6,30 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from eval.errors import BadValue, UnknownName
+from eval.plugins import names, rows
 
 Row = TypeVar("Row")
 
 
 def find_row(kind: str, name: str, ours: Mapping[str, Row], group: str, made: type[Row]) -> Row:
-    """The row of that name: of our table, or the object of an entry point of that name.
+    """The row of that name: of our table, of a plug-in, or an entry point's object of that name.
 
     Raises:
         UnknownName: there is none; the nearest names are given.
         BadValue: there are two, or the object is no such row.
     """
     points = {point.value: point for point in registered(group) if point.name == name}
-    if len(points) + (name in ours) > 1:
-        places = ", ".join([*(["ours"] if name in ours else []), *points])
-        raise BadValue(f"{kind} {name!r} is provided twice: {places}; uninstall one of them")
+    held = {place: row for place, row in rows(name, made).items() if row is not ours.get(name)}
+    if len(points) + len(held) + (name in ours) > 1:
+        places = ", ".join([*(["ours"] if name in ours else []), *held, *points])
+        raise BadValue(f"{kind} {name!r} is provided twice: {places}; leave one of them out")
     if name in ours:
         return ours[name]
+    if held:
+        return next(iter(held.values()))
     if not points:
-        raise UnknownName(kind, name, [*ours, *(point.name for point in registered(group))])
+        known = [*ours, *names(made), *(point.name for point in registered(group))]
+        raise UnknownName(kind, name, known)
     (point,) = points.values()
     return loaded(kind, point, made)
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from core.cli.tables import report, table
 from core.cli.writing import new
 from core.paper.registry import GROUP
 from eval.errors import ReproError
+from eval.plugins import use
 
 INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
 
@@ -65,12 +67,29 @@ def print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def add_plugins(files: list[Path] | None) -> list[Path] | None:
+    """Register what files hold, before any command looks for it."""
+    try:
+        for file in files or ():
+            use(file)
+    except ReproError as error:
+        raise typer.Exit(tell([error])) from error
+    return files
+
+
 @app.callback()
 def options(
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True),
     ] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A Python file with papers, benchmarks or data sets of yours.",
+            callback=add_plugins,
+        ),
+    ] = None,
 ) -> None:
     """What may stand before a command."""
 

@@ -1,7 +1,8 @@
 """Finds papers through the entry-point group `repro.papers`: ours and anybody else's, the same way.
 
 An entry is either `slug = "package.module"`, one paper, or `name = "package"`, whose every module
-is a paper named like its slug. Nothing is imported before it is asked for.
+is a paper named like its slug. Nothing is imported before it is asked for, but plug-ins that are
+files (`eval.plugins`): their `PAPER` is registered by being there.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ from pkgutil import iter_modules
 
 from core.paper.page import Paper
 from eval.errors import ReproError, UnknownName
+from eval.plugins import modules, use
 
 GROUP = "repro.papers"
 
@@ -72,8 +74,8 @@ class Entry:
 def entries() -> dict[str, Entry]:
     """All papers by slug, in order of their slugs; a slug of two modules is broken."""
     found: dict[str, Entry] = {}
-    for point in entry_points(group=GROUP):
-        for entry in _expand(point):
+    for entries_of in (*map(_expand, entry_points(group=GROUP)), _of_plugins()):
+        for entry in entries_of:
             other = found.get(entry.slug, entry)
             twice = (
                 f"{entry.slug} is provided twice: by {other.distribution} ({other.module}) and by "
@@ -85,11 +87,17 @@ def entries() -> dict[str, Entry]:
 
 
 def find_entry(slug: str) -> Entry:
-    """The entry of one paper.
+    """The entry of one paper, by its slug or by the path of a plug-in, FILE.py.
 
     Raises:
         UnknownPaper: there is none of that slug.
+        BrokenPaper: the plug-in holds no paper.
     """
+    if slug.endswith(".py"):
+        paper = getattr(use(slug), "PAPER", None)
+        if not isinstance(paper, Paper):
+            raise BrokenPaper(f"{slug} holds no paper: expected PAPER = core.paper.Paper(...)")
+        slug = paper.slug
     known = entries()
     if slug not in known:
         raise UnknownPaper(slug, known)
@@ -138,4 +146,13 @@ def _expand(point: EntryPoint) -> list[Entry]:
         )
         for name in names
         if not name.startswith("_")
+    ]
+
+
+def _of_plugins() -> list[Entry]:
+    """The papers of the plug-ins that are files."""
+    return [
+        Entry(slug=paper.slug, module=module.__name__, distribution=str(module.__file__))
+        for module in modules()
+        if isinstance(paper := getattr(module, "PAPER", None), Paper)
     ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -132,6 +133,25 @@ def repro(target, tmp_path):
     return call
 
 
+@pytest.fixture
+def file(target, tmp_path):
+    """The same as a file with rows and suites beside it, which nobody installs."""
+    shutil.copytree(target / "own_sums", tmp_path / "mine")
+    return tmp_path / "mine" / "paper.py"
+
+
+@pytest.fixture
+def uninstalled(tmp_path):
+    """The command line where no other distribution is installed."""
+
+    def call(*arguments, **environment):
+        command = [sys.executable, "-m", "core.cli.main", *map(str, arguments)]
+        place = {**os.environ, "REPRO_ROOT": str(tmp_path), **environment}
+        return subprocess.run(command, env=place, capture_output=True, text=True, check=False)
+
+    return call
+
+
 def runs(root, slug):
     """The records of a paper's runs."""
     written = [json.loads(p.read_text()) for p in (root / "results" / slug).glob("*.json")]
@@ -165,3 +185,45 @@ def test_a_plug_in_is_installed_listed_planned_and_run(repro, tmp_path, settings
     # Its reward is a function, which lies at another place in the memory of every process.
     states = {s["stage"]: s["state"] for s in json.loads(planned.stdout)["stages"]}
     assert set(states.values()) == {"done"}
+
+
+def test_a_file_is_a_plug_in_without_being_installed(uninstalled, file, tmp_path, settings):
+    result = uninstalled("run", file, "--jobs", "2", "--seeds", "2", *settings)
+    assert result.returncode == 0, result.stderr
+    found = runs(tmp_path, "own-sums")
+    assert sorted(run["seed"] for run in found) == [0, 1]
+    assert {run["data"]["name"] for run in found} == {"sums"}
+    assert {(s["benchmark"], s["mirrors"], s["n"]) for r in found for s in r["scores"]} == {
+        ("sums-twin", "sums-suite", 3)
+    }
+    assert {one for run in found for one in run["config"]["rewards"]["value"]} == {
+        "plugin_paper.digits"
+    }
+    assert uninstalled("check", "own-sums", REPRO_PLUGINS=str(file)).returncode == 0
+    assert "own-sums" in uninstalled("--plugin", file, "list").stdout
+    assert "own-sums" not in uninstalled("list").stdout
+    named = uninstalled("--plugin", file, "score", file, "--benchmark", "sums-siute")
+    assert "did you mean sums-suite" in named.stderr
+
+
+BAD = {
+    "nothing": ("x = 1", "holds no paper: expected PAPER"),
+    "an error": ("import nothing_such", "import failed with ModuleNotFoundError"),
+    "an end": ("raise SystemExit(3)", "import failed with SystemExit: 3"),
+    "no Python": ("x =", "import failed with SyntaxError"),
+    "ours": ("from papers.dapo import PAPER", "dapo is provided twice"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_file_that_is_no_plug_in_is_one_line(what, uninstalled, tmp_path):
+    text, message = BAD[what]
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    result = uninstalled("show", path)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    absent = uninstalled("--plugin", tmp_path / "nowhere.py", "list")
+    assert (absent.returncode, absent.stderr.count("\n")) == (2, 1)
+    assert "no such file" in absent.stderr
