@@ -24,7 +24,7 @@ SUMMED, APART, WHOLE = "sum_then_normalize", "normalize_then_only_sum", "normali
 HELD_OUT, RIGHT, SHORT = "held_out/accuracy", "rewards/accuracy/mean", "rewards/length_within/mean"
 FORMED = "rewards/format/mean"
 LIMIT, POCKET_LIMIT = 4000, 38  # tokens
-LINES = Format(r"(?:=[^\n]*\n){4}")
+LINES = Format(r"(?:[^\n]*=[^\n]*\n){4}")
 OVER = "over the length target"
 
 

@@ -2,10 +2,11 @@
 
 import pickle
 from dataclasses import FrozenInstanceError, dataclass, fields
-from statistics import mean, pstdev
+from statistics import fmean, mean, pstdev
 
 import pytest
 
+from core.data.sources import STYLES
 from core.rewards import (
     Accuracy,
     Conditioned,
@@ -24,6 +25,8 @@ from core.rewards import (
 )
 from core.run.reward_keys import reward_key
 from eval.errors import BadValue
+from eval.pocket.suites import drafts
+from papers.gdpo import LINES
 
 RIGHT, WRONG = "so \\boxed{12}", "so \\boxed{13}"
 
@@ -251,3 +254,11 @@ def test_what_could_not_be_paid_sensibly_is_refused_at_once(make):
 
 def test_an_answer_that_no_verdict_is_due_for_has_no_worth():
     assert graded(CosineLength(9), "so \\boxed{9^{9^{9^9}}}", 3) == [None]
+
+
+def test_four_lines_of_working_are_in_some_solutions_and_not_in_all():
+    told = [STYLES["worked"](one) for one in drafts("pocket-math", "valid")]
+    lines = [sum("=" in line for line in text.split("\n")[:-1]) for text in told]
+    found = LINES(completions=told)
+    assert found == [float(count >= 4) for count in lines]
+    assert 0.2 < fmean(found) < 0.8
