@@ -4,6 +4,8 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import filter as fnmatch_filter
+from fnmatch import fnmatchcase
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -17,7 +19,8 @@ class Watch:
 
     `measure(logs, first, group)` maps a log to a number that is large when things are bad, or to
     None when the log says nothing about it; `first` is the run's first log, `group` the number of
-    completions per prompt. The condition must hold for `patience` logs in a row.
+    completions per prompt. The condition must hold for `patience` logs in a row. `context` are the
+    metrics that the message shows, where `*` stands for any part of a name.
     """
 
     name: str
@@ -55,6 +58,12 @@ def _entropy_rise(logs: Logs, first: Logs, _group: int) -> float | None:
     return logs["entropy"] - first["entropy"] if "entropy" in logs and "entropy" in first else None
 
 
+def _silent_reward(logs: Logs, _first: Logs, _group: int) -> float | None:
+    """1 when one of several rewards is the same for all completions, 0 when each varies."""
+    spreads = [logs[name] for name in logs if fnmatchcase(name, "rewards/*/std")]
+    return float(0.0 in spreads) if len(spreads) > 1 else None
+
+
 WATCHES = (
     Watch(
         name="equal_rewards",
@@ -69,6 +78,18 @@ WATCHES = (
         "term still pulls such groups back to the reference",
         remedy="look at some completions and their rewards; mix in easier or harder problems, "
         "raise num_generations or the temperature, or start from a better model",
+    ),
+    Watch(
+        name="silent_reward",
+        measure=_silent_reward,
+        bad=1.0,
+        good=0.5,
+        patience=10,
+        finding="one of the rewards is the same for every completion, so nothing is learnt from it",
+        context=("rewards/*/mean", "rewards/*/std"),
+        cause="what it looks for is in no completion or in all of them, or it is a penalty that "
+        "nothing incurs",
+        remedy="call it on some completions; mend what it looks for, or leave it out",
     ),
     Watch(
         name="all_cut",
@@ -258,7 +279,8 @@ def _advance(status: _Status, watch: Watch, value: float | None) -> None:
 
 
 def _message(watch: Watch, logs: Logs) -> str:
-    seen = ", ".join(f"{m} = {logs[m]:.4g}" for m in watch.context if logs.get(m) is not None)
+    named = [m for pattern in watch.context for m in fnmatch_filter(logs, pattern)]
+    seen = ", ".join(f"{m} = {logs[m]:.4g}" for m in named if logs[m] is not None)
     return (
         f"health/{watch.name}: {watch.finding} ({seen}). "
         f"Likely cause: {watch.cause}. What to do: {watch.remedy}."

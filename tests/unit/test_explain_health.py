@@ -18,6 +18,8 @@ HEALTHY = {
     "loss": 0.02,
     "grad_norm": 0.4,
     "reward": 0.5,
+    "rewards/accuracy/std": 0.5,
+    "rewards/format/std": 0.2,
     "frac_reward_zero_std": 0.3,
     "completions/clipped_ratio": 0.1,
     "completions/unique_fraction": 0.9,
@@ -26,6 +28,7 @@ HEALTHY = {
 }
 SICK = {
     "equal_rewards": {"frac_reward_zero_std": 1.0, "reward": 0.0},
+    "silent_reward": {"rewards/format/std": 0.0},
     "all_cut": {"completions/clipped_ratio": 1.0},
     "clones": {"completions/unique_fraction": 1 / GROUP},
     "no_gradient": {"grad_norm": 0.0},
@@ -63,7 +66,7 @@ def test_every_watch_has_a_sick_series():
 
 @pytest.mark.parametrize("name", SICK)
 def test_fires_alone_once_with_cause_and_remedy(name, capsys):
-    state = train([HEALTHY] * 2 + [HEALTHY | SICK[name]] * 6)
+    state = train([HEALTHY] * 2 + [HEALTHY | SICK[name]] * 12)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert f"health/{name}:" in lines[0]
