@@ -18,8 +18,8 @@ def test_the_light_commands_are_measured_recorded_and_reported(repro, root):
     (record,) = read_records("bench")
     assert record["measures"] == rows
     drawn = (root / "results" / "bench" / f"{record['digest']}.svg").read_text()
-    assert "<!-- commands: repro list -->" in drawn
-    assert "<!-- commands: repro - -help -->" in drawn  # a comment holds no two hyphens
+    assert ">commands: repro list</text>" in drawn
+    assert ">commands: repro --help</text>" in drawn
 
 
 def test_an_unknown_benchmark_is_misuse(repro, root):  # noqa: ARG001 - a new folder

@@ -224,9 +224,9 @@ def rows(found):
 
 def test_the_chart_has_ratios_of_the_rates_and_shares_apart(found):
     drawn = chart(rows([replace(found[0], ours=12345.0, theirs=1234.5), *found[3:]])).decode()
-    assert "<!-- 10.00x: 12345 against 1234 tokens/s -->" in drawn
-    assert "<!-- gpu (share) -->" in drawn
-    assert "<!-- gpu: tiny rollout, of bandwidth -->" in drawn
+    assert ">10.00x: 12345 against 1234 tokens/s</text>" in drawn
+    assert ">gpu (share)</text>" in drawn
+    assert ">gpu: tiny rollout, of bandwidth</text>" in drawn
 
 
 def test_the_page_says_that_nothing_was_measured_until_it_is(found, tmp_path, monkeypatch):

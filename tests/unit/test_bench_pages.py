@@ -150,8 +150,8 @@ def test_the_chart_names_every_workload_and_is_the_same_every_time():
     assert chart(ROWS) == drawn
     text = drawn.decode()
     for words in ("step: GRPO step, beta 0", "4.00x: 2 against 8 CPU s", "commands: repro list"):
-        assert f"<!-- {words} -->" in text
-    assert "<!-- exponents 1.00 and 1.50 -->" in text
+        assert f">{words}</text>" in text
+    assert ">exponents 1.00 and 1.50</text>" in text
     assert "length" not in chart(ROWS[:2]).decode()
 
 
