@@ -82,7 +82,6 @@ PAPER = Paper(
         "cispo-5": REWEIGHTED | EVERY,
         "cispo-8": REWEIGHTED | EVERY | {"epsilon_high": 8.0},
         "dapo-0.2": CLIPPED | EVERY | {"epsilon_high": 0.2},
-        "dapo-0.26": CLIPPED | EVERY | {"epsilon_high": 0.26},
         "dapo-0.28": CLIPPED | EVERY | {"epsilon_high": 0.28},
         "dapo-0.35": CLIPPED | EVERY | {"epsilon_high": 0.35},
         "tight-limit": CLIPPED
@@ -138,7 +137,7 @@ PAPER = Paper(
             "cispo-cap-insensitive",
             "The cap of CISPO moves the last reward less than the upper clip of DAPO does.",
             spread(late("reward"), "cispo-4", "cispo-5", "cispo-8")
-            < spread(late("reward"), "dapo-0.2", "dapo-0.26", "dapo-0.28", "dapo-0.35"),
+            < spread(late("reward"), "dapo-0.2", "dapo-0.28", "dapo-0.35"),
         ),
         Claim(
             "all-tokens-have-gradient",

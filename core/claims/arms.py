@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
-from core.claims.comparison import Side, aligned
+from core.claims.comparison import Relation, Side, aligned
 from core.claims.curves import sample_deviation
 from core.claims.measures import Measure, is_validation, missing, record_of
 from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
@@ -33,6 +34,21 @@ class OverSides(Side):
     def parts(self) -> tuple[Side, ...]:
         """The sides."""
         return self.sides
+
+    @property
+    def extreme_of(self) -> int:
+        """How many sides there are."""
+        return len(self.sides)
+
+    def all_of(self, relation: Relation) -> tuple[Side, ...]:
+        """The least is above what all are above; a spread below what all differences are below."""
+        match self.name, relation:
+            case ("least", ">" | ">=") | ("most", "<" | "<="):
+                return self.sides
+            case "spread", "<" | "<=":
+                return tuple(a - b for a, b in permutations(self.sides, 2))
+            case _:
+                return (self,)
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
         """One value for each case."""

@@ -23,6 +23,9 @@ RELATIONS: Mapping[Relation, Callable[[float, float, float], bool]] = {
     "==": lambda left, right, _: left == right,
     "~=": lambda left, right, margin: abs(left - right) < margin,
 }
+TURNED: Mapping[Relation, Relation] = {
+    ">": "<", ">=": "<=", "<": ">", "<=": ">=", "==": "==", "~=": "~="
+}  # fmt: skip
 
 
 class Side:
@@ -54,6 +57,16 @@ class Side:
     def percent(self) -> bool:
         """Whether its values are percentages, or differences of some."""
         return bool(self.parts) and all(part.percent for part in self.parts)
+
+    @property
+    def extreme_of(self) -> int:
+        """Of how many values it is the least, the largest or the spread; 0 if it is no extreme."""
+        return 0
+
+    def all_of(self, relation: Relation) -> "tuple[Side, ...]":
+        """The sides that must all be in a relation to a value for this one to be in it."""
+        del relation
+        return (self,)
 
     def stands(self, cases: Sequence[Runs]) -> "list[Stand]":
         """Where the percentages that it reads stood before training and stand after it."""
@@ -200,7 +213,7 @@ class Comparison:
 
     Raises:
         BadClaim: sides of different kinds, two numbers, `==` on values that have noise or with a
-            margin, or `~=` without one.
+            margin, `~=` without one, or an extreme of values that have noise where `each` has one.
     """
 
     left: Side
@@ -220,6 +233,13 @@ class Comparison:
             raise BadClaim(f"{self}: == has no margin; use .about(other, within=...)")
         if not 0 <= self.margin < float("inf") or (self.relation == "~=" and not self.margin):
             raise BadClaim(f"{self}: the margin is {self.margin:g}; expected a positive number")
+        uneven = [one for one in self.each if one.left.extreme_of != one.right.extreme_of]
+        if self.kind != "exact" and uneven:
+            raise BadClaim(
+                f"{self}: noise alone makes the least of several values smaller and the largest "
+                "larger; expected least(...) > x, most(...) < x, spread(...) < x, or as many arms "
+                "on either side"
+            )
 
     def __str__(self) -> str:
         margin = f" (margin {self.margin:g})" if self.margin else ""
@@ -244,6 +264,20 @@ class Comparison:
     def needs(self) -> tuple[tuple[str, Need], ...]:
         """What the record of each arm must hold."""
         return tuple(dict.fromkeys((*self.left.needs, *self.right.needs)))
+
+    @property
+    def each(self) -> "tuple[Comparison, ...]":
+        """The comparisons that must all hold for this one to; of a law, itself.
+
+        The least of several values that have noise lies below each of them, so it is not compared
+        itself: over runs `least(a, b) > c` says that a > c and b > c.
+        """
+        if self.kind == "exact" or self.left.extreme_of == self.right.extreme_of:
+            return (self,)
+        lefts, rights = self.left.all_of(self.relation), self.right.all_of(TURNED[self.relation])
+        if len(lefts) == len(rights) == 1:
+            return (self,)
+        return tuple(replace(self, left=left, right=right) for left in lefts for right in rights)
 
     @property
     def percent(self) -> bool:

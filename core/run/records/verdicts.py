@@ -11,10 +11,10 @@ from core.families.family import SEEN
 from core.families.table import find_family
 from core.paper import Paper
 from core.run.records.record import Record
-from core.run.records.shared_problems import shared_variance
+from core.run.records.weakest import Judged, weakest
 from core.run.settings import HELD_OUT, RunSettings
 from eval.stats.comparisons import holm
-from eval.stats.seeds import LEVEL, Effect, Look, seed_effect
+from eval.stats.seeds import LEVEL, Look
 
 FINITE = 1e300  # stands for infinity, which JSON has no word for
 UNEQUAL = (">", ">=", "<", "<=")
@@ -50,12 +50,9 @@ def judge_claim(
     if test.kind == "exact":
         return exact_verdict(claim, test)
     if test.kind == "simulated":
-        left, right = test.values(())
-        found = effect_of(test, (left, right), LEVEL)
-        return {
-            **seeds_verdict(claim, (left, right), found, range(len(left)), LEVEL),
-            "reason": f"simulated with {len(left)} seeds",
-        }
+        seeds = range(len(test.values(())[0]))
+        reason = f"simulated with {len(seeds)} seeds"
+        return {**seeds_verdict(claim, weakest(test, (), LEVEL), seeds), "reason": reason}
     arms = claim.arms or tuple(by_arm)[:1]
     missing = [arm for arm in arms if arm not in by_arm]
     if missing or not arms:
@@ -82,57 +79,39 @@ def looked_at(
         if len(seeds) < look.seeds:
             break
         chosen = [cases[seed] for seed in seeds]
-        values = test.values(chosen)
-        found = effect_of(test, values, look.level, shared_variance(test, chosen))
-        verdict = seeds_verdict(claim, values, found, seeds, look.level)
+        found = weakest(test, chosen, look.level)
+        verdict = seeds_verdict(claim, found, seeds)
         verdict["runs"] = sorted({run["digest"] for case in chosen for run in case.values()})
         if any(is_validation(need) for _, need in test.needs):
             verdict["reason"] += "; the held-out problems are the same for all seeds"
         if len(looks) > 1:
             verdict["reason"] += f", look {number} of {len(looks)}"
-        if blocked := no_room(test, chosen) or out_of_reach(test, values, chosen):
+        if blocked := no_room(test, chosen) or out_of_reach(found, chosen):
             verdict |= {"verdict": "no room", "reason": blocked}
         if verdict["verdict"] != "undecided":
             break
     return verdict
 
 
-def effect_of(
-    test: Comparison,
-    values: tuple[Sequence[float], Sequence[float]],
-    level: float,
-    shared: float = 0.0,
-) -> Effect:
-    """What one value per seed on either side, paired, says; the effect is left - right."""
-    differences = [a - b for a, b in zip(*values, strict=True)]
-    return seed_effect(
-        differences, test.margin, test.relation, level=level, shared=shared, equal=test.equal
-    )
-
-
-def seeds_verdict(
-    claim: Claim,
-    values: tuple[Sequence[float], Sequence[float]],
-    found: Effect,
-    seeds: Sequence[int],
-    level: float,
-) -> dict[str, Any]:
+def seeds_verdict(claim: Claim, judged: Judged, seeds: Sequence[int]) -> dict[str, Any]:
     """A verdict over seeds as it is stored.
 
     A look has only its share of the 5 %, so its p counts for as much more: `p` is below 0.05 where
     the verdict is decided, at whichever look.
     """
-    n = len(seeds)
+    n, found, level = len(seeds), judged.effect, judged.level
     reason = (
-        f"paired over {n} seeds, {100 * (1 - level):g} % interval of the mean difference, "
+        f"paired over {n} seeds, {100 * (1 - level):.4g} % interval of the mean difference, "
         f"{degrees(found.freedom)} degrees of freedom"
     )
     if found.low is None:
         reason = f"all {n} seeds differ by the same: no spread to make an interval of"
     if n < 2:
         reason = "one seed shows no spread: at least two are needed (use --claims)"
+    if isinstance(claim.test, Comparison) and (among := len(claim.test.each)) > 1:
+        reason += f"; of {among} comparisons that must all hold the one that holds least"
     return {
-        **described(claim, *values),
+        **described(claim, judged.test, judged.left, judged.right),
         **NO_NUMBERS,
         "effect": found.effect,
         "low": found.low,
@@ -166,14 +145,13 @@ def no_room(test: Comparison, cases: Sequence[Runs]) -> str:
     return ""
 
 
-def out_of_reach(
-    test: Comparison, values: tuple[Sequence[float], Sequence[float]], cases: Sequence[Runs]
-) -> str:
+def out_of_reach(judged: Judged, cases: Sequence[Runs]) -> str:
     """That what is claimed to gain less stood too near to 100 % to gain as much.
 
     However the training had gone, the other side would have gained more.
     """
-    sides = [(test.left, mean(values[0])), (test.right, mean(values[1]))]
+    test = judged.test
+    sides = [(test.left, mean(judged.left)), (test.right, mean(judged.right))]
     if test.relation not in UNEQUAL:
         return ""
     (_, most), (side, gained) = sides if test.relation in (">", ">=") else sides[::-1]
@@ -192,7 +170,7 @@ def exact_verdict(claim: Claim, test: Comparison) -> dict[str, Any]:
     differences = [a - b for a, b in zip(left, right, strict=True)]
     cases = f"{len(left)} case{'s' if len(left) > 1 else ''}"
     return {
-        **described(claim, left, right),
+        **described(claim, test, left, right),
         **NO_NUMBERS,
         "effect": sum(differences) / len(differences),
         "low": min(differences),
@@ -207,7 +185,7 @@ def exact_verdict(claim: Claim, test: Comparison) -> dict[str, Any]:
 def untested(claim: Claim, reason: str, verdict: str = "undecided") -> dict[str, Any]:
     """A claim that these runs, or any, say nothing about."""
     return {
-        **described(claim, (), ()),
+        **described(claim, claim.test, (), ()),
         **NO_NUMBERS,
         "verdict": verdict,
         "reason": reason,
@@ -259,8 +237,13 @@ def unmet(need: Need, settings: RunSettings, quantities: Collection[str]) -> str
             return ""
 
 
-def described(claim: Claim, left: Sequence[float], right: Sequence[float]) -> dict[str, Any]:
-    """What a verdict says about its claim: the statement, both sides and their values."""
+def described(
+    claim: Claim,
+    test: Comparison | Untestable,
+    left: Sequence[float],
+    right: Sequence[float],
+) -> dict[str, Any]:
+    """What a verdict says about its claim: the statement, what was compared and both values."""
     sides: dict[str, Any] = {
         "relation": "",
         "margin": 0.0,
@@ -269,8 +252,7 @@ def described(claim: Claim, left: Sequence[float], right: Sequence[float]) -> di
         "left": None,
         "right": None,
     }
-    if isinstance(claim.test, Comparison):
-        test = claim.test
+    if isinstance(test, Comparison):
         sides = {
             "relation": test.relation,
             "margin": test.margin,
