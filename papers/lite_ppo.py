@@ -13,8 +13,8 @@ Where the sources disagree, and what is not the paper's here:
 - The arms stand for the paper's figures: `instruct` and `base` for aligned and base models, `short`
   and `long` for budgets of 8k and 20k tokens. DAPO with all its tricks has dynamic sampling, no
   loss of cut answers, and the punishment of overlong ones.
-- The small twin cuts 41 % of the first answers at 40 tokens, the short budget, and XX % at 48, the
-  long one; where none is cut, as at 96, leaving cut ones out is no other training.
+- The short budget, 40 tokens for the small twin, cut 51 % of the answers that it was trained on,
+  the long one, 48, cut 11 %; where none is cut leaving cut ones out is no other training.
 """
 
 from core.claims import Claim, final, law
