@@ -1,6 +1,7 @@
 """Works problems out and goes wrong on the way, each decision at the rate of its context."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
@@ -69,7 +70,7 @@ class Solver:
         return self.errs(kind, context, min(rate, HIGHEST))
 
     def tell(self, draft: Draft) -> Told:
-        """Work the problem out; a line is right if the right solution has it."""
+        """Work the problem out; a line is right if the right solution has it, and only once."""
         plan, lines = draft.plan, list[tuple[str, bool]]()
         misread = plan.misread and self.wrong("order", *plan.cue)
         steps = plan.misread if misread else plan.steps
@@ -87,7 +88,8 @@ class Solver:
                 again = line(*true, value, step.unit)
                 lines.append((REDO[self.language] + again, again in plan.lines))
             values.append(value)
-        return Told(lines=tuple(lines), answer=latex(values[-1]), language=self.language)
+        told = tuple(once(lines, plan.lines))
+        return Told(lines=told, answer=latex(values[-1]), language=self.language)
 
     def styled(self, written: str, right: tuple[str, ...]) -> list[tuple[str, bool]]:
         """A line as the strategy writes it, nothing for an empty one."""
@@ -146,6 +148,15 @@ class Solver:
         if operator == "%" and a >= b:
             return b if self.wrong("remainder", value, b) else 0
         return 0
+
+
+def once(lines: Iterable[tuple[str, bool]], right: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+    """The lines, those of the right solution as right no more often than it has them."""
+    awaited = Counter(right)
+    for text, good in lines:
+        if text in awaited:
+            awaited[text] -= 1
+        yield text, good and awaited[text] >= 0
 
 
 def fallible(draft: Draft, build: int) -> Told:

@@ -37,7 +37,6 @@ SHARED = {
     "off-policy GRPO, no deviation": (("gmpo", "grpo"), ("vespo", "grpo")),
     "a mean of completions": (("lite-ppo", "instruct-sequence"), ("dapo", "sequence-level")),
     "cut answers": (("scalerl", "tight-limit"), ("lite-ppo", "short"), ("dapo", "plain")),
-    "uncut answers": (("scalerl", "generous-limit"), ("lite-ppo", "long")),
     "on-policy GRPO": (("dr-grpo", "grpo"), ("two-grpo", "groups-of-16"), ("a2po", "grpo")),
     "PPO": (("ppo", "ppo"), ("rloo", "ppo"), ("deepseek-r1", "ppo-lambda-0.95")),
     "PPO, all that follows": (
