@@ -11,6 +11,7 @@ import typer
 
 from core.cli.checking import bench, check, doctor
 from core.cli.evaluating import evaluate
+from core.cli.finding import compare, runs
 from core.cli.output import only_data_on_stdout, tell
 from core.cli.running import one, plan, reproduce, run
 from core.cli.scoring import score
@@ -94,7 +95,8 @@ def options(
     """What may stand before a command."""
 
 
-for verb in (show, diff, plan, run, reproduce, score, table, report, check, bench, new, doctor):
+TRAINING = (show, diff, plan, run, reproduce, runs, compare)
+for verb in (*TRAINING, score, table, report, check, bench, new, doctor):
     app.command()(guarded(verb))
 app.command("list")(guarded(list_papers))
 app.command("eval")(guarded(evaluate))

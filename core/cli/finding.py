@@ -1,0 +1,184 @@
+"""`repro runs` and `repro compare`: recorded runs, found again and held against each other."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from core.cli.options import AsJson
+from core.cli.output import print_columns, print_json, print_text
+from core.paper.registry import find_paper
+from core.run.files import as_text, write_atomic
+from core.run.places import from_here, results
+
+if TYPE_CHECKING:
+    from core.run.records.compared import ScoreChange
+    from core.run.records.schema import RunRecord, ScoreRow
+
+SHORT = 8  # characters of a digest that tell runs apart in a list
+AGES = ((86_400, "d"), (3_600, "h"), (60, "min"))
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Of `repro runs`, or a record's path.")]
+
+
+def runs(
+    paper: Annotated[
+        str | None, typer.Argument(metavar="PAPER", help="Slug; default: all papers.")
+    ] = None,
+    arm: Annotated[str | None, typer.Option(help="Only runs of this arm.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Only runs with this seed.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="SCALE", help="Only runs at this scale.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List recorded runs, the newest last: what ran, its scores with intervals, age and size."""
+    if paper is not None:
+        find_paper(paper)  # a misspelt name is no empty list
+    from core.run.records.found import find_runs
+
+    found = find_runs(paper, arm=arm, scale=at, seed=seed)
+    if as_json:
+        return print_json([summary(run) for run in found])
+    rows = [
+        (
+            run["digest"][:SHORT],
+            run["paper"],
+            run["arm"],
+            run["seed"],
+            run["scale"],
+            " ".join(f"{n}={as_text(v)}" for n, v in sorted(run["overrides"].items())) or "-",
+            age(run["created"]),
+            f"{path_of(run).stat().st_size / 1000:.0f} kB",
+            ", ".join(map(score_text, run["scores"])) or "-",
+        )
+        for run in found
+    ]
+    head = ("run", "paper", "arm", "seed", "at", "set", "age", "size", "scores")
+    return print_columns(head, rows)
+
+
+def compare(
+    before: Run,
+    after: Run,
+    samples: Annotated[
+        int, typer.Option(min=0, help="So many answers that changed, with their texts if kept.")
+    ] = 0,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the curves over each other: FILE.svg or FILE.png.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold two recorded runs against each other: settings, curves, scores by problem, answers."""
+    from core.run.records.found import find_run
+
+    old, new = find_run(before), find_run(after)
+    from core.run.records.compared import ends_apart, scores_apart, settings_apart
+
+    settings, ends = list(settings_apart(old, new)), list(ends_apart(old, new))
+    scores = list(scores_apart(old, new))
+    if figure is not None:
+        draw(figure, old, new)
+    if as_json:
+        return print_json(
+            {
+                "runs": [summary(old), summary(new)],
+                "settings": [{"name": n, "before": a, "after": b} for n, a, b in settings],
+                "curves": [{"name": n, "before": a, "after": b} for n, a, b in ends],
+                "scores": [score_data(one, samples) for one in scores],
+                "figure": figure and str(figure),
+            }
+        )
+    names = [run["digest"][:SHORT] for run in (old, new)]
+    print_columns(("setting", *names), settings)
+    print_text()
+    head = ("score", *names, "difference in points", "p", "won", "lost")
+    print_columns(head, [score_line(one) for one in scores])
+    print_text()
+    print_columns(("curve ends at", *names), [(n, f"{a:.4g}", f"{b:.4g}") for n, a, b in ends])
+    for row in (row for one in scores for row in one.changed[:samples]):
+        print_text(f"\n{row.problem}: {names[row.won]} alone is right")
+        for name, sample in zip(names, (row.before, row.after), strict=True):
+            print_text(f"{name} answers {sample.extracted}\n{sample.output or '(no text is kept)'}")
+    if figure is not None:
+        print_text(f"figure: {from_here(figure)}")
+    return None
+
+
+def summary(run: "RunRecord") -> dict[str, Any]:
+    """A run as JSON: what ran, when, where its record lies, and its scores."""
+    names = ("digest", "paper", "arm", "seed", "scale", "overrides", "created")
+    scored = ("benchmark", "mode", "metric", "value", "low", "high", "n")
+    scores = [{name: row[name] for name in scored} for row in run["scores"]]
+    path = path_of(run)
+    return {
+        **{name: run[name] for name in names},
+        "scores": scores,
+        "path": str(path),
+        "size": path.stat().st_size,
+    }
+
+
+def path_of(run: "RunRecord") -> Path:
+    """Where its record lies."""
+    return results() / run["paper"] / f"{run['digest']}.json"
+
+
+def score_text(row: "ScoreRow") -> str:
+    """A score with its interval."""
+    name = f"{row['benchmark']} {row['metric']}"
+    return f"{name} {row['value']:.1f} [{row['low']:.1f}, {row['high']:.1f}]"
+
+
+def score_line(one: "ScoreChange") -> tuple[str, ...]:
+    """A score of two runs; the name of the test stands beside its p."""
+    d, row = one.difference, one.before
+    name = f"{row['benchmark']} {row['mode']} {row['metric']}"
+    values = name, f"{row['value']:.1f}", f"{one.after['value']:.1f}"
+    if d is None:
+        return *values, f"{one.after['value'] - row['value']:+.1f}", "-", "-", "-"
+    won = sum(each.won for each in one.changed)
+    return (
+        *values,
+        f"{d.delta:+.1f} [{d.low:+.1f}, {d.high:+.1f}]",
+        f"{d.p:.3f} ({d.method}{'' if d.paired else ', other problems'})",
+        str(won) if d.paired else "-",
+        str(len(one.changed) - won) if d.paired else "-",
+    )
+
+
+def score_data(one: "ScoreChange", samples: int) -> dict[str, Any]:
+    """A score of two runs as JSON, with so many of the answers that changed."""
+    from dataclasses import asdict
+
+    return {
+        "benchmark": one.before["benchmark"],
+        "mode": one.before["mode"],
+        "metric": one.before["metric"],
+        "before": one.before["value"],
+        "after": one.after["value"],
+        "difference": one.difference and asdict(one.difference),
+        "changed": [asdict(each) for each in one.changed[:samples]],
+    }
+
+
+def draw(path: Path, *runs: "RunRecord") -> None:
+    """Draw what the paper of the first run shows of its training, a line for each run."""
+    from core.families.table import find_family
+    from core.run.pages.figures import is_logged
+    from eval.tables.plots import to_bytes, training_curves
+
+    figures = find_family(find_paper(runs[0]["paper"]).family).figures
+    named = {name: label for one in figures for name, label in one.metrics.items()}
+    logged = {name: label for name, label in named.items() if is_logged(name, runs)}
+    told = [{**run, "arm": f"{run['arm']} {run['seed']}, {run['digest'][:SHORT]}"} for run in runs]
+    write_atomic(path, to_bytes(training_curves(told, logged), path.suffix.removeprefix(".")))
+
+
+def age(created: str) -> str:
+    """How long ago something was made."""
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(created)).total_seconds()
+    for length, unit in AGES:
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return "now"

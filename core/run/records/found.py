@@ -1,0 +1,48 @@
+"""Recorded runs, found by what one remembers of them."""
+
+from pathlib import Path
+
+from core.run.places import record_files
+from core.run.records.record import current, read_record, read_records
+from core.run.records.schema import RunRecord, runs_of
+from eval.errors import BadValue, UnknownName
+
+
+def find_runs(
+    paper: str | None = None,
+    *,
+    arm: str | None = None,
+    scale: str | None = None,
+    seed: int | None = None,
+) -> list[RunRecord]:
+    """The runs that stand today and match all that is given, the newest last.
+
+    Raises:
+        DamagedFile: a record is not what was written.
+    """
+    return [
+        run
+        for run in runs_of(current(read_records(paper)), scale)
+        if arm in (None, run["arm"]) and seed in (None, run["seed"])
+    ]
+
+
+def find_run(name: str) -> RunRecord:
+    """The run of a record, by its path, its digest, or the first characters of that.
+
+    Raises:
+        UnknownName: there is no such record.
+        BadValue: several begin like that, or it is the record of something else.
+        DamagedFile: it is not what was written.
+    """
+    path = Path(name)
+    fits = [path] if path.is_file() else [p for p in record_files() if p.stem.startswith(name)]
+    if not fits:
+        raise UnknownName("run", name, [p.stem for p in record_files()], "repro runs")
+    if len(fits) > 1:
+        some = ", ".join(p.stem for p in fits[:3])
+        raise BadValue(f"run {name}: {len(fits)} records begin like that ({some}): give more of it")
+    found = runs_of([read_record(fits[0])])
+    if not found:
+        raise BadValue(f"{fits[0]} is no record of a run: `repro runs` lists those")
+    return found[0]

@@ -1,0 +1,82 @@
+"""Recorded runs are listed, found by the beginning of their name, and held against each other."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from core.cli.finding import age
+from core.run.places import samples_file
+from core.run.records.record import read_record, read_records
+from eval.samples.store import read_samples
+
+PAPER = "deepseekmath-grpo"
+
+
+@pytest.fixture
+def two(repro, settings):
+    """The records of two short runs that differ in their learning rate."""
+    for rate in ("0.01", "0.02"):
+        done = repro("run", PAPER, *settings[:-1], f"learning_rate={rate}", "--jobs", "1")
+        assert done.exit_code == 0, done.output
+    return [record for record in read_records(PAPER) if record["kind"] == "run"]
+
+
+def test_two_runs_are_listed_and_compared(repro, two, tmp_path):
+    listed = json.loads(repro("runs", PAPER, "--json").stdout)
+    assert [row["digest"] for row in listed] == [run["digest"] for run in two]
+    assert [read_record(Path(row["path"])) for row in listed] == two
+    assert repro("runs", "--arm", "rft").stdout.count("\n") == 1  # the head alone
+    lines = repro("runs", "--seed", "0", "--at", "cpu").stdout.splitlines()
+    assert "learning_rate=0.02" in lines[-1]
+    assert f"{two[-1]['scores'][0]['value']:.1f} [" in lines[-1]
+
+    names = [run["digest"][:10] for run in two]
+    figure = tmp_path / "both.svg"
+    found = json.loads(
+        repro("compare", *names, "--samples", "99", "--figure", figure, "--json").stdout
+    )
+    assert {"name": "learning_rate", "before": "0.01", "after": "0.02"} in found["settings"]
+    assert [row["name"] for row in found["settings"]] == ["learning_rate"]
+    assert names[0][:8] in figure.read_text()
+    for row, before, after in zip(found["scores"], two[0]["scores"], two[1]["scores"], strict=True):
+        assert row["difference"]["paired"]
+        assert row["difference"]["delta"] == pytest.approx(after["value"] - before["value"])
+        right = [
+            {sample.id for sample in read_samples(samples_file(one["digest"])) if sample.correct}
+            for one in (before, after)
+        ]
+        assert {each["problem"] for each in row["changed"]} == right[0] ^ right[1]
+    shown = repro("compare", *names)
+    assert shown.exit_code == 0
+    assert "learning_rate" in shown.stdout
+    itself = json.loads(repro("compare", names[0], names[0], "--json").stdout)
+    assert (itself["settings"], itself["curves"]) == ([], [])
+    assert all(row["difference"]["delta"] == 0 and not row["changed"] for row in itself["scores"])
+
+
+def test_a_run_that_is_not_there_or_not_one_is_named_in_a_line(repro, two):
+    for name, words in (("zzzz", "no run 'zzzz'"), ("", "begin like that")):
+        refused = repro("compare", name, two[0]["digest"])
+        assert refused.exit_code == 2
+        (line,) = refused.stderr.strip().splitlines()
+        assert words in line
+    (claims, *_) = [r["digest"] for r in read_records(PAPER) if r["kind"] == "claims"]
+    refused = repro("compare", claims, two[0]["digest"])
+    assert refused.exit_code == 2
+    assert "is no record of a run" in refused.stderr
+    assert "did you mean" in repro("runs", "deepseekmath-grpoo").stderr
+
+
+@pytest.mark.parametrize(
+    ("ago", "shown"),
+    [
+        (timedelta(), "now"),
+        (timedelta(minutes=5), "5 min"),
+        (timedelta(hours=30), "1 d"),
+        (timedelta(hours=3), "3 h"),
+    ],
+)
+def test_an_age_is_in_the_largest_unit_of_which_there_is_one(ago, shown):
+    assert age((datetime.now(UTC) - ago).isoformat()) == shown
