@@ -16,7 +16,9 @@ Settings = Annotated[
 ]
 At = Annotated[str, typer.Option("--at", metavar="SCALE", help="Scale: cpu, gpu or paper.")]
 Arm = Annotated[str | None, typer.Option(help="One arm; default: the paper's own method.")]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The first seed.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=LARGEST_SEED, help="The first seed; default: 0.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Do finished stages again.")]
 Launch = Annotated[
     str | None, typer.Option(help="Train on several processes: ddp, fsdp2, zero2 or zero3.")

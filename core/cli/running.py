@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from core.run.order import Order, Outcome
     from core.run.plan import Plan
     from core.run.resolve import Resolved
+    from core.run.run_file import RunFile
 
 
 Gpus = Annotated[
@@ -36,36 +38,95 @@ JobOptions = Annotated[
     list[str] | None,
     typer.Option(metavar="name=value", help="Of such a job, e.g. gpus_per_node=8."),
 ]
+Named = Annotated[
+    str | None, typer.Argument(metavar="PAPER", help="Slug, see `repro list`, or FILE.py.")
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.yaml", help="A run that `repro plan --yaml` printed; what is given wins."
+    ),
+]
+MaybeAt = Annotated[
+    str | None, typer.Option("--at", metavar="SCALE", help="Scale: cpu (default), gpu or paper.")
+]
+Sweep = Annotated[
+    list[str] | None,
+    typer.Option(metavar="name=a,b,c", help="Run each value; of several, each combination."),
+]
 
 
 def plan(
-    paper: Slug,
+    paper: Named = None,
     settings: Settings = None,
-    at: At = "cpu",
+    at: MaybeAt = None,
     arm: Arm = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     launch: Launch = None,
     processes: Processes = None,
     gpus: Gpus = None,
+    config: Config = None,
     as_json: AsJson = False,
+    as_yaml: Annotated[bool, typer.Option("--yaml", help="Print a file for --config.")] = False,
 ) -> None:
     """Show what would run: settings that are no defaults, stages with keys, cost."""
-    of = find_paper(paper)  # before what is slow to import
+    asked = asked_run(paper, with_launch(settings, launch, processes), at, arm, seed, config)
+    of = find_paper(asked.paper)
+    if as_json and as_yaml:
+        raise BadValue("--json with --yaml: leave one out")
     from core.run.memory import Cluster
     from core.run.plan import make_plan, plan_memory
     from core.run.resolve import resolve
 
-    arguments = with_launch(settings, launch, processes)
-    resolved = resolve(of, arm=arm, scale=at, arguments=arguments)
-    found = make_plan(resolved, seed)
+    resolved = resolve(of, arm=asked.arm, scale=asked.at, arguments=asked.arguments)
+    if as_yaml:
+        from core.run.run_file import written
+
+        return print_text(written(resolved, asked.seed), end="")
+    found = make_plan(resolved, asked.seed)
     cluster = Cluster.parse(gpus) if gpus else None
     memory = plan_memory(resolved, cluster) if cluster else []
     if as_json:
         rows = [asdict(m) | {"peak": m.peak, "fits": m.fits(cluster)} for m in memory if cluster]
         return print_json(found.as_data() | ({"memory": rows} if rows else {}))
-    print_text(f"{paper}, arm {resolved.arm}, at {at}, seed {seed}\n")
+    print_text(f"{of.slug}, arm {resolved.arm}, at {asked.at}, seed {asked.seed}\n")
     print_plan(resolved, found)
     return print_memory(cluster, memory) if cluster else None
+
+
+def asked_run(
+    paper: str | None,
+    settings: tuple[str, ...],
+    at: str | None,
+    arm: str | None,
+    seed: int | None,
+    config: Path | None,
+) -> "RunFile":
+    """What is given, over what a file says.
+
+    Raises:
+        BadValue: neither names a paper, or they name two.
+    """
+    if config is not None and paper is not None and "=" in paper:
+        paper, settings = None, (paper, *settings)  # the file names the paper
+    if paper is not None:
+        find_paper(paper)  # before what is slow to import
+    from core.run.run_file import RunFile, read_run_file
+
+    if config is None:
+        if paper is None:
+            raise BadValue("no paper: expected PAPER, see `repro list`, or --config FILE.yaml")
+        return RunFile(paper=paper, at=at or "cpu", arm=arm, seed=seed or 0, arguments=settings)
+    said = read_run_file(config)
+    if paper not in (None, said.paper):
+        raise BadValue(f"PAPER {paper} and --config {config} of {said.paper}: leave one out")
+    return RunFile(
+        paper=said.paper,
+        at=said.at if at is None else at,
+        arm=said.arm if arm is None else arm,
+        seed=said.seed if seed is None else seed,
+        arguments=(*said.arguments, *settings),
+    )
 
 
 def print_plan(resolved: "Resolved", found: "Plan") -> None:
@@ -126,11 +187,11 @@ def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
 
 
 def run(
-    paper: Slug,
+    paper: Named = None,
     settings: Settings = None,
-    at: At = "cpu",
+    at: MaybeAt = None,
     arm: Arm = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     seeds: Seeds = None,
     claims: Claims = False,
     jobs: Jobs = None,
@@ -138,34 +199,43 @@ def run(
     processes: Processes = None,
     on: On = None,
     job: JobOptions = None,
+    config: Config = None,
+    sweep: Sweep = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> int:
     """Run a paper: train, score, judge its claims, render its report."""
-    found = find_paper(paper)  # before what is slow to import
-    ask_for_kernels(at)
+    asked = asked_run(paper, with_launch(settings, launch, processes), at, arm, seed, config)
+    found = find_paper(asked.paper)
+    ask_for_kernels(asked.at)
     from core.run.order import Order, claimed_arms, run_order
     from core.run.spread.jobs import read_options
     from eval.stats.seeds import LOOKS
 
-    if claims and arm is not None:
-        raise BadValue(f"--arm {arm} with --claims, which runs every arm it needs: leave one out")
+    for name, value in {"arm": asked.arm, "sweep": sweep}.items():
+        if claims and value is not None:
+            raise BadValue(
+                f"--{name} {value} with --claims, which runs every arm it needs: leave one out"
+            )
     looks = LOOKS if claims and seeds is None else ()
     count = looks[-1].seeds if looks else seeds or 1
-    arms = claimed_arms(found) if claims else (arm or found.main_arm,)
+    launched = any(text.startswith("launch=") for text in asked.arguments)
+    arms = claimed_arms(found) if claims else (asked.arm or found.main_arm,)
     order = Order(
         paper=found,
-        scale=at,
+        scale=asked.at,
         arms=arms,
-        seeds=tuple(range(seed, seed + count)),
+        seeds=tuple(range(asked.seed, asked.seed + count)),
         looks=looks,
         fair=claims,
-        arguments=with_launch(settings, launch, processes),
-        jobs=jobs or (len(os.sched_getaffinity(0)) if at == "cpu" and launch is None else 1),
+        arguments=asked.arguments,
+        jobs=jobs or (1 if launched or asked.at != "cpu" else len(os.sched_getaffinity(0))),
         force=force,
         cluster=on,
         job=read_options(job or ()),
     )
+    if sweep:
+        return print_sweep(order, sweep, as_json=as_json)
     return print_outcome(order, run_order(order), as_json=as_json)
 
 
@@ -194,6 +264,20 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
     else:
         print_text(f"{shown.text}\nreport: {from_here(shown.path)}")
     return 1 if outcome.refuted else 0
+
+
+def print_sweep(order: "Order", sweep: list[str], *, as_json: bool) -> int:
+    """Run a sweep and print one table of all its runs."""
+    from core.run.pages.runs import runs_table
+    from core.run.sweep import points, run_sweep
+    from eval.tables import render
+
+    records = run_sweep(order, points(sweep))
+    if as_json:
+        print_json([{name: one[name] for name in ("digest", "arm", "seed")} for one in records])
+    else:
+        print_text(render(runs_table(order.paper, records, order.scale), "md"))
+    return 0
 
 
 def reproduce(

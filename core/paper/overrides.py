@@ -80,7 +80,7 @@ def literal(text: str, hint: Any) -> object:
 
 
 def checked(name: str, value: Any, hint: Any) -> Any:  # Any: a setting of any type
-    """The value as its field's type; an int becomes a float where only a float is expected.
+    """The value as its field's type: an int as a float, a list as a tuple, where that is expected.
 
     Raises:
         BadOverride: the value has another type.
@@ -89,6 +89,8 @@ def checked(name: str, value: Any, hint: Any) -> Any:  # Any: a setting of any t
         raise BadOverride(f"{name}={value}: expected {describe(hint)}, got {_kind(value)}")
     if isinstance(value, int) and not fits_exactly(value, hint):
         return float(value)
+    if isinstance(value, list) and form_of(hint)[0] is tuple:
+        return tuple(value)
     return value
 
 

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from core.configs.base import BaseConfig
 from core.families.profiles import SCALES
 from core.families.regimes import find_regime
 from core.families.table import find_family
 from core.paper import Paper
 from core.paper.overrides import checked, find_type, parse_overrides
 from core.paper.registry import lineage
+from core.run.named_rewards import parse_rewards
 from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
 
@@ -44,7 +46,7 @@ def sourced_values(
         BadValue: the command line sets what is no setting of a run.
     """
     config = find_family(paper.family_of(arm)).config_class()
-    given = parse_overrides(arguments, config, RunSettings)
+    given = read_arguments(paper, arguments, config)
     values: dict[str, Sourced] = {}
     for settings, source in layers(paper, arm, scale, given):
         for name, value in settings.items():
@@ -56,6 +58,18 @@ def sourced_values(
             raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
         values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
     return values
+
+
+def read_arguments(
+    paper: Paper, arguments: tuple[str, ...], config: type[BaseConfig]
+) -> dict[str, object]:
+    """The settings of the command line, rewards by their names among them."""
+    named = [text for text in arguments if text.partition("=")[0].strip() == "rewards"]
+    others = [text for text in arguments if text not in named]
+    given = parse_overrides(others, config, RunSettings)
+    if named:
+        given["rewards"] = parse_rewards(named[-1].partition("=")[2], paper)
+    return given
 
 
 def layers(paper: Paper, arm: str, scale: str, given: Settings) -> list[Layer]:

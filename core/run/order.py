@@ -250,7 +250,7 @@ def starting(runs: Sequence[Chain]) -> list[Chain]:
 def start_units(order: Order, runs: Sequence[Chain]) -> list[Unit]:
     """The commands that score the starting models that are not scored yet."""
     return [
-        Unit(f"start {chain.seed}", ("one", *asked(order), "--seed", str(chain.seed)))
+        Unit(f"start {chain.seed}", ("one", *asked(order, chain), "--seed", str(chain.seed)))
         for chain in starting(runs)
         if order.force or not finished(chain.start_stages)
     ]
@@ -269,7 +269,7 @@ def one_run(order: Order, chain: Chain) -> tuple[str, ...]:
     """The command that runs one arm with one seed at one learning rate."""
     factor = ("--factor", repr(chain.resolved.factor)) if chain.resolved.factor != 1 else ()
     seed = ("--seed", str(chain.seed))
-    return ("one", *asked(order), "--arm", chain.resolved.arm, *seed, *factor)
+    return ("one", *asked(order, chain), "--arm", chain.resolved.arm, *seed, *factor)
 
 
 def name_of(chain: Chain) -> str:
@@ -279,10 +279,10 @@ def name_of(chain: Chain) -> str:
     return f"{chain.resolved.arm} {chain.seed}{rate}"
 
 
-def asked(order: Order) -> tuple[str, ...]:
+def asked(order: Order, chain: Chain) -> tuple[str, ...]:
     """What the commands of all units of an order are given."""
     force = ("--force",) if order.force else ()
-    return (order.paper.slug, *order.arguments, "--at", order.scale, *force)
+    return (order.paper.slug, *chain.resolved.arguments, "--at", order.scale, *force)
 
 
 def finished(stages: Iterable[Stage]) -> bool:

@@ -39,11 +39,12 @@ def outputs(root):
 
 
 def arguments_of(model, outputs, settings):
-    """Every command that takes `--json` but `run`, with what makes it quick."""
+    """Every command that takes `--json` and needs no run, with what makes it quick."""
     suite = "pocket-gsm8k"
     return {
         "bench": [("commands",)],
         "list": [()],
+        "runs": [()],
         "show": [(PAPER,)],
         "diff": [(PAPER, "trl")],
         "plan": [(PAPER, "--gpus", "8xH100", *settings)],
@@ -80,7 +81,8 @@ def test_these_are_all_commands_that_take_json_and_their_help_says_so(repro):
     verbs = typer.main.get_command(app).commands
     known = arguments_of("", Path("outputs"), ())
     takes = {n for n, c in verbs.items() if any("--json" in p.opts for p in c.params)}
-    assert takes == {*known, "run"}  # which test_run.py has, where there is one to repeat
+    after_a_run = {"run", "compare"}  # in test_run.py and test_found_runs.py
+    assert takes == {*known} | after_a_run
     for name in takes:
         assert "--json" in repro(name, "--help").stdout
 

@@ -1,0 +1,106 @@
+"""Rewards by name: `rewards=Accuracy,LengthWithin(limit=64)`, as a plan or a record shows them."""
+
+import ast
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from inspect import Parameter, isfunction, signature
+from types import ModuleType
+from typing import Any, cast  # Any: of anybody's module
+
+from core import rewards
+from core.paper import Paper, Reward
+from core.paper.overrides import BadOverride
+from core.paper.registry import entries
+from eval.errors import BadValue, UnknownName
+from eval.plugins import modules
+
+GROUP = "repro.rewards"  # of entry points: name = "package.module:reward"
+Named = dict[str, Callable[[], object]]
+
+
+def parse_rewards(text: str, paper: Paper) -> tuple[Reward, ...]:
+    """The rewards that a text names, with commas between them.
+
+    A name is of `core.rewards`, of the paper's own module, of a plug-in that is a file, or of an
+    entry point of the group `repro.rewards`. A class stands for itself with its defaults, or with
+    the plain values and rewards that it is called with.
+
+    Raises:
+        BadOverride: the text is no list of names and calls.
+        UnknownName: no reward has such a name; the nearest names are given.
+        BadValue: a reward refuses what it is called with.
+    """
+    try:
+        listed = ast.parse(f"[{text}]", mode="eval").body
+        nodes = cast(ast.List, listed).elts
+        parts = [part for node in nodes for part in getattr(node, "elts", [node])]
+        known = named_rewards(paper)
+        return tuple(cast(Reward, built(part, known)) for part in parts)
+    except (SyntaxError, ValueError) as error:
+        if isinstance(error, BadValue | UnknownName):
+            raise
+        raise BadOverride(
+            f"rewards={text}: expected names of rewards with commas between them, e.g. "
+            "Accuracy,LengthWithin(limit=64)"
+        ) from error
+
+
+def named_rewards(paper: Paper) -> Named:
+    """Every reward that a name stands for, the paper's own before all others; none is imported."""
+    points = entry_points(group=GROUP)
+    own = entries().get(paper.slug)
+    places = [rewards, *modules(), *([import_module(own.module)] if own else [])]
+    return {
+        **{point.name: point.load for point in points},
+        **{name: partial(getattr, at, name) for at in places for name in rewards_of(at)},
+    }
+
+
+def rewards_of(module: ModuleType) -> Iterator[str]:
+    """The public names of a module that stand for rewards: what takes `completions` by name."""
+    for name, value in vars(module).items():
+        if not name.startswith("_") and callable(value) and takes_completions(value):
+            yield name
+
+
+def takes_completions(value: Callable[..., object]) -> bool:
+    """Whether a function, or an instance of a class, can be called as a reward is."""
+    call: Any = value.__call__ if isinstance(value, type) else value
+    if isinstance(value, type) and not isfunction(call):  # that of its metaclass
+        return False
+    try:
+        parameters = signature(call).parameters
+    except (TypeError, ValueError):  # of what is not written in Python
+        return False
+    open_ended = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    return "completions" in parameters or (isinstance(value, type) and open_ended)
+
+
+def built(node: ast.expr, known: Named) -> object:
+    """What an expression stands for: a reward by its name, or a plain value.
+
+    Raises:
+        UnknownName, BadValue: as of `parse_rewards`.
+        ValueError: it is neither.
+    """
+    called = node.func if isinstance(node, ast.Call) else node
+    name = getattr(called, "attr", getattr(called, "id", None))  # a function has its module before
+    if name is None:
+        return ast.literal_eval(node)
+    if name not in known:
+        raise UnknownName("reward", name, known)
+    reward: Any = known[name]()
+    if isinstance(node, ast.Call):
+        if node.args:
+            raise ValueError("arguments without their names")
+        given = {str(one.arg): built(one.value, known) for one in node.keywords}
+    elif isinstance(reward, type):
+        given = {}
+    else:
+        return reward
+    try:
+        return reward(**given)
+    except (TypeError, ValueError) as error:
+        raise BadValue(f"rewards: {ast.unparse(node)}: {error}") from error

@@ -1,0 +1,65 @@
+"""A sweep: the same arms and seeds at every combination of some settings' values."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+from core.run.order import Order, chains, check_inputs, check_outputs, run_chains
+from core.run.records.schema import Record
+from core.run.refusals import refuse, refuse_paper
+from eval.errors import BadValue
+
+Point = tuple[str, ...]  # name=value of every setting that is swept
+
+
+def points(sweeps: Sequence[str]) -> list[Point]:
+    """Every combination of `name=a,b,c`, the last of several names changing first.
+
+    Raises:
+        BadValue: one has no values, one value only, or a value or name twice.
+    """
+    axes: dict[str, list[str]] = {}
+    for sweep in sweeps:
+        name, _, text = sweep.partition("=")
+        values = [value.strip() for value in alternatives(text)]
+        if len({*values}) < max(2, len(values)) or "" in values or name in axes:
+            raise BadValue(
+                f"--sweep {sweep}: expected name=a,b, two values or more and each name once"
+            )
+        axes[name] = [f"{name}={value}" for value in values]
+    return list(product(*axes.values()))
+
+
+def alternatives(text: str) -> list[str]:
+    """The values of a text, between commas that are outside all brackets."""
+    found, depth = [""], 0
+    for c in text:
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += c
+    return found
+
+
+def run_sweep(order: Order, at: Sequence[Point]) -> list[Record]:
+    """Run what is not done yet of every point.
+
+    Each record's arm is named with what was set, so that a table holds them side by side.
+    """
+    refuse_paper(order.paper)
+    arms = order.arms or (order.paper.main_arm,)
+    runs = [
+        (point, chain)
+        for point in at
+        for chain in chains(replace(order, arguments=(*order.arguments, *point)), arms, order.seeds)
+    ]
+    refuse([chain.resolved for _, chain in runs])
+    for _, chain in runs:
+        check_inputs(chain)
+    check_outputs(order.paper.slug)
+    records = run_chains(order, [chain for _, chain in runs])
+    return [
+        {**record, "arm": " ".join((record["arm"], *point))}
+        for (point, _), record in zip(runs, records, strict=True)
+    ]

@@ -1,0 +1,102 @@
+"""A run as a YAML file: what a plan prints is read as the same run."""
+
+import pytest
+
+from core.families.profiles import SCALES
+from core.paper.overrides import BadOverride
+from core.paper.registry import entries, find_paper
+from core.run.resolve import resolve
+from core.run.run_file import RunFile, read_run_file, written
+from core.run.sweep import points
+from eval.errors import BadValue, MissingFile, UnknownName
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        path = tmp_path / "run.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("slug", entries())
+def test_what_a_plan_prints_sets_nothing_anew(slug, file):
+    paper = find_paper(slug)
+    arm = [paper.main_arm, *paper.arms][-1]
+    for scale in SCALES:
+        resolved = resolve(paper, arm=arm, scale=scale)
+        asked = read_run_file(file(written(resolved, 3)))
+        assert (asked.paper, asked.at, asked.seed, asked.arguments) == (slug, scale, 3, ())
+        assert (asked.arm or paper.main_arm) == arm
+
+
+def test_what_differs_is_set_as_on_the_command_line(file):
+    given = (
+        "learning_rate=0.003",
+        "benchmarks=('math', 'gsm8k')",
+        "eval_limit=None",
+        "rewards=Accuracy(right=2.0, wrong=0.0),LengthWithin(limit=9)",
+        "twins={'math': 'pocket-math', 'gsm8k': 'pocket-gsm8k'}",
+        "lora_target_modules=['q_proj', 'v_proj']",
+        "use_peft=True",
+    )
+    paper = find_paper("dapo")
+    told = resolve(paper, arguments=given)
+    asked = read_run_file(file(written(told, 0)))
+    assert {a.partition("=")[0] for a in asked.arguments} == {a.partition("=")[0] for a in given}
+    again = resolve(paper, arguments=asked.arguments)
+    assert again.run == told.run
+    assert again.config == told.config
+
+
+def test_a_file_by_hand_says_no_more_than_it_must(file):
+    asked = read_run_file(file("paper: gspo\nsettings: {learning_rate: 3e-4, epsilon: 0.0003}\n"))
+    assert asked == RunFile(paper="gspo", arguments=("learning_rate=3e-4",))
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("- gspo", BadValue, "expected a mapping of paper"),
+        ("arm: gspo", BadValue, "of which paper is needed"),
+        ("paper: [", BadValue, "is no YAML"),
+        ("paper: gspo\nlearning_rate: 1", BadValue, "settings stand below settings:"),
+        ("paper: gspo\nseed: many", BadValue, "seed: many: expected a whole number"),
+        ("paper: gspo\nsettings: 3", BadValue, "settings: 3: expected a mapping"),
+        ("paper: gspoo", UnknownName, "did you mean gspo"),
+        ("paper: gspo\narm: grpoo", UnknownName, "no arm 'grpoo'"),
+        ("paper: gspo\nsettings: {learning_rat: 1}", UnknownName, "did you mean learning_rate"),
+        ("paper: gspo\nsettings: {max_steps: ten}", BadOverride, "expected int"),
+    ],
+)
+def test_a_file_that_is_no_run_is_refused(text, error, words, file):
+    with pytest.raises(error, match=words):
+        read_run_file(file(text))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(MissingFile, match="repro plan PAPER --yaml"):
+        read_run_file(tmp_path / "none.yaml")
+
+
+def test_points_are_all_combinations():
+    assert points(["beta=0,0.1", "loss_type=grpo,dapo"]) == [
+        ("beta=0", "loss_type=grpo"),
+        ("beta=0", "loss_type=dapo"),
+        ("beta=0.1", "loss_type=grpo"),
+        ("beta=0.1", "loss_type=dapo"),
+    ]
+    assert points(["rewards=(Accuracy,Format(share=1)),Noisy(reward=Accuracy,deviation=1)"]) == [
+        ("rewards=(Accuracy,Format(share=1))",),
+        ("rewards=Noisy(reward=Accuracy,deviation=1)",),
+    ]
+
+
+@pytest.mark.parametrize(
+    "sweeps", [["beta"], ["beta=1"], ["beta=1,"], ["beta=1,1"], ["beta=1,2", "beta=3,4"]]
+)
+def test_a_sweep_without_two_values_is_refused(sweeps):
+    with pytest.raises(BadValue, match="two values or more and each name once"):
+        points(sweeps)
