@@ -1,12 +1,12 @@
 """The first page of reports/: every paper, its verdicts at each scale, and where its page is."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from typing import Any  # Any: a verdict
 
 from core.families.profiles import SCALES
-from core.families.table import find_family
+from core.families.table import FAMILIES, find_family
 from core.paper import Paper
 from core.paper.registry import entries
 from core.run.pages.differences import PAGE as DIFFERENCES
@@ -42,12 +42,13 @@ class Row:
 def index_files(scale: str = SCALES[0]) -> dict[str, str]:
     """The page in both formats by name; nothing where no paper has a page."""
     known = [entry.load() for entry in entries().values()]
-    rows = [row for paper in sorted(known, key=family_of) for row in rows_of(paper, scale)]
-    families = {name: list(some) for name, some in groupby(rows, lambda row: family_of(row.paper))}
+    rows = [row for paper in known for row in rows_of(paper, scale)]
+    named = {name: [row for row in rows if family_of(row.paper) == name] for name in FAMILIES}
+    families = {name: some for name, some in named.items() if some}
     return {
         f"{PAGE}.{form}": environment(form)
         .get_template(f"{PAGE}.{form}.j2")
-        .render(families=families, words=WORDS, folder=in_checkout() and FOLDER, trl=DIFFERENCES)
+        .render(families=families, folder=in_checkout() and FOLDER, trl=DIFFERENCES)
         for form in ("md", "html")
         if rows
     }
@@ -73,9 +74,15 @@ def rows_of(paper: Paper, first: str) -> list[Row]:
             paper=paper,
             scale=scale,
             path=f"{paper.slug}/{'' if scale == first else f'{scale}/'}report",
-            counts=Counter(map(verdict_word, verdicts_of(paper, records, scale))),
+            counts=counted(verdicts_of(paper, records, scale)),
             runs=len(runs_of(records, scale)),
             left=to_run(paper, records, scale),
         )
         for scale in scales
     ]
+
+
+def counted(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many there are of each verdict that there is."""
+    counts = Counter(map(verdict_word, verdicts))
+    return {word: counts[word] for word in WORDS if counts[word]}
