@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.run.records.schema import RunRecord, ScoreRow
 
 SHORT = 8  # characters of a digest that tell runs apart in a list
-AGES = ((86_400, "d"), (3_600, "h"), (60, "min"))
+AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Of `repro runs`, or a record's path.")]
 
 
@@ -181,4 +181,4 @@ def age(created: str) -> str:
     for length, unit in AGES:
         if seconds >= length:
             return f"{seconds // length:.0f} {unit}"
-    return "now"
+    return "0 s"

@@ -43,11 +43,11 @@ def canonical(value: object) -> object:
         if value != value or value in (float("inf"), float("-inf")):
             raise BadValue(f"{value}: a record holds finite numbers only")
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, list | tuple):
+        return [canonical(item) for item in cast(Sequence[object], value)]
     if isinstance(value, Mapping):
         rows = cast(Mapping[object, object], value)
         return {str(key): canonical(item) for key, item in rows.items()}
-    if isinstance(value, Sequence):
-        return [canonical(item) for item in cast(Sequence[object], value)]
     if is_dataclass(value) or callable(value):
         return as_text(value)
     if isinstance(value, Path):

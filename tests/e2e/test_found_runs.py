@@ -72,7 +72,8 @@ def test_a_run_that_is_not_there_or_not_one_is_named_in_a_line(repro, two):
 @pytest.mark.parametrize(
     ("ago", "shown"),
     [
-        (timedelta(), "now"),
+        (timedelta(seconds=-1), "0 s"),
+        (timedelta(seconds=7), "7 s"),
         (timedelta(minutes=5), "5 min"),
         (timedelta(hours=30), "1 d"),
         (timedelta(hours=3), "3 h"),

@@ -76,11 +76,14 @@ def test_a_run_writes_a_record_and_shows_table_verdicts_and_report(done, root):
 def test_the_same_command_skips_what_is_done_and_gives_the_same_record(
     first, done, root, repro, settings, monkeypatch
 ):
-    """The report is named from where the command is given."""
+    """The first line says where the record is; the report is named from where one stands."""
     monkeypatch.chdir(root)
     before = [(p, p.stat().st_mtime_ns) for p in record_files(PAPER)]
     again = repro("run", PAPER, "--jobs", 1, *settings)
     assert again.exit_code == 0
+    first_line = again.stderr.splitlines()[0]
+    assert first_line.startswith(f"{PAPER}, grpo seed 0 at cpu: recorded ")
+    assert " s ago in results/" in first_line or " min ago in results/" in first_line
     assert "trained before" in again.stderr
     assert "one rollout" not in again.stderr
     assert [(p, p.stat().st_mtime_ns) for p in record_files(PAPER)] == before

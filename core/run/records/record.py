@@ -5,6 +5,7 @@ import os
 import platform
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
@@ -99,11 +100,17 @@ def as_lines(content: Record) -> str:
 
 
 def read_record(path: Path) -> Record:
-    """A record, with its digest, after checking both.
+    """A record, with its digest, after checking both; a file that has not changed is read once.
 
     Raises:
         DamagedFile: it is not JSON, lacks a field, or says something else than its name promises.
     """
+    file = path.stat()
+    return {**_read(path, file.st_ino, file.st_size, file.st_mtime_ns)}
+
+
+@lru_cache(maxsize=2048)
+def _read(path: Path, *_state: int) -> Record:  # the state tells a file from what it was
     remedy = "restore it (git checkout), or delete it and run again"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 from typing import (
     Any,
     NotRequired,
@@ -232,9 +233,8 @@ def mistakes(value: object, hint: Any, name: str = "") -> Iterator[str]:  # Any:
     origin, parts = form_of(hint)
     if origin is list and isinstance(value, list):
         items, part = cast(list[object], value), parts[0]
-        kinds = {type(item): item for item in items} if part in SCALARS else {}
-        if part in SCALARS and all(fits(item, part) for item in kinds.values()):
-            return  # a curve has thousands of numbers, all of one or two types
+        if only_scalars(items, part):
+            return
         for position, item in enumerate(items):
             yield from mistakes(item, part, f"{name}[{position}]")
     elif origin is dict and isinstance(value, dict):
@@ -242,6 +242,19 @@ def mistakes(value: object, hint: Any, name: str = "") -> Iterator[str]:  # Any:
             yield from mistakes(item, parts[1], name_of(name, key))
     elif is_typeddict(hint) or not fits(value, hint):
         yield f"{name} is a {type(value).__name__}, expected {describe(hint)}"
+
+
+def only_scalars(items: list[object], part: Any) -> bool:  # Any: an annotation
+    """Whether all items, or those of all items, are numbers or texts of the type that is asked for.
+
+    A curve has thousands of numbers in pairs, all of one or two types, and one of each is tried.
+    """
+    origin, inner = form_of(part)
+    if origin is list and inner[0] in SCALARS and all(isinstance(item, list) for item in items):
+        part, items = inner[0], list(chain.from_iterable(cast(list[list[object]], items)))
+    if part not in SCALARS:
+        return False
+    return all(fits(item, part) for item in {type(item): item for item in items}.values())
 
 
 @cache
