@@ -1,4 +1,4 @@
-"""`repro new`: the module of a paper to fill in."""
+"""`repro new`: the module of a paper, or of unpublished work, to fill in."""
 
 import re
 import sys
@@ -23,7 +23,7 @@ from core.paper import {names}
 PAPER = Paper(
     slug="{slug}",
     title="TODO",
-    arxiv="{arxiv}",
+    {place},
     family="{family}",{base}
 {settings}    model="TODO/owner-and-name",
     benchmarks=("gsm8k", "math"),
@@ -64,18 +64,20 @@ def used(family: Family) -> dict[str, str]:
 
 def new(
     slug: Annotated[str, typer.Argument(help="Lower case, words joined by hyphens.")],
-    arxiv: Annotated[str, typer.Option(help="E.g. 2501.01234.")],
+    arxiv: Annotated[
+        str | None, typer.Option(help="E.g. 2501.01234; unpublished work has none.")
+    ] = None,
     family: Annotated[str, typer.Option(help="Whose trainer it uses.")] = "grpo",
     base: Annotated[str | None, typer.Option(help="The paper it differs from.")] = None,
     folder: Annotated[Path, typer.Option(help="Where the module goes.")] = Path("papers"),
 ) -> None:
-    """Write the module of a new paper to fill in."""
+    """Write the module of a new paper, or of unpublished work, to fill in."""
     from core.families.table import find_family
     from core.paper.registry import find_entry
 
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", slug):
         raise BadValue(f"slug {slug!r}: expected lower-case words joined by hyphens")
-    if not re.fullmatch(r"\d{4}\.\d{4,5}", arxiv):
+    if arxiv is not None and not re.fullmatch(r"\d{4}\.\d{4,5}", arxiv):
         raise BadValue(f"--arxiv {arxiv}: expected a number such as 2501.01234")
     chosen = find_family(family)
     if chosen.gives:
@@ -87,7 +89,8 @@ def new(
         raise BadValue(f"{slug} exists already ({path}): choose another slug")
     line = f'\n    base="{base}",' if base else ""
     path.parent.mkdir(parents=True, exist_ok=True)
-    filled = MODULE.format(slug=slug, arxiv=arxiv, family=family, base=line, **used(chosen))
+    place = f'arxiv="{arxiv}"' if arxiv else 'url="TODO: where it can be read, or empty"'
+    filled = MODULE.format(slug=slug, place=place, family=family, base=line, **used(chosen))
     path.write_text(filled, encoding="utf-8")
     print_text(path)
     ours = find_spec("papers")
@@ -95,7 +98,8 @@ def new(
         Path, ours.submodule_search_locations or () if ours else ()
     ):
         print(
-            f"`repro` does not list it yet: make it part of a distribution with {slug} = "
-            '"your_package.module" under [project.entry-points."repro.papers"]',
+            f"`repro run {path}` runs it; for `repro list` to name it, make it part of a "
+            f'distribution with {slug} = "your_package.module" under '
+            '[project.entry-points."repro.papers"]',
             file=sys.stderr,
         )

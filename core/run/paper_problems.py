@@ -13,14 +13,20 @@ from core.run.trials import compared_arms, same_trials
 from eval.errors import ReproError
 from eval.stats.summary import metrics
 
+TO_FILL = "TODO"  # what `repro new` leaves to whoever writes the paper's module
+
 
 def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
-    """What is wrong with a paper's data: slug, settings, arms, claims, passages."""
+    """What is wrong with a paper's data: slug, what is left to fill in, settings, arms, claims."""
     expected = entry.module.rpartition(".")[2].replace("_", "-")
     if paper.slug != entry.slug or (entry.module.startswith("papers.") and paper.slug != expected):
         yield f"{entry.module} has the slug {paper.slug!r}, expected {entry.slug!r}"
     if entry.slug == paper.slug:
         lineage(paper)
+    told = {"docstring": entry.text(), "title": paper.title, "model": paper.model, "url": paper.url}
+    for name, text in told.items():
+        if TO_FILL in text:
+            yield f"{name}: still holds a {TO_FILL} ({text.splitlines()[0]!r}): fill it in"
     for number in paper.reported:
         if not number.passage:
             yield f"{number.system}, {number.benchmark}: a reported number without a passage"

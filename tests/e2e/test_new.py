@@ -58,3 +58,19 @@ def test_a_number_that_is_none_of_arxivs_writes_nothing(repro, root):
     assert result.exit_code == 2
     assert result.stderr.strip().endswith("expected a number such as 2501.01234")
     assert not (root / "my_paper.py").exists()
+
+
+def test_unpublished_work_is_checked_once_all_of_it_is_filled_in(repro, root):
+    for slug in ("my-work", "my-filled-work"):
+        assert repro("new", slug, "--folder", root).exit_code == 0
+    output = repro("check", root / "my_work.py").output
+    left = [line.split(":")[1].strip() for line in output.splitlines() if "TODO" in line]
+    assert left == ["docstring", "title", "model", "url"]
+
+    path = root / "my_filled_work.py"
+    written = path.read_text().replace("TODO: where it can be read, or empty", "")
+    written = written.replace("TODO/owner-and-name", "Qwen/Qwen2.5-0.5B").replace("TODO", "Mine")
+    path.write_text(written)
+    result = repro("check", path)
+    assert result.exit_code == 0, result.output
+    assert loaded(path).place == ""
