@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint
 from inspect import Parameter, isfunction, signature
 from types import ModuleType
 from typing import Any, cast  # Any: of anybody's module
@@ -15,6 +15,7 @@ from core.paper.overrides import BadOverride
 from core.paper.registry import entries
 from eval.errors import BadValue, UnknownName
 from eval.plugins import modules
+from eval.registered import registered
 
 GROUP = "repro.rewards"  # of entry points: name = "package.module:reward"
 Named = dict[str, Callable[[], object]]
@@ -49,13 +50,27 @@ def parse_rewards(text: str, paper: Paper) -> tuple[Reward, ...]:
 
 def named_rewards(paper: Paper) -> Named:
     """Every reward that a name stands for, the paper's own before all others; none is imported."""
-    points = entry_points(group=GROUP)
     own = entries().get(paper.slug)
     places = [rewards, *modules(), *([import_module(own.module)] if own else [])]
     return {
-        **{point.name: point.load for point in points},
+        **{point.name: partial(load, point) for point in registered(GROUP)},
         **{name: partial(getattr, at, name) for at in places for name in rewards_of(at)},
     }
+
+
+def load(point: EntryPoint) -> object:
+    """What an entry point names.
+
+    Raises:
+        BadValue: it cannot be imported.
+    """
+    try:
+        return point.load()
+    except (Exception, SystemExit) as error:  # anybody's module: what it raises is named
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise BadValue(
+            f"reward {point.name!r} ({point.value}): import failed with {what}"
+        ) from error
 
 
 def rewards_of(module: ModuleType) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,11 @@ SHORT = (
     "heldout_problems=4",
     "heldout_every=2",
     "learning_rate=0.01",
+)
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
+    "--disable-background-networking --disable-component-update --disable-sync "
+    "--disable-dev-shm-usage"
 )
 
 
@@ -93,3 +99,23 @@ def start(root):
     for process in processes:
         process.kill()
         process.communicate()  # closes its pipes
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Headless Chromium with a profile of its own."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("NO BROWSER: the page was not looked at; install chromium and chromium-driver")
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+
+    options = ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    profile = tmp_path_factory.mktemp("profile")
+    for flag in (*FLAGS.split(), f"--user-data-dir={profile}", "--window-size=1000,900"):
+        options.add_argument(flag)
+    started = Chrome(options=options, service=Service(driver))
+    yield started
+    started.quit()

@@ -1,7 +1,6 @@
 """The page of samples in a real browser: filters, search, and no text of a model runs."""
 
 import json
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -29,11 +28,6 @@ ONE = PromptedSample(
     rule="boxed",
     reason="same text",
 )
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
-    "--disable-background-networking --disable-component-update --disable-sync "
-    "--disable-dev-shm-usage"
-)
 
 
 def samples(count):
@@ -52,26 +46,6 @@ def samples(count):
     odd = dict.fromkeys(("output", "extracted", "reason", "rule"), HOSTILE)
     made[7] = replace(made[7], id="odd", sample=0, prompt=HOSTILE, answer=HOSTILE, **odd)
     return made
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """Headless Chromium with a profile of its own."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("NO BROWSER: the page was not looked at; install chromium and chromium-driver")
-    from selenium.webdriver import Chrome, ChromeOptions
-    from selenium.webdriver.chrome.service import Service
-
-    options = ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in (*FLAGS.split(), f"--user-data-dir={profile}", "--window-size=1000,900"):
-        options.add_argument(flag)
-    started = Chrome(options=options, service=Service(driver))
-    yield started
-    started.quit()
 
 
 @pytest.fixture

@@ -90,11 +90,14 @@ def test_a_plug_in_and_an_entry_point_add_theirs(tmp_path, monkeypatch):
     assert brief(completions=["short", "a long completion"]) == [1, 0]
     with pytest.raises(UnknownName):
         parse_rewards("helper", PAPER)
-    point = EntryPoint("RightAnswer", "core.rewards:Accuracy", named_rewards.GROUP)
-    monkeypatch.setattr(
-        named_rewards, "entry_points", lambda group: [point][: group == point.group]
-    )
+    points = [
+        EntryPoint("RightAnswer", "core.rewards:Accuracy", "repro.rewards"),
+        EntryPoint("Gone", "core.not_there:Gone", "repro.rewards"),
+    ]
+    monkeypatch.setattr(named_rewards, "registered", {"repro.rewards": points}.__getitem__)
     assert parse_rewards("RightAnswer(right=2)", PAPER) == (Accuracy(right=2),)
+    with pytest.raises(BadValue, match=r"reward 'Gone' \(core.not_there:Gone\): import failed"):
+        parse_rewards("Gone", PAPER)
 
 
 def test_a_paper_that_is_not_registered_has_those_of_all():

@@ -1,8 +1,9 @@
 """The page of a family: the verdicts on all claims of its papers, and the arms still to run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any  # Any: a verdict
 
 from core.claims import Claim, Comparison
 from core.families.profiles import SCALES
@@ -15,7 +16,7 @@ from core.run.pages.verdicts import claim_result, summary
 from core.run.places import reports
 from core.run.records.judged import without_runs
 from core.run.records.record import latest, read_records
-from core.run.records.schema import ClaimsRecord, claims_of, place_of, runs_of
+from core.run.records.schema import ClaimsRecord, Record, claims_of, place_of, runs_of
 from eval.tables.report import REPORT_FORMATS, Link, Report, render_report
 
 FOLDER = "families"
@@ -61,11 +62,9 @@ def stem(name: str, scale: str) -> str:
 
 def family_page(name: str, papers: Sequence[Paper], scale: str) -> Report:
     """Every verdict at a scale, paper by paper, and a line for each paper."""
-    judged = {paper.slug: verdicts_of(paper, scale) for paper in papers}
-    verdicts = {
-        paper.slug: record["verdicts"] if (record := judged[paper.slug]) else without_runs(paper)
-        for paper in papers
-    }
+    records = {paper.slug: latest(read_records(paper.slug)) for paper in papers}
+    judged = [found for some in records.values() if (found := judged_at(some, scale))]
+    verdicts = {one.slug: verdicts_of(one, records[one.slug], scale) for one in papers}
     rows = [(slug, row) for slug, some in verdicts.items() for row in some]
     exact = sum(is_exact(claim) for paper in papers for claim in paper.claims)
     claims = [claim_result(row) for _, row in rows]
@@ -83,25 +82,31 @@ def family_page(name: str, papers: Sequence[Paper], scale: str) -> Report:
             Link(
                 name=paper.slug,
                 path=path_to(paper.slug, scale),
-                text=f"{summary(verdicts[paper.slug])} {to_run(paper, scale)}".strip(),
+                text=f"{summary(verdicts[paper.slug])} {to_run(paper, some, scale)}".strip(),
             )
-            for paper in papers
+            for paper, some in zip(papers, records.values(), strict=True)
         ),
-        records={f"{place_of(one)}": one["digest"] for one in judged.values() if one is not None},
+        records={f"{place_of(one)}": one["digest"] for one in judged},
     )
 
 
-def verdicts_of(paper: Paper, scale: str) -> ClaimsRecord | None:
-    """The newest verdicts on a paper's claims at a scale, if there are any."""
-    found = claims_of(latest(read_records(paper.slug)), scale)
+def judged_at(records: Sequence[Record], scale: str) -> ClaimsRecord | None:
+    """The newest verdicts among the latest records of a paper, if there are any at a scale."""
+    found = claims_of(records, scale)
     return found[-1] if found else None
 
 
-def to_run(paper: Paper, scale: str) -> str:
+def verdicts_of(paper: Paper, records: Sequence[Record], scale: str) -> Sequence[Mapping[str, Any]]:
+    """The newest verdicts at a scale, or those that need no run."""
+    judged = judged_at(records, scale)
+    return judged["verdicts"] if judged else without_runs(paper)
+
+
+def to_run(paper: Paper, records: Sequence[Record], scale: str) -> str:
     """The arms that the claims of a paper need and that have no run yet, or why there is none."""
     if paper.not_run:
         return f"Not run here: {paper.not_run}."
-    ran = {run["arm"] for run in runs_of(latest(read_records(paper.slug)), scale)}
+    ran = {run["arm"] for run in runs_of(records, scale)}
     left = [arm for arm in claimed_arms(paper) if arm not in ran]
     return f"To run: {', '.join(left)}." if left else ""
 

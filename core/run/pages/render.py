@@ -12,6 +12,7 @@ from core.run.order import Outcome
 from core.run.pages.claims import claims_files
 from core.run.pages.differences import differences_files
 from core.run.pages.families import write_families
+from core.run.pages.index import index_files
 from core.run.pages.report import report_files
 from core.run.pages.runs import runs_table
 from core.run.pages.speed import speed_files
@@ -62,7 +63,7 @@ def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError
     chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
     pages, errors = list[Path](), list[ReproError]()
     makers = [lambda entry=entry: render_paper(entry.load()) for entry in chosen]
-    others = [render_families, render_speed, render_claims, render_differences]
+    others = [render_families, render_speed, render_claims, render_differences, render_index]
     for make in makers if slugs else [*makers, *others]:
         try:
             pages += make()
@@ -114,6 +115,11 @@ def render_claims() -> list[Path]:
 def render_differences() -> list[Path]:
     """The page of differences to TRL, in a checkout."""
     return [write_atomic(reports() / name, page) for name, page in differences_files().items()]
+
+
+def render_index() -> list[Path]:
+    """The first page, from which all papers are found."""
+    return [write_atomic(reports() / name, page) for name, page in index_files().items()]
 
 
 def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Path) -> Path:

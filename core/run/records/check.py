@@ -10,6 +10,7 @@ from core.run.files import as_text, canonical, folder_files
 from core.run.pages.claims import claims_files
 from core.run.pages.differences import differences_files
 from core.run.pages.families import families_files
+from core.run.pages.index import index_files
 from core.run.pages.render import report_folder, shown_at
 from core.run.pages.report import report_files
 from core.run.pages.speed import speed_files
@@ -47,7 +48,8 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
     if slugs:
         return found
     rooms = {"speed": check_speed(regrader), POCKET: check_pocket(regrader)}
-    pages = {"claims": check_page(claims_files), "trl": check_page(differences_files)}
+    makers = {"claims": claims_files, "trl": differences_files, "index": index_files}
+    pages = {name: check_page(files) for name, files in makers.items()}
     if claims_table().is_file():
         pages["families"] = check_page(lambda: families_files(SCALES[0]))
     return found | rooms | pages | {"results": [*unknown_files(tuple(entries()))]}
