@@ -13,13 +13,22 @@ class ReproError(Exception):
         return f"{type(self).__name__}: {super().__str__()}"
 
 
+SHOWN_WHOLE = 12  # so many names are shown where none is like the one that was given
+
+
 class UnknownName(ReproError, LookupError):
     """A name that no registry knows."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], command: str | None = None):
         known = sorted(known)
         near = get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+        if near:
+            hint = f"did you mean {' or '.join(near)}?"
+        elif len(known) <= SHOWN_WHOLE:
+            hint = f"known: {', '.join(known)}"
+        else:
+            nearest = get_close_matches(name, known, n=3, cutoff=0.0)
+            hint = f"the nearest of {len(known)} are {', '.join(nearest)}"
         listing = f" (`{command}` lists all)" if command else ""
         super().__init__(f"no {kind} {name!r}: {hint}{listing}")
 

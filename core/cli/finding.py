@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import AsJson
+from core.cli.options import AsJson, complete_paper
 from core.cli.output import print_columns, print_json, print_text
 from core.paper.registry import find_paper
 from core.run.files import as_text, write_atomic
@@ -23,7 +23,10 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help="Of `repro runs`, or a r
 
 def runs(
     paper: Annotated[
-        str | None, typer.Argument(metavar="PAPER", help="Slug; default: all papers.")
+        str | None,
+        typer.Argument(
+            metavar="PAPER", help="Slug; default: all papers.", autocompletion=complete_paper
+        ),
     ] = None,
     arm: Annotated[str | None, typer.Option(help="Only runs of this arm.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Only runs with this seed.")] = None,

@@ -7,15 +7,54 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from core.families.profiles import SCALES
+from core.paper.registry import entries, find_paper
+from eval.errors import ReproError
+
 LARGEST_SEED = 2**32 - 1  # that numpy takes
 
-Slug = Annotated[str, typer.Argument(metavar="PAPER", help="Slug, see `repro list`.")]
+
+def complete_paper(incomplete: str) -> list[str]:
+    """The papers that a shell offers for what is typed so far."""
+    return [slug for slug in entries() if slug.startswith(incomplete)]
+
+
+def complete_scale(incomplete: str) -> list[str]:
+    """The scales that it offers."""
+    return [scale for scale in SCALES if scale.startswith(incomplete)]
+
+
+def complete_arm(context: typer.Context, incomplete: str) -> list[str]:
+    """The arms that it offers: those of the paper that is typed already."""
+    typed = [context.params.get("paper"), *context.args]  # the latter before an unfinished option
+    try:
+        paper = find_paper(next(filter(None, typed), ""))
+    except ReproError:
+        return []
+    return [arm for arm in paper.arms if arm.startswith(incomplete)]
+
+
+Slug = Annotated[
+    str,
+    typer.Argument(metavar="PAPER", help="Slug, see `repro list`.", autocompletion=complete_paper),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Argument(metavar="name=value", help="Settings that win over all others."),
 ]
-At = Annotated[str, typer.Option("--at", metavar="SCALE", help="Scale: cpu, gpu or paper.")]
-Arm = Annotated[str | None, typer.Option(help="One arm; default: the paper's own method.")]
+At = Annotated[
+    str,
+    typer.Option(
+        "--at",
+        metavar="SCALE",
+        help="Scale: cpu, gpu or paper.",
+        autocompletion=complete_scale,
+    ),
+]
+Arm = Annotated[
+    str | None,
+    typer.Option(help="One arm; default: the paper's own method.", autocompletion=complete_arm),
+]
 Seed = Annotated[
     int | None, typer.Option(min=0, max=LARGEST_SEED, help="The first seed; default: 0.")
 ]

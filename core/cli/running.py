@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from core.cli.finding import age, path_of
-from core.cli.options import Arm, AsJson, At, Force, Launch, Processes, Seed, Settings, Slug
+from core.cli.options import (
+    Arm,
+    AsJson,
+    At,
+    Force,
+    Launch,
+    Processes,
+    Seed,
+    Settings,
+    Slug,
+    complete_paper,
+    complete_scale,
+)
 from core.cli.output import print_columns, print_json, print_text, tell
 from core.paper.overrides import field_types, literal
 from core.paper.registry import entries, find_paper
@@ -44,7 +56,12 @@ JobOptions = Annotated[
     typer.Option(metavar="name=value", help="Of such a job, e.g. gpus_per_node=8."),
 ]
 Named = Annotated[
-    str | None, typer.Argument(metavar="PAPER", help="Slug, see `repro list`, or FILE.py.")
+    str | None,
+    typer.Argument(
+        metavar="PAPER",
+        help="Slug, see `repro list`, or FILE.py.",
+        autocompletion=complete_paper,
+    ),
 ]
 Config = Annotated[
     Path | None,
@@ -53,7 +70,13 @@ Config = Annotated[
     ),
 ]
 MaybeAt = Annotated[
-    str | None, typer.Option("--at", metavar="SCALE", help="Scale: cpu (default), gpu or paper.")
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="SCALE",
+        help="Scale: cpu (default), gpu or paper.",
+        autocompletion=complete_scale,
+    ),
 ]
 Sweep = Annotated[
     list[str] | None,

@@ -6,6 +6,7 @@ files (`eval.plugins`): their `PAPER` is registered by being there.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -102,6 +103,15 @@ def find_entry(slug: str) -> Entry:
     if slug not in known:
         raise UnknownPaper(slug, known)
     return known[slug]
+
+
+def whole_papers() -> list[Paper]:
+    """All papers but the broken ones, of which whatever loads each by itself tells."""
+    found: list[Paper] = []
+    for entry in entries().values():
+        with suppress(BrokenPaper):
+            found.append(entry.load())
+    return found
 
 
 def find_paper(slug: str) -> Paper:

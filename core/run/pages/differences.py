@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from core.paper import Paper
-from core.paper.registry import entries
+from core.paper.registry import whole_papers
 from core.run.differences import Difference, from_trl, remarks
 from core.run.files import as_text
 from core.run.places import claims_table
@@ -27,7 +27,7 @@ def differences_files() -> dict[str, str]:
     """The page in both formats by name; nothing where there is no checkout."""
     if not claims_table().is_file():
         return {}
-    found = [entry_of(paper) for entry in entries().values() if indexed(paper := entry.load())]
+    found = [entry_of(paper) for paper in whole_papers() if indexed(paper)]
     return {
         f"{PAGE}.{form}": environment(form).get_template(f"{PAGE}.{form}.j2").render(papers=found)
         for form in ("md", "html")

@@ -9,7 +9,7 @@ from core.claims import Claim, Comparison
 from core.families.profiles import SCALES
 from core.families.table import FAMILIES, listed
 from core.paper import Paper
-from core.paper.registry import entries
+from core.paper.registry import whole_papers
 from core.run.files import write_atomic
 from core.run.order import claimed_arms
 from core.run.pages.verdicts import claim_result, summary
@@ -25,7 +25,7 @@ RULES = "How its claims are judged, and at which learning rates, is on the page 
 
 def families_files(scale: str) -> dict[str, str]:
     """The pages of all families that have papers, by their places in reports/."""
-    known = [entry.load() for entry in entries().values()]
+    known = whole_papers()
     heads = [name for name, one in FAMILIES.items() if one.listed_with in ("", name)]
     papers = {name: [one for one in known if one.family in listed(name)] for name in heads}
     return {

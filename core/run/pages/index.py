@@ -8,7 +8,7 @@ from typing import Any  # Any: a verdict
 from core.families.profiles import SCALES
 from core.families.table import FAMILIES, find_family
 from core.paper import Paper
-from core.paper.registry import entries
+from core.paper.registry import whole_papers
 from core.run.pages.differences import PAGE as DIFFERENCES
 from core.run.pages.families import FOLDER, to_run, verdicts_of
 from core.run.pages.tables import ran_at
@@ -41,7 +41,7 @@ class Row:
 
 def index_files(scale: str = SCALES[0]) -> dict[str, str]:
     """The page in both formats by name; nothing where no paper has a page."""
-    known = [entry.load() for entry in entries().values()]
+    known = whole_papers()
     rows = [row for paper in known for row in rows_of(paper, scale)]
     named = {name: [row for row in rows if family_of(row.paper) == name] for name in FAMILIES}
     families = {name: some for name, some in named.items() if some}
