@@ -42,7 +42,7 @@ def check(
         print_json(found)
     else:
         for slug, problems in found.items():
-            there = slug in ("claims", "trl", "families", "results") or record_files(
+            there = slug in ("claims", "trl", "index", "families", "results") or record_files(
                 "bench" if slug == "speed" else slug
             )
             ok = "ok" if there else "ok, but there are no records to check"

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from wandb_files import rows
+from wandb_files import records, rows
 
 
 def test_wandb_gets_the_numbers_of_the_log(repro, root, settings, monkeypatch):
@@ -21,3 +21,13 @@ def test_wandb_gets_the_numbers_of_the_log(repro, root, settings, monkeypatch):
         for name in ("reward", "entropy", "kl", "grad_norm"):
             assert sent[step][f"train/{name}"] == row[name]
     assert len({row["entropy"] for row in logged.values()}) == 3
+
+    (run,) = [record.run for record in records(path) if record.run.run_id]
+    assert run.run_group == "deepseekmath-grpo"
+    assert run.display_name.startswith("grpo seed 0 ")
+    assert "learning_rate=0.01" in run.display_name
+    assert [*run.tags] == ["grpo", "cpu"]
+    config = {item.key: json.loads(item.value_json) for item in run.config.update}
+    assert config["paper"] == "deepseekmath-grpo"
+    assert config["sources"]["beta"] == "deepseekmath-grpo s4.2"
+    assert config["sources"]["learning_rate"] == "command line"

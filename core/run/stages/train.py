@@ -210,7 +210,7 @@ def build_trainer(
         from core.run.watch.wandb_rows import WandbRows
 
         trainer.remove_callback(WandbCallback)
-        trainer.add_callback(WandbRows(folder))
+        trainer.add_callback(WandbRows(folder, resolved, config.seed))
     return trainer, heldout if valid else None
 
 

@@ -10,9 +10,33 @@ from typing import Any
 from transformers import TrainerControl, TrainerState, TrainingArguments
 from transformers.integrations.integration_utils import WandbCallback
 
-from core.run.files import write_atomic
+from core.run.files import as_text, write_atomic
+from core.run.resolve import Resolved
 
 ID = "wandb-id"  # the file in the stage's folder that holds it
+
+
+def described(resolved: Resolved, seed: int) -> dict[str, Any]:
+    """What W&B lists a run by, and where each setting comes from; the environment wins, or adds."""
+    paper, overrides = resolved.paper, resolved.overrides
+    own = [f"{name}={as_text(value)}" for name, value in sorted(overrides.items())]
+    tags = [
+        paper.family,
+        resolved.scale,
+        resolved.arm,
+        *os.environ.get("WANDB_TAGS", "").split(","),
+    ]
+    return {
+        "name": os.environ.get("WANDB_NAME", " ".join([resolved.arm, f"seed {seed}", *own])),
+        "group": os.environ.get("WANDB_RUN_GROUP", paper.slug),
+        "tags": [*dict.fromkeys(filter(None, tags))],
+        "config": {
+            "paper": paper.slug,
+            "arm": resolved.arm,
+            "scale": resolved.scale,
+            "sources": {name: one.source for name, one in resolved.values.items()},
+        },
+    }
 
 
 class WandbRows(WandbCallback):
@@ -23,9 +47,10 @@ class WandbRows(WandbCallback):
     takes the place of are removed.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, resolved: Resolved, seed: int):
         super().__init__()
         self.note = folder / ID
+        self.told = described(resolved, seed)
 
     def setup(
         self, args: TrainingArguments, state: TrainerState, model: Any, **kwargs: object
@@ -38,8 +63,8 @@ class WandbRows(WandbCallback):
             offline = os.environ.get("WANDB_MODE") == "offline"
             run = self._wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "huggingface"),
-                name=args.run_name,
                 id=name,
+                **self.told,
                 resume=None if offline else "allow",  # offline it would only warn
             )
             if run.offline:
