@@ -12,7 +12,7 @@ endef
 export OMP_NUM_THREADS := 1
 export TOKENIZERS_PARALLELISM := false
 # What the tests of a file share is made once; the long files come first.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 12
 
 .PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce wheels report check clean
 

@@ -1,6 +1,8 @@
 """`repro eval`: the eval stage alone, or what can be said before a model is there."""
 
+import re
 from dataclasses import asdict
+from pathlib import Path
 
 from core.cli.evaluation_options import EvaluationOptions
 from core.cli.options import takes
@@ -8,6 +10,8 @@ from core.cli.output import print_columns, print_json
 from core.cli.planning import show_contamination, show_power
 from core.cli.scoring import show_scores
 from eval.errors import BadValue
+
+RUN = re.compile(r"[0-9a-f]{6,16}")  # how a run of `repro runs` is named; models have other names
 
 
 @takes(EvaluationOptions)
@@ -29,9 +33,17 @@ def evaluate(asked: EvaluationOptions) -> int | None:
         )
     if asked.model is None:
         raise BadValue("no MODEL: expected a shipped model, a folder or a hub id")
-    if asked.lm_eval is not None:
-        return show_tasks(asked.model, asked)
-    return show_benchmarks(asked.model, asked)
+    model = model_named(asked.model)
+    return show_benchmarks(model, asked) if asked.lm_eval is None else show_tasks(model, asked)
+
+
+def model_named(name: str) -> str:
+    """What a model is loaded from: that of a run of `repro runs`, or what is named."""
+    if not RUN.fullmatch(name) or Path(name).exists():
+        return name
+    from core.run.records.found import find_run, model_of
+
+    return str(model_of(find_run(name)))
 
 
 def show_benchmarks(model: str, asked: EvaluationOptions) -> None:

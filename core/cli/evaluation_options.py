@@ -37,9 +37,10 @@ class EvaluationOptions:
     """
 
     ctx: typer.Context
-    model: Annotated[str | None, typer.Argument(help="A shipped model, a folder or a hub id.")] = (
-        None
-    )
+    model: Annotated[
+        str | None,
+        typer.Argument(help="A shipped model, a folder, a hub id, or a run of `repro runs`."),
+    ] = None
     benchmarks: Annotated[str | None, typer.Option(help="Names joined by commas.")] = None
     lm_eval: Annotated[
         str | None, typer.Option(help="Instead: tasks of lm-eval joined by commas, or task files.")

@@ -56,6 +56,22 @@ def test_two_runs_are_listed_and_compared(repro, two, tmp_path):
     assert all(row["difference"]["delta"] == 0 and not row["changed"] for row in itself["scores"])
 
 
+def test_the_model_of_a_run_is_scored_again(repro, two, root):
+    for run in two:
+        asked = ("--benchmarks", "pocket-gsm8k", "--limit", 4, "--max-tokens", 12, "--json")
+        scored = repro("eval", run["digest"][:8], *asked)
+        assert scored.exit_code == 0, scored.output
+        (row,) = json.loads(scored.stdout)
+        (before,) = [one for one in run["scores"] if one["benchmark"] == "pocket-gsm8k"]
+        assert (row["value"], row["n"]) == (before["value"], before["n"])
+    for folder in (root / "runs").glob("train-*"):
+        folder.rename(folder.with_name(f"gone-{folder.name}"))
+    gone = repro("eval", two[0]["digest"], "--benchmarks", "pocket-gsm8k")
+    assert gone.exit_code == 2
+    assert "train it there with `repro run deepseekmath-grpo --arm grpo --seed 0" in gone.stderr
+    assert "no run 'ffffff'" in repro("eval", "ffffff", "--benchmarks", "pocket-gsm8k").stderr
+
+
 def test_a_run_that_is_not_there_or_not_one_is_named_in_a_line(repro, two):
     for name, words in (("zzzz", "no run 'zzzz'"), ("", "begin like that")):
         refused = repro("compare", name, two[0]["digest"])

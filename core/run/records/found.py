@@ -1,11 +1,13 @@
 """Recorded runs, found by what one remembers of them."""
 
+import json
 from pathlib import Path
 
-from core.run.places import record_files
+from core.run.places import record_files, root
 from core.run.records.record import current, read_record, read_records
 from core.run.records.schema import RunRecord, runs_of
-from eval.errors import BadValue, UnknownName
+from core.run.stages.stage import DONE, MODEL
+from eval.errors import BadValue, MissingFile, UnknownName
 
 
 def find_runs(
@@ -46,3 +48,21 @@ def find_run(name: str) -> RunRecord:
     if not found:
         raise BadValue(f"{fits[0]} is no record of a run: `repro runs` lists those")
     return found[0]
+
+
+def model_of(run: RunRecord) -> Path:
+    """The folder of the model that a run trained, on this machine.
+
+    Raises:
+        MissingFile: it was trained elsewhere, or its stage was deleted.
+    """
+    for note in sorted((root() / "runs").glob(f"train-*/{DONE}")):
+        outputs = json.loads(note.read_text(encoding="utf-8"))["outputs"]
+        if outputs.get("weights") == run["train"]["weights"]:
+            return note.parent / MODEL
+    arm, seed, scale = run["arm"], run["seed"], run["scale"]
+    raise MissingFile(
+        f"the model of {run['paper']}, {arm} seed {seed} at {scale} ({run['digest']}) is not in "
+        f"{root() / 'runs'}: train it there with `repro run {run['paper']} --arm {arm} "
+        f"--seed {seed} --at {scale}` and its own settings"
+    )

@@ -30,7 +30,7 @@ from core.run.settings import RunSettings
 from core.run.spread.launch import Models, launch
 from core.run.stages.checkpoints import SealCallback, last_checkpoint
 from core.run.stages.data import Data, read_rows, split_rows
-from core.run.stages.stage import Policy, say
+from core.run.stages.stage import MODEL, Policy, say
 from core.run.stages.start import Chosen
 from core.run.watch.heldout import FOLDER, HeldOutCallback, digests
 from core.run.watch.progress import ProgressCallback
@@ -40,7 +40,6 @@ from eval.grading import GRADER_VERSION
 
 DATASET: Any = Dataset  # Any: its methods are half typed
 LOG = "log.jsonl"
-MODEL = "model"
 WORK = "trainer"
 ANSWER_TOKENS = 1024  # of held-out answers, where neither the run nor its family says
 TRAINED = "trained.json"  # what the stage gives, written when the model is whole
