@@ -8,9 +8,13 @@ import typer
 
 from core.cli.options import AsJson, complete_paper
 from core.cli.output import print_columns, print_json, print_text
+from core.paper.overrides import field_types, literal
 from core.paper.registry import find_paper
-from core.run.files import as_text, write_atomic
+from core.run.files import as_text, canonical, write_atomic
 from core.run.places import from_here, results
+from core.run.records.found import find_run, find_runs
+from core.run.settings import NEUTRAL, RunSettings
+from core.run.stages.stage import say
 
 if TYPE_CHECKING:
     from core.run.records.compared import ScoreChange
@@ -38,8 +42,6 @@ def runs(
     """List recorded runs, the newest last: what ran, its scores with intervals, age and size."""
     if paper is not None:
         find_paper(paper)  # a misspelt name is no empty list
-    from core.run.records.found import find_runs
-
     found = find_runs(paper, arm=arm, scale=at, seed=seed)
     if as_json:
         return print_json([summary(run) for run in found])
@@ -73,8 +75,6 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Hold two recorded runs against each other: settings, curves, scores by problem, answers."""
-    from core.run.records.found import find_run
-
     old, new = find_run(before), find_run(after)
     from core.run.records.compared import ends_apart, scores_apart, settings_apart
 
@@ -106,6 +106,28 @@ def compare(
     if figure is not None:
         print_text(f"figure: {from_here(figure)}")
     return None
+
+
+def announce(paper: str, given: tuple[str, ...], at: str, arm: str | None, seed: int) -> None:
+    """Say where a run is recorded already, before what is slow to import."""
+    found = find_paper(paper)
+    runs = find_runs(found.slug, arm=arm or found.main_arm, scale=at, seed=seed)
+    for run in [run for run in runs if run["overrides"] == as_recorded(given)][-1:]:
+        say(
+            f"{found.slug}, {run['arm']} seed {seed} at {at}: recorded {age(run['created'])} ago "
+            f"in {from_here(path_of(run))}; what runs/ lacks of it is made again"
+        )
+
+
+def as_recorded(given: tuple[str, ...]) -> dict[str, object]:
+    """What a record holds of `name=value` texts, as far as can be said without the trainer's."""
+    read = (text.partition("=") for text in given)
+    hints = field_types(RunSettings)
+    return {
+        name: canonical(literal(text, hints.get(name)))
+        for name, _, text in read
+        if name not in NEUTRAL
+    }
 
 
 def summary(run: "RunRecord") -> dict[str, Any]:

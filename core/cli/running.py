@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.cli.finding import age, path_of
+from core.cli.finding import announce
 from core.cli.options import (
     Arm,
     AsJson,
@@ -22,14 +22,10 @@ from core.cli.options import (
     complete_scale,
 )
 from core.cli.output import print_columns, print_json, print_text, tell
-from core.paper.overrides import field_types, literal
 from core.paper.registry import entries, find_paper
-from core.run.files import as_text, canonical
+from core.run.files import as_text
 from core.run.kernels import ask_for_kernels
 from core.run.places import from_here
-from core.run.records.found import find_runs
-from core.run.settings import NEUTRAL, RunSettings
-from core.run.stages.stage import say
 from eval.errors import BadValue, ReproError
 
 if TYPE_CHECKING:
@@ -268,28 +264,6 @@ def run(
     if sweep:
         return print_sweep(order, sweep, as_json=as_json)
     return print_outcome(order, run_order(order), as_json=as_json)
-
-
-def announce(paper: str, given: tuple[str, ...], at: str, arm: str | None, seed: int) -> None:
-    """Say where a run is recorded already, before what is slow to import."""
-    found = find_paper(paper)
-    runs = find_runs(found.slug, arm=arm or found.main_arm, scale=at, seed=seed)
-    for run in [run for run in runs if run["overrides"] == as_recorded(given)][-1:]:
-        say(
-            f"{found.slug}, {run['arm']} seed {seed} at {at}: recorded {age(run['created'])} ago "
-            f"in {from_here(path_of(run))}; what runs/ lacks of it is made again"
-        )
-
-
-def as_recorded(given: tuple[str, ...]) -> dict[str, object]:
-    """What a record holds of `name=value` texts, as far as can be said without the trainer's."""
-    read = (text.partition("=") for text in given)
-    hints = field_types(RunSettings)
-    return {
-        name: canonical(literal(text, hints.get(name)))
-        for name, _, text in read
-        if name not in NEUTRAL
-    }
 
 
 def with_launch(
