@@ -11,7 +11,7 @@ from core.cli.output import print_columns, print_json, print_text
 from core.paper.overrides import field_types, literal
 from core.paper.registry import find_paper
 from core.run.files import as_text, canonical, write_atomic
-from core.run.places import from_here, results
+from core.run.places import from_here, record_file
 from core.run.records.found import find_run, find_runs
 from core.run.settings import NEUTRAL, RunSettings
 from core.run.stages.stage import say
@@ -146,7 +146,7 @@ def summary(run: "RunRecord") -> dict[str, Any]:
 
 def path_of(run: "RunRecord") -> Path:
     """Where its record lies."""
-    return results() / run["paper"] / f"{run['digest']}.json"
+    return record_file(run["paper"], run["digest"])
 
 
 def score_text(row: "ScoreRow") -> str:

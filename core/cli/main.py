@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from core.cli.checking import bench, check, doctor
+from core.cli.cleaning import clean
 from core.cli.evaluating import evaluate
 from core.cli.finding import compare, runs
 from core.cli.output import only_data_on_stdout, tell
@@ -94,7 +95,7 @@ def options(
     """What may stand before a command."""
 
 
-TRAINING = (show, diff, plan, run, reproduce, runs, compare)
+TRAINING = (show, diff, plan, run, reproduce, runs, compare, clean)
 for verb in (*TRAINING, score, table, report, check, bench, new, doctor):
     app.command()(guarded(verb))
 app.command("list")(guarded(list_papers))

@@ -11,7 +11,7 @@ from core.paper.page import PREPARED
 from core.run.places import SAMPLES, check_writable, reports, results, root
 from core.run.records.asked import recorded_runs, recorded_trials
 from core.run.records.judged import judged, verdicts_record
-from core.run.records.record import Record, read_records, write_record
+from core.run.records.record import Record, home, read_records, write_record
 from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse, refuse_paper
 from core.run.resolve import Resolved, resolve
@@ -20,7 +20,7 @@ from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
 from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
-from core.run.stages.record import run_chain, score_start
+from core.run.stages.record import publish_records, run_chain, score_start
 from core.run.stages.stage import Stage, say
 from core.run.trials import check_trials, compared_arms, trials_of, tuning_record
 from eval.errors import BadValue
@@ -95,6 +95,8 @@ def run_order(order: Order) -> Outcome:
     else:
         records = run_chains(order, chains(order, arms, order.seeds, tunings))
     claims = verdicts_record(order.paper, order.scale, records, order.looks, tunings)
+    if home(claims) == results():
+        publish_records([*records, *tunings])
     return Outcome(runs=records, tunings=tunings, claims=write_record(claims))
 
 

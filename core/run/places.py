@@ -22,6 +22,11 @@ def results() -> Path:
     return root() / "results"
 
 
+def own_results() -> Path:
+    """The folder of the records of runs with settings of one's own, beside those runs."""
+    return root() / "runs" / "results"
+
+
 def reports() -> Path:
     """The folder of all rendered reports."""
     return root() / "reports"
@@ -63,9 +68,10 @@ def from_here(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def record_files(slug: str | None = None) -> list[Path]:
-    """All record files, of one paper or of all."""
-    return records_in(results().glob(f"{slug or '*'}/*.json"))
+def record_files(slug: str | None = None, *, own: bool = False) -> list[Path]:
+    """All record files, of one paper or of all; with `own` those beside the runs too."""
+    folders = (results(), own_results()) if own else (results(),)
+    return [path for one in folders for path in records_in(one.glob(f"{slug or '*'}/*.json"))]
 
 
 def earlier_files(slug: str) -> list[Path]:
@@ -78,6 +84,17 @@ def records_in(files: Iterable[Path]) -> list[Path]:
     return sorted(path for path in files if path.name != ACCEPTED)
 
 
+def record_file(slug: str, digest: str) -> Path:
+    """Where a record of a paper lies."""
+    return placed(f"{slug}/{digest}.json")
+
+
 def samples_file(digest: str) -> Path:
     """Where the samples of a digest lie, whosever runs refer to them."""
-    return results() / SAMPLES / f"{digest}.jsonl.gz"
+    return placed(f"{SAMPLES}/{digest}.jsonl.gz")
+
+
+def placed(name: str) -> Path:
+    """A file in results/ or, if it is there alone, beside the runs."""
+    published, own = results() / name, own_results() / name
+    return own if own.is_file() and not published.is_file() else published

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from core.claims import START, Claim, score
+from core.run.leftovers import leftovers
 from core.run.order import Order, run_order
 from core.run.pages.render import write_report
+from core.run.places import record_file
 from core.run.plan import make_plan
 from core.run.records.answers import content_of, name_of
 from core.run.records.derived import derived_problems
@@ -97,7 +99,7 @@ def test_every_arm_runs_at_its_own_rate_and_once_more_where_another_is_better(ou
     assert rates["grpo", 1e-5] == f"best of 2 on valid, seed {TRIAL_SEED}"
     assert rates["grpo", BROKEN] == "arm grpo"
     assert len(rates) == 4
-    shown = runs_of(standard(read_records()))
+    shown = runs_of(standard(read_records(own=True)))
     assert {(run["arm"], run["config"]["learning_rate"]["value"]) for run in shown} == (
         rates.keys() - {("grpo", BROKEN)}
     )
@@ -142,7 +144,7 @@ def test_a_plan_shows_the_trials_with_their_cost_and_state(outcome):
 
 
 def test_the_page_shows_what_was_tried_and_both_verdicts(outcome, tmp_path):
-    page = write_report(FAIR, standard(read_records()), "cpu", tmp_path).read_text()
+    page = write_report(FAIR, standard(read_records(own=True)), "cpu", tmp_path).read_text()
     assert "with each arm at its own learning rate: " in page
     assert "takes 1e-05; at the edge: a rate beyond may be better" in page
     assert "its own; at the edge" in page
@@ -151,7 +153,7 @@ def test_the_page_shows_what_was_tried_and_both_verdicts(outcome, tmp_path):
 
 def forged(change):
     """The records of the order after a change of one, which is named as it is then."""
-    records = json.loads(json.dumps(read_records()))
+    records = json.loads(json.dumps(read_records(own=True)))
     changed = change(records)
     changed["content"] = content_of(changed)
     changed["digest"], old = name_of(changed), changed["digest"]
@@ -221,10 +223,19 @@ FORGERIES = {
 
 def test_records_are_derived_again(outcome):
     del outcome
-    assert problems(read_records()) == []
+    assert problems(read_records(own=True)) == []
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda one: one.__name__)
 def test_a_forgery_of_what_was_tried_is_seen(forgery, outcome):
     del outcome
     assert FORGERIES[forgery] in "\n".join(problems(forged(forgery)))
+
+
+def test_trials_are_kept_while_their_record_stands(outcome, root):
+    assert leftovers() == []
+    for tuning in outcome.tunings:
+        record_file(FAIR.slug, tuning["digest"]).unlink()
+    trials = {key for arm in FAIR.arms for key in trial_keys(arm)}
+    left = {one.path for one in leftovers() if one.path.name.startswith("train-")}
+    assert left == {root / "runs" / f"train-{key}" for key in trials}

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from core.cli.finding import age
-from core.run.places import samples_file
+from core.run.places import record_file, samples_file
+from core.run.records.found import model_of
 from core.run.records.record import read_record, read_records
 from eval.samples.store import read_samples
 
@@ -16,11 +17,15 @@ PAPER = "deepseekmath-grpo"
 
 @pytest.fixture
 def two(repro, settings):
-    """The records of two short runs that differ in their learning rate."""
+    """The records of two short runs that differ in their learning rate.
+
+    Nothing is solved: it is the decay that makes two models of them.
+    """
     for rate in ("0.01", "0.02"):
-        done = repro("run", PAPER, *settings[:-1], f"learning_rate={rate}", "--jobs", "1")
+        own = (*settings[:-1], "weight_decay=0.1", f"learning_rate={rate}")
+        done = repro("run", PAPER, *own, "--jobs", "1")
         assert done.exit_code == 0, done.output
-    return [record for record in read_records(PAPER) if record["kind"] == "run"]
+    return [record for record in read_records(PAPER, own=True) if record["kind"] == "run"]
 
 
 def test_two_runs_are_listed_and_compared(repro, two, tmp_path):
@@ -56,6 +61,32 @@ def test_two_runs_are_listed_and_compared(repro, two, tmp_path):
     assert all(row["difference"]["delta"] == 0 and not row["changed"] for row in itself["scores"])
 
 
+def test_only_what_no_record_refers_to_is_deleted(repro, two, root):
+    """And that after a yes; the run that stands is found done by its command."""
+    assert "nothing" in repro("clean").stdout
+    gone, stands = two
+    of = {run["digest"]: {row["digest"] for row in run["scores"]} for run in two}
+    for record in read_records(PAPER, own=True):
+        if gone["digest"] in (record["digest"], *record.get("runs", [])):
+            record_file(PAPER, record["digest"]).unlink()
+    killed = root / "runs" / "train-0123456789abcdef"
+    (killed / "checkpoint-1").mkdir(parents=True)
+    listed = {Path(row["path"]) for row in json.loads(repro("clean", "--json").stdout)}
+    assert {path for path in listed if path.name.startswith("train-")} == {model_of(gone).parent}
+    samples = {path.name.partition(".")[0] for path in listed if path.suffix == ".gz"}
+    assert of[gone["digest"]] - of[stands["digest"]] <= samples
+    asked = repro("clean")
+    assert "nothing was deleted" in asked.stdout
+    assert all(path.exists() for path in listed)
+    assert "deleted" in repro("clean", "--yes").stdout.splitlines()[-1]
+    assert not any(path.exists() for path in listed)
+    assert killed.exists()
+    assert repro("clean", "--unfinished", "--yes").exit_code == 0
+    assert not killed.exists()
+    assert model_of(stands).is_dir()
+    assert json.loads(repro("clean", "--unfinished", "--json").stdout) == []
+
+
 def test_the_model_of_a_run_is_scored_again(repro, two, root):
     for run in two:
         asked = ("--benchmarks", "pocket-gsm8k", "--limit", 4, "--max-tokens", 12, "--json")
@@ -78,7 +109,7 @@ def test_a_run_that_is_not_there_or_not_one_is_named_in_a_line(repro, two):
         assert refused.exit_code == 2
         (line,) = refused.stderr.strip().splitlines()
         assert words in line
-    (claims, *_) = [r["digest"] for r in read_records(PAPER) if r["kind"] == "claims"]
+    (claims, *_) = [r["digest"] for r in read_records(PAPER, own=True) if r["kind"] == "claims"]
     refused = repro("compare", claims, two[0]["digest"])
     assert refused.exit_code == 2
     assert "is no record of a run" in refused.stderr

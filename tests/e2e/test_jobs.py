@@ -7,7 +7,7 @@ PAPER = "deepseekmath-grpo"
 
 def contents(root):
     """The name of every record; it is the digest of what the record says."""
-    return {path.name for path in root.glob(f"results/{PAPER}/*.json")}
+    return {path.name for path in root.glob(f"runs/results/{PAPER}/*.json")}
 
 
 @pytest.mark.long

@@ -108,7 +108,7 @@ def points(plan, counts, steps, random):
 def result(root):
     """All that must not depend on kills: records, samples, weights, logs without times."""
     (train,) = (root / "runs").glob("train-*")
-    kept = [*(root / "results").rglob("*"), *(train / "model").rglob("*")]
+    kept = [*(root / "runs" / "results").rglob("*"), *(train / "model").rglob("*")]
     content = {str(p.relative_to(root)): p.read_bytes() for p in kept if p.is_file()}
     records = {name: json.loads(text) for name, text in content.items() if name.endswith(".json")}
     for record in records.values():

@@ -71,7 +71,7 @@ def workers(process):
 
 def run_record(root):
     """The one record of a run in this folder."""
-    records = [json.loads(path.read_text()) for path in root.glob(f"results/{PAPER}/*.json")]
+    records = [json.loads(path.read_text()) for path in root.glob(f"runs/results/{PAPER}/*.json")]
     (record,) = [one for one in records if one["kind"] == "run"]
     return record
 
@@ -126,7 +126,7 @@ def test_a_killed_launch_continues_to_the_same_record(repro, start, root, settin
     assert again.exit_code == 0, again.output
     assert "continues from checkpoint-" in again.stderr
     found, straight = (
-        {path.name for path in place.glob(f"results/{PAPER}/*.json")}
+        {path.name for path in place.glob(f"runs/results/{PAPER}/*.json")}
         for place in (root, two_machines)
     )
     assert found == straight != set()

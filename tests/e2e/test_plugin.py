@@ -154,7 +154,7 @@ def uninstalled(tmp_path):
 
 def runs(root, slug):
     """The records of a paper's runs."""
-    written = [json.loads(p.read_text()) for p in (root / "results" / slug).glob("*.json")]
+    written = [json.loads(p.read_text()) for p in (root / "runs" / "results" / slug).glob("*.json")]
     return [record for record in written if record["kind"] == "run"]
 
 

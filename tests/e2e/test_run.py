@@ -17,7 +17,7 @@ PAPER = "deepseekmath-grpo"
 
 
 def records(kind="run"):
-    return [record for record in read_records(PAPER) if record["kind"] == kind]
+    return [record for record in read_records(PAPER, own=True) if record["kind"] == kind]
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,7 @@ def done(first, root):
 
 def test_a_run_writes_a_record_and_shows_table_verdicts_and_report(done, root):
     (run,) = records()
+    assert not (root / "results" / PAPER).exists()  # these settings are no paper's
     assert (run["arm"], run["seed"], run["scale"], run["main"]) == ("grpo", 0, "cpu", True)
     assert run["config"]["beta"] == {"value": 0.04, "source": "deepseekmath-grpo s4.2"}
     assert run["config"]["max_steps"] == {"value": 3, "source": "command line"}
@@ -56,7 +57,7 @@ def test_a_run_writes_a_record_and_shows_table_verdicts_and_report(done, root):
         assert row["n"] == 4
         assert 0 <= row["low"] <= row["value"] <= row["high"] <= 100
         assert row["limited"]
-        assert (root / "results" / "samples" / f"{row['digest']}.jsonl.gz").is_file()
+        assert (root / "runs" / "results" / "samples" / f"{row['digest']}.jsonl.gz").is_file()
     steps = [step for step, _ in run["curves"]["held_out/accuracy"]]
     assert steps == [0, 2, 3]
     assert [step for step, _ in run["curves"]["reward"]] == [1, 2, 3]
@@ -78,15 +79,15 @@ def test_the_same_command_skips_what_is_done_and_gives_the_same_record(
 ):
     """The first line says where the record is; the report is named from where one stands."""
     monkeypatch.chdir(root)
-    before = [(p, p.stat().st_mtime_ns) for p in record_files(PAPER)]
+    before = [(p, p.stat().st_mtime_ns) for p in record_files(PAPER, own=True)]
     again = repro("run", PAPER, "--jobs", 1, *settings)
     assert again.exit_code == 0
     first_line = again.stderr.splitlines()[0]
     assert first_line.startswith(f"{PAPER}, grpo seed 0 at cpu: recorded ")
-    assert " s ago in results/" in first_line or " min ago in results/" in first_line
+    assert " s ago in runs/results/" in first_line or " min ago in runs/results/" in first_line
     assert "trained before" in again.stderr
     assert "one rollout" not in again.stderr
-    assert [(p, p.stat().st_mtime_ns) for p in record_files(PAPER)] == before
+    assert [(p, p.stat().st_mtime_ns) for p in record_files(PAPER, own=True)] == before
     assert again.stdout == done.stdout.replace(f"{first[0]}/", "")
 
 
@@ -100,11 +101,11 @@ def test_with_json_standard_output_is_json_alone(repro, settings):
 
 def test_force_does_everything_again_and_comes_to_the_same_record(done, repro, settings):
     del done
-    before = [p.name for p in record_files(PAPER)]
+    before = [p.name for p in record_files(PAPER, own=True)]
     again = repro("run", PAPER, "--jobs", 1, "--force", *settings)
     assert again.exit_code == 0
     assert "one rollout" in again.stderr
-    assert [p.name for p in record_files(PAPER)] == before
+    assert [p.name for p in record_files(PAPER, own=True)] == before
 
 
 def test_an_arm_beside_the_main_one_leaves_outcomes_and_the_digests_of_its_texts(
@@ -113,10 +114,12 @@ def test_an_arm_beside_the_main_one_leaves_outcomes_and_the_digests_of_its_texts
     """Both are judged again; the texts stay where the stages lie, and nowhere else."""
     del done
     assert repro("run", PAPER, "--arm", "online-rft", "--jobs", 1, *settings).exit_code == 0
-    (run,) = [run for run in runs_of(read_records(PAPER)) if run["arm"] == "online-rft"]
+    (run,) = [run for run in runs_of(read_records(PAPER, own=True)) if run["arm"] == "online-rft"]
     assert list(Regrader().damaged(run)) == list(Regrader().problems(run)) == []
     texts = {row["texts"] for row in run["scores"]} | {*run["train"]["texts"].values()}
-    kept = {path.name.partition(".")[0] for path in (root / "results" / "samples").iterdir()}
+    kept = {
+        path.name.partition(".")[0] for path in (root / "runs" / "results" / "samples").iterdir()
+    }
     assert kept >= set(files_of(run))
     assert not texts & kept - {
         digest for main in records() if main["main"] for digest in files_of(main)
@@ -152,7 +155,7 @@ def test_a_damaged_stage_is_named_and_forcing_repairs_it(done, repro, settings, 
 
 def test_a_damaged_record_is_named(done, repro, settings):
     del done
-    path = record_files(PAPER)[0]
+    path = record_files(PAPER, own=True)[0]
     path.write_text(path.read_text()[:-40])
     again = repro("run", PAPER, "--jobs", 1, *settings)
     assert again.exit_code == 2

@@ -101,7 +101,7 @@ def test_a_run_is_trained_scored_and_reported(call, tmp_path):
     assert (tmp_path / page).read_text().startswith("# ")
     (record,) = [
         found
-        for path in (tmp_path / "results" / "deepseekmath-grpo").glob("*.json")
+        for path in (tmp_path / "runs" / "results" / "deepseekmath-grpo").glob("*.json")
         if (found := json.loads(path.read_text()))["kind"] == "run"
     ]
     assert record["versions"]["repro"]

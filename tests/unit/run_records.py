@@ -169,7 +169,7 @@ def without_texts(record):
     }
     made = record | {"scores": after.scores, "train": train, "sampling": sampling}
     made_files = after.files | seen.files
-    publish_samples({digest: made_files[digest] for digest in files_of(made)})
+    publish_samples({digest: made_files[digest] for digest in files_of(made)}, results())
     rmtree(samples_file("").parent / FOLDER)
     named = "".join(path.read_text() for path in record_files(record["paper"]))
     for digest in files.keys() - files_of(made).keys():

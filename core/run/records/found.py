@@ -24,7 +24,7 @@ def find_runs(
     """
     return [
         run
-        for run in runs_of(current(read_records(paper)), scale)
+        for run in runs_of(current(read_records(paper, own=True)), scale)
         if arm in (None, run["arm"]) and seed in (None, run["seed"])
     ]
 
@@ -38,9 +38,10 @@ def find_run(name: str) -> RunRecord:
         DamagedFile: it is not what was written.
     """
     path = Path(name)
-    fits = [path] if path.is_file() else [p for p in record_files() if p.stem.startswith(name)]
+    known = record_files(own=True)
+    fits = [path] if path.is_file() else [p for p in known if p.stem.startswith(name)]
     if not fits:
-        raise UnknownName("run", name, [p.stem for p in record_files()], "repro runs")
+        raise UnknownName("run", name, [p.stem for p in known], "repro runs")
     if len(fits) > 1:
         some = ", ".join(p.stem for p in fits[:3])
         raise BadValue(f"run {name}: {len(fits)} records begin like that ({some}): give more of it")

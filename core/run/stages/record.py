@@ -1,18 +1,20 @@
 """The record of a run: every stage of its chain done once, and what they gave in one file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
 from core.run.files import canonical, copy_atomic, file_digest
-from core.run.places import samples_file
+from core.run.places import SAMPLES, own_results, record_file, results, samples_file
 from core.run.records.form_splits import form_splits
 from core.run.records.record import (
     Record,
+    home,
     machine,
     new_record,
     predecessors,
+    read_records,
     standing,
     write_record,
 )
@@ -143,16 +145,33 @@ def published(files: Mapping[str, Path], record: Record) -> Record:
     """
     content = cast(Record, canonical(record))
     stands = standing(content, predecessors(content)) or content
-    publish_samples({digest: files[digest] for digest in files_of(stands) if digest in files})
+    named = {digest: files[digest] for digest in files_of(stands) if digest in files}
+    publish_samples(named, home(stands))
     return write_record(content)
 
 
-def publish_samples(files: Mapping[str, Path]) -> None:
-    """Copy samples to where records refer to, under their digest."""
+def publish_samples(files: Mapping[str, Path], folder: Path) -> None:
+    """Copy samples to where records in a folder refer to, under their digest; once if in both."""
     for digest, path in files.items():
-        target = samples_file(digest)
-        if not target.exists() or file_digest(target) != file_digest(path):
+        target = folder / SAMPLES / f"{digest}.jsonl.gz"
+        there = (target, results() / SAMPLES / target.name)
+        if not any(one.exists() and file_digest(one) == file_digest(path) for one in there):
             copy_atomic(path, target)
+
+
+def publish_records(records: Iterable[Record]) -> None:
+    """Move records that lie beside the runs to results/, with their samples and those before."""
+    for record in records:
+        known = {one["digest"]: one for one in read_records(record["paper"], own=True)}
+        one: Record | None = record
+        while one is not None:
+            place = record_file(one["paper"], one["digest"])
+            if place.is_relative_to(own_results()):
+                samples = files_of(one) if one["kind"] == "run" else ()
+                publish_samples({digest: samples_file(digest) for digest in samples}, results())
+                copy_atomic(place, results() / place.relative_to(own_results()))
+                place.unlink()
+            one = known.get(one["supersedes"] or "")
 
 
 def size_of(parameters: int | None) -> str | None:

@@ -1,0 +1,141 @@
+"""What lies in runs/ and no record that stands refers to: stages, samples, pages."""
+
+import fcntl
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.run.files import canonical_text
+from core.run.places import SAMPLES, own_results, root
+from core.run.records.record import Record, current, read_records
+from core.run.records.schema import tunings_of
+from core.run.settings import HELD_OUT
+from core.run.stages.stage import DONE
+from eval.errors import DamagedFile
+
+STAGE = re.compile("[a-z-]+-([0-9a-f]{16})")  # the name of a stage's folder, and its key
+NAMED = re.compile("[0-9a-f]{64}|[0-9a-f]{16}")  # digests and keys
+POLICIES = ("start", "train")  # stages that give one
+PAGES = "reports"  # of runs with settings of one's own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leftover:
+    """A file or folder, why nothing refers to it, and its size in bytes."""
+
+    path: Path
+    why: str
+    size: int
+
+    def remove(self) -> None:
+        """Delete it; it is made again where it is asked for."""
+        if self.path.is_dir():
+            shutil.rmtree(self.path)
+        else:
+            self.path.unlink()
+
+
+def leftovers(*, unfinished: bool = False) -> list[Leftover]:
+    """Finished stages, samples and pages without a record, the largest first.
+
+    A stage is kept if a record holds a digest of its outputs, or if one that is kept began with
+    it. With `unfinished` also those that a killed command left, from which it would go on; what a
+    process is at is never among them.
+
+    Raises:
+        DamagedFile: a record or a stage's end note is not what was written.
+    """
+    records = current(read_records(own=True))
+    runs = root() / "runs"
+    stages = {path: end_note(path) for path in runs.glob("*") if STAGE.fullmatch(path.name)}
+    kept = referred(stages, records)
+    found = [(path, "no record") for path, note in stages.items() if note and path not in kept]
+    if unfinished:
+        found += [(path, "unfinished") for path, note in stages.items() if not note]
+    told = {digest for record in records for digest in named(record)}
+    samples = (own_results() / SAMPLES).glob("*.jsonl.gz")
+    found += [(path, "no record") for path in samples if path.name.partition(".")[0] not in told]
+    shown = {record["digest"] for record in records}
+    found += [(path, "no record") for path in (runs / PAGES).glob("*") if path.name not in shown]
+    sized = [Leftover(path=path, why=why, size=size_of(path)) for path, why in found if free(path)]
+    return sorted(sized, key=lambda one: (-one.size, one.path))
+
+
+def end_note(folder: Path) -> dict[str, Any]:
+    """What a stage wrote at its end; empty if it has not finished.
+
+    Raises:
+        DamagedFile: it is not what a stage writes.
+    """
+    path = folder / DONE
+    if not path.is_file():
+        return {}
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+        return {"inputs": note["inputs"], "outputs": note["outputs"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(f"{path}: not a stage's end note ({error}); delete {folder}") from error
+
+
+def referred(stages: Mapping[Path, dict[str, Any]], records: list[Record]) -> set[Path]:
+    """The stages that gave what records hold, and all that these began with."""
+    told = {digest for record in records for digest in named(record)}
+    curves = {canonical_text(row["curve"]) for one in tunings_of(records) for row in one["trials"]}
+    kept: set[Path] = set()
+    while True:
+        more = {
+            path
+            for path, note in stages.items()
+            if note and path not in kept and (gave(path, note, told) or on_trial(note, curves))
+        }
+        if not more:
+            return kept
+        kept |= more
+        told |= {name for path in more for name in named(stages[path]["inputs"])}
+        told |= {path.name for path in more}
+
+
+def gave(path: Path, note: Mapping[str, Any], told: set[str]) -> bool:
+    """Whether a stage made something that is told of.
+
+    Of answers and measures only those of a policy that is told of: others may be the same.
+    """
+    inputs, outputs = note["inputs"], note["outputs"]
+    made = named(outputs.get("weights", outputs))
+    if "policy" in inputs and not {f"{kind}-{inputs['policy']}" for kind in POLICIES} & told:
+        return False
+    return path.name[-16:] in told or not made or bool(made & told)
+
+
+def on_trial(note: Mapping[str, Any], curves: set[str]) -> bool:
+    """Whether it is a training by which a learning rate was chosen."""
+    curve = note["outputs"].get("curves", {}).get(HELD_OUT)
+    return curve is not None and canonical_text(curve) in curves
+
+
+def named(value: object) -> set[str]:
+    """The digests and keys in a value of JSON."""
+    return set(NAMED.findall(canonical_text(value)))
+
+
+def free(path: Path) -> bool:
+    """Whether no process is at a stage."""
+    lock = path.with_name(f".{path.name}.lock")
+    if not lock.exists():
+        return True
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    files: Iterator[Path] = path.rglob("*") if path.is_dir() else iter((path,))
+    return sum(one.stat().st_size for one in files if one.is_file())
