@@ -279,6 +279,10 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
     from core.run.pages.render import render_outcome
 
     shown = render_outcome(order.paper, outcome)
+    if "wandb" in reported_to(order):
+        from core.run.watch.wandb_report import send_report
+
+        send_report(order.paper, outcome.runs, outcome.claims, shown.path.parent)
     if as_json:
         print_json(
             {
@@ -291,6 +295,15 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
     else:
         print_text(f"{shown.text}\nreport: {from_here(shown.path)}")
     return 1 if outcome.refuted else 0
+
+
+def reported_to(order: "Order") -> list[str]:
+    """The services to which the trainings of an order report."""
+    from core.run.resolve import resolve
+
+    arm, given = order.arms[0], order.arguments
+    config = resolve(order.paper, arm=arm, scale=order.scale, arguments=given).preview()
+    return [*(config.report_to or ())]
 
 
 def print_sweep(order: "Order", sweep: list[str], *, as_json: bool) -> int:

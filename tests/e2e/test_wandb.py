@@ -1,18 +1,56 @@
-"""`report_to=wandb` without a network: what W&B wrote is read back and equals our log."""
+"""`report_to=wandb` without a network: what W&B wrote is read back, and is what our files say."""
 
 import json
 from pathlib import Path
 
+import pytest
 from wandb_files import records, rows
 
+from core.run.records.record import read_records
+from core.run.records.schema import runs_of
+from core.run.watch.wandb_report import JOB
 
-def test_wandb_gets_the_numbers_of_the_log(repro, root, settings, monkeypatch):
+
+@pytest.fixture
+def sent(repro, root, settings, monkeypatch):
+    """What W&B has of a short run: the file of its training, and that of its verdicts."""
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(root))
     monkeypatch.setenv("WANDB_SILENT", "true")
     result = repro("run", "deepseekmath-grpo", "--jobs", 1, *settings, "report_to=wandb")
     assert result.exit_code == 0, result.output
-    (path,) = root.rglob("*.wandb")
+    return sorted(root.rglob("*.wandb"), key=lambda path: JOB in path.name)
+
+
+def test_wandb_gets_the_log_and_what_came_of_it(sent, root):
+    training, verdicts = sent
+    check_training(training, root)
+    check_verdicts(verdicts)
+
+
+def check_verdicts(path):
+    """Scores and verdicts are those of the records, and the pages come with them."""
+    found = [*records(path)]
+    (run,) = [record.run for record in found if record.run.run_id]
+    (claims,) = [r for r in read_records(own=True) if r["kind"] == "claims"]
+    assert (run.run_group, run.job_type) == ("deepseekmath-grpo", JOB)
+    assert run.run_id == f"{JOB}-{claims['digest']}"
+    told = {}
+    for record in found:
+        for item in record.summary.update:
+            told["/".join(item.nested_key) or item.key] = json.loads(item.value_json)
+    for verdict in claims["verdicts"]:
+        assert told[f"verdict/{verdict['id']}"] == verdict["verdict"]
+    (scored,) = runs_of(read_records(own=True))
+    for row in scored["scores"]:
+        assert told[f"score/grpo/{row['benchmark']}/cot/{row['metric']}"] == row["value"]
+    (report,) = [r.artifact for r in found if r.artifact.type == "report"]
+    names = {entry.path for entry in report.manifest.contents}
+    assert {"report.md", "report.html"} <= names
+
+
+def check_training(path, root):
+    """Each row of the log is there once, and what the run is found by."""
     sent = {row["train/global_step"]: row for row in rows(path) if "train/entropy" in row}
     log = next(Path(root, "runs").glob("train-*/log.jsonl")).read_text().splitlines()
     logged = {row["step"]: row for row in map(json.loads, log) if "entropy" in row}
