@@ -4,13 +4,17 @@ import json
 from shutil import copytree
 
 import pytest
+from huggingface_hub import ModelCard
 from typer.testing import CliRunner
 
+from core.run.pages.card import elsewhere
 from core.run.places import record_files, samples_file
+from core.run.records.found import model_of
 from core.run.records.record import read_records
 from core.run.records.regrade import Regrader, files_of
 from core.run.records.schema import runs_of
-from core.run.stages.stage import DONE
+from core.run.stages.sources import model_version
+from core.run.stages.stage import CARD, DONE
 from eval.samples.store import Sealed, read_samples
 
 PAPER = "deepseekmath-grpo"
@@ -43,7 +47,7 @@ def done(first, root):
 
 def test_a_run_writes_a_record_and_shows_table_verdicts_and_report(done, root):
     (run,) = records()
-    assert not (root / "results" / PAPER).exists()  # these settings are no paper's
+    assert runs_of(read_records(PAPER)) == []  # in results/: these settings are no paper's
     assert (run["arm"], run["seed"], run["scale"], run["main"]) == ("grpo", 0, "cpu", True)
     assert run["config"]["beta"] == {"value": 0.04, "source": "deepseekmath-grpo s4.2"}
     assert run["config"]["max_steps"] == {"value": 3, "source": "command line"}
@@ -89,6 +93,30 @@ def test_the_same_command_skips_what_is_done_and_gives_the_same_record(
     assert "one rollout" not in again.stderr
     assert [(p, p.stat().st_mtime_ns) for p in record_files(PAPER, own=True)] == before
     assert again.stdout == done.stdout.replace(f"{first[0]}/", "")
+
+
+def test_a_card_beside_the_model_tells_what_the_record_says(done, repro, settings):
+    """Scores, settings, verdicts and citation; a model is the same with a card and without."""
+    del done
+    (run,) = records()
+    folder = model_of(run)
+    card = ModelCard.load(folder / CARD)
+    found = {row.dataset_type: row.metric_value for row in card.data.eval_results}
+    assert found == {row["benchmark"]: row["value"] for row in run["scores"]}
+    for name, one in run["config"].items():
+        assert f"| {name} | {elsewhere(one['value'])} | {one['source']} |" in card.text
+    assert str(folder.parent.parent.parent) not in card.content  # no folder of this machine
+    (claims,) = records("claims")
+    for verdict in claims["verdicts"]:
+        told = f"| {verdict['statement']} | {verdict['verdict']} |" in card.text
+        assert told == (run["digest"] in verdict["runs"])
+    assert run["data"]["digest"] in card.text
+    assert "eprint = {2402.03300}" in card.text
+    version = model_version(str(folder))
+    (folder / CARD).unlink()
+    assert model_version(str(folder)) == version
+    assert repro("run", PAPER, "--jobs", 1, *settings).exit_code == 0
+    assert str(ModelCard.load(folder / CARD)) == str(card)
 
 
 @pytest.mark.usefixtures("noisy", "done")

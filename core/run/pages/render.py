@@ -9,6 +9,7 @@ from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
+from core.run.pages.card import write_cards
 from core.run.pages.claims import claims_files
 from core.run.pages.differences import differences_files
 from core.run.pages.families import write_families
@@ -37,7 +38,7 @@ class Shown:
 
 
 def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
-    """Render the report and return the table and the verdicts as text.
+    """Render the report, a card for each model, and return the table and the verdicts as text.
 
     Runs with overrides of their own get a page beside the runs, not in reports/.
     """
@@ -50,6 +51,7 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
         folder = report_folder(paper.slug, scale)
         records = shown_records(paper.slug)
     path = write_report(paper, records, scale, folder)
+    write_cards(paper, outcome.runs, outcome.verdicts)
     shown = render(runs_table(paper, fair([*outcome.runs, *outcome.tunings]), scale), "md")
     lines = "\n".join(verdict_line(verdict) for verdict in outcome.verdicts)
     return Shown(text=f"{shown}\n{lines}", path=path)

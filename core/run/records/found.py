@@ -51,16 +51,23 @@ def find_run(name: str) -> RunRecord:
     return found[0]
 
 
+def models_here() -> dict[str, Path]:
+    """The folders of the models that were trained on this machine, by the digest of the weights."""
+    found: dict[str, Path] = {}
+    for note in sorted((root() / "runs").glob(f"train-*/{DONE}")):
+        weights = json.loads(note.read_text(encoding="utf-8"))["outputs"].get("weights")
+        found.setdefault(weights, note.parent / MODEL)
+    return found
+
+
 def model_of(run: RunRecord) -> Path:
     """The folder of the model that a run trained, on this machine.
 
     Raises:
         MissingFile: it was trained elsewhere, or its stage was deleted.
     """
-    for note in sorted((root() / "runs").glob(f"train-*/{DONE}")):
-        outputs = json.loads(note.read_text(encoding="utf-8"))["outputs"]
-        if outputs.get("weights") == run["train"]["weights"]:
-            return note.parent / MODEL
+    if (folder := models_here().get(run["train"]["weights"])) is not None:
+        return folder
     arm, seed, scale = run["arm"], run["seed"], run["scale"]
     raise MissingFile(
         f"the model of {run['paper']}, {arm} seed {seed} at {scale} ({run['digest']}) is not in "

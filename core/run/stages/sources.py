@@ -7,6 +7,7 @@ from pathlib import Path
 
 from core.data.sets import DataSet
 from core.run.files import digest_of, file_digest, folder_files
+from core.run.stages.stage import CARD
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
 
@@ -54,6 +55,8 @@ def model_folder(name: str) -> Path | None:
 
 
 def model_version(name: str) -> str:
-    """Digest of a model's files, or its hub name."""
+    """Digest of a model's files, or its hub name; its card tells of it and changes nothing."""
     folder = model_folder(name)
-    return f"hub {name}" if folder is None else digest_of(folder_files(folder))
+    if folder is None:
+        return f"hub {name}"
+    return digest_of({name: at for name, at in folder_files(folder).items() if name != CARD})

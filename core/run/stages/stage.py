@@ -18,6 +18,7 @@ from eval.errors import DamagedFile
 SCHEMA = 1  # of stage outputs and records; part of every key
 DONE = "done.json"
 MODEL = "model"  # the folder of a trained model in that of its stage
+CARD = "README.md"  # in that folder: what a reader is told of the model
 
 Outputs: TypeAlias = dict[str, Any]  # Any: JSON of several types
 
