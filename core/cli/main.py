@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from contextvars import ContextVar
 from functools import wraps
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -13,7 +15,7 @@ from core.cli.checking import bench, check, doctor
 from core.cli.cleaning import clean
 from core.cli.evaluating import evaluate
 from core.cli.finding import compare, runs
-from core.cli.output import only_data_on_stdout, tell
+from core.cli.output import only_data_on_stdout, only_errors_on_stderr, tell
 from core.cli.running import one, plan, reproduce, run
 from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
@@ -23,6 +25,7 @@ from core.paper.registry import GROUP
 from eval.errors import ReproError
 from eval.plugins import use
 
+QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
 INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
 
 
@@ -32,7 +35,7 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
     @wraps(command)
     def call(**arguments: Any) -> None:  # Any: whatever typer parsed
         try:
-            with only_data_on_stdout():
+            with only_errors_on_stderr() if QUIET.get() else nullcontext(), only_data_on_stdout():
                 code = command(**arguments) or 0
         except ReproError as error:
             code = tell([error])
@@ -78,11 +81,20 @@ def add_plugins(files: list[Path] | None) -> list[Path] | None:
     return files
 
 
+def be_quiet(asked: bool) -> None:
+    """Let the command print nothing but its data and errors."""
+    QUIET.set(asked)
+
+
 @app.callback()
 def options(
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="No progress: data and errors alone.", callback=be_quiet),
     ] = False,
     plugin: Annotated[
         list[Path] | None,

@@ -21,7 +21,14 @@ from core.cli.options import (
     complete_paper,
     complete_scale,
 )
-from core.cli.output import print_columns, print_json, print_text, tell
+from core.cli.output import (
+    print_columns,
+    print_json,
+    print_markdown,
+    print_text,
+    print_verdicts,
+    tell,
+)
 from core.paper.registry import entries, find_paper
 from core.run.files import as_text
 from core.run.kernels import ask_for_kernels
@@ -293,7 +300,9 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
             }
         )
     else:
-        print_text(f"{shown.text}\nreport: {from_here(shown.path)}")
+        print_markdown(shown.table)
+        print_verdicts(shown.verdicts)
+        print_text(f"report: {from_here(shown.path)}")
     return 1 if outcome.refuted else 0
 
 
@@ -316,7 +325,7 @@ def print_sweep(order: "Order", sweep: list[str], *, as_json: bool) -> int:
     if as_json:
         print_json([{name: one[name] for name in ("digest", "arm", "seed")} for one in records])
     else:
-        print_text(render(runs_table(order.paper, records, order.scale), "md"))
+        print_markdown(render(runs_table(order.paper, records, order.scale), "md"))
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from core.cli.options import AsJson, At, Slug
-from core.cli.output import print_columns, print_json, print_text, tell
+from core.cli.output import print_columns, print_json, print_markdown, print_text, tell
 from core.families.profiles import SCALES
 from core.families.table import FAMILIES, listed
 from core.paper import Paper
@@ -99,7 +99,7 @@ def print_paper(found: Paper, text: str) -> None:
         print_text(f"  {claim.slug}: {claim.statement}\n    {claim.test}")
     print_text(f"\nreported ({len(found.reported)} numbers)\n")
     tables = [printed_table(found, passage) for passage in passages(found)]
-    return print_text(render_all(tables, "md"), end="")
+    return print_markdown(render_all(tables, "md").rstrip("\n"))
 
 
 def diff(

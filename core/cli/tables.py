@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from core.cli.options import AsJson
-from core.cli.output import print_json, print_text, tell
+from core.cli.output import print_json, print_markdown, print_text, tell
 
 
 def table(
@@ -33,7 +33,8 @@ def table(
     found = tables_named(name, systems or ())
     if as_json:
         return print_json([asdict(one) for one in found])
-    return print_text(render_all(found, fmt), end="")
+    text = render_all(found, fmt)
+    return print_markdown(text.rstrip("\n")) if fmt == "md" else print_text(text, end="")
 
 
 def report(

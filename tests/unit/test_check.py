@@ -117,8 +117,8 @@ def test_a_run_ends_with_the_table_of_its_accuracies(scale):
     runs = [run_record(30, scale=scale)]
     claims = {"scale": scale, "overrides": {}, "verdicts": [], "digest": "0", "kind": "claims"}
     shown = render_outcome(find_paper(SLUG), Outcome(runs=runs, tunings=[], claims=claims))
-    assert "| + grpo " in shown.text
-    assert "50.0" in shown.text
+    assert "| + grpo " in shown.table
+    assert "50.0" in shown.table
     assert f"({scale} scale, greedy, top1)" in shown.path.read_text()
 
 

@@ -31,14 +31,15 @@ from eval.tables import render
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What a run prints at its end, and the page with the rest."""
+    """What a run prints at its end, the table as Markdown, and the page with the rest."""
 
-    text: str
+    table: str
+    verdicts: list[str]
     path: Path
 
 
 def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
-    """Render the report, a card for each model, and return the table and the verdicts as text.
+    """Render the report, a card for each model, and return the table and the verdicts.
 
     Runs with overrides of their own get a page beside the runs, not in reports/.
     """
@@ -53,8 +54,7 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
     path = write_report(paper, records, scale, folder)
     write_cards(paper, outcome.runs, outcome.verdicts)
     shown = render(runs_table(paper, fair([*outcome.runs, *outcome.tunings]), scale), "md")
-    lines = "\n".join(verdict_line(verdict) for verdict in outcome.verdicts)
-    return Shown(text=f"{shown}\n{lines}", path=path)
+    return Shown(table=shown, verdicts=[*map(verdict_line, outcome.verdicts)], path=path)
 
 
 def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
