@@ -16,7 +16,8 @@ from core.cli.cleaning import clean
 from core.cli.evaluating import evaluate
 from core.cli.finding import compare, runs
 from core.cli.output import only_data_on_stdout, only_errors_on_stderr, tell
-from core.cli.running import one, plan, reproduce, run
+from core.cli.plan import plan
+from core.cli.running import one, reproduce, run
 from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
 from core.cli.tables import report, table

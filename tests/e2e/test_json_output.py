@@ -45,6 +45,7 @@ def arguments_of(model, outputs, settings):
         "bench": [("commands",)],
         "list": [()],
         "runs": [()],
+        "clean": [()],
         "show": [(PAPER,)],
         "diff": [(PAPER, "trl")],
         "plan": [(PAPER, "--gpus", "8xH100", *settings)],
