@@ -8,6 +8,7 @@
 #
 # Records and reports go to the folder that is mounted at /work; mounted there, a checkout of this
 # repository brings its own. `docker run repro doctor` says which sandbox works in a container.
+# What of this has been run stands in CONTRIBUTING.md under PyTorch.
 ARG DEVICE=cpu
 ARG TORCH=torch==2.13.0
 

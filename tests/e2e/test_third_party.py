@@ -26,7 +26,7 @@ def place(tmp_path_factory, pip_install, tiny_model):
     few = ("max_steps=1", "num_generations=4", "per_device_train_batch_size=8", "eval_limit=2",
            "eval_max_tokens=8", "max_completion_length=8", "at_k_samples=2", "at_k_limit=2",
            "heldout_problems=2")  # fmt: skip
-    done = shell(folder, f"repro run low-kl model={tiny_model} {' '.join(few)}")
+    done = shell(folder, f"repro run low-kl --jobs 1 model={tiny_model} {' '.join(few)}")
     assert done.returncode == 0, done.stderr
     return folder
 
