@@ -13,7 +13,8 @@ def check(
     papers: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PAPER", help="Default: all, and the pages of families, speed, claims and TRL."
+            metavar="PAPER",
+            help="Default: all in a checkout, else those of others or with records here.",
         ),
     ] = None,
     accept: Annotated[

@@ -41,7 +41,8 @@ def report(
     papers: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PAPER", help="Default: all, and the pages of families, speed, claims and TRL."
+            metavar="PAPER",
+            help="Default: all in a checkout, else those of others or with records here.",
         ),
     ] = None,
     as_json: AsJson = False,

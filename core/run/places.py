@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from core.paper.registry import Entry, entries
 from eval.errors import BadValue
 
 ACCEPTED = "accepted.json"
 SAMPLES = "samples"
+OURS = "repro-papers"  # the distribution that this is
 EARLIER = "earlier"  # beside a paper's records: those of pocket worlds that are gone
 
 
@@ -35,6 +37,21 @@ def reports() -> Path:
 def claims_table() -> Path:
     """The claims of every paper that is known, with a module or without; a checkout has it."""
     return root() / "papers" / "claims.csv"
+
+
+def own_entries() -> list[Entry]:
+    """The papers that records and reports here are about: in a checkout all that are known.
+
+    Elsewhere they are those of other distributions and plug-ins, and those that have records here.
+    """
+    return [
+        entry
+        for entry in entries().values()
+        if claims_table().is_file()
+        or entry.distribution != OURS
+        or entry.problem
+        or record_files(entry.slug)
+    ]
 
 
 def no_runs(slug: str = "PAPER") -> str:

@@ -46,6 +46,17 @@ def settings(tiny_model):
     return (f"model={tiny_model}", *SHORT)
 
 
+@pytest.fixture(scope="session")
+def pip_install():
+    """Build another distribution and install it into a folder: `pip_install(source, target)`."""
+
+    def install(source, target):
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*pip, "--no-index", "--target", target, source], check=True)
+
+    return install
+
+
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """An empty folder for runs/, results/ and reports/."""

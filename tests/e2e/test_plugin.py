@@ -94,7 +94,7 @@ PAPER = Paper(
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory):
+def target(tmp_path_factory, pip_install):
     """A folder with the distribution, installed by pip."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
     (source / "pyproject.toml").write_text(PROJECT)
@@ -116,8 +116,7 @@ def target(tmp_path_factory):
         ]
         text = "".join(json.dumps(row) + "\n" for row in problems)
         (own / folder / "test.jsonl").write_text(text)
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "--no-index", "--target", str(target), str(source)], check=True)
+    pip_install(source, target)
     return target
 
 

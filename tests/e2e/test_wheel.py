@@ -122,7 +122,7 @@ def test_suites_models_templates_and_tasks_are_there(call):
     [
         ("repro", ("report",), 2, "in its checkout, not in what pip installs"),
         ("repro", ("table", "deepseekmath-pocket"), 2, "in its checkout, not in what pip installs"),
-        ("repro", ("check",), 0, "there are no records to check"),
+        ("repro", ("check",), 2, "nothing to check: no other distribution"),
         ("repro", ("new", "mine", "--arxiv", "2501.01234"), 0, "for `repro list` to name it"),
         ("python", ("-m", "core.run.pocket"), 1, "in a checkout, `make pocket`"),
     ],

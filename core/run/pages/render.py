@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.families.profiles import SCALES
 from core.paper import Paper
-from core.paper.registry import entries, find_entry
+from core.paper.registry import find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
 from core.run.pages.card import write_cards
@@ -19,7 +19,7 @@ from core.run.pages.runs import runs_table
 from core.run.pages.speed import speed_files
 from core.run.pages.tables import publish_reported, ran_at
 from core.run.pages.verdicts import verdict_line
-from core.run.places import claims_table, reports, root
+from core.run.places import claims_table, own_entries, reports, root
 from core.run.records.controls import shown_records
 from core.run.records.fair import fair
 from core.run.records.judged import judge_again
@@ -58,11 +58,11 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
 
 
 def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
-    """Render the reports of papers; without `slugs` of families, speed, claims and TRL too.
+    """Render the reports of papers; without `slugs` of all here, and the pages of no paper.
 
     The pages, and why others could not be made.
     """
-    chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
+    chosen = [find_entry(slug) for slug in slugs] or own_entries()
     pages, errors = list[Path](), list[ReproError]()
     makers = [lambda entry=entry: render_paper(entry.load()) for entry in chosen]
     others = [render_families, render_speed, render_claims, render_differences, render_index]

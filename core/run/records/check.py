@@ -15,7 +15,7 @@ from core.run.pages.render import report_folder, shown_at
 from core.run.pages.report import report_files
 from core.run.pages.speed import speed_files
 from core.run.paper_problems import module_problems
-from core.run.places import claims_table, record_files, reports
+from core.run.places import claims_table, no_runs, own_entries, record_files, reports
 from core.run.records.accepted import accepted, drops, list_problems
 from core.run.records.answers import seal_of
 from core.run.records.controls import POCKET, controls_problems, shown_among
@@ -25,7 +25,7 @@ from core.run.records.passed import Passed, code_digest
 from core.run.records.record import current, read_record, standard
 from core.run.records.regrade import Regrader, graded_with
 from core.run.records.schema import Record, place_of, runs_of
-from eval.errors import ReproError
+from eval.errors import MissingFile, ReproError
 
 RENDERER = ("core.paper", "core.run", "eval")
 MEANT = ("core", "eval")  # what settings and laws are made by, and pages rendered
@@ -33,12 +33,19 @@ LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
 
 
 def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
-    """Every problem of each paper (without `slugs` of all, of families, speed, claims and TRL).
+    """Every problem of each paper (without `slugs` of all here, and of what is of no paper).
 
     Files are always held against their digests; what follows from files that passed before is
     made again if `ask_again`.
+
+    Raises:
+        MissingFile: nothing is named, and there is nothing to check.
     """
-    chosen = [find_entry(slug) for slug in slugs] or list(entries().values())
+    chosen = [find_entry(slug) for slug in slugs] or own_entries()
+    if not chosen and not record_files():
+        raise MissingFile(
+            f"nothing to check: no other distribution provides a paper, and there are {no_runs()}"
+        )
     passed, regrader = Passed(ask_again=ask_again), Regrader()
     found: dict[str, list[str]] = {}
     for entry in chosen:
