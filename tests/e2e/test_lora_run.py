@@ -30,7 +30,8 @@ def test_a_run_keeps_adapters_and_scores_what_they_make(repro, settings, tiny_mo
     (saved,) = root.glob("runs/*/model")
     files = {path.name for path in saved.iterdir()}
     assert {"adapter_config.json", "adapter_model.safetensors", "tokenizer.json"} <= files
-    assert not files & {"README.md", "training_args.bin", "model.safetensors"}
+    assert not files & {"training_args.bin", "model.safetensors"}
+    assert "- deepseekmath-grpo\n" in (saved / "README.md").read_text()  # no card of PEFT's
     config = json.loads((saved / "adapter_config.json").read_text())
     assert (config["base_model_name_or_path"], config["r"]) == (str(tiny_model), 4)
     weights = load_policy(str(saved)).state_dict()
