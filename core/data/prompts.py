@@ -4,7 +4,7 @@ Such rows are conversations, as chat models are asked: a text becomes a user's t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
 
 from eval.errors import BadValue
+from eval.sets.prompts import with_request
 
 Row: TypeAlias = Mapping[str, Any]  # Any: columns of any type
 PROMPT = "prompt"
@@ -44,8 +45,20 @@ class Prompts:
 
     @cached_property
     def environment(self) -> SandboxedEnvironment:
-        """A sandbox in which an unknown name is an error; texts are for models and not escaped."""
-        return SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+        """A sandbox in which an unknown name is an error; texts are for models and not escaped.
+
+        The filter `with_request` asks as the benchmarks do.
+        """
+        sandbox = SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
+        sandbox.filters["with_request"] = with_request
+        return sandbox
+
+    @property
+    def wording(self) -> dict[str, Any]:
+        """All that decides how a row is asked, the words of the benchmarks' requests too."""
+        words = "with_request" in (self.template or "")
+        requests = [with_request("", language) for language in ("en", "zh")]
+        return asdict(self) | ({"requests": requests} if words else {})
 
     @cached_property
     def compiled(self) -> Template:

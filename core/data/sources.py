@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from eval.errors import DamagedFile, MissingFile
 from eval.pocket.draft import Draft
 from eval.pocket.suites import drafts
-from eval.sets.benchmarks import find_benchmark, request_language
-from eval.sets.prompts import REQUESTS
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.prompts import with_request
 
 Row: TypeAlias = dict[str, Any]  # Any: columns of any type
 STYLES: Mapping[str, Callable[[Draft], str]] = {
@@ -107,7 +107,7 @@ class Hub:
             raise DamagedFile(f"{key}: {error} is no column of {sorted(row)}") from None
         if "question" not in taken:
             return taken
-        asked = {"content": f"{taken['question']}\n{REQUESTS['cot', request_language('en')]}"}
+        asked = {"content": with_request(taken["question"])}
         if "completion" in taken:
             taken["completion"] = [{"role": "assistant", "content": taken["completion"]}]
         return {"id": key, "prompt": [{"role": "user", **asked}], "language": "en"} | taken

@@ -13,6 +13,10 @@ from eval.sets.problem import Answers, Problem
 
 BEFORE_TRAINING = 5  # problems; a dozen answers to each
 ON_DEMAND = 50
+UNASKED = (
+    "no prompt tried asks for a boxed answer, as the benchmarks do; where the model expects that, "
+    "set prompt_template='{{ COLUMN | with_request }}'"
+)
 
 
 def try_verifier(name: str, data: Path | None = None) -> list[Trial]:
@@ -24,6 +28,8 @@ def try_verifier(name: str, data: Path | None = None) -> list[Trial]:
 def check_rewards(rewards: Sequence[object], rows: Sequence[Mapping[str, Any]]) -> str:
     """Try each accuracy reward on a few training rows; a line to say that it holds.
 
+    The line also says if none of these rows asks for a boxed answer, as the benchmarks do.
+
     Raises:
         BadValue: it refuses a right answer or pays for one that is none.
     """
@@ -31,7 +37,8 @@ def check_rewards(rewards: Sequence[object], rows: Sequence[Mapping[str, Any]]) 
     for reward in rewards:
         if not isinstance(reward, Accuracy):
             continue
-        found = stress(verifier_of(reward), [problem_of(r) for r in spread(rows, BEFORE_TRAINING)])
+        few = spread(rows, BEFORE_TRAINING)
+        found = stress(verifier_of(reward), [problem_of(row) for row in few])
         failed = [f"{t.name} ({t.accepted} of {t.tried} accepted)" for t in found if not t.passed]
         if failed:
             raise BadValue(
@@ -40,6 +47,8 @@ def check_rewards(rewards: Sequence[object], rows: Sequence[Mapping[str, Any]]) 
             )
         tried, undecided = sum(t.tried for t in found), sum(t.undecided for t in found)
         lines.append(f"{reward}: {tried} answers tried as they must be, {undecided} undecided")
+        if not any("boxed" in str(row["prompt"]) for row in few):
+            lines.append(UNASKED)
     return "; ".join(lines)
 
 

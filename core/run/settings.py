@@ -29,10 +29,11 @@ class RunSettings:
     its own learning rate times each of `rate_factors` and takes the best. `threads` fixes the
     number of CPU threads, and with it the last bit of every sum. `launch` trains on that many
     `processes`.
-    A prompt is the column `prompt`, or `prompt_column`, or what `prompt_template`, a Jinja template
-    of columns, makes of a row. Where one of these or `system_prompt` is given, and in data of one's
-    own, a text is a user's turn. The system's turn stands before all prompts of the training, of
-    held-out problems and of benchmarks.
+    A prompt is the column `prompt`, or `prompt_column`, or what `prompt_template`, a Jinja
+    template of columns, makes of a row: '{{ problem | with_request }}' asks as the benchmarks
+    do. Where one of these or `system_prompt` is given, and in data of one's own, a text is a
+    user's turn. The system's turn stands before all prompts of the training, of held-out
+    problems and of benchmarks.
     `use_peft` trains LoRA adapters; it and `lora_*` are fields of TRL's `ModelConfig`.
     """
 

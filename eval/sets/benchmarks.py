@@ -28,7 +28,7 @@ from eval.sets.loading import (
     with_answers,
 )
 from eval.sets.problem import Problem
-from eval.sets.prompts import REQUESTS
+from eval.sets.prompts import REQUESTS, request_language, with_request
 from eval.sets.subset import stratified
 
 
@@ -128,11 +128,10 @@ class Benchmark:
 
     def prompt(self, problem: Problem, mode: str = "cot") -> str:
         """The question, a newline and the request in Chinese or English, or examples before it."""
-        asked = request_language(problem.language)
-        if shots := self.shots(mode, asked):
+        if shots := self.shots(mode, request_language(problem.language)):
             return shots.prompt(problem)
         self.check_mode(mode)
-        return f"{problem.question}\n{REQUESTS[mode, asked]}"
+        return with_request(problem.question, problem.language, mode)
 
     def shots(self, mode: str, asked: str) -> Shots | None:
         """The examples of a mode that has some."""
@@ -158,11 +157,6 @@ class Benchmark:
 def made_problems(name: str, split: str, draw: int) -> tuple[Problem, ...]:
     """The problems of a generated set, told once in a process."""
     return tuple(pocket_problems(name, split, draw=draw))
-
-
-def request_language(language: str) -> str:
-    """The language of the request: Chinese for Chinese problems, else English."""
-    return "zh" if language == "zh" else "en"
 
 
 def contest(name: str, title: str, n: int) -> Benchmark:

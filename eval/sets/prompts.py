@@ -12,3 +12,13 @@ REQUESTS = {
     ),
     ("tir", "zh"): r"请结合自然语言和Python程序语言来解答问题，并把最终答案放置于\boxed{}中。",
 }
+
+
+def with_request(question: str, language: str = "en", mode: str = "cot") -> str:
+    """The question, a newline and the request for its answer, in Chinese or English."""
+    return f"{question}\n{REQUESTS[mode, request_language(language)]}"
+
+
+def request_language(language: str) -> str:
+    """The language of the request: Chinese for Chinese problems, else English."""
+    return "zh" if language == "zh" else "en"

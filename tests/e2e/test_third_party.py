@@ -23,9 +23,9 @@ def place(tmp_path_factory, pip_install, tiny_model):
     site = folder.with_name("site")
     pip_install(folder, site)
     shutil.rmtree(folder / "more_papers")  # it is the installed one that is found
-    short = dict(model=str(tiny_model), max_steps=1, num_generations=4, heldout_problems=2,
-                 per_device_train_batch_size=8, max_completion_length=8, eval_max_tokens=8,
-                 eval_limit=2, at_k_samples=2, at_k_limit=2)  # fmt: skip
+    short = {"model": str(tiny_model), "max_steps": 1, "num_generations": 4, "heldout_problems": 2,
+             "per_device_train_batch_size": 8, "max_completion_length": 8, "eval_max_tokens": 8,
+             "eval_limit": 2, "at_k_samples": 2, "at_k_limit": 2}  # fmt: skip
     changed(site / "more_papers" / "low_kl.py", "arms=", f"profiles={{'cpu': {short}}}, arms=")
     done = shell(folder, "repro run low-kl --jobs 1; repro report")
     assert done.returncode == 0, done.stderr

@@ -20,6 +20,9 @@ from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 from core.run.stages.data import read_rows as made_rows
 from eval.errors import BadValue, DamagedFile, MissingFile, ReproError
+from eval.sets.benchmarks import find_benchmark
+from eval.sets.problem import Problem
+from eval.sets.prompts import REQUESTS
 from papers.deepseekmath_grpo import PAPER
 
 TEXT = st.text(max_size=30)
@@ -71,6 +74,19 @@ def test_the_columns_of_a_template_are_those_without_which_it_fails(expression):
     for name in prompts.columns:
         with pytest.raises(BadValue, match="own, row 4: prompt_template fails with Undefined"):
             prompts.of("own", 3, {n: v for n, v in row.items() if n != name})
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_row_may_be_asked_as_the_benchmarks_ask(language, monkeypatch):
+    prompts = Prompts(template="{{ problem | with_request(language) }}")
+    problem = Problem(id="1", question="How many?", answer="2", language=language)
+    asked = find_benchmark("gsm8k").prompt(problem)
+    row = {"problem": problem.question, "language": language}
+    assert prompts.of("own", 0, row)["prompt"] == [{"role": "user", "content": asked}]
+    before = prompts.wording
+    monkeypatch.setitem(REQUESTS, ("cot", language), "Answer.")
+    assert prompts.wording != before
+    assert "requests" not in Prompts(template="{{ problem }}").wording
 
 
 @pytest.mark.parametrize("system", [None, "Be brief."])

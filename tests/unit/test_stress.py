@@ -10,6 +10,7 @@ from core.rewards.verifiers import check_rewards, verifier_of
 from eval.errors import BadValue
 from eval.grading.stress import EXPECTED, stress
 from eval.sets.benchmarks import BENCHMARKS, find_benchmark
+from eval.sets.prompts import with_request
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,14 @@ def test_no_verdict_is_counted_and_is_neither_right_nor_paid():
     assert {name for name, t in trials.items() if not t.passed} == {"gold"}
 
 
+def test_prompts_that_ask_for_no_box_are_told_of():
+    bare = [{"id": p.id, "prompt": p.question, "answer": p.answer} for p in POCKET]
+    assert "no prompt tried asks for a boxed answer" in check_rewards([Accuracy()], bare)
+
+
 def test_training_stops_at_a_reward_that_pays_for_nothing():
-    rows = [{"id": p.id, "question": p.question, "answer": p.answer} for p in POCKET]
-    assert "60 answers tried as they must be, 0 undecided" in check_rewards([Accuracy()], rows)
+    rows = [{"id": p.id, "prompt": with_request(p.question), "answer": p.answer} for p in POCKET]
+    assert check_rewards([Accuracy()], rows).endswith("answers tried as they must be, 0 undecided")
     assert check_rewards([len], rows) == ""
     with pytest.raises(BadValue, match=r"Generous\(.*\) fails its stress test: empty box \(5 of 5"):
         check_rewards([Generous()], rows)

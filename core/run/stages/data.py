@@ -3,7 +3,7 @@
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -48,7 +48,7 @@ class Data(Stage):
             "sources": {one.name: rows_version(one) for one in self.sets if one.name not in keys},
             "family": self.family.name,
             "columns": self.family.columns,
-            **({"prompts": asdict(self.prompts)} if self.prompts.act else {}),
+            **({"prompts": self.prompts.wording} if self.prompts.act else {}),
             **({"held_out": "of the prompts"} if self.made and self.holds_out else {}),
         }
 
