@@ -185,7 +185,8 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
     if "wandb" in reported_to(order):
         from core.run.watch.wandb_report import send_report
 
-        send_report(order.paper, outcome.runs, outcome.claims, shown.path.parent)
+        claims, folder = outcome.claims, shown.path.parent
+        send_report(order.paper, order.scale, outcome.runs, claims, folder)
     if as_json:
         print_json(
             {
@@ -218,6 +219,10 @@ def print_sweep(order: "Order", sweep: list[str], *, as_json: bool) -> int:
     from eval.tables import render
 
     records = run_sweep(order, points(sweep))
+    if "wandb" in reported_to(order):
+        from core.run.watch.wandb_report import send_report
+
+        send_report(order.paper, order.scale, records)
     if as_json:
         print_json([{name: one[name] for name in ("digest", "arm", "seed")} for one in records])
     else:

@@ -4,28 +4,57 @@ import json
 from pathlib import Path
 
 import pytest
+import wandb
 from wandb_files import records, rows
 
 from core.run.records.record import read_records
 from core.run.records.schema import runs_of
-from core.run.watch.wandb_report import JOB
+from core.run.watch.wandb_report import JOB, SWEEP
 
 
 @pytest.fixture
-def sent(repro, root, settings, monkeypatch):
-    """What W&B has of a short run: the file of its training, and that of its verdicts."""
+def send(repro, root, settings, monkeypatch):
+    """What W&B has of a short run: the files of its trainings, and last that of what came of it."""
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(root))
     monkeypatch.setenv("WANDB_SILENT", "true")
-    result = repro("run", "deepseekmath-grpo", "--jobs", 1, *settings, "report_to=wandb")
-    assert result.exit_code == 0, result.output
-    return sorted(root.rglob("*.wandb"), key=lambda path: JOB in path.name)
+
+    def run(*given):
+        asked = ("--jobs", 1, *settings, "report_to=wandb")
+        result = repro("run", "deepseekmath-grpo", *asked, *given)
+        assert result.exit_code == 0, result.output
+        of_all = (JOB, SWEEP)
+        return sorted(root.rglob("*.wandb"), key=lambda p: any(name in p.name for name in of_all))
+
+    yield run
+    wandb.teardown()  # else it keeps to this folder
 
 
-def test_wandb_gets_the_log_and_what_came_of_it(sent, root):
-    training, verdicts = sent
+def test_wandb_gets_the_log_and_what_came_of_it(send, root):
+    training, verdicts = send()
     check_training(training, root)
     check_verdicts(verdicts)
+
+
+def test_wandb_gets_the_scores_of_a_sweep(send):
+    *trainings, swept = send("max_steps=1", "--sweep", "learning_rate=0.01,0.02")
+    assert len(trainings) == 2
+    (run,) = [record.run for record in records(swept) if record.run.run_id]
+    assert (run.run_group, run.job_type) == ("deepseekmath-grpo", SWEEP)
+    told = summary(records(swept))
+    for run in runs_of(read_records(own=True)):
+        arm = f"grpo learning_rate={run['config']['learning_rate']['value']}"
+        for row in run["scores"]:
+            assert told[f"score/{arm}/{row['benchmark']}/cot/{row['metric']}"] == row["value"]
+
+
+def summary(found):
+    """The last value of each name in a run's summary."""
+    return {
+        "/".join(item.nested_key) or item.key: json.loads(item.value_json)
+        for record in found
+        for item in record.summary.update
+    }
 
 
 def check_verdicts(path):
@@ -35,10 +64,7 @@ def check_verdicts(path):
     (claims,) = [r for r in read_records(own=True) if r["kind"] == "claims"]
     assert (run.run_group, run.job_type) == ("deepseekmath-grpo", JOB)
     assert run.run_id == f"{JOB}-{claims['digest']}"
-    told = {}
-    for record in found:
-        for item in record.summary.update:
-            told["/".join(item.nested_key) or item.key] = json.loads(item.value_json)
+    told = summary(found)
     for verdict in claims["verdicts"]:
         assert told[f"verdict/{verdict['id']}"] == verdict["verdict"]
     (scored,) = runs_of(read_records(own=True))

@@ -1,4 +1,4 @@
-"""What came of a paper's runs as a run of W&B beside those of the trainings."""
+"""What came of a paper's runs, or of a sweep, as a run of W&B beside those of the trainings."""
 
 import os
 from collections import defaultdict
@@ -8,21 +8,34 @@ from statistics import mean
 from typing import Any
 
 from core.paper import Paper
+from core.run.files import digest_of
 from core.run.records.schema import Record, runs_of
 
-JOB = "verdicts"
+JOB, SWEEP = "verdicts", "sweep"
 SCORED = ("benchmark", "mode", "metric", "value", "low", "high", "n")
 JUDGED = ("id", "statement", "verdict", "effect", "low", "high", "reason")
 
 
-def send_report(paper: Paper, records: Iterable[Record], claims: Record, folder: Path) -> None:
-    """Send scores, verdicts and the pages in a folder; those of the same verdicts are one W&B run.
+def send_report(
+    paper: Paper,
+    scale: str,
+    records: Iterable[Record],
+    claims: Record | None = None,
+    folder: Path | None = None,
+) -> None:
+    """Send scores, and the verdicts and the pages in a folder if there are some.
 
-    Scores stand in its summary as means over seeds, and in a table one by one.
+    Scores stand in the summary as means over seeds, and in a table one by one. What came of the
+    same verdicts, or of the same runs of a sweep, is one W&B run.
     """
     import wandb  # only there with the extra of the same name
 
-    scale, runs = claims["scale"], runs_of(records)
+    runs = runs_of(records)
+    job, key = SWEEP, digest_of([run["digest"] for run in runs])
+    config, verdicts = {"paper": paper.slug, "scale": scale}, list[dict[str, Any]]()
+    if claims is not None:
+        job, key, verdicts = JOB, claims["digest"], claims["verdicts"]
+        config["overrides"] = claims["overrides"]
     scores = [(run["arm"], run["seed"], row) for run in runs for row in run["scores"]]
     values: defaultdict[str, list[float]] = defaultdict(list)
     for arm, _, row in scores:
@@ -30,28 +43,26 @@ def send_report(paper: Paper, records: Iterable[Record], claims: Record, folder:
         values[name].append(row["value"])
     with wandb.init(
         project=os.environ.get("WANDB_PROJECT", "huggingface"),
-        id=f"{JOB}-{claims['digest']}",
-        name=f"{JOB} at {scale}, {len(claims['seeds'])} seeds",
+        id=f"{job}-{key}",
+        name=f"{job} at {scale}, {len(runs)} runs",
         group=os.environ.get("WANDB_RUN_GROUP", paper.slug),
-        job_type=JOB,
+        job_type=job,
         tags=[paper.family, scale],
-        config={"paper": paper.slug, "scale": scale, "overrides": claims["overrides"]},
+        config=config,
         resume=None if os.environ.get("WANDB_MODE") == "offline" else "allow",
     ) as run:
         table: Any = wandb.Table  # its constructor is half typed
         rows = [[arm, seed, *(row[name] for name in SCORED)] for arm, seed, row in scores]
-        run.log(
-            {
-                "scores": table(columns=["arm", "seed", *SCORED], data=rows),
-                "verdicts": table(
-                    columns=[*JUDGED],
-                    data=[[row[name] for name in JUDGED] for row in claims["verdicts"]],
-                ),
-            }
-        )
+        shown = {"scores": table(columns=["arm", "seed", *SCORED], data=rows)}
+        if verdicts:
+            judged = [[row[name] for name in JUDGED] for row in verdicts]
+            shown["verdicts"] = table(columns=[*JUDGED], data=judged)
+        run.log(shown)
         summary: Any = run.summary  # half typed too
         summary.update({name: mean(some) for name, some in values.items()})
-        summary.update({f"verdict/{row['id']}": row["verdict"] for row in claims["verdicts"]})
+        summary.update({f"verdict/{row['id']}": row["verdict"] for row in verdicts})
+        if folder is None:
+            return
         report = wandb.Artifact(f"{paper.slug}-{scale}-report", type="report")
         report.add_dir(str(folder))
         run.log_artifact(report)
