@@ -17,7 +17,7 @@ from eval.sandbox import Sandbox
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import PAL
 from eval.stats.summary import Score, metrics, score
-from eval.tables.page import render_page
+from eval.tables.page import Asked, render_page
 
 
 def score_file(
@@ -75,7 +75,8 @@ def page_of(
     prompts = [benchmark.prompt(problem, mode) for problem in problems]
     asked = with_questions([one.sample for one in judged], problems, prompts)
     pairs = zip(asked, judged, strict=True)
-    return render_page([replace(a, paper_correct=j.paper.correct) for a, j in pairs], title)
+    graded = [replace(a, paper_correct=j.paper.correct) for a, j in pairs]
+    return render_page([Asked(benchmark.name, (graded,))], [title], title)
 
 
 def read_outputs(path: Path) -> Iterator[dict[str, Any]]:

@@ -25,7 +25,7 @@ from eval.samples.store import write_samples
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import FEW_SHOT, PAL
 from eval.sets.problem import Problem
-from eval.tables.page import render_page
+from eval.tables.page import Asked, render_page
 
 
 def samples_in(
@@ -136,7 +136,10 @@ class SampleFolder:
 
     def write_page(self, samples: list[PromptedSample]) -> None:
         """Write the page to browse the samples."""
-        write_atomic(self.file("html"), render_page(samples, f"{self.name} by {self.model}"))
+        page = render_page(
+            [Asked(self.name, (samples,))], [self.model], f"{self.name} by {self.model}"
+        )
+        write_atomic(self.file("html"), page)
 
     def file(self, end: str) -> Path:
         """A file of this benchmark."""

@@ -4,7 +4,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ S = TypeVar("S", bound=Sample)
 
 @dataclass(frozen=True, kw_only=True)
 class PromptedSample(Sample):
-    """A sample with its user turn and the reference answer.
+    """A sample with its user turn, the reference answer and what is known of the problem.
 
     `prompt_tokens` is 0 if unknown; `paper_correct` is the verdict by the paper's own rules, None
     without one, and `paper_reason` says why.
@@ -28,6 +28,8 @@ class PromptedSample(Sample):
     prompt_tokens: int = 0
     paper_correct: bool | None = None
     paper_reason: str = ""
+    level: int | None = None
+    subject: str | None = None
 
 
 KINDS = TYPES | {
@@ -36,6 +38,8 @@ KINDS = TYPES | {
     "prompt_tokens": (int,),
     "paper_correct": (bool, type(None)),
     "paper_reason": (str,),
+    "level": (int, type(None)),
+    "subject": (str, type(None)),
 }
 
 
@@ -52,7 +56,13 @@ def with_questions(
     """
     sizes = prompt_tokens or [0] * len(prompts)
     known = {
-        problem.id: {"prompt": prompt, "answer": problem.answer, "prompt_tokens": size}
+        problem.id: {
+            "prompt": prompt,
+            "answer": problem.answer,
+            "prompt_tokens": size,
+            "level": problem.level,
+            "subject": problem.subject,
+        }
         for problem, prompt, size in zip(problems, prompts, sizes, strict=True)
     }
     try:
@@ -99,14 +109,16 @@ def to_kind(line: str, kind: type[S], where: str) -> S:
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{where}: not JSON ({error})") from None
     names = [field.name for field in fields(kind)]
-    missing = [name for name in names if name not in row] if isinstance(row, dict) else names
+    needed = [field.name for field in fields(kind) if field.default is MISSING]
+    missing = [name for name in needed if name not in row] if isinstance(row, dict) else needed
     if missing:
         raise DamagedFile(
             f"{where}: no {', '.join(missing)}: expected a graded sample, as "
             "`repro eval --out` or `repro score --per-sample` write them"
         )
-    for name in names:
+    given = [name for name in names if name in row]
+    for name in given:
         if type(row[name]) not in KINDS[name]:
             expected = " or ".join(one.__name__ for one in KINDS[name])
             raise DamagedFile(f"{where}: {name}={row[name]!r:.80}: expected {expected}")
-    return kind(**{name: row[name] for name in names})
+    return kind(**{name: row[name] for name in given})

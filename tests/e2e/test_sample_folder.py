@@ -158,6 +158,9 @@ def test_the_page_of_finished_outputs_is_the_page_of_their_samples(kept, repro, 
     file = folder / "pocket-math.jsonl.gz"
     done = repro("score", file, "--benchmark", "pocket-math", "--html", page)
     assert done.exit_code == 0, done.output
-    made, kept_page = (path.read_text() for path in (page, folder / "pocket-math.html"))
-    prompts = [json.loads(made.split('json">')[1].split("</script>")[0])["problems"]]
-    assert prompts == [json.loads(kept_page.split('json">')[1].split("</script>")[0])["problems"]]
+    texts = [path.read_text() for path in (page, folder / "pocket-math.html")]
+    pages = [json.loads(text.split('json">')[1].split("</script>")[0]) for text in texts]
+    names = ("asked", "id", "level", "subject", "prompt", "answer")
+    made, kept_page = ([[row[n] for n in names] for row in one["problems"]] for one in pages)
+    assert made == kept_page
+    assert pages[0]["formulas"] == pages[1]["formulas"] != {}

@@ -21,6 +21,7 @@ from core.run.records.record import (
 from core.run.records.regrade import files_of
 from core.run.resolve import Resolved
 from core.run.settings import CHOOSING, NEUTRAL
+from core.run.stages.browse import write_page
 from core.run.stages.chain import Chain
 from core.run.stages.evaluate import Scored, evaluate
 from core.run.stages.outcomes import held_out_outcomes, outcomes_of
@@ -42,6 +43,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     trained = train_policy(chain, force=force)
     after = evaluate(chain.evaluations(chain.policy), force=force)
     before = score_start(chain)  # last: by now another process has often done it
+    write_page(chain)
     measured = measure(chain, force=force)
     seen = held_out(chain, trained)
     if chain.train and resolved.arm != resolved.paper.main_arm:
