@@ -11,7 +11,8 @@ from eval.errors import BadValue
 class SoftOverlong:
     """0 up to L_max - L_cache tokens, then falling linearly to -1 at L_max (arXiv 2503.14476).
 
-    Eq. 13: ((L_max - L_cache) - |y|) / L_cache for L_max - L_cache < |y| <= L_max, and -1 beyond.
+    Eq. 13: ((L_max - L_cache) - L) / L_cache at length L for L_max - L_cache < L <= L_max, and -1
+    beyond.
     """
 
     max_length: int
