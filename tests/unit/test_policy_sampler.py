@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from core.rollout.native.native import NativeEngine
 from core.rollout.samplers.journal import Journal
 from core.rollout.samplers.policy import PolicySampler
 from core.rollout.stops import end_tokens
@@ -124,3 +125,25 @@ def test_a_system_prompt_comes_before_the_question_or_is_refused(templated, tiny
         with pytest.raises(BadValue, match=message):
             templated(template)(["1+1"], replace(decoding, system="be brief"))
     assert templated(None)(["1+1"], replace(decoding, chat=False))
+
+
+def test_memory_that_runs_out_halves_what_is_decoded_at_a_time(
+    build_llama, tiny_tokenizer, monkeypatch
+):
+    model = build_llama(seed=4)
+    whole = PolicySampler(model, tiny_tokenizer)(PROMPTS, DECODING)
+    batch, fits = NativeEngine.batch, [3]
+
+    def within(engine, *given):
+        if engine.rows > fits[0]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return batch(engine, *given)
+
+    monkeypatch.setattr(NativeEngine, "batch", within)
+    sampler = PolicySampler(model, tiny_tokenizer, rows=12)
+    assert sampler(PROMPTS, DECODING) == whole
+    assert sampler.engine.rows == 3
+    fits[0] = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        sampler(PROMPTS, DECODING)
+    assert sampler.engine.rows == 1

@@ -6,10 +6,12 @@ from copy import copy
 from dataclasses import asdict
 from typing import Any, Generic, Self, TypeVar
 
+import torch
 from transformers import PreTrainedModel
+from transformers.utils import logging
 
 from core.rollout.chat import Asked, Turns, chat_text
-from core.rollout.engine import Engine, Sampling, in_order
+from core.rollout.engine import Engine, Sampled, Sampling, in_order
 from core.rollout.merged_adapters import inner
 from core.rollout.native.native import ROWS, NativeEngine
 from core.rollout.samplers.journal import Journal
@@ -17,6 +19,8 @@ from core.rollout.seeds import seed_of
 from core.rollout.stops import before_stop, end_tokens, stop_at
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding
+
+logger = logging.get_logger(__name__)
 
 CHUNK = 256  # completions that enter the journal together, and so are drawn together
 
@@ -111,7 +115,10 @@ class TokenSampler(ChunkedSampler[list[int], Drawn]):
 
 
 class PolicySampler(TokenSampler[list[int]]):
-    """Samples from a policy in this process; what is drawn are token ids."""
+    """Samples from a policy in this process; what is drawn are token ids.
+
+    Where memory runs out, our engine draws the same with half as many completions at a time.
+    """
 
     def __init__(
         self,
@@ -141,9 +148,26 @@ class PolicySampler(TokenSampler[list[int]]):
         )
         training = self.model.training
         self.model.eval()
-        found = in_order(self.engine.sample(prompts, sampling, seeds), len(prompts))
-        self.model.train(training)
+        try:
+            found = self.within_memory(prompts, sampling, seeds)
+        finally:
+            self.model.train(training)
         return [row.tokens for row in found]
+
+    def within_memory(
+        self, prompts: list[list[int]], sampling: Sampling, seeds: list[int]
+    ) -> list[Sampled]:
+        """One completion for each prompt, with fewer at a time after memory ran out."""
+        while True:
+            try:
+                return in_order(self.engine.sample(prompts, sampling, seeds), len(prompts))
+            except torch.OutOfMemoryError:
+                if not isinstance(self.engine, NativeEngine) or self.engine.rows == 1:
+                    raise
+            # After the exception, whose frames hold what did not fit.
+            self.engine.rows //= 2
+            torch.cuda.empty_cache()
+            logger.warning(f"out of memory: {self.engine.rows} completions at a time from now on")
 
     def completion(self, drawn: list[int], stop: Sequence[str] = ()) -> Completion:
         """See `ChunkedSampler.completion`."""
