@@ -11,7 +11,7 @@ from core.run.differences import remarks
 from core.run.files import as_text
 from core.run.pages.differences import departures
 from core.run.pages.examples import examples_of, rule_of
-from core.run.pages.families import state_of
+from core.run.pages.families import state_of, to_run
 from core.run.pages.figures import make_pictures
 from core.run.pages.runs import by_arm, newest, runs_table
 from core.run.pages.seeds import seeds_table
@@ -71,7 +71,7 @@ def make_report(
         place=paper.place,
         scale=scale,
         scales=other_scales(paper, records, scale) if published else (),
-        summary=summary(verdicts),
+        summary=f"{summary(verdicts)} {to_run(paper, records, scale)}".strip(),
         claims=tuple(
             claim_result(verdict, own.get(verdict["id"]), elsewhere) for verdict in verdicts
         ),
@@ -91,8 +91,8 @@ def with_runs(
     page: Report, paper: Paper, records: Sequence[Record], runs: Sequence[RunRecord], folder: Path
 ) -> Report:
     """The page with what its runs did, and the settings that they had."""
-    main = next((run for run in runs if run["main"]), runs[0])
     newer = newest(records, paper, page.scale)
+    main = next((run for run in newer if run["main"]), newer[0])
     return replace(
         page,
         tables=(
