@@ -8,6 +8,8 @@ from run_records import run_record
 
 from core.paper.registry import find_paper
 from core.run.order import Outcome
+from core.run.pages.families import family_files
+from core.run.pages.index import index_files
 from core.run.pages.render import render_all, render_outcome
 from core.run.places import record_files, report_folder, results, samples_file
 from core.run.records.accepted import accept
@@ -124,6 +126,13 @@ def test_every_scale_has_a_page_that_leads_to_the_others_and_overwrites_none():
         line for line in before["report.md"].decode().splitlines() if line
     ]
     assert "50.0" in (large / f"{SLUG}-gpu.md").read_text()
+    family = family_files("grpo", [find_paper(SLUG)], "cpu")["grpo.md"]
+    for scale, name in (("cpu", SLUG), ("gpu", f"{SLUG} at gpu")):
+        row = (
+            rf"\| \[{SLUG}\]\({SLUG}/{scale}/report.md\) *\| {scale} *\| 1 held, 7 untested +\| 1 "
+        )
+        assert re.search(row, index_files()["index.md"])
+        assert f"[{name}](../{SLUG}/{scale}/report.md): Of 8 claims: 1 held" in family
     assert problems() == []
     (large / "report.md").unlink()
     assert problems() == [f"report: {large / 'report.md'} is missing: run `repro report`"]

@@ -11,9 +11,9 @@ from run_records import LIMIT, START_RIGHT, SUITES, run_record
 
 from core.paper.registry import find_paper
 from core.run.pages.examples import KINDS, firsts
-from core.run.pages.render import render_all
+from core.run.pages.render import render_all, write_report
 from core.run.pages.report import report_files
-from core.run.places import report_folder, samples_file
+from core.run.places import report_folder, root, samples_file
 from core.run.records.controls import shown_records
 from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
@@ -120,6 +120,17 @@ def test_every_score_of_every_seed_is_on_the_page_with_its_files():
             round(row["value"], 1) for row in record["scores"]
         ]
     assert all((folder / link).is_file() for link in re.findall(r"\]\((\.\.[^)]+)\)", plain))
+
+
+def test_links_of_a_page_beside_the_runs_lead_to_the_same_files():
+    run_record(30, seed=0)
+    run_record(30, seed=0, scale="gpu")
+    folder = root() / "runs" / "reports" / "0"
+    plain = write_report(find_paper(SLUG), shown_records(SLUG), "cpu", folder).read_text()
+    links = re.findall(r"\]\((\.\.[^)]+)\)", plain)
+    assert len(links) > 6
+    assert all((folder / link).is_file() for link in links)
+    assert "At gpu scale" not in plain  # that is of the runs at the paper's own settings
 
 
 def test_ours_stand_above_what_is_printed():
