@@ -191,7 +191,8 @@ def draw(path: Path, *runs: "RunRecord") -> None:
     """Draw what the paper of the first run shows of its training, a line for each run."""
     from core.families.table import find_family
     from core.run.pages.figures import is_logged
-    from eval.tables.plots import to_bytes, training_curves
+    from eval.tables.palette import to_bytes
+    from eval.tables.plots import training_curves
 
     figures = find_family(find_paper(runs[0]["paper"]).family).figures
     named = {name: label for one in figures for name, label in one.metrics.items()}

@@ -122,6 +122,11 @@ class Paper:
         return f"arXiv {self.arxiv}" if self.arxiv else self.url
 
     @property
+    def address(self) -> str:
+        """Where it is read."""
+        return f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else self.url
+
+    @property
     def settings(self) -> tuple[Setting, ...]:
         """All cited settings in the order in which they are written."""
         return tuple(setting for group in self.config for setting in group)

@@ -34,6 +34,16 @@ def reports() -> Path:
     return root() / "reports"
 
 
+def page_of(slug: str, scale: str) -> str:
+    """The page of a paper at a scale: its path in reports/, without a suffix."""
+    return f"{slug}/{scale}/report"
+
+
+def report_folder(slug: str, scale: str) -> Path:
+    """The folder of that page, of its tables and figures."""
+    return (reports() / page_of(slug, scale)).parent
+
+
 def claims_table() -> Path:
     """The claims of every paper that is known, with a module or without; a checkout has it."""
     return root() / "papers" / "claims.csv"

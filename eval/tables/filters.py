@@ -3,7 +3,7 @@
 import re
 from decimal import ROUND_HALF_UP, Decimal
 from math import floor, log10
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
 from markupsafe import Markup, escape
 
@@ -117,6 +117,27 @@ def one_line(text: str) -> str:
     return " ".join(str(text).split())
 
 
+def visible(text: str) -> str:
+    r"""A model's text with what no reader sees, all but line ends and tabs, written as `\u200b`."""
+    return "".join(
+        c if c in "\n\t" or category(c)[0] != "C" else c.encode("unicode_escape").decode()
+        for c in text
+    )
+
+
+def fenced(text: str) -> str:
+    """A text as a block of Markdown in which nothing is markup."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{visible(text)}\n{fence}"
+
+
+def headings(page: str) -> list[tuple[str, Markup]]:
+    """The id and the text of every heading of the second level."""
+    found = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', page)
+    return [(name, Markup(text)) for name, text in found]
+
+
 def width(text: str) -> int:
     """Columns a terminal gives the text; Chinese characters take two."""
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
@@ -155,5 +176,8 @@ FILTERS = {
     "md": md,
     "csv": csv,
     "one_line": one_line,
+    "visible": visible,
+    "fenced": fenced,
+    "headings": headings,
     "aligned": aligned,
 }

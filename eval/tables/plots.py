@@ -1,44 +1,28 @@
 """Figures of runs: training curves, held-out accuracy, Maj@K and Pass@K; same bytes every time."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from io import BytesIO
-from itertools import cycle, islice
+from math import inf
 from statistics import fmean
 from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
+from numpy import asarray
 
-from eval.errors import BadValue, UnknownName
+from eval.errors import BadValue
+from eval.tables.palette import COLOURS, PAPER, STYLE, style
 from eval.tables.seed_intervals import mean_interval, same_problems
 
 Record = Mapping[str, Any]
 Points = Sequence[tuple[float, float]]
 
-# Okabe and Ito's palette without its yellow, which white paper swallows.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 SAMPLED = {"maj": "Maj@K", "pass": "Pass@K"}
 MOMENTS = ("before", "after")
-STYLE: dict[Any, Any] = {  # matplotlib types its keys as a closed list of literals
-    "font.family": "DejaVu Sans",
-    "font.size": 9.0,
-    "axes.grid": True,
-    "grid.color": "#e3e6e9",
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.facecolor": "white",
-    "legend.frameon": False,
-    "svg.hashsalt": "repro",
-    "svg.fonttype": "none",  # words that can be searched and read aloud, at half the size
-}
-OUTLINE, NUMBER = re.compile(rb' d="[^"]*"'), re.compile(rb"-?\d+\.\d+")
-METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+MARKED = 8  # points of a line at most that have its marker
+NAMED, APART = 7.0, 1.2  # points of the names at the ends of lines, and lines of text between them
 
 
 def training_curves(runs: Iterable[Record], metrics: Mapping[str, str]) -> Figure:
@@ -54,8 +38,8 @@ def training_curves(runs: Iterable[Record], metrics: Mapping[str, str]) -> Figur
     with rc_context(STYLE):
         figure, panels = grid(len(metrics))
         for axes, (metric, label) in zip(panels, metrics.items(), strict=True):
-            for (arm, found), colour, dash in zip(arms.items(), *styles(len(arms)), strict=True):
-                draw_arm(axes, arm, [points(run, metric) for run in found], colour, dash)
+            for number, (arm, found) in enumerate(arms.items()):
+                draw_arm(axes, arm, [points(run, metric) for run in found], number)
             axes.set_xlabel("optimizer step")
             axes.set_ylabel(label)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
@@ -87,37 +71,10 @@ def sampling_curves(runs: Iterable[Record], benchmarks: Mapping[str, str]) -> Fi
     return figure
 
 
-def to_bytes(figure: Figure, fmt: str) -> bytes:
-    """Write the figure as `svg` or `png`, without dates or versions in it.
-
-    Raises:
-        UnknownName: no such format.
-
-    """
-    if fmt not in METADATA:
-        raise UnknownName("figure format", fmt, METADATA)
-    FigureCanvasAgg(figure)
-    buffer = BytesIO()
-    with rc_context(STYLE):
-        figure.savefig(buffer, format=fmt, dpi=120, metadata=METADATA[fmt])
-    return OUTLINE.sub(rounded, buffer.getvalue()) if fmt == "svg" else buffer.getvalue()
-
-
-def rounded(outline: re.Match[bytes]) -> bytes:
-    """An outline with two decimals, a 100th of a point, where matplotlib writes six."""
-    return NUMBER.sub(lambda found: b"%g" % round(float(found[0]), 2), outline[0])
-
-
 def grid(count: int) -> tuple[Figure, list[Axes]]:
-    """Lay out panels in two columns, a single one over the whole width."""
-    columns = min(2, count)
-    rows = -(-count // columns)
-    size = (8.4, 2.7 * rows + 0.4) if count > 1 else (8.4, 4.0)
-    figure = Figure(figsize=size, layout="constrained")
-    panels = list(figure.subplots(rows, columns, squeeze=False).ravel())
-    for axes in panels[count:]:
-        axes.remove()
-    return figure, panels[:count]
+    """Lay out panels below each other, wide enough to be read on a phone that moves over them."""
+    figure = Figure(figsize=(8.4, 2.4 * count + 0.8), layout="constrained")
+    return figure, list(figure.subplots(count, squeeze=False).ravel())
 
 
 def by_arm(runs: Iterable[Record]) -> dict[str, list[Record]]:
@@ -128,11 +85,6 @@ def by_arm(runs: Iterable[Record]) -> dict[str, list[Record]]:
     if not arms:
         raise BadValue("nothing to plot: expected at least one record of kind 'run'")
     return arms
-
-
-def styles(count: int) -> tuple[list[str], list[Any]]:
-    """Choose colours and dashes that differ in both, for colour-blind eyes and grey printers."""
-    return list(islice(cycle(COLOURS), count)), list(islice(cycle(DASHES), count))
 
 
 def points(run: Record, metric: str) -> Points:
@@ -152,17 +104,28 @@ def over_seeds(curves: Sequence[Points]) -> list[tuple[float, float, float, floa
     return [(step, fmean(each), min(each), max(each)) for step, each in found]
 
 
-def draw_arm(axes: Axes, arm: str, curves: Sequence[Points], colour: str, dash: Any) -> None:
+def draw_arm(axes: Axes, arm: str, curves: Sequence[Points], number: int) -> None:
     """Draw the mean over the seeds of one arm, and the band that they span."""
     logged = [curve for curve in curves if curve]
     rows = over_seeds(logged) if logged else []
     if not rows:
         return
     steps, mean, low, high = zip(*rows, strict=True)
+    (colour, dash, marker), every = style(number), -(-len(rows) // MARKED)
     if len(logged) > 1:
         axes.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
     seeds = f"{len(logged)} seed{'s' * (len(logged) > 1)}"
-    axes.plot(steps, mean, color=colour, linestyle=dash, linewidth=1.8, label=f"{arm} ({seeds})")
+    axes.plot(
+        steps,
+        mean,
+        color=colour,
+        linestyle=dash,
+        marker=marker,
+        markersize=3.5,
+        markevery=(number % every, every),  # so that no marker hides that of an equal line
+        linewidth=1.6,
+        label=f"{arm} ({seeds})",
+    )
 
 
 def draw_sampling(axes: Axes, sampled: Sequence[Mapping[str, Any]]) -> None:
@@ -209,7 +172,7 @@ def sampled_mean(
     return ks, middle, low, high
 
 
-def finish(figure: Figure, panels: Iterable[Axes]) -> None:
+def finish(figure: Figure, panels: Sequence[Axes]) -> None:
     """Put one legend for all panels under the figure and fix the layout once and for all.
 
     The layout engine would move things a little at every drawing, and with them the bytes.
@@ -219,7 +182,74 @@ def finish(figure: Figure, panels: Iterable[Axes]) -> None:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             labelled.setdefault(label, handle)
     if labelled:
-        columns = min(4, len(labelled))  # as many as the width of two panels takes
+        columns = min(4, len(labelled))  # as many as the width takes
         figure.legend(labelled.values(), labelled.keys(), loc="outside lower center", ncols=columns)
     figure.draw_without_rendering()
+    for axes in panels:
+        name_ends(axes, axes.get_position().height * figure.get_figheight() * 72)
+    figure.draw_without_rendering()
     figure.set_layout_engine("none")
+
+
+def name_ends(axes: Axes, tall: float) -> None:
+    """Name every line right of its end, with a stroke to its name, in a panel so many points tall.
+
+    Names of lines that end at the same step stand below each other.
+    """
+    to_panel = axes.transData + axes.transAxes.inverted()
+    ends = {line: to_panel.transform(end_of(line)) for line in axes.lines}
+    for right in dict.fromkeys(round(x, 3) for x, _ in ends.values()):
+        lines = [line for line, (x, _) in ends.items() if round(x, 3) == right]
+        lines.sort(key=lambda line: ends[line][1])
+        places = spread([ends[line][1] for line in lines], APART * NAMED / tall)
+        for line, place in zip(lines, places, strict=True):
+            name_end(axes, line, (right + 0.025, place))
+
+
+def end_of(line: Line2D) -> Any:
+    """The last point of a line; matplotlib does not say of what type it is."""
+    return asarray(line.get_xydata())[-1]
+
+
+def name_end(axes: Axes, line: Line2D, place: tuple[float, float]) -> None:
+    """Write the name of a line at a place of its panel."""
+    axes.annotate(
+        str(line.get_label()).partition(" (")[0].removesuffix(" RL"),
+        end_of(line),
+        place,
+        textcoords="axes fraction",
+        va="center",
+        fontsize=NAMED,
+        annotation_clip=False,
+        ha="left",
+        bbox={"boxstyle": "square,pad=0.05", "facecolor": PAPER, "linewidth": 0, "alpha": 0.75},
+        arrowprops={
+            "arrowstyle": "-",
+            "color": line.get_color(),
+            "linewidth": 0.6,
+            "relpos": (0.0, 0.5),
+            "shrinkA": 0,
+            "shrinkB": 0,
+        },
+    )
+
+
+def spread(ends: Sequence[float], gap: float) -> list[float]:
+    """Rising places from 0 to 1, each as near to its own as a gap between neighbours allows.
+
+    Those for which there is no room reach below 0.
+    """
+    rising = pushed(ends, gap)
+    falling = [-place for place in pushed([-end for end in reversed(ends)], gap)][::-1]
+    middle = [(above + below) / 2 for above, below in zip(rising, falling, strict=True)]
+    up = pushed(middle, gap, least=0.0)
+    down = pushed([-place for place in reversed(up)], gap, least=-1.0)
+    return [round(-place, 4) for place in reversed(down)]
+
+
+def pushed(places: Sequence[float], gap: float, least: float = -inf) -> list[float]:
+    """Rising places, each moved up until it is a gap above the one before."""
+    found: list[float] = []
+    for place in places:
+        found.append(max(place, found[-1] + gap if found else least))
+    return found

@@ -92,22 +92,73 @@ class Passage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class File:
+    """A file that a page is made of: its name in results/, its path from the page, what it is."""
+
+    name: str
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A text as a model gave it, at least its beginning, whose the verdict is, and its file.
+
+    `more` is how many characters of it are not shown.
+    """
+
+    by: str
+    verdict: str
+    text: str
+    more: int
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """Two answers to one problem, and why it is shown; `question` is empty where it is not here."""
+
+    because: str
+    problem: str
+    question: str
+    answers: tuple[Answer, Answer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """The examples of one suite, and what there is to say of those that are missing."""
+
+    suite: str
+    rows: tuple[Example, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything a report page shows; no field is computed by the template.
 
-    `summary` is one paragraph, `rules` say how claims were judged; `versions` are shown as given;
-    `specified` are the settings of the paper's own scale, `settings` those of the page's.
-    `records` map a record's path to its digest. An empty part is left out of the page.
+    `address` is where the paper is read, `place` its name there; `scales` are the pages of its
+    other scales. `summary` is one paragraph, `rules` say how claims were judged; `versions` are
+    shown as given. `tables` are ours and `printed` those of the paper; `seeds` has the scores of
+    every seed. `chosen` says by which rule `examples` are. `specified` are the settings of the
+    paper's own scale, `settings` those of the page's. An empty part is left out of the page.
     """
 
     title: str
     paper: str
     scale: str
+    address: str = ""
+    place: str = ""
+    scales: tuple[Link, ...] = ()
     summary: str = ""
     claims: tuple[ClaimResult, ...] = ()
     rules: str = ""
     tables: tuple[Table, ...] = ()
+    chosen: str = ""
+    examples: tuple[Examples, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    seeds: Table | None = None
+    printed: tuple[Table, ...] = ()
     links: tuple[Link, ...] = ()
     specified: tuple[Field, ...] = ()
     settings: tuple[Field, ...] = ()
@@ -116,7 +167,7 @@ class Report:
     caveats: tuple[str, ...] = ()
     passages: tuple[Passage, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    records: Mapping[str, str] = field(default_factory=dict)
+    records: tuple[File, ...] = ()
 
 
 def render_report(context: Report, fmt: str) -> str:

@@ -36,7 +36,7 @@ class Cell:
     """One number of a column; ours carries n and a 95 % interval, a reported one its passage.
 
     `mark` names a metric that the column does not rank ("maj@32"); `source` says where the number
-    is from.
+    is from, and `path` leads to what it was computed from.
 
     Raises:
         BadValue: the number is not finite, or lacks n or interval without being reported.
@@ -53,6 +53,7 @@ class Cell:
     seeds: int = 1
     source: str | None = None
     versus: Versus | None = None
+    path: str = ""
 
     def __post_init__(self) -> None:
         number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
@@ -104,10 +105,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """The labels that name a system and its cells, None where there is no number."""
+    """The labels that name a system and its cells, None where there is no number.
+
+    `path` leads to its record.
+    """
 
     labels: tuple[str, ...]
     cells: tuple[Cell | None, ...]
+    path: str = ""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def test_every_paper_is_on_it_and_every_link_leads_somewhere(pages):
         links = re.findall(LINK[form], text)
         inside = [link for link in links if not link.startswith("http")]
         assert all((ROOT / "reports" / link).is_file() for link in inside)
-        assert {f"{slug}/report.{form}" for slug in entries()} <= {*inside}
+        assert {f"{slug}/cpu/report.{form}" for slug in entries()} <= {*inside}
         assert len(inside) == len({*inside})
 
 

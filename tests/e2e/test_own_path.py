@@ -111,7 +111,7 @@ def test_a_run_comparison_site_and_card_outside_the_repository(here, repro, sett
     assert done.exit_code in (0, 1), done.output
     assert "| + short " in done.stdout
     assert re.search(r"^(held|refuted|undecided) +shorter +[+-].* 3 seeds$", done.stdout, re.M)
-    assert done.stdout.splitlines()[-1] == "report: reports/my-question/report.md"
+    assert done.stdout.splitlines()[-1] == "report: reports/my-question/cpu/report.md"
     assert all(path.is_relative_to(here / "results") for path in record_files(own=True))
 
     listed = json.loads(repro(*plugged, "runs", "my-question", "--json").stdout)
@@ -125,7 +125,7 @@ def test_a_run_comparison_site_and_card_outside_the_repository(here, repro, sett
 
     rendered = repro(*plugged, "report")
     assert rendered.exit_code == 0, rendered.output
-    page = (here / "reports" / "my-question" / "report.html").read_text()
+    page = (here / "reports" / "my-question" / "cpu" / "report.html").read_text()
     assert "A question of mine" in page
     assert "The reward shortens answers." in page
     assert "my-question" in (here / "reports" / "index.html").read_text()

@@ -73,6 +73,7 @@ def check_verdicts(path):
     (report,) = [r.artifact for r in found if r.artifact.type == "report"]
     names = {entry.path for entry in report.manifest.contents}
     assert {"report.md", "report.html"} <= names
+    assert not any("/" in name for name in names)  # of no other scale
 
 
 def check_training(path, root):

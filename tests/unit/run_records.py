@@ -112,14 +112,18 @@ def run_record(
     sealed=False,
     overrides=None,
 ):
-    """Store a run that solves the first `right` problems of each suite; `sealed`, without texts."""
+    """Store a run that solves the first `right` problems of each suite, or those of these numbers.
+
+    If it is `sealed`, without texts.
+    """
+    count = right if isinstance(right, int) else len(right)
     rows = {
         name: [scored(suite, mirrors, n, seed) for mirrors, suite in suites.items()]
         for name, n in (("start_scores", START_RIGHT), ("scores", right))
     }
     forms = form_splits(rows["start_scores"], rows["scores"])
     chosen = Chosen(resolve(find_paper(slug), arm=arm, scale=scale).run.model, seed=seed)
-    heldout = {0: 20.0, 3: min(100.0, right + 10.0)}
+    heldout = {0: 20.0, 3: min(100.0, count + 10.0)}
     content = {
         "paper": slug,
         "scale": scale,
@@ -144,7 +148,7 @@ def run_record(
             "held_out": {str(step): held_out(share) for step, share in heldout.items()},
         },
         "curves": {
-            "reward": [[1, 0.1], [3, right + seed / 100]],
+            "reward": [[1, 0.1], [3, count + seed / 100]],
             "held_out/accuracy": [[step, share] for step, share in heldout.items()],
         },
         "sampling": {

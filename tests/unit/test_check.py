@@ -1,14 +1,17 @@
 """The gate: passes when all is in order, fails on a damaged number and on a drop in accuracy."""
 
 import json
+import re
 
 import pytest
 from run_records import run_record
 
 from core.paper.registry import find_paper
 from core.run.order import Outcome
+from core.run.pages.families import family_files
+from core.run.pages.index import index_files
 from core.run.pages.render import render_all, render_outcome
-from core.run.places import record_files, results, samples_file
+from core.run.places import record_files, report_folder, results, samples_file
 from core.run.records.accepted import accept
 from core.run.records.check import check_papers
 from core.run.records.record import read_records, standard, write_record
@@ -89,7 +92,7 @@ def test_damaged_and_missing_samples_are_named(accepted):
 
 @pytest.mark.usefixtures("accepted")
 def test_an_edited_report_is_found_and_rendering_repairs_it():
-    page = results().parent / "reports" / SLUG / "report.md"
+    page = report_folder(SLUG, "cpu") / "report.md"
     page.write_text(page.read_text().replace("66.7", "99.9"))
     assert problems() == [f"report: {page} differs from its records: run `repro report`"]
     render_all((SLUG,))
@@ -97,19 +100,42 @@ def test_an_edited_report_is_found_and_rendering_repairs_it():
 
 
 @pytest.mark.usefixtures("accepted")
-def test_every_scale_has_a_page_with_a_table_of_its_runs():
-    small = results().parent / "reports" / SLUG / "report.md"
-    before = small.read_text()
+def test_every_scale_has_a_page_that_leads_to_the_others_and_overwrites_none():
+    small, large = (report_folder(SLUG, scale) for scale in ("cpu", "gpu"))
+    before = {path.name: path.read_bytes() for path in small.iterdir()}
     run_record(30, scale="gpu")
     pages, _ = render_all((SLUG,))
-    large = small.parent / "gpu" / "report.md"
-    assert pages == [small, large]
-    assert small.read_text() == before
-    assert "(gpu scale, greedy, top1)" in large.read_text()
-    assert "50.0" in (large.parent / f"{SLUG}-gpu.md").read_text()
+    assert pages == [small / "report.md", large / "report.md"]
+    after = {path.name: path.read_bytes() for path in small.iterdir()}
+    moved = [name for name in before if before[name] != after[name]]
+    assert after.keys() == before.keys()
+    assert sorted(moved) == ["report.html", "report.md"]  # they have a link more
+    for page, other in ((small, large), (large, small)):
+        text = (page / "report.md").read_text()
+        assert set(re.findall(r"At (\w+) scale\]", text)) == {other.name}
+        (way,) = re.findall(r"At \w+ scale\]\(([^)]+)\)", text)
+        assert (page / way).resolve() == other / "report.md"
+        assert f"({page.name} scale, greedy, top1)" in text
+        assert f"({other.name} scale, greedy" not in text
+    kept = [
+        line
+        for line in (small / "report.md").read_text().splitlines()
+        if not line.startswith("- [At gpu")
+    ]
+    assert [line for line in kept if line] == [
+        line for line in before["report.md"].decode().splitlines() if line
+    ]
+    assert "50.0" in (large / f"{SLUG}-gpu.md").read_text()
+    family = family_files("grpo", [find_paper(SLUG)], "cpu")["grpo.md"]
+    for scale, name in (("cpu", SLUG), ("gpu", f"{SLUG} at gpu")):
+        row = (
+            rf"\| \[{SLUG}\]\({SLUG}/{scale}/report.md\) *\| {scale} *\| 1 held, 7 untested +\| 1 "
+        )
+        assert re.search(row, index_files()["index.md"])
+        assert f"[{name}](../{SLUG}/{scale}/report.md): Of 8 claims: 1 held" in family
     assert problems() == []
-    large.unlink()
-    assert problems() == [f"report: {large} is missing: run `repro report`"]
+    (large / "report.md").unlink()
+    assert problems() == [f"report: {large / 'report.md'} is missing: run `repro report`"]
 
 
 @pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])

@@ -11,7 +11,7 @@ from run_records import run_record
 from core.paper.registry import find_paper
 from core.run.pages.gains_by_form import forms_tables
 from core.run.pages.render import render_all
-from core.run.places import reports, results
+from core.run.places import report_folder, results
 from core.run.records.answers import content_of, name_of
 from core.run.records.check import check_papers
 from core.run.records.form_splits import form_splits
@@ -119,7 +119,7 @@ def test_a_record_without_a_split_is_read_and_names_no_problem():
     assert name_of(older) == record["digest"]
     render_all((SLUG,))
     assert problems() == []
-    assert not (reports() / SLUG / f"{SLUG}-forms.md").exists()
+    assert not (report_folder(SLUG, "cpu") / f"{SLUG}-forms.md").exists()
 
 
 def test_a_run_that_is_written_again_keeps_its_record_unless_its_split_is_another():
@@ -143,7 +143,7 @@ def test_the_page_shows_the_gain_and_both_parts_over_seeds():
     assert same.value + other.value == pytest.approx(gain.value)
     assert changed.value == pytest.approx(gain.value), "those solved say so in a box"
     for name in ("report.md", "report.html"):
-        page = (reports() / SLUG / name).read_text()
+        page = (report_folder(SLUG, "cpu") / name).read_text()
         assert f"{gain.value:.1f}" in page
         assert "by form" in page
 

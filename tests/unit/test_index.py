@@ -7,7 +7,7 @@ import pytest
 from run_records import run_record
 
 from core.run.pages.render import render_all
-from core.run.places import record_files, results, root
+from core.run.places import record_files, report_folder, results, root
 from core.run.records.check import check_papers
 from core.run.records.index import Index
 from core.run.records.passed import Passed, code_digest
@@ -94,7 +94,7 @@ def test_what_passed_is_not_graded_again_unless_asked_for():
     path = root() / "runs" / "passed.json"
     passed = json.loads(path.read_text())
     assert len(passed) == 4  # the run's scores, what follows from it, the report, the regressions
-    page = root() / "reports" / SLUG / "report.md"
+    page = report_folder(SLUG, "cpu") / "report.md"
     page.write_text(page.read_text().replace("66.7", "99.9"))
     assert [line[:7] for line in problems()] == ["report:"]  # other files are another check
     render_all((SLUG,))

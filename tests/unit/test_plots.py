@@ -1,4 +1,5 @@
 import math
+import re
 
 import numpy as np
 import pytest
@@ -7,14 +8,9 @@ from matplotlib.colors import to_rgb
 from core.families.family import HELD_OUT
 from core.families.grpo import GRPO
 from eval.errors import BadValue, UnknownName
-from eval.tables.plots import (
-    COLOURS,
-    over_seeds,
-    sampling_curves,
-    styles,
-    to_bytes,
-    training_curves,
-)
+from eval.tables.palette import COLOURS, DARK, INK, PAPER, style, to_bytes
+from eval.tables.plots import over_seeds, sampling_curves, training_curves
+from eval.tables.render import TEMPLATES
 
 KS = [1, 2, 4, 8]
 TRAINING = GRPO.figures[0].metrics
@@ -159,12 +155,57 @@ def test_refuses_no_runs_several_arms_other_ks_and_unknown_formats():
         to_bytes(training_curves(RUNS[:1], HELD_OUT.metrics), "gif")
 
 
-def test_arms_differ_in_colour_and_in_dash_also_in_grey():
-    colours, dashes = styles(7)
-    assert len(set(colours)) == len(set(map(str, dashes))) == 7
-    for colour in COLOURS:  # luminance contrast to white of at least 2:1 for a line that is dashed
+def contrast(*colours):
+    """The ratio of luminances, as WCAG has it."""
+    found = []
+    for colour in colours:
         red, green, blue = (
             (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in to_rgb(colour)
         )
-        assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) > 2
-    assert len(styles(9)[0]) == 9
+        found.append(0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05)
+    return max(found) / min(found)
+
+
+def test_arms_differ_in_dash_or_marker_too():
+    looks = [style(number) for number in range(15)]
+    assert len({colour for colour, _, _ in looks}) == len(COLOURS)
+    assert len({(str(dash), marker) for _, dash, marker in looks}) == 15
+
+
+def test_lines_and_words_stand_out_on_light_and_on_dark_pages():
+    for colour in COLOURS:  # of a line that is dashed and marked
+        assert contrast(colour, PAPER) > 2
+        assert contrast(DARK[colour], DARK[PAPER]) > 3
+    assert min(contrast(INK, PAPER), contrast(DARK[INK], DARK[PAPER])) > 7
+    light, dark = (TEMPLATES / "page.css").read_text().split(":root {")[1:]
+    assert f"--paper: {PAPER}" in light
+    assert f"--paper: {DARK[PAPER]}" in dark
+
+
+def test_every_colour_of_a_figure_has_another_on_a_dark_page():
+    many = [run(f"arm {number}", seed) for number in range(9) for seed in range(2)]
+    for figure in (training_curves(many, TRAINING), sampling_curves(RUNS[:3], {"gsm8k": "G"})):
+        text = to_bytes(figure, "svg").decode()
+        drawn = set(re.findall(r"(?:fill|stroke): (#\w+)", text.partition("</style>")[2]))
+        assert len(drawn) > 3
+        for colour in drawn:
+            for part in ("fill", "stroke"):
+                assert f'[style*="{part}: {colour}"]{{{part}:{DARK[colour]}!important}}' in text
+        # what has no colour of its own is black, on either page
+        assert all("fill: " in words for words in re.findall(r"<text style=\"([^\"]*)", text))
+
+
+def test_every_line_is_named_at_its_end():
+    figure = training_curves(RUNS, TRAINING)
+    for axes in figure.axes:
+        assert {text.get_text(): text.xy for text in axes.texts} == {
+            arm: tuple(line.get_xydata()[-1])
+            for arm, line in zip(("grpo", "rft"), axes.lines, strict=True)
+        }
+        tops, bottoms = zip(
+            *sorted(
+                (text.get_window_extent().y1, text.get_window_extent().y0) for text in axes.texts
+            ),
+            strict=True,
+        )
+        assert all(top <= bottom for top, bottom in zip(tops, bottoms[1:], strict=False))

@@ -32,7 +32,7 @@ def test_what_one_seed_prints_is_what_its_record_gives(records):
     )
     table = render(runs_table(paper, [run], "cpu"), "md")
     lines = [verdict_line(verdict) for verdict in judge(paper, [run])]
-    printed = "\n".join([table, *lines, f"report: reports/{SLUG}/report.md"])
+    printed = "\n".join([table, *lines, f"report: reports/{SLUG}/cpu/report.md"])
     assert f"```\n{printed}\n```" in README
 
 

@@ -9,7 +9,19 @@ import pytest
 from eval.errors import BadValue, UnknownName
 from eval.tables import Block, Cell, Column, Row, Section, Table
 from eval.tables.render import TEMPLATES
-from eval.tables.report import ClaimResult, Field, Passage, Picture, Report, render_report
+from eval.tables.report import (
+    Answer,
+    ClaimResult,
+    Example,
+    Examples,
+    Field,
+    File,
+    Link,
+    Passage,
+    Picture,
+    Report,
+    render_report,
+)
 
 NASTY = "<b>&</b> a_b | *x*"
 VOID = {"wbr", "meta", "img", "br"}
@@ -21,6 +33,27 @@ TABLE = Table(
     columns=(Column("GSM8K"),),
     blocks=(
         Block("CoT", (Section("RL", (Row(("grpo",), (Cell(55.5, 51.2, 59.9, 500, seeds=3),)),)),)),
+    ),
+)
+SEEDS = replace(
+    TABLE,
+    name="pocket-seeds",
+    blocks=(
+        Block(
+            "CoT",
+            (
+                Section(
+                    "RL",
+                    (
+                        Row(
+                            ("+ one",),
+                            (Cell(41.25, 31, 51, 500, path="../s.gz"),),
+                            path="../r.json",
+                        ),
+                    ),
+                ),
+            ),
+        ),
     ),
 )
 REPORT = Report(
@@ -54,7 +87,30 @@ REPORT = Report(
     caveats=("Not the paper's reward.",),
     passages=(Passage(title="Batch plan", text="  16 x 64\n  one update <x>"),),
     versions={"torch": "2.13.0"},
-    records={"results/a.json": "sha256:ab"},
+    records=(File(name="results/a.json", path="../a.json", text="grpo, seed 0"),),
+    address="https://arxiv.org/abs/1",
+    place="arXiv 1",
+    scales=(Link(name="gpu", path="../gpu/report", text="Nothing held."),),
+    chosen="The first of each kind.",
+    examples=(
+        Examples(
+            suite="pocket-gsm8k",
+            rows=(
+                Example(
+                    because="Became right",
+                    problem="p-1",
+                    question="How many?",
+                    answers=(
+                        Answer(by="start", verdict="wrong", text="x <b>", more=7, path="../b.gz"),
+                        Answer(by="grpo", verdict="right", text="y `z`", more=0, path="../t.gz"),
+                    ),
+                ),
+            ),
+            notes=("Became wrong: none.",),
+        ),
+    ),
+    seeds=SEEDS,
+    printed=(replace(TABLE, name="printed", caption="printed table"),),
 )
 
 
@@ -113,7 +169,23 @@ def test_every_part_is_on_the_page(fmt):
         "  16 x 64",
         "torch 2.13.0",
         "results/a.json",
-        "sha256:ab",
+        "grpo, seed 0",
+        "../a.json",
+        "https://arxiv.org/abs/1",
+        "arXiv 1",
+        f"../gpu/report.{fmt}",
+        "Nothing held.",
+        "The first of each kind.",
+        "Became right",
+        "How many?",
+        "x <b>" if fmt == "md" else "x &lt;b&gt;",
+        "7 more characters",
+        "../b.gz",
+        "../t.gz",
+        "y `z`",
+        "Became wrong: none.",
+        "41.3",
+        "printed table",
     ):
         assert (part if fmt == "html" else part.replace("&gt;", ">")) in text, part
 
@@ -122,7 +194,10 @@ def test_headings_come_in_order_and_only_for_parts_that_exist():
     titles = [
         "Claims",
         "Benchmarks",
+        "Samples before and after",
         "Figures",
+        "Every seed",
+        "Printed numbers",
         "Caveats",
         "Settings at cpu scale",
         "Batch plan",
@@ -143,15 +218,24 @@ def test_the_page_is_well_formed_and_accessible_and_loads_its_figures_alone():
     assert [attrs["alt"] for attrs in page.named("img")] == ["reward rises"]
     assert [attrs["src"] for attrs in page.named("img")] == [p.path for p in REPORT.pictures]
     assert not page.named("link") + page.named("script")
-    assert len(page.named("table")) == len(page.named("caption")) == 3
+    assert len(page.named("table")) == len(page.named("caption")) == 5
     assert {attrs["scope"] for attrs in page.named("th")} == {"col", "row", "rowgroup"}
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.named(
         "meta"
     )
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h\d", tag)]
-    assert levels == [1] + [2] * 8
+    assert levels == [1, 2, 2, 2, 3, 4] + [2] * 8
+    assert {"../r.json", "../s.gz"} <= {attrs["href"] for attrs in page.named("a")}
     ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
+
+
+def test_the_contents_are_all_headings_in_order_for_a_wide_page_and_for_a_narrow_one():
+    text = render_report(REPORT, "html")
+    headings = re.findall(r'<h2 id="([^"]+)">', text)
+    assert len(headings) == len(re.findall("<h2", text)) == 11
+    assert re.findall(r'href="#([^"]+)"', text) == headings * 2
+    assert [attrs["class"] for attrs in Outline(text).named("details")] == ["folded"]
 
 
 def test_text_of_others_is_escaped():
@@ -245,4 +329,4 @@ def test_the_page_opens_in_a_browser_and_fits_a_phone(tmp_path):
     )
     width, tables = re.search(r"width (\d+) (\d+)</p>", done.stdout).groups()
     assert int(width) <= 360
-    assert tables == "3"
+    assert tables == "5"

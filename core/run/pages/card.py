@@ -58,7 +58,7 @@ def card_of(paper: Paper, run: RunRecord, verdicts: Sequence[Mapping[str, Any]])
         template_path=str(TEMPLATE),
         model_name=name,
         paper=paper,
-        address=f"https://arxiv.org/abs/{paper.arxiv}" if paper.arxiv else paper.url,
+        address=paper.address,
         run=run,
         start=elsewhere(run["start_model"]),
         settings=[(name, elsewhere(one["value"]), one["source"]) for name, one in config],

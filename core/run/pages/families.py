@@ -12,11 +12,13 @@ from core.paper import Paper
 from core.paper.registry import whole_papers
 from core.run.files import write_atomic
 from core.run.order import claimed_arms
+from core.run.pages.stored import files_of
+from core.run.pages.tables import shown_at
 from core.run.pages.verdicts import claim_result, summary
-from core.run.places import reports
+from core.run.places import page_of, reports
 from core.run.records.judged import without_runs
 from core.run.records.record import latest, read_records
-from core.run.records.schema import ClaimsRecord, Record, claims_of, place_of, runs_of
+from core.run.records.schema import ClaimsRecord, Record, claims_of, runs_of
 from eval.tables.report import REPORT_FORMATS, Link, Report, render_report
 
 FOLDER = "families"
@@ -64,8 +66,7 @@ def family_page(name: str, papers: Sequence[Paper], scale: str) -> Report:
     """Every verdict at a scale, paper by paper, and a line for each paper."""
     records = {paper.slug: latest(read_records(paper.slug)) for paper in papers}
     judged = [found for some in records.values() if (found := judged_at(some, scale))]
-    verdicts = {one.slug: verdicts_of(one, records[one.slug], scale) for one in papers}
-    rows = [(slug, row) for slug, some in verdicts.items() for row in some]
+    rows = [(one.slug, row) for one in papers for row in verdicts_of(one, records[one.slug], scale)]
     exact = sum(is_exact(claim) for paper in papers for claim in paper.claims)
     claims = [claim_result(row) for _, row in rows]
     return Report(
@@ -80,13 +81,14 @@ def family_page(name: str, papers: Sequence[Paper], scale: str) -> Report:
         rules=RULES,
         links=tuple(
             Link(
-                name=paper.slug,
-                path=path_to(paper.slug, scale),
-                text=f"{summary(verdicts[paper.slug])} {to_run(paper, some, scale)}".strip(),
+                name=paper.slug if at == scale else f"{paper.slug} at {at}",
+                path=f"../{page_of(paper.slug, at)}",
+                text=state_of(paper, some, at),
             )
             for paper, some in zip(papers, records.values(), strict=True)
+            for at in dict.fromkeys([scale, *shown_at(some)])
         ),
-        records={f"{place_of(one)}": one["digest"] for one in judged},
+        records=files_of(judged, reports() / FOLDER),
     )
 
 
@@ -116,6 +118,7 @@ def is_exact(claim: Claim) -> bool:
     return isinstance(claim.test, Comparison) and claim.test.kind == "exact"
 
 
-def path_to(slug: str, scale: str) -> str:
-    """Where the page of a paper lies, seen from that of its family."""
-    return f"../{slug}/{'' if scale == SCALES[0] else f'{scale}/'}report"
+def state_of(paper: Paper, records: Sequence[Record], scale: str) -> str:
+    """What came of the claims of a paper at a scale, and what is left to run."""
+    said = f"{summary(verdicts_of(paper, records, scale))} {to_run(paper, records, scale)}"
+    return said.strip()

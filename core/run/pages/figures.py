@@ -7,7 +7,8 @@ from core.families.table import find_family
 from core.paper import Paper
 from core.run.pages.runs import title_of
 from core.run.records.schema import RunRecord
-from eval.tables.plots import sampling_curves, to_bytes, training_curves
+from eval.tables.palette import to_bytes
+from eval.tables.plots import sampling_curves, training_curves
 from eval.tables.report import Picture
 
 

@@ -5,15 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any  # Any: a verdict
 
-from core.families.profiles import SCALES
 from core.families.table import FAMILIES, find_family
 from core.paper import Paper
 from core.paper.registry import whole_papers
 from core.run.pages.differences import PAGE as DIFFERENCES
 from core.run.pages.families import FOLDER, to_run, verdicts_of
-from core.run.pages.tables import ran_at
+from core.run.pages.tables import shown_at
 from core.run.pages.verdicts import WORDS, verdict_word
-from core.run.places import claims_table
+from core.run.places import claims_table, page_of
 from core.run.records.record import latest, read_records
 from core.run.records.schema import runs_of
 from eval.tables.render import environment
@@ -32,17 +31,11 @@ class Row:
     runs: int
     left: str
 
-    @property
-    def link(self) -> str:
-        """Where the paper itself is read."""
-        number = self.paper.arxiv
-        return f"https://arxiv.org/abs/{number}" if number else self.paper.url
 
-
-def index_files(scale: str = SCALES[0]) -> dict[str, str]:
+def index_files() -> dict[str, str]:
     """The page in both formats by name; nothing where no paper has a page."""
     known = whole_papers()
-    rows = [row for paper in known for row in rows_of(paper, scale)]
+    rows = [row for paper in known for row in rows_of(paper)]
     named = {name: [row for row in rows if family_of(row.paper) == name] for name in FAMILIES}
     families = {name: some for name, some in named.items() if some}
     return {
@@ -64,21 +57,19 @@ def in_checkout() -> bool:
     return claims_table().is_file()
 
 
-def rows_of(paper: Paper, first: str) -> list[Row]:
+def rows_of(paper: Paper) -> list[Row]:
     """A row for every scale at which a paper has a page, in a checkout always for the first."""
     records = latest(read_records(paper.slug))
-    ran = ran_at(records)
-    scales = [first, *ran] if in_checkout() and first not in ran else ran
     return [
         Row(
             paper=paper,
             scale=scale,
-            path=f"{paper.slug}/{'' if scale == first else f'{scale}/'}report",
+            path=page_of(paper.slug, scale),
             counts=counted(verdicts_of(paper, records, scale)),
             runs=len(runs_of(records, scale)),
             left=to_run(paper, records, scale),
         )
-        for scale in scales
+        for scale in shown_at(records)
     ]
 
 

@@ -17,9 +17,9 @@ from core.run.pages.index import index_files
 from core.run.pages.report import report_files
 from core.run.pages.runs import runs_table
 from core.run.pages.speed import speed_files
-from core.run.pages.tables import publish_reported, ran_at
+from core.run.pages.tables import publish_reported, shown_at
 from core.run.pages.verdicts import verdict_line
-from core.run.places import claims_table, own_entries, reports, root
+from core.run.places import claims_table, own_entries, report_folder, reports, root
 from core.run.records.controls import shown_records
 from core.run.records.fair import fair
 from core.run.records.judged import judge_again
@@ -85,18 +85,6 @@ def render_paper(paper: Paper) -> list[Path]:
     ]
 
 
-def shown_at(records: Sequence[Record]) -> list[str]:
-    """The scales that have a page: those with runs, and in a checkout always the smallest."""
-    ran = ran_at(records)
-    first = SCALES[0]
-    return [first, *ran] if claims_table().is_file() and first not in ran else ran
-
-
-def report_folder(slug: str, scale: str) -> Path:
-    """Where the page of a scale lies; that of the smallest one is the paper's first."""
-    return reports() / slug / ("" if scale == SCALES[0] else scale)
-
-
 def render_families() -> list[Path]:
     """The page of every family, in a checkout."""
     return write_families(SCALES[0]) if claims_table().is_file() else []
@@ -126,7 +114,7 @@ def render_index() -> list[Path]:
 
 def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Path) -> Path:
     """Write the page, tables and figures of one paper; returns the Markdown page."""
-    files = report_files(paper, records, scale)
+    files = report_files(paper, records, scale, folder)
     for name, content in files.items():
         write_atomic(folder / name, content)
     return folder / "report.md"

@@ -1,6 +1,8 @@
 """What the page of a paper shows at a scale, in Markdown and HTML, with its tables and figures."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from core.families.profiles import SCALES
 from core.paper import Paper
@@ -8,61 +10,52 @@ from core.paper.registry import entries, find_entry
 from core.run.differences import remarks
 from core.run.files import as_text
 from core.run.pages.differences import departures
+from core.run.pages.examples import examples_of, rule_of
+from core.run.pages.families import state_of, to_run
 from core.run.pages.figures import make_pictures
-from core.run.pages.runs import by_arm, runs_table
-from core.run.pages.tables import measured_tables, printed_tables
+from core.run.pages.runs import by_arm, newest, runs_table
+from core.run.pages.seeds import seeds_table
+from core.run.pages.stored import files_of
+from core.run.pages.tables import measured_tables, printed_tables, shown_at
 from core.run.pages.trials import trial_passages
 from core.run.pages.verdicts import claim_result, rules, summary
+from core.run.places import page_of, report_folder
 from core.run.records.controls import controls_of
 from core.run.records.judged import without_runs
 from core.run.records.schema import Record, RunRecord, claims_of, runs_of, tunings_of
 from core.run.resolve import resolve
 from eval.tables import render
-from eval.tables.report import REPORT_FORMATS, Field, Passage, Picture, Report, render_report
-from eval.tables.table import Table
+from eval.tables.report import REPORT_FORMATS, Field, Link, Passage, Report, render_report
 
 OWN_SCALE = SCALES[-1]  # that of the paper
 NO_RUNS = "Exact claims are judged by their laws; those that are untested wait for runs."
 SUFFIX = {"md": "md", "latex": "tex", "html": "html", "csv": "csv"}
 
 
-def report_files(paper: Paper, records: Sequence[Record], scale: str) -> dict[str, str | bytes]:
+def report_files(
+    paper: Paper, records: Sequence[Record], scale: str, folder: Path | None = None
+) -> dict[str, str | bytes]:
     """Every file of a report by name; the same records give the same bytes.
 
-    Without runs it is the page alone: what the paper says, and the verdicts that need no run.
+    It lies in the `folder`, by default that of the paper and scale. Without runs it is the page
+    alone: what the paper says, and the verdicts that need no run.
     """
+    here = folder or report_folder(paper.slug, scale)
     runs = [run for some in by_arm(paper, runs_of(records, scale)).values() for run in some]
-    if not runs:
-        tables = tuple(printed_tables(paper, records, text=False))
-        return pages(make_report(paper, records, (), scale, tables, ()))
-    pictures = make_pictures(paper, runs)
-    files: dict[str, str | bytes] = {picture.path: picture.svg for picture in pictures}
-    tables = (
-        *printed_tables(paper, records, text=False),
-        runs_table(paper, records, scale),
-        *measured_tables(paper, records, scale),
-    )
-    for table in tables:
-        files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}
-    context = make_report(paper, records, runs, scale, tables, pictures)
-    return files | pages(context)
-
-
-def pages(context: Report) -> dict[str, str | bytes]:
-    """The page in every format by the name of its file."""
-    return {f"report.{fmt}": render_report(context, fmt) for fmt in REPORT_FORMATS}
+    page = make_report(paper, records, runs, scale, here)
+    files: dict[str, str | bytes] = {}
+    if runs:
+        page = with_runs(page, paper, records, runs, here)
+        files |= {picture.path: picture.svg for picture in page.pictures}
+        for table in (*page.tables, *page.printed):
+            files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}
+    return files | {f"report.{fmt}": render_report(page, fmt) for fmt in REPORT_FORMATS}
 
 
 def make_report(
-    paper: Paper,
-    records: Sequence[Record],
-    runs: Sequence[RunRecord],
-    scale: str,
-    tables: tuple[Table, ...],
-    pictures: tuple[Picture, ...],
+    paper: Paper, records: Sequence[Record], runs: Sequence[RunRecord], scale: str, folder: Path
 ) -> Report:
-    """Everything that the page shows."""
-    main = next((run for run in runs if run["main"]), runs[0] if runs else None)
+    """What the page shows of the paper, and of its verdicts."""
     judged = claims_of(records, scale)
     claims = [one for one in judged if not one["overrides"]] or judged
     elsewhere = [one for one in judged if one not in claims]
@@ -70,25 +63,62 @@ def make_report(
     own = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
     tunings = tunings_of(records, scale)
     used = [*runs, *tunings, *claims[-1:], *elsewhere, *controls_of(records, runs)]
+    published = folder == report_folder(paper.slug, scale)
     return Report(
         title=paper.title,
         paper=paper.slug,
+        address=paper.address,
+        place=paper.place,
         scale=scale,
-        summary=summary(verdicts),
+        scales=other_scales(paper, records, scale) if published else (),
+        summary=f"{summary(verdicts)} {to_run(paper, records, scale)}".strip(),
         claims=tuple(
             claim_result(verdict, own.get(verdict["id"]), elsewhere) for verdict in verdicts
         ),
         rules=rules(claims[-1], runs) if claims else NO_RUNS,
-        tables=tables,
-        pictures=pictures,
+        printed=tuple(printed_tables(paper, records, text=False)),
         specified=settings_at(paper, OWN_SCALE) if scale != OWN_SCALE else (),
-        settings=settings_of(main) if main else settings_at(paper, scale),
+        settings=settings_at(paper, scale),
         departures=departures(paper),
         remarks=tuple(remarks(paper)),
         caveats=caveats(paper.slug),
-        passages=(*trial_passages(tunings), *(passages(main) if main else ())),
-        versions=main["versions"] if main else {},
-        records={f"{r['paper']}/{r['digest']}.json": r["digest"] for r in used},
+        passages=trial_passages(tunings),
+        records=files_of(used, folder),
+    )
+
+
+def with_runs(
+    page: Report, paper: Paper, records: Sequence[Record], runs: Sequence[RunRecord], folder: Path
+) -> Report:
+    """The page with what its runs did, and the settings that they had."""
+    newer = newest(records, paper, page.scale)
+    main = next((run for run in newer if run["main"]), newer[0])
+    return replace(
+        page,
+        tables=(
+            runs_table(paper, records, page.scale),
+            *measured_tables(paper, records, page.scale),
+        ),
+        chosen=rule_of(main),
+        examples=examples_of(main, folder),
+        pictures=make_pictures(paper, runs),
+        seeds=seeds_table(paper, newer, page.scale, folder),
+        settings=settings_of(main),
+        passages=(*page.passages, *passages(main)),
+        versions=main["versions"],
+    )
+
+
+def other_scales(paper: Paper, records: Sequence[Record], scale: str) -> tuple[Link, ...]:
+    """The pages of a paper's other scales, and what came of its claims there."""
+    return tuple(
+        Link(
+            name=other,
+            path=f"../../{page_of(paper.slug, other)}",
+            text=state_of(paper, records, other),
+        )
+        for other in shown_at(records)
+        if other != scale
     )
 
 

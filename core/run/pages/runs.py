@@ -51,9 +51,7 @@ def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:
     runs = newest(records, paper, scale)
     if not runs:
         raise BadValue(f"no run of {paper.slug} at {scale} scale")
-    arms = by_arm(paper, runs)
-    rows = [row for run in runs for row in (*run["start_scores"], *run["scores"])]
-    measured = list(dict.fromkeys((row["benchmark"], row["metric"]) for row in rows))
+    arms, measured = by_arm(paper, runs), measured_in(runs)
     metrics = dict.fromkeys(metric for _, metric in measured)
     how = ", ".join(["greedy", *metrics] if list(metrics) == ["top1"] else metrics)
     layout = layout_of(paper, scale, f"{paper.slug}: accuracy in %")
@@ -67,11 +65,26 @@ def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:
         columns=told_apart([Column(title_of(name), metric=metric) for name, metric in measured]),
         blocks=tuple(
             Block(MODES.get(mode, mode), our_sections(paper, arms, measured, mode))
-            for mode in dict.fromkeys(row["mode"] for row in rows)
+            for mode in modes_of(runs)
         ),
         marks=limited_mark(runs),
         notes=(SEEDS_NOTE,),
     )
+
+
+def scores_in(runs: Iterable[RunRecord]) -> list[ScoreRow]:
+    """All scores of runs and of the models that they began with."""
+    return [row for run in runs for row in (*run["start_scores"], *run["scores"])]
+
+
+def measured_in(runs: Iterable[RunRecord]) -> list[Measured]:
+    """What was measured, each once, in the order of the columns of a table."""
+    return list(dict.fromkeys((row["benchmark"], row["metric"]) for row in scores_in(runs)))
+
+
+def modes_of(runs: Iterable[RunRecord]) -> list[str]:
+    """The ways in which was asked."""
+    return list(dict.fromkeys(row["mode"] for row in scores_in(runs)))
 
 
 def by_arm(paper: Paper, runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:

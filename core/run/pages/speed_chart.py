@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from eval.tables.filters import short
-from eval.tables.plots import COLOURS, STYLE, to_bytes
+from eval.tables.palette import COLOURS, STYLE, to_bytes
 
 Row: TypeAlias = Mapping[str, Any]  # a measure as a record holds it
 WIDTH, LETTER = 8.4, 0.07  # inches

@@ -11,7 +11,7 @@ from core.run.pages.gains_by_form import forms_tables
 from core.run.pages.printed import passages, printed_table
 from core.run.pages.probabilities import quantities_tables
 from core.run.pages.runs import newest, runs_table
-from core.run.places import no_runs
+from core.run.places import claims_table, no_runs
 from core.run.records.controls import controls_of, shown_records
 from core.run.records.record import new_record, read_records, standard, write_record
 from core.run.records.schema import Record, runs_of
@@ -97,6 +97,13 @@ def printed_tables(paper: Paper, records: Iterable[Record], *, text: bool = True
 def ran_at(records: Iterable[Record]) -> list[str]:
     """The scales that have runs, the smallest first."""
     return sorted({run["scale"] for run in runs_of(records)}, key=SCALES.index)
+
+
+def shown_at(records: Iterable[Record]) -> list[str]:
+    """The scales that have a page: those with runs, and in a checkout always the smallest."""
+    ran = ran_at(records)
+    first = SCALES[0]
+    return [first, *ran] if claims_table().is_file() and first not in ran else ran
 
 
 def compare_files(paths: Sequence[Path]) -> Table:

@@ -11,11 +11,18 @@ from core.run.pages.claims import claims_files
 from core.run.pages.differences import differences_files
 from core.run.pages.families import families_files
 from core.run.pages.index import index_files
-from core.run.pages.render import report_folder, shown_at
 from core.run.pages.report import report_files
 from core.run.pages.speed import speed_files
+from core.run.pages.tables import shown_at
 from core.run.paper_problems import module_problems
-from core.run.places import claims_table, no_runs, own_entries, record_files, reports
+from core.run.places import (
+    claims_table,
+    no_runs,
+    own_entries,
+    record_files,
+    report_folder,
+    reports,
+)
 from core.run.records.accepted import accepted, drops, list_problems
 from core.run.records.answers import seal_of
 from core.run.records.controls import POCKET, controls_problems, shown_among
