@@ -61,6 +61,7 @@ def pip_install():
 def root(tmp_path, monkeypatch):
     """An empty folder for runs/, results/ and reports/."""
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    monkeypatch.setenv("REPRO_PLUGINS", "")  # a command adds those that it is given
     return tmp_path
 
 
