@@ -60,4 +60,4 @@ def test_a_whole_run_of_several_processes(folder, settings):
     run = [*command("run", "deepseekmath-grpo", *settings), *few]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr  # a claim may be refuted
-    assert len(list(folder.glob("runs/results/deepseekmath-grpo/*.json"))) == 4
+    assert len(list(folder.glob("**/results/deepseekmath-grpo/*.json"))) == 4

@@ -85,6 +85,7 @@ def test_two_machines_write_the_record_of_one(repro, root, settings, two_machine
         "held-out",
         "log.jsonl",
         "model",
+        "samples.html",
         "trained.json",
     }
     done = repro("run", PAPER, *settings, *REWARDED)

@@ -126,7 +126,7 @@ def test_an_arm_of_another_family_runs(root):
     assert (record["train"]["steps"], record["arm"], record["main"]) == (2, "sft", False)
     assert record["data"]["name"] == "pocket-worked"
     assert "loss" in record["curves"]
-    assert (root / "results" / "two-families").is_dir()
+    assert (root / "runs" / "results" / "two-families").is_dir()
 
 
 def test_a_paper_asks_in_any_mode_and_draws_answers_as_it_says(root):
