@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from transformers import Qwen2Config, Qwen2ForCausalLM
 
 PAPER = "deepseekmath-grpo"
 SUITE = "pocket-gsm8k"
@@ -117,8 +118,14 @@ def test_a_misspelt_name_waits_for_nothing_slow(command):
 
 @pytest.mark.long
 @pytest.mark.skipif("REPRO_DATA" not in os.environ, reason="REPRO_DATA is not set: no real data")
-def test_at_gpu_a_tiny_model_on_a_cpu_ends_with_a_table(repro, root, tiny_model):
+def test_at_gpu_a_tiny_qwen2_on_a_cpu_ends_with_a_table(repro, root, tmp_path, tiny_tokenizer):
     """What a GPU is for is only faster there: the settings, data and pages are the same."""
+    sizes = {"vocab_size": len(tiny_tokenizer), "hidden_size": 32, "intermediate_size": 64}
+    heads = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    ends = {name: getattr(tiny_tokenizer, name) for name in ("pad_token_id", "eos_token_id")}
+    tiny_model = tmp_path / "qwen2"
+    Qwen2ForCausalLM(Qwen2Config(**sizes, **heads, **ends)).save_pretrained(tiny_model)
+    tiny_tokenizer.save_pretrained(tiny_model)
     tiny = ("num_generations=4", "per_device_train_batch_size=8", "gradient_accumulation_steps=1")
     few = ("steps_per_generation=1", "max_steps=2", "max_completion_length=12", "eval_limit=2")
     less = ("at_k_samples=4", "at_k_limit=2", "heldout_problems=4", "use_cpu=true")
