@@ -24,7 +24,7 @@ TAKES = {
     "power": {"power", "benchmarks", "samples", "seeds", "rate", "seed_spread", "limit", "as_json"},
     "lm_eval": {"lm_eval", "model", "data", "limit", "seed", "as_json"} | LOADED,
     "server": {"server", "api", "api_key_env"} | DRAWN | SCORED,
-    "benchmarks": {"top_k"} | DRAWN | SCORED | LOADED,
+    "benchmarks": {"top_k", "engine", "tensor_parallel"} | DRAWN | SCORED | LOADED,
 }
 
 
@@ -107,6 +107,12 @@ class EvaluationOptions:
     batch_size: Annotated[
         int, typer.Option(min=1, help="Answers decoded at a time; fewer need less memory.")
     ] = 128
+    engine: Annotated[str, typer.Option(help="What answers: native, or vllm in this process.")] = (
+        "native"
+    )
+    tensor_parallel: Annotated[
+        int, typer.Option(min=1, help="With --engine vllm: GPUs that share each layer.")
+    ] = 1
     out: Annotated[
         Path | None,
         typer.Option(help="Keep samples and a page to browse them here; resumable after a kill."),
@@ -133,7 +139,13 @@ class EvaluationOptions:
         """How the model is loaded here."""
         from core.run.stages.loading import Loading
 
-        return Loading(dtype=self.dtype, device=self.device, batch_size=self.batch_size)
+        return Loading(
+            dtype=self.dtype,
+            device=self.device,
+            batch_size=self.batch_size,
+            engine=self.engine,
+            tensor_parallel=self.tensor_parallel,
+        )
 
     @property
     def decoding(self) -> "Decoding":

@@ -87,4 +87,4 @@ def load_sampler(
     if service is not None:
         return CompletionsSampler(service.server(), locate(model), load_tokenizer(model))
     prepare_torch(None)
-    return (loading or Loading()).sampler(model)
+    return (loading or Loading()).answerer(model)

@@ -91,6 +91,7 @@ def conditions(service: Service | None, loading: Loading) -> dict[str, object]:
         **{name: version(name) for name in ("torch", "transformers")},
         **({} if service is None else service.recorded),
         **({} if loading.dtype == "float32" else {"dtype": loading.dtype}),
+        **loading.recorded,
     }
 
 

@@ -112,7 +112,8 @@ def score_tasks(
     """
     check_writable(root() / "results" / "lm-eval")
     manager = find_tasks(names, data)
-    lm = ReproLM(model, seed=seed, **asdict(loading or Loading()))
+    how = loading or Loading()
+    lm = ReproLM(model, seed=seed, dtype=how.dtype, device=how.device, batch_size=how.batch_size)
     template = lm.tokenizer.chat_template
     run: Any = simple_evaluate  # Any: a decorator hides its type
     results = run(

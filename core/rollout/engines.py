@@ -11,7 +11,7 @@ from core.rollout.hf.loops import EqualEngine, HfEngine, PagedEngine
 from core.rollout.merged_adapters import inner
 from core.rollout.native.native import NativeEngine
 from core.rollout.on_vllm.engine import VllmEngine
-from core.rollout.on_vllm.local import VllmLocal
+from core.rollout.on_vllm.local import EXTERNAL, VllmLocal
 from core.rollout.on_vllm.server import VllmServer
 
 MAKERS: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
@@ -40,6 +40,7 @@ def vllm_engine(name_or_path: str, args: RolloutConfig) -> VllmEngine:
     local = VllmLocal(
         name_or_path,
         sleeps=args.vllm_enable_sleep_mode,
+        executor=EXTERNAL,
         tensor_parallel_size=args.vllm_tensor_parallel_size,
         gpu_memory_utilization=args.vllm_gpu_memory_utilization,
         max_model_len=args.vllm_max_model_length,

@@ -3,14 +3,19 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 Stop = Callable[[list[int]], bool]
 
 
 def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """Every token that ends a completion: the tokenizer's and those that the model declares."""
-    declared = getattr(model.generation_config, "eos_token_id", None)
+    return declared_ends(model.generation_config, tokenizer)
+
+
+def declared_ends(config: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """The same of a model of which only the configuration of its generation is at hand."""
+    declared = getattr(config, "eos_token_id", None)
     listed = [declared] if isinstance(declared, int) else list(declared or [])
     own: Any = tokenizer.eos_token_id  # Any: typed for every special token at once
     return listed if own in listed else [own, *listed]

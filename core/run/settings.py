@@ -9,6 +9,7 @@ from core.paper import Reward
 from eval.errors import BadValue, UnknownName
 
 LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/run/spread/accelerate_configs
+EVAL_ENGINES = ("native", "vllm")  # what answers benchmarks: our engine, or vLLM in this process
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 # Settings that say how a run is watched, stored and spread, not what it computes.
 NEUTRAL = WATCHED | {"launch", "processes"}
@@ -23,12 +24,12 @@ class RunSettings:
     `regime` stands for the settings of that name in `core.families.regimes`.
     `roles` are the models that a family takes beside the policy, by name, folder or preparation.
     `twins` maps a benchmark of the paper to the suite that stands for it. `eval_limit` problems of
-    each suite, a fixed sample, are scored, or all. `at_k_*` are the samples
-    for Maj@K and Pass@K, drawn where a claim needs them, on the first `at_k_benchmarks`
-    suites. `heldout_every` counts optimizer steps. Where claims compare arms, each is tried with
-    its own learning rate times each of `rate_factors` and takes the best. `threads` fixes the
-    number of CPU threads, and with it the last bit of every sum. `launch` trains on that many
-    `processes`.
+    each suite, a fixed sample, are scored, or all. `at_k_*` are the samples for Maj@K and Pass@K,
+    drawn where a claim needs them, on the first `at_k_benchmarks` suites. `eval_engine` answers
+    them: our own or vLLM, there with each layer spread over `eval_tensor_parallel` GPUs.
+    `heldout_every` counts optimizer steps. Where claims compare arms, each is tried with its own
+    learning rate times each of `rate_factors` and takes the best. `threads` fixes the number of CPU
+    threads, and with it the last bit of every sum. `launch` trains on that many `processes`.
     A prompt is the column `prompt`, or `prompt_column`, or what `prompt_template`, a Jinja
     template of columns, makes of a row: '{{ problem | with_request }}' asks as the benchmarks
     do. Where one of these or `system_prompt` is given, and in data of one's own, a text is a
@@ -49,6 +50,8 @@ class RunSettings:
     twins: Mapping[str, str] = field(default_factory=dict[str, str])
     eval_limit: int | None = None
     eval_max_tokens: int | None = None
+    eval_engine: str = "native"
+    eval_tensor_parallel: int = 1
     at_k_benchmarks: int = 2
     at_k_samples: int = 64
     at_k_limit: int | None = 64
@@ -81,6 +84,8 @@ class RunSettings:
             raise BadValue(
                 f"rate_factors={factors}: expected different numbers above 0, 1 among them, or ()"
             )
+        if self.eval_engine not in EVAL_ENGINES:
+            raise UnknownName("eval_engine", self.eval_engine, EVAL_ENGINES)
         if not self.lora_dropout < 1:
             raise BadValue(f"lora_dropout={self.lora_dropout}: expected below 1")
         if self.launch not in (None, *LAUNCHES):
@@ -110,6 +115,7 @@ class RunSettings:
 AT_LEAST: Mapping[str, float] = {
     "eval_limit": 1,
     "eval_max_tokens": 1,
+    "eval_tensor_parallel": 1,
     "at_k_benchmarks": 0,
     "at_k_samples": 2,
     "at_k_limit": 1,
@@ -125,6 +131,7 @@ AT_LEAST: Mapping[str, float] = {
 # Fields that cannot act beside others; those of a trainer's config are in core.configs.idle.
 IDLE = (
     Idle(("heldout_every", "eval_max_tokens"), lambda s: s.heldout_problems == 0),
+    Idle(("eval_tensor_parallel",), lambda s: s.eval_engine == "native"),
     Idle(("lora_*",), lambda s: not s.use_peft),
     Idle(("roles",), lambda s: not s.roles),
     Idle(("prompt_column",), lambda s: s.prompt_column is None),
@@ -132,9 +139,9 @@ IDLE = (
     Idle(("system_prompt",), lambda s: s.system_prompt is None),
 )
 # Fields that say what is asked of a trained policy: no part of its training.
-SCORING = frozenset({"benchmarks", "twins", "eval_limit"}) | {
-    f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")
-}
+SCORING = frozenset(
+    {"benchmarks", "twins", "eval_limit", "eval_engine", "eval_tensor_parallel"}
+) | {f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")}
 # Fields that choose among trainings: no part of one, nor of what its record says of it.
 CHOOSING = frozenset({"rate_factors"})
 # Fields that stand for others, which count by themselves.

@@ -12,11 +12,14 @@ from core.errors import EngineError
 from core.rollout.engine import Sampled, Tokens
 from core.rollout.on_vllm.engine import Request, Weights, completion
 
+EXTERNAL = "external_launcher"  # what is spread over the processes that `accelerate` started
+
 
 class VllmLocal:
     """One `vllm.LLM` for each process; `options` are further keywords of its constructor.
 
-    With `sleeps` it gives its memory back between rollouts.
+    `executor` is how vLLM starts what it spreads over several GPUs; by default processes of its
+    own. With `sleeps` it gives its memory back between rollouts.
 
     Raises:
         EngineError: vLLM is not installed.
@@ -24,28 +27,23 @@ class VllmLocal:
 
     shared = False
 
-    def __init__(self, model: str, *, sleeps: bool, **options: Any):
+    def __init__(
+        self, model: str, *, sleeps: bool = False, executor: str | None = None, **options: Any
+    ):
         try:
             import vllm  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise EngineError(
-                f"vllm_mode='colocate' needs vLLM in this environment ({error}): install it, or "
-                "use vllm_mode='server', or leave use_vllm at False"
+                f"vllm_mode='colocate' and --engine vllm need vLLM in this environment ({error}): "
+                "install it, or use a server, or our own engine (use_vllm=False, --engine native)"
             ) from None
         self.params: Any = vllm.SamplingParams  # Any: vLLM is not here when types are checked
-        processes = PartialState()
-        for name, value in {
-            "RANK": processes.process_index,
-            "LOCAL_RANK": processes.local_process_index,
-            "WORLD_SIZE": processes.num_processes,
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": get_free_port(),
-        }.items():
-            os.environ.setdefault(name, str(value))  # what the external launcher reads
+        if executor == EXTERNAL:
+            tell_launch()
         self.llm: Any = vllm.LLM(
             model=model,
             enable_sleep_mode=sleeps,
-            distributed_executor_backend="external_launcher",
+            distributed_executor_backend=executor,
             logprobs_mode="processed_logprobs",
             max_num_batched_tokens=4096,  # its memory estimate goes by this
             **options,
@@ -60,7 +58,9 @@ class VllmLocal:
         """See `Backend.complete`."""
         found = self.llm.generate(
             [{"prompt_token_ids": list(prompt)} for prompt in prompts],
-            sampling_params=[self.params(**asked, detokenize=False) for asked in requests],
+            sampling_params=[
+                self.params(**asked, detokenize="stop" in asked) for asked in requests
+            ],
             use_tqdm=False,
         )
         for number, (output,) in enumerate(one.outputs for one in found):
@@ -86,3 +86,16 @@ class VllmLocal:
         if self.sleeps:
             self.llm.sleep(level=2)
         return self.sleeps
+
+
+def tell_launch() -> None:
+    """Set what vLLM's external launcher reads, where `accelerate launch` has not."""
+    processes = PartialState()
+    for name, value in {
+        "RANK": processes.process_index,
+        "LOCAL_RANK": processes.local_process_index,
+        "WORLD_SIZE": processes.num_processes,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": get_free_port(),
+    }.items():
+        os.environ.setdefault(name, str(value))

@@ -114,8 +114,22 @@ class TokenSampler(ChunkedSampler[list[int], Drawn]):
         return len(self.encode(prompt, chat=chat, system=system))
 
 
-class PolicySampler(TokenSampler[list[int]]):
-    """Samples from a policy in this process; what is drawn are token ids.
+class LocalSampler(TokenSampler[list[int]]):
+    """A sampler in this process: what is drawn are token ids, of which `ends` end an answer."""
+
+    ends: frozenset[int]
+
+    def completion(self, drawn: list[int], stop: Sequence[str] = ()) -> Completion:
+        """See `ChunkedSampler.completion`."""
+        text = self.tokenizer.decode(drawn, skip_special_tokens=True)
+        head = before_stop(text, stop)
+        if head is not None:
+            return Completion(head, len(drawn), truncated=False, stopped=True)
+        return Completion(text, len(drawn), truncated=drawn[-1] not in self.ends)
+
+
+class PolicySampler(LocalSampler):
+    """Samples from a policy that is loaded here.
 
     Where memory runs out, our engine draws the same with half as many completions at a time.
     """
@@ -168,11 +182,3 @@ class PolicySampler(TokenSampler[list[int]]):
             self.engine.rows //= 2
             torch.cuda.empty_cache()
             logger.warning(f"out of memory: {self.engine.rows} completions at a time from now on")
-
-    def completion(self, drawn: list[int], stop: Sequence[str] = ()) -> Completion:
-        """See `ChunkedSampler.completion`."""
-        text = self.tokenizer.decode(drawn, skip_special_tokens=True)
-        head = before_stop(text, stop)
-        if head is not None:
-            return Completion(head, len(drawn), truncated=False, stopped=True)
-        return Completion(text, len(drawn), truncated=drawn[-1] not in self.ends)

@@ -9,10 +9,10 @@ from typing import Any
 from core.claims import START
 from core.paper import Evaluation, Paper
 from core.rollout.samplers.journal import Journal
-from core.rollout.samplers.policy import PolicySampler
+from core.rollout.samplers.policy import LocalSampler, PolicySampler
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
-from core.run.stages.loading import Loading, loading_of
+from core.run.stages.loading import Loading, scoring_of
 from core.run.stages.sources import model_folder, source_of
 from core.run.stages.stage import Policy, Stage, say
 from core.run.stages.tools import tools
@@ -75,11 +75,21 @@ class Answering:
         """The policy as a sampler of the eval floor."""
         return self.loaded(self.loading)
 
+    @cached_property
+    def answerer(self) -> LocalSampler:
+        """The policy in the engine that answers benchmarks."""
+        prepare_torch(self.threads)
+        return self.loading.answerer(self.place)
+
     def loaded(self, loading: Loading) -> PolicySampler:
         """The policy loaded anew, in another way."""
         prepare_torch(self.threads)
-        folder = model_folder(self.policy.model)
-        return loading.sampler(str(folder) if folder else self.policy.model)
+        return loading.sampler(self.place)
+
+    @property
+    def place(self) -> str:
+        """The folder of the policy, or its name."""
+        return str(model_folder(self.policy.model) or self.policy.model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +111,7 @@ class Evaluate(Stage):
             "decoding": asdict(self.question.decoding),
             "limit": self.question.limit,
             "dtype": self.answering.loading.dtype,
+            **self.answering.loading.recorded,
             "threads": self.answering.threads,
             "grader": GRADER_VERSION,
             **({"draw": draw} if (draw := self.question.benchmark.draw) else {}),
@@ -118,7 +129,7 @@ class Evaluate(Stage):
         note = {"stage": self.key, "computed": how}
         with Journal(folder / JOURNAL, note) as journal, tools(asked.mode) as with_tools:
             samples = run_benchmark(
-                with_tools(self.answering.sampler.journaled(journal), journal),
+                with_tools(self.answering.answerer.journaled(journal), journal),
                 asked.benchmark,
                 limit=asked.limit,
                 mode=asked.mode,
@@ -157,7 +168,7 @@ def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
 
 def evaluations(resolved: Resolved, policy: Policy, seed: int) -> list[Evaluate]:
     """All that is asked of a run's policy, which is loaded once for all of it."""
-    answering = Answering(policy, loading_of(resolved), resolved.run.threads)
+    answering = Answering(policy, scoring_of(resolved), resolved.run.threads)
     asked = [replace(question, draw=draw_of(seed)) for question in questions(resolved)]
     return [Evaluate(answering=answering, question=each) for each in asked]
 

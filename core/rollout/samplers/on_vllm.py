@@ -1,0 +1,64 @@
+"""Answers of a model that vLLM has loaded in this process."""
+
+from pathlib import Path
+
+from transformers import AutoConfig, GenerationConfig
+
+from core.models.load import ADAPTERS, load_tokenizer, locate
+from core.rollout.engine import Sampling, in_order
+from core.rollout.on_vllm.engine import request
+from core.rollout.on_vllm.local import VllmLocal
+from core.rollout.samplers.policy import LocalSampler
+from core.rollout.stops import declared_ends
+from eval.errors import BadValue
+from eval.samples.evaluation import Decoding
+
+
+class VllmSampler(LocalSampler):
+    """Samples with vLLM, `rows` answers at a time, each layer spread over `tensor_parallel` GPUs.
+
+    Prompts, seeds and what ends an answer are those of `PolicySampler`; the numbers that are drawn
+    are vLLM's own.
+
+    Raises:
+        EngineError: vLLM is not installed.
+        BadValue: the model is adapters of another one.
+    """
+
+    def __init__(self, model: str, *, dtype: str, tensor_parallel: int, rows: int):
+        super().__init__(load_tokenizer(model))
+        place = locate(model)
+        if (Path(place) / ADAPTERS).is_file():
+            raise BadValue(
+                f"{model} holds adapters, which vLLM does not add to their model here: merge them "
+                "(peft's merge_and_unload), or evaluate with the engine native"
+            )
+        self.ends = frozenset(declared_ends(generation_of(place), self.tokenizer))
+        self.backend = VllmLocal(
+            place, dtype=dtype, tensor_parallel_size=tensor_parallel, max_num_seqs=rows
+        )
+
+    def draw(
+        self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]
+    ) -> list[list[int]]:
+        """See `ChunkedSampler.draw`; vLLM looks for the stop strings in its own text."""
+        sampling = Sampling(
+            max_tokens=decoding.max_tokens,
+            ends=self.ends,
+            temperature=decoding.temperature,
+            top_k=decoding.top_k or 0,
+            top_p=decoding.top_p,
+        )
+        stop = [string for string in decoding.stop if string]
+        stops = {"stop": stop, "include_stop_str_in_output": True} if stop else {}
+        requests = [{**request(sampling, seed), **stops} for seed in seeds]
+        found = in_order(self.backend.complete(prompts, requests), len(prompts))
+        return [row.tokens for row in found]
+
+
+def generation_of(place: str) -> GenerationConfig:
+    """How a model says that it generates: its own file, else its configuration."""
+    try:
+        return GenerationConfig.from_pretrained(place)
+    except OSError:
+        return GenerationConfig.from_model_config(AutoConfig.from_pretrained(place))
