@@ -86,6 +86,11 @@ class RunSettings:
             )
         if self.eval_engine not in EVAL_ENGINES:
             raise UnknownName("eval_engine", self.eval_engine, EVAL_ENGINES)
+        if self.eval_engine == "native" and self.eval_tensor_parallel > 1:
+            raise BadValue(
+                f"eval_tensor_parallel={self.eval_tensor_parallel}: our own engine answers on one "
+                "device; leave it out, or set eval_engine=vllm"
+            )
         if not self.lora_dropout < 1:
             raise BadValue(f"lora_dropout={self.lora_dropout}: expected below 1")
         if self.launch not in (None, *LAUNCHES):

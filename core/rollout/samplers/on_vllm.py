@@ -1,38 +1,32 @@
 """Answers of a model that vLLM has loaded in this process."""
 
-from pathlib import Path
+from typing import Any
 
 from transformers import AutoConfig, GenerationConfig
 
-from core.models.load import ADAPTERS, load_tokenizer, locate
 from core.rollout.engine import Sampling, in_order
 from core.rollout.on_vllm.engine import request
 from core.rollout.on_vllm.local import VllmLocal
 from core.rollout.samplers.policy import LocalSampler
 from core.rollout.stops import declared_ends
-from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 
 
 class VllmSampler(LocalSampler):
     """Samples with vLLM, `rows` answers at a time, each layer spread over `tensor_parallel` GPUs.
 
+    `place` is a folder with a whole model, or its name on the hub.
+
     Prompts, seeds and what ends an answer are those of `PolicySampler`; the numbers that are drawn
     are vLLM's own.
 
     Raises:
         EngineError: vLLM is not installed.
-        BadValue: the model is adapters of another one.
     """
 
-    def __init__(self, model: str, *, dtype: str, tensor_parallel: int, rows: int):
-        super().__init__(load_tokenizer(model))
-        place = locate(model)
-        if (Path(place) / ADAPTERS).is_file():
-            raise BadValue(
-                f"{model} holds adapters, which vLLM does not add to their model here: merge them "
-                "(peft's merge_and_unload), or evaluate with the engine native"
-            )
+    # Any: a PreTrainedTokenizerBase, whose types are unions
+    def __init__(self, place: str, tokenizer: Any, *, dtype: str, tensor_parallel: int, rows: int):
+        super().__init__(tokenizer)
         self.ends = frozenset(declared_ends(generation_of(place), self.tokenizer))
         self.backend = VllmLocal(
             place, dtype=dtype, tensor_parallel_size=tensor_parallel, max_num_seqs=rows

@@ -2,11 +2,12 @@
 
 import gc
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from core.models.load import load_policy, load_tokenizer
+from core.models.load import ADAPTERS, load_policy, load_tokenizer, locate
 from core.rollout.native.native import ROWS
 from core.rollout.samplers.on_vllm import VllmSampler
 from core.rollout.samplers.policy import LocalSampler, PolicySampler
@@ -75,12 +76,23 @@ class Loading:
         return {"engine": self.engine, "tensor_parallel": self.tensor_parallel}
 
     def answerer(self, model: str) -> LocalSampler:
-        """The model of this name or folder in the engine that answers benchmarks."""
+        """The model of this name or folder in the engine that answers benchmarks.
+
+        Raises:
+            BadValue: vLLM is to answer, and the model is adapters of another one.
+        """
         if self.engine == "native":
             return self.sampler(model)
+        place = locate(model)
+        if (Path(place) / ADAPTERS).is_file():
+            raise BadValue(
+                f"{model} holds adapters, which vLLM does not add to their model here: merge them "
+                "(peft's merge_and_unload), or evaluate with the engine native"
+            )
         self.make_room()
         return VllmSampler(
-            model,
+            place,
+            load_tokenizer(model),
             dtype=self.dtype,
             tensor_parallel=self.tensor_parallel,
             rows=self.batch_size,
