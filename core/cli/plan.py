@@ -80,6 +80,9 @@ def print_plan(resolved: "Resolved", found: "Plan") -> None:
         print_columns(("on trial", "key", "state"), rows)
     print_text()
     print_columns(("cost", ""), [(k, v) for k, v in found.cost.items() if v is not None])
+    print_text()
+    asked = [(k, v) for k, v in found.scored_by.items() if v is not None]
+    print_columns(("scored by", ""), asked)
     if resolved.paper.not_run:
         print_text(f"\nnot run here: {resolved.paper.not_run}")
     if untestable := cannot_test(resolved.paper, resolved.run):

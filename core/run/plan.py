@@ -17,6 +17,7 @@ from core.run.refusals import refuse
 from core.run.resolve import Resolved
 from core.run.settings import TRIAL_SEED
 from core.run.stages.chain import Chain
+from core.run.stages.loading import scoring_of
 from core.run.stages.sources import model_folder
 from core.run.stages.stage import Stage
 from core.run.trials import compared_arms, rate_of, trials_of
@@ -25,6 +26,7 @@ from eval.errors import BadValue
 from eval.stats.seeds import LOOKS
 
 HEAD = "lm_head.weight"
+PRECISION = {"float32": 4, "bfloat16": 2, "float16": 2}  # bytes of one weight that answers
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
 
 
@@ -39,6 +41,7 @@ class Plan:
     batches: str
     cost: Mapping[str, Any]
     visible: Mapping[str, list[float]]
+    scored_by: Mapping[str, Any]
 
     def as_data(self) -> dict[str, Any]:
         """The plan as JSON."""
@@ -63,6 +66,7 @@ class Plan:
             "untestable": cannot_test(self.resolved.paper, self.resolved.run),
             "cost": dict(self.cost),
             "visible effects": dict(self.visible),
+            "scored by": dict(self.scored_by),
         }
 
 
@@ -82,7 +86,22 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
         batches=plan_batches(config, resolved),
         cost=estimate(resolved, config, len(trials)),
         visible=visible_effects(resolved.paper, resolved.run) if resolved.family.trains else {},
+        scored_by=plan_scoring(resolved),
     )
+
+
+def plan_scoring(resolved: Resolved) -> dict[str, object]:
+    """How the policy answers benchmarks: engine, precision, place, batch and memory of weights."""
+    loading, parameters = scoring_of(resolved), count_parameters(Chain(resolved).pretrained)
+    spread = {"GPUs of each layer": loading.tensor_parallel} if loading.recorded else {}
+    return {
+        "engine": loading.engine,
+        **spread,
+        "dtype": loading.dtype,
+        "device": loading.device or "the GPU if there is one",
+        "answers at a time": loading.batch_size,
+        "memory of weights, bytes": parameters and parameters * PRECISION[loading.dtype],
+    }
 
 
 def plan_trials(resolved: Resolved) -> list[tuple[float, Stage, str]]:

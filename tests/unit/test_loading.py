@@ -5,6 +5,8 @@ import torch
 
 from core.evaluate.model_scores import load_sampler
 from core.lm_eval.model import ReproLM
+from core.models.load import load_policy
+from core.run.plan import make_plan
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 from core.run.stages.loading import Loading, loading_of
@@ -69,6 +71,17 @@ def test_a_run_is_scored_in_the_precision_that_it_trains_with(scale, arguments, 
     built = resolved.build(output_dir="out", seed=0, use_cpu=True)
     trained = "bfloat16" if built.bf16 else "float16" if built.fp16 else "float32"
     assert trained == dtype
+
+
+def test_the_plan_names_how_a_run_is_scored():
+    found = make_plan(resolve(PAPER), 0).scored_by
+    assert (found["engine"], found["dtype"], found["device"]) == ("native", "float32", "cpu")
+    weights = sum(p.numel() for p in load_policy("pocket-instruct", "float32").parameters())
+    assert found["memory of weights, bytes"] == 4 * weights
+    vllm = ("eval_engine=vllm", "eval_tensor_parallel=4")
+    at_gpu = make_plan(resolve(PAPER, scale="gpu", arguments=vllm), 0).scored_by
+    assert (at_gpu["engine"], at_gpu["GPUs of each layer"]) == ("vllm", 4)
+    assert (at_gpu["dtype"], at_gpu["device"]) == ("bfloat16", "the GPU if there is one")
 
 
 def test_a_run_is_scored_where_it_trains():
