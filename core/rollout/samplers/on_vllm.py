@@ -4,7 +4,7 @@ from typing import Any
 
 from transformers import AutoConfig, GenerationConfig
 
-from core.rollout.engine import Sampling, in_order
+from core.rollout.engine import in_order
 from core.rollout.on_vllm.engine import request
 from core.rollout.on_vllm.local import VllmLocal
 from core.rollout.samplers.policy import LocalSampler
@@ -36,13 +36,7 @@ class VllmSampler(LocalSampler):
         self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]
     ) -> list[list[int]]:
         """See `ChunkedSampler.draw`; vLLM looks for the stop strings in its own text."""
-        sampling = Sampling(
-            max_tokens=decoding.max_tokens,
-            ends=self.ends,
-            temperature=decoding.temperature,
-            top_k=decoding.top_k or 0,
-            top_p=decoding.top_p,
-        )
+        sampling = self.sampling(decoding)
         stop = [string for string in decoding.stop if string]
         stops = {"stop": stop, "include_stop_str_in_output": True} if stop else {}
         requests = [{**request(sampling, seed), **stops} for seed in seeds]

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Generic, Self, TypeVar
 
 import torch
@@ -119,6 +119,16 @@ class LocalSampler(TokenSampler[list[int]]):
 
     ends: frozenset[int]
 
+    def sampling(self, decoding: Decoding) -> Sampling:
+        """The settings of an engine, without stop strings."""
+        return Sampling(
+            max_tokens=decoding.max_tokens,
+            ends=self.ends,
+            temperature=decoding.temperature,
+            top_k=decoding.top_k or 0,
+            top_p=decoding.top_p,
+        )
+
     def completion(self, drawn: list[int], stop: Sequence[str] = ()) -> Completion:
         """See `ChunkedSampler.completion`."""
         text = self.tokenizer.decode(drawn, skip_special_tokens=True)
@@ -152,14 +162,7 @@ class PolicySampler(LocalSampler):
         self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]
     ) -> list[list[int]]:
         """See `ChunkedSampler.draw`."""
-        sampling = Sampling(
-            max_tokens=decoding.max_tokens,
-            ends=self.ends,
-            temperature=decoding.temperature,
-            top_k=decoding.top_k or 0,
-            top_p=decoding.top_p,
-            stop=stop_at(self.tokenizer, decoding.stop),
-        )
+        sampling = replace(self.sampling(decoding), stop=stop_at(self.tokenizer, decoding.stop))
         training = self.model.training
         self.model.eval()
         try:
