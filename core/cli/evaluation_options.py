@@ -105,8 +105,13 @@ class EvaluationOptions:
         str | None, typer.Option(help="cpu, cuda or cuda:N; default: the GPU if there is one.")
     ] = None
     batch_size: Annotated[
-        int, typer.Option(min=1, help="Answers decoded at a time; fewer need less memory.")
-    ] = 128
+        int | None,
+        typer.Option(
+            min=1,
+            help="Answers decoded at a time; default: as many as a GPU's free memory holds, "
+            "on a CPU 128.",
+        ),
+    ] = None
     engine: Annotated[str, typer.Option(help="What answers: native, or vllm in this process.")] = (
         "native"
     )

@@ -19,7 +19,8 @@ class Untrained(Family):
     columns = ()
     trained_by = "nothing"
     unused = (
-        *("data", "rewards", "heldout_every", "heldout_problems", "rate_factors"),
+        *("data", "rewards", "rate_factors", "heldout_every", "heldout_problems"),
+        *("heldout_benchmarks", "heldout_limit", "heldout_mode"),
         *("launch", "processes"),
         *("use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules"),
     )

@@ -91,7 +91,7 @@ class OnPolicy(Family, Protocol):
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
         """Work out what one of the processes computes at a time."""
-        from core.rollout.native.native import ROWS
+        from core.rollout.native.room import ROWS
 
         c = cast("RolloutConfig", config)
         rollout = c.rollout_size // processes

@@ -17,7 +17,8 @@ from transformers import PreTrainedModel
 from core.lm_eval.requests import continuation_logps, decoding_options, endings
 from core.models.load import load_policy, load_tokenizer
 from core.rollout.engine import Sampling
-from core.rollout.native.native import ROWS, NativeEngine
+from core.rollout.native.native import NativeEngine
+from core.rollout.native.room import ROWS
 from core.rollout.seeds import seed_of
 from core.rollout.stops import end_tokens
 from core.run.stages.train import prepare_torch
@@ -30,8 +31,9 @@ UNBOUNDED = 2048  # tokens of a context that the model does not bound, as in lm-
 class ReproLM(TemplateLM):
     """A policy (a folder, a hub id or a shipped name) decoded by our loop.
 
-    `batch_size` counts completions decoded at a time; lm-eval's command line asks for 1 unless told
-    otherwise. Draws depend on `seed` alone.
+    `batch_size` counts completions decoded at a time; None or "auto" are as many as the free memory
+    of a GPU holds. lm-eval's command line asks for 1 unless told otherwise. Draws depend on `seed`
+    alone.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class ReproLM(TemplateLM):
         self.model: PreTrainedModel = policy.to(self._device)
         self.tokenizer: Any = load_tokenizer(pretrained)  # Any: its types are unions
         self.name = pretrained
-        self.rows = ROWS if batch_size in (None, "auto") else int(batch_size)
+        self.rows = None if batch_size in (None, "auto") else int(batch_size)
         self.max_gen_toks = max_gen_toks
         config: Any = self.model.config.get_text_config()  # Any: not every one has positions
         self.max_length = int(getattr(config, "max_position_embeddings", UNBOUNDED))
@@ -157,8 +159,9 @@ class ReproLM(TemplateLM):
         order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
         answers = [(0.0, True)] * len(rows)
         with tqdm(total=len(rows), disable=disable_tqdm, desc="repro: loglikelihood") as bar:
-            for start in range(0, len(order), self.rows):
-                places = order[start : start + self.rows]
+            together = self.rows or ROWS
+            for start in range(0, len(order), together):
+                places = order[start : start + together]
                 lengths = [len(requests[place][2]) for place in places]
                 found = continuation_logps(
                     self.model, [rows[p] for p in places], lengths, self.tokenizer.pad_token_id

@@ -204,7 +204,7 @@ def record_of(
             "limit": limit,
             "chat_template": lm.tokenizer.chat_template,
             "dtype": str(lm.model.dtype),
-            "batch_size": lm.rows,
+            "batch_size": lm.rows or "auto",
             "lm_eval": version("lm_eval"),
             "task_versions": {name: str(value) for name, value in results["versions"].items()},
         },

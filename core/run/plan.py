@@ -10,6 +10,7 @@ from typing import Any
 from core.configs.base import BaseConfig
 from core.models.shapes import GATED, find_shape
 from core.paper import Paper
+from core.rollout.native.room import ROWS
 from core.run.memory import Cluster, Memory, all_launches, work_of
 from core.run.order import claimed_arms
 from core.run.records.verdicts import cannot_test
@@ -93,13 +94,14 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
 def plan_scoring(resolved: Resolved) -> dict[str, object]:
     """How the policy answers benchmarks: engine, precision, place, batch and memory of weights."""
     loading, parameters = scoring_of(resolved), count_parameters(Chain(resolved).pretrained)
+    on_cpu = loading.device == "cpu"
     spread = {"GPUs of each layer": loading.tensor_parallel} if loading.recorded else {}
     return {
         "engine": loading.engine,
         **spread,
         "dtype": loading.dtype,
         "device": loading.device or "the GPU if there is one",
-        "answers at a time": loading.batch_size,
+        "answers at a time": ROWS if on_cpu else "as many as its free memory holds",
         "memory of weights, bytes": parameters and parameters * PRECISION[loading.dtype],
     }
 

@@ -98,7 +98,7 @@ def check_names(resolved: Resolved) -> None:
     Of the preparations that it names the data alone is looked up, as they are not scored.
 
     Raises:
-        UnknownName: there is none of that name.
+        UnknownName: there is none of that name, or no such mode of answering.
         BadValue: the data lacks a column, a suite stands for two benchmarks, or one has none here.
     """
     settings = resolved.run
@@ -110,6 +110,8 @@ def check_names(resolved: Resolved) -> None:
                 f"benchmarks {one} and {other} are both scored on {suite}: give each a suite of "
                 "its own in `twins`, or leave one out"
             )
+    for suite in settings.watched_suites:
+        find_benchmark(suite).check_mode(settings.heldout_mode)
     asked = resolved.values["twins"].source if "twins" in resolved.values else None
     for name, suite in settings.suites.items():
         if find_benchmark(suite).hub and resolved.scale == "cpu" and asked != COMMAND_LINE:

@@ -11,6 +11,7 @@ from eval.errors import BadValue, UnknownName
 LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/run/spread/accelerate_configs
 EVAL_ENGINES = ("native", "vllm")  # what answers benchmarks: our engine, or vLLM in this process
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
+BENCHMARK = "benchmark/"  # begins the metric of a suite that is scored while training
 # Settings that say how a run is watched, stored and spread, not what it computes.
 NEUTRAL = WATCHED | {"launch", "processes"}
 TRIAL_SEED = 1000  # of trainings that choose a learning rate, and of no run that is judged
@@ -27,9 +28,12 @@ class RunSettings:
     each suite, a fixed sample, are scored, or all. `at_k_*` are the samples for Maj@K and Pass@K,
     drawn where a claim needs them, on the first `at_k_benchmarks` suites. `eval_engine` answers
     them: our own or vLLM, there with each layer spread over `eval_tensor_parallel` GPUs.
-    `heldout_every` counts optimizer steps. Where claims compare arms, each is tried with its own
-    learning rate times each of `rate_factors` and takes the best. `threads` fixes the number of CPU
-    threads, and with it the last bit of every sum. `launch` trains on that many `processes`.
+    While training, every `heldout_every` optimizer steps, `heldout_problems` rows of the data that
+    are held out are answered greedily, and `heldout_limit` problems of each of the
+    `heldout_benchmarks`, in a `heldout_mode` of answering: no choice may go by these. Where
+    claims compare arms, each is tried with its own learning rate times each of `rate_factors`
+    and takes the best. `threads` fixes the number of CPU threads, and with it the last bit of
+    every sum. `launch` trains on that many `processes`.
     A prompt is the column `prompt`, or `prompt_column`, or what `prompt_template`, a Jinja
     template of columns, makes of a row: '{{ problem | with_request }}' asks as the benchmarks
     do. Where one of these or `system_prompt` is given, and in data of one's own, a text is a
@@ -58,6 +62,9 @@ class RunSettings:
     at_k_temperature: float = 0.7
     heldout_every: int = 5
     heldout_problems: int = 200
+    heldout_benchmarks: tuple[str, ...] = ()
+    heldout_limit: int | None = 100
+    heldout_mode: str = "cot"
     rate_factors: tuple[float, ...] = ()
     threads: int | None = None
     use_peft: bool = False
@@ -79,6 +86,12 @@ class RunSettings:
         idle = [n for n in LORA_FIELDS if getattr(self, n) != getattr(type(self), n)]
         if idle and not self.use_peft:
             raise BadValue(f"{idle[0]} is set and use_peft is not: set use_peft=true to train LoRA")
+        idle = [n for n in WATCHING if getattr(self, n) != getattr(type(self), n)]
+        if idle and not self.heldout_benchmarks:
+            raise BadValue(
+                f"{idle[0]} is set and heldout_benchmarks is not: name the benchmarks to score "
+                "while training, or leave it out"
+            )
         factors = self.rate_factors
         if factors and (len({*factors}) < len(factors) or min(factors) <= 0 or 1 not in factors):
             raise BadValue(
@@ -107,6 +120,11 @@ class RunSettings:
         return {name: self.twins.get(name, name) for name in self.benchmarks}
 
     @property
+    def watched_suites(self) -> list[str]:
+        """The suites that are scored while training, each once."""
+        return list(dict.fromkeys(self.twins.get(name, name) for name in self.heldout_benchmarks))
+
+    @property
     def prompts(self) -> Prompts:
         """What is asked of the rows of the data."""
         return Prompts(self.prompt_column, self.prompt_template, self.system_prompt)
@@ -127,15 +145,21 @@ AT_LEAST: Mapping[str, float] = {
     "at_k_temperature": 0.01,
     "heldout_every": 1,
     "heldout_problems": 0,
+    "heldout_limit": 1,
     "threads": 1,
     "lora_r": 1,
     "lora_alpha": 1,
     "lora_dropout": 0.0,
     "processes": 1,
 }
+WATCHING = ("heldout_limit", "heldout_mode")  # of the benchmarks that are scored while training
 # Fields that cannot act beside others; those of a trainer's config are in core.configs.idle.
 IDLE = (
-    Idle(("heldout_every", "eval_max_tokens"), lambda s: s.heldout_problems == 0),
+    Idle(
+        ("heldout_every", "eval_max_tokens"),
+        lambda s: s.heldout_problems == 0 and not s.heldout_benchmarks,
+    ),
+    Idle(("heldout_benchmarks", *WATCHING), lambda s: not s.heldout_benchmarks),
     Idle(("eval_tensor_parallel",), lambda s: s.eval_engine == "native"),
     Idle(("lora_*",), lambda s: not s.use_peft),
     Idle(("roles",), lambda s: not s.roles),

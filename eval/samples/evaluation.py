@@ -10,6 +10,7 @@ from eval.errors import BadValue
 from eval.samples.store import Sample, regrade
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import FEW_SHOT, PAL
+from eval.sets.problem import Problem
 from eval.stats.summary import Score, curve, score
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Sample",
     "Sampler",
     "Score",
+    "answer_problems",
     "curve",
     "run_benchmark",
     "score",
@@ -100,12 +102,28 @@ def run_benchmark(
     mode: str = "cot",
     decoding: Decoding,
 ) -> list[Sample]:
-    """Every problem's graded samples, ordered by problem, then by sample.
+    """The graded samples of all problems, or of a fair part of `limit`; see `answer_problems`.
+
+    Raises:
+        MissingFile, DamagedFile, BadValue: see `Benchmark.load` and `answer_problems`.
+    """
+    problems = benchmark.load(data, limit)
+    return answer_problems(sampler, benchmark, problems, mode=mode, decoding=decoding)
+
+
+def answer_problems(
+    sampler: Sampler,
+    benchmark: Benchmark,
+    problems: Sequence[Problem],
+    *,
+    mode: str = "cot",
+    decoding: Decoding,
+) -> list[Sample]:
+    """The graded samples of these problems of a benchmark, ordered by problem, then by sample.
 
     Raises:
         BadValue: the sampler returned another number of prompts or samples than asked for.
     """
-    problems = benchmark.load(data, limit)
     asked = replace(decoding, stop=benchmark.stop(mode), chat=mode not in (FEW_SHOT, PAL))
     completions = sampler([benchmark.prompt(p, mode) for p in problems], asked)
     counts = [len(c) for c in completions]

@@ -23,7 +23,7 @@ PHASES = {
     "Accelerator.backward": "backward",
     "AcceleratedOptimizer.step": "optimizer",
     "SyncReferenceCallback.on_step_end": "reference moves",
-    "HeldOutCallback.accuracy": "held-out",
+    "HeldOutCallback.accuracies": "held-out",
     "OnPolicyTrainer.log": "log",
     "Trainer._save_checkpoint": "checkpoint",
     "rotate_checkpoints": "old checkpoint removed",

@@ -23,6 +23,8 @@ REWARDED = (
     "max_completion_length=64",
     "eval_max_tokens=64",
     "heldout_problems=12",
+    "heldout_benchmarks=gsm8k",
+    "heldout_limit=5",
 )
 
 # Runs a command as SLURM would on two machines, which are both this one.
@@ -103,6 +105,7 @@ def test_two_machines_write_the_record_of_one(repro, root, settings, two_machine
     assert min(curves["grad_norm"]) > 0.1
     assert max(curves["kl"]) > 1e-4  # the weights have moved
     assert max(curves["held_out/accuracy"]) > 0.0
+    assert max(curves["benchmark/pocket-gsm8k"]) > 0.0
 
 
 @pytest.mark.long

@@ -8,11 +8,15 @@ from hypothesis import strategies as st
 
 from core.data.load import load_training_data
 from core.families.grpo import GRPO
+from core.run.order import Order, run_order
+from core.run.plan import make_plan
+from core.run.records.regrade import Regrader
 from core.run.resolve import resolve
-from core.run.settings import HELD_OUT
+from core.run.settings import BENCHMARK, HELD_OUT
+from core.run.stages.chain import Chain
 from core.run.stages.data import read_rows, split_rows, write_rows
 from core.run.watch.heldout import graded
-from eval.errors import BadValue
+from eval.errors import BadValue, ReproError
 from eval.samples.evaluation import Completion
 from papers.deepseekmath_grpo import PAPER
 
@@ -88,3 +92,54 @@ def test_on_a_gpu_there_are_held_out_problems_for_the_claims_that_read_them():
     assert settings.heldout_problems == 200
     steps = GRPO.profiles["gpu"]["max_steps"]
     assert steps // settings.heldout_every >= 9  # three of them in the last third
+
+
+WATCHED = (
+    *("max_steps=2", "num_generations=2", "per_device_train_batch_size=4"),
+    *("gradient_accumulation_steps=1", "heldout_every=1", "heldout_problems=0"),
+    *("heldout_benchmarks=gsm8k,pocket-math", "heldout_limit=5"),
+    *("eval_limit=5", "at_k_benchmarks=0"),
+)
+
+
+def test_benchmarks_scored_while_training_have_the_scores_before_and_after(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    (record,) = run_order(Order(paper=PAPER, arguments=WATCHED)).runs
+    rows = zip(record["start_scores"], record["scores"], strict=True)
+    scored = {before["benchmark"]: (before["value"], after["value"]) for before, after in rows}
+    names = [name for name in record["curves"] if name.startswith(BENCHMARK)]
+    assert names == ["benchmark/pocket-gsm8k", "benchmark/pocket-math"]
+    for name in names:
+        steps, values = zip(*record["curves"][name], strict=True)
+        assert steps == (0, 1, 2)
+        assert (values[0], values[-1]) == scored[name.removeprefix(BENCHMARK)]
+    stored = record["train"]["held_out"]
+    assert list(stored) == [f"{s}/{n}" for s in ("pocket-gsm8k", "pocket-math") for n in range(3)]
+    assert not list(Regrader().problems(record))
+    record["curves"][names[1]][2][1] += 20
+    (problem,) = Regrader().problems(record)
+    assert f"{names[1]}: is " in problem
+
+
+def test_a_benchmark_that_is_scored_while_training_is_part_of_the_training():
+    def key(*arguments):
+        return Chain(resolve(PAPER, arguments=arguments)).train.key
+
+    assert len({key(), key("heldout_benchmarks=gsm8k"), key("heldout_benchmarks=cmath")}) == 3
+    others = (("heldout_limit=7",), ("heldout_mode=few-shot",), ("system_prompt=Think.",))
+    keys = {key("heldout_benchmarks=gsm8k", *more) for more in ((), *others)}
+    assert len(keys) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("heldout_benchmarks=gsm9k",), "no benchmark 'gsm9k'"),
+        (("heldout_benchmarks=gsm8k", "heldout_mode=cod"), "no mode 'cod': did you mean cot"),
+        (("heldout_mode=tir",), "heldout_mode is set and heldout_benchmarks is not"),
+        (("heldout_benchmarks=gsm8k", "heldout_limit=0"), "heldout_limit=0: expected at least 1"),
+    ],
+)
+def test_what_cannot_be_scored_while_training_is_refused_before_it(arguments, message):
+    with pytest.raises(ReproError, match=message):
+        make_plan(resolve(PAPER, arguments=arguments), 0)

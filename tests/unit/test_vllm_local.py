@@ -126,7 +126,7 @@ class LLM:
 class Evaluated(LLM):
     """As it is made for an evaluation: it spreads over GPUs by itself, and keeps its weights."""
 
-    def __init__(self, model, *, dtype, tensor_parallel_size, max_num_seqs, **options):
+    def __init__(self, model, *, dtype, tensor_parallel_size, max_num_seqs=None, **options):
         trained = {"enable_sleep_mode", "distributed_executor_backend"}
         assert {name: options[name] for name in trained} == dict.fromkeys(trained) | {
             "enable_sleep_mode": False

@@ -17,13 +17,13 @@ from core.rollout.engine import Sampled, Sampling, Tokens
 from core.rollout.hf.generated import generated
 from core.rollout.native.core_pool import each_on_a_core
 from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
+from core.rollout.native.room import ROWS, rows_in_memory
 from core.rollout.native.static import StaticDecoder, static_lacks
 from core.rollout.stops import Stop
 from core.rollout.support import as_bytes, support, wide
 from eval.errors import BadValue
 
 logger = logging.get_logger(__name__)
-ROWS = 128  # completions that are decoded at a time
 IDLE = 0.25  # share of finished rows from which on others take their places, or they are dropped
 
 
@@ -40,7 +40,8 @@ class NativeEngine:
 
     Each distinct prompt is read once and kept once for its group. Finished completions leave, and
     waiting ones take their places. Every completion has a stream of random numbers that depends on
-    its seed alone, so it does not depend on what is decoded beside it.
+    its seed alone, so it does not depend on what is decoded beside it. `rows` completions are
+    decoded at a time; None are as many as the free memory of a GPU holds.
 
     `static` chooses the `StaticDecoder`. By default it decodes on a GPU wherever a step can be
     recorded; otherwise the `PlainDecoder` does where it computes the same as the model's modules,
@@ -52,13 +53,16 @@ class NativeEngine:
             be, see `check_rows`.
     """
 
-    def __init__(self, model: PreTrainedModel, rows: int = ROWS, *, static: bool | None = None):
+    def __init__(
+        self, model: PreTrainedModel, rows: int | None = ROWS, *, static: bool | None = None
+    ):
         check_rows(model)
         if static and (lacks := static_lacks(model)):
             name = type(model).__name__
             raise BadValue(f"static=True: a step of this {name} cannot be recorded: needs {lacks}")
         self.model = model
-        self.rows = rows
+        self.by_memory = rows is None
+        self.rows = ROWS if rows is None else rows
         self.static = model.device.type == "cuda" if static is None else static
         self.cached = has_key_value_cache(model)
         if (reason := self.slow_because()) is not None:
@@ -69,6 +73,9 @@ class NativeEngine:
     ) -> Iterator[tuple[int, Sampled]]:
         """See `Engine.sample`; a CPU's threads decode apart from one another."""
         found = groups(prompts)
+        if self.by_memory and self.cached and found:
+            longest = len(found[0].prompt)
+            self.rows = rows_in_memory(self.model, longest, sampling.max_tokens)
         parts = min(torch.get_num_threads(), len(found)) if self.model.device.type == "cpu" else 1
         shares = [found[start::parts] for start in range(parts)]
         for share in each_on_a_core(lambda part: self.run(part, sampling, seeds), shares):

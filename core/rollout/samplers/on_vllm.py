@@ -13,8 +13,9 @@ from eval.samples.evaluation import Decoding
 
 
 class VllmSampler(LocalSampler):
-    """Samples with vLLM, `rows` answers at a time, each layer spread over `tensor_parallel` GPUs.
+    """Samples with vLLM, each layer spread over `tensor_parallel` GPUs.
 
+    `rows` answers are decoded at a time; None are as many as vLLM decides.
     `place` is a folder with a whole model, or its name on the hub.
 
     Prompts, seeds and what ends an answer are those of `PolicySampler`; the numbers that are drawn
@@ -25,12 +26,13 @@ class VllmSampler(LocalSampler):
     """
 
     # Any: a PreTrainedTokenizerBase, whose types are unions
-    def __init__(self, place: str, tokenizer: Any, *, dtype: str, tensor_parallel: int, rows: int):
+    def __init__(
+        self, place: str, tokenizer: Any, *, dtype: str, tensor_parallel: int, rows: int | None
+    ):
         super().__init__(tokenizer)
         self.ends = frozenset(declared_ends(generation_of(place), self.tokenizer))
-        self.backend = VllmLocal(
-            place, dtype=dtype, tensor_parallel_size=tensor_parallel, max_num_seqs=rows
-        )
+        most: dict[str, Any] = {} if rows is None else {"max_num_seqs": rows}
+        self.backend = VllmLocal(place, dtype=dtype, tensor_parallel_size=tensor_parallel, **most)
 
     def draw(
         self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]

@@ -13,7 +13,7 @@ from transformers.utils import logging
 from core.rollout.chat import Asked, Turns, chat_text
 from core.rollout.engine import Engine, Sampled, Sampling, in_order
 from core.rollout.merged_adapters import inner
-from core.rollout.native.native import ROWS, NativeEngine
+from core.rollout.native.native import NativeEngine
 from core.rollout.samplers.journal import Journal
 from core.rollout.seeds import seed_of
 from core.rollout.stops import before_stop, end_tokens, stop_at
@@ -141,7 +141,8 @@ class LocalSampler(TokenSampler[list[int]]):
 class PolicySampler(LocalSampler):
     """Samples from a policy that is loaded here.
 
-    Where memory runs out, our engine draws the same with half as many completions at a time.
+    Our engine draws `rows` completions at a time; None are as many as the free memory of a GPU
+    holds. Where memory runs out, it draws the same with half as many.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class PolicySampler(LocalSampler):
         engine: Engine | None = None,
         journal: Journal | None = None,
         chunk: int = CHUNK,
-        rows: int = ROWS,
+        rows: int | None = None,
     ):
         super().__init__(tokenizer, journal, chunk)
         self.model = model
@@ -183,5 +184,6 @@ class PolicySampler(LocalSampler):
                     raise
             # After the exception, whose frames hold what did not fit.
             self.engine.rows //= 2
+            self.engine.by_memory = False
             torch.cuda.empty_cache()
             logger.warning(f"out of memory: {self.engine.rows} completions at a time from now on")

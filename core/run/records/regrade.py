@@ -13,7 +13,7 @@ from core.run.records.answers import seal_of
 from core.run.records.form_splits import form_problems
 from core.run.records.passed import code_digest
 from core.run.records.schema import AtKCurves, Record, RunRecord, ScoreRow, place_of
-from core.run.settings import HELD_OUT
+from core.run.settings import BENCHMARK, HELD_OUT
 from eval.errors import DamagedFile, ReproError
 from eval.samples.evaluation import score
 from eval.samples.parts import score_parts
@@ -47,12 +47,13 @@ class Regrader:
         for suite, mode, row in rows_of(run):
             yield from self.differences(run, suite, mode, row)
         yield from form_problems(run)
-        accuracies = {str(int(step)): value for step, value in run["curves"].get(HELD_OUT, [])}
-        for step, digest in held_out(run).items():
-            value = self.accuracy(digest)
-            if not agree(accuracies.get(step), value):
-                said = f"is {accuracies.get(step)} at step {step}, its samples give {value}"
-                yield f"{where(run, HELD_OUT)}: {said}"
+        for name, digest in held_out(run).items():
+            suite, _, step = name.rpartition("/")
+            curve_name, value = f"{BENCHMARK}{suite}" if suite else HELD_OUT, self.accuracy(digest)
+            said = {int(at): accuracy for at, accuracy in run["curves"].get(curve_name, [])}
+            if not agree(said.get(int(step)), value):
+                differs = f"is {said.get(int(step))} at step {step}, its samples give {value}"
+                yield f"{where(run, curve_name)}: {differs}"
 
     def accuracy(self, digest: str) -> float:
         """The share of right answers in a file, in percent."""
@@ -156,7 +157,7 @@ def files_of(run: RunRecord | Record) -> dict[str, str]:
 
 
 def held_out(run: RunRecord) -> dict[str, str]:
-    """The digests of the held-out answers while training, by step."""
+    """The digests of the answers while training, by step; of a benchmark by `<suite>/<step>`."""
     return run["train"].get("held_out", {})
 
 

@@ -12,7 +12,7 @@ from core.families.table import find_family
 from core.paper import Paper
 from core.run.records.record import Record
 from core.run.records.weakest import Judged, weakest
-from core.run.settings import HELD_OUT, RunSettings
+from core.run.settings import BENCHMARK, HELD_OUT, RunSettings
 from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Look
 
@@ -225,6 +225,10 @@ def unmet(need: Need, settings: RunSettings, quantities: Collection[str]) -> str
     match need.kind:
         case "curve" if need.name == HELD_OUT and not settings.heldout_problems:
             return "no held-out problems (heldout_problems=0)"
+        case "curve" if need.name.startswith(BENCHMARK):
+            suite = need.name.removeprefix(BENCHMARK)
+            watched = suite in settings.watched_suites
+            return "" if watched else f"{suite} is not among heldout_benchmarks"
         case "samples" if need.name not in sampled:
             return f"no samples of {need.name}"
         case "score" if need.name not in settings.suites:

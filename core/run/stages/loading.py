@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from core.models.load import ADAPTERS, load_policy, load_tokenizer, locate
-from core.rollout.native.native import ROWS
 from core.rollout.samplers.on_vllm import VllmSampler
 from core.rollout.samplers.policy import LocalSampler, PolicySampler
 from core.run.resolve import Resolved
@@ -24,7 +23,8 @@ class Loading:
 
     "auto" is the precision of the model's files; without a device it is the GPU if there is one.
     What is decoded beside a completion changes it by no more than rounding, so `batch_size` is no
-    part of a question: after memory ran out, fewer at a time go on with the same one.
+    part of a question: after memory ran out, fewer at a time go on with the same one. Without it
+    they are as many as the free memory of a GPU holds, see `rows_in_memory`.
     `engine` answers benchmarks; vLLM takes the GPUs that it sees, `tensor_parallel` of them.
 
     Raises:
@@ -34,14 +34,14 @@ class Loading:
 
     dtype: str = "float32"
     device: str | None = None
-    batch_size: int = ROWS
+    batch_size: int | None = None
     engine: str = "native"
     tensor_parallel: int = 1
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
             raise UnknownName("dtype", self.dtype, DTYPES)
-        if self.batch_size < 1:
+        if self.batch_size is not None and self.batch_size < 1:
             raise BadValue(f"batch_size={self.batch_size}: expected at least 1")
         if self.engine not in EVAL_ENGINES:
             raise UnknownName("engine", self.engine, EVAL_ENGINES)

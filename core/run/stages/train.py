@@ -30,13 +30,21 @@ from core.run.settings import RunSettings
 from core.run.spread.launch import Models, launch
 from core.run.stages.checkpoints import SealCallback, last_checkpoint
 from core.run.stages.data import Data, read_rows, split_rows
+from core.run.stages.sources import source_of
 from core.run.stages.stage import MODEL, Policy, say
 from core.run.stages.start import Chosen
-from core.run.watch.heldout import FOLDER, HeldOutCallback, digests
+from core.run.watch.heldout import (
+    FOLDER,
+    HeldOutCallback,
+    digests,
+    watched_benchmarks,
+    watched_rows,
+)
 from core.run.watch.progress import ProgressCallback
 from core.trainers.resume import ResumableTrainer
 from eval.errors import BadValue, ReproError
 from eval.grading import GRADER_VERSION
+from eval.samples.evaluation import Decoding
 
 DATASET: Any = Dataset  # Any: its methods are half typed
 LOG = "log.jsonl"
@@ -64,6 +72,8 @@ class Train(Policy):
     def inputs(self) -> Mapping[str, object]:
         """The settings that act, the seed, the rows and the models that it begins with."""
         roles = {role: dict(one.inputs) for role, one in self.roles.items()}
+        run = self.resolved.run
+        watched = {suite: source_of(suite, run.heldout_mode) for suite in run.watched_suites}
         return {
             **effective(self.resolved),
             "seed": self.seed,
@@ -71,6 +81,7 @@ class Train(Policy):
             "start": self.begin.key,
             "grader": GRADER_VERSION,  # of the accuracy reward and of held-out problems
             **({"roles": roles} if roles else {}),
+            **({"watched": watched} if watched else {}),
         }
 
     @property
@@ -145,7 +156,7 @@ def _train(
         "kernels": kernels(),
         "curves": curves(folder / LOG),
         "phases": trainer.phases.summary(),
-        **({"held_out": digests(folder / FOLDER)} if heldout is not None else {}),
+        **({"held_out": digests(heldout.watched, folder / FOLDER)} if heldout is not None else {}),
         **launched,
     }
 
@@ -185,9 +196,11 @@ def build_trainer(
     settings, family = resolved.run, resolved.family
     tokens = settings.eval_max_tokens or family.answer_tokens(config) or ANSWER_TOKENS
     every, held = settings.heldout_every, folder / FOLDER
-    heldout = HeldOutCallback(valid, every=every, max_tokens=tokens, folder=held)
+    rows = watched_rows(valid, Decoding(max_tokens=tokens), held)
+    watched = [*([rows] if valid else []), *watched_benchmarks(settings, config.seed, held)]
+    heldout = HeldOutCallback(watched, every=every) if watched else None
     callbacks: list[TrainerCallback] = [
-        *([heldout] if valid else []),
+        *([heldout] if heldout else []),
         JsonlCallback(folder / LOG),
         ProgressCallback(f"{resolved.arm} seed {config.seed}", family.progress),
         SealCallback(),
@@ -210,7 +223,7 @@ def build_trainer(
 
         trainer.remove_callback(WandbCallback)
         trainer.add_callback(WandbRows(folder, resolved, config.seed))
-    return trainer, heldout if valid else None
+    return trainer, heldout
 
 
 def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional

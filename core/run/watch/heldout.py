@@ -1,7 +1,9 @@
-"""Held-out accuracy while training: greedy answers to problems that are never trained on."""
+"""Accuracies while training: greedy answers to rows that are held out and to benchmarks."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,38 +12,43 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from core.rewards.verifiers import problem_of
 from core.rollout.samplers.policy import PolicySampler
-from core.run.settings import HELD_OUT
+from core.run.settings import BENCHMARK, HELD_OUT, RunSettings
+from core.run.stages.tools import tools
 from core.shards.sharding import gathered
 from eval.errors import BadValue
-from eval.samples.evaluation import Completion, Decoding
+from eval.pocket.suites import draw_of
+from eval.samples.evaluation import Completion, Decoding, answer_problems
 from eval.samples.store import Sample, judged, read_content, write_samples
+from eval.sets.benchmarks import Benchmark, find_benchmark
+from eval.sets.problem import Problem
 
 FOLDER = "held-out"
+FILE = ".jsonl.gz"  # of the graded answers at a step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """Problems whose answers are scored while training, and who answers and grades them.
+
+    `metric` is the curve of their accuracies; `folder` holds the graded answers, a file a step.
+    """
+
+    metric: str
+    folder: Path
+    problems: Sequence[Any]  # Any: rows of the data, or a benchmark's problems
+    answered: Callable[[PolicySampler, Sequence[Any]], list[Sample]]
 
 
 class HeldOutCallback(TrainerCallback):
-    """Logs `held_out/accuracy` (percent) before the first step and after every `every` steps.
+    """Logs accuracies (percent) on what is watched, before the first step and every `every` steps.
 
-    It enters the trainer's own metrics, so it is in the same line as the step's other numbers. The
-    graded answers lie in `folder`, one file for each of these steps.
+    They enter the trainer's own metrics, so they are in the same line as the step's other numbers.
     Training goes on as if it had not happened: greedy decoding draws nothing.
-
-    Raises:
-        BadValue: the rows have no answers to judge by.
     """
 
-    def __init__(
-        self, rows: Sequence[dict[str, Any]], *, every: int, max_tokens: int, folder: Path
-    ):
-        if rows and "answer" not in rows[0]:
-            raise BadValue(
-                f"heldout_problems={len(rows)}: the data has no column answer to judge by, only "
-                f"{', '.join(rows[0])}; ask for heldout_problems=0"
-            )
-        self.rows = rows
+    def __init__(self, watched: Sequence[Watched], *, every: int):
+        self.watched = watched
         self.every = every
-        self.decoding = Decoding(max_tokens=max_tokens)
-        self.folder = folder
         self.trainer: Any = None  # Any: a transformers.Trainer, known only after it took callbacks
 
     def on_train_begin(
@@ -51,9 +58,9 @@ class HeldOutCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
         **_: object,
     ) -> None:
-        """Log the starting model's accuracy, unless the run is resumed."""
+        """Log the starting model's accuracies, unless the run is resumed."""
         if state.global_step == 0:
-            self.trainer.log({HELD_OUT: self.accuracy(0)})
+            self.trainer.log(self.accuracies(0))
 
     def on_step_end(
         self,
@@ -62,28 +69,81 @@ class HeldOutCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
         **_: object,
     ) -> None:
-        """Hand the accuracy to the trainer's metrics of this step."""
+        """Hand the accuracies to the trainer's metrics of this step."""
         if state.global_step % self.every == 0 or state.global_step == state.max_steps:
-            self.trainer._metrics["train"][HELD_OUT].append(self.accuracy(state.global_step))
+            for metric, accuracy in self.accuracies(state.global_step).items():
+                self.trainer._metrics["train"][metric].append(accuracy)
 
-    def accuracy(self, step: int) -> float:
-        """Percent of the held-out problems that greedy decoding solves."""
+    def accuracies(self, step: int) -> dict[str, float]:
+        """Percent of the problems that greedy decoding solves, for each that is watched.
+
+        The processes of a launch share the problems, and each has all accuracies.
+        """
         processes = self.trainer.accelerator
-        rows = self.rows[processes.process_index :: processes.num_processes]
-        found = cast("list[Sample]", gather_object(self.answered(rows)))
-        if processes.is_main_process:
-            order = sorted(found, key=lambda sample: sample.id)
-            write_samples(self.folder / f"{step}.jsonl.gz", order)
-        return 100 * sum(sample.correct is True for sample in found) / len(self.rows)
-
-    def answered(self, rows: Sequence[dict[str, Any]]) -> list[Sample]:
-        """Graded answers to these, the share of this process and perhaps none."""
-        frame, autocast = getattr(self.trainer, "frame", None), self.trainer.accelerator.autocast
-        with autocast(), gathered(self.trainer.model, frame) as model:  # as in training
+        nth, of = processes.process_index, processes.num_processes
+        frame, found = getattr(self.trainer, "frame", None), dict[str, float]()
+        with processes.autocast(), gathered(self.trainer.model, frame) as model:  # as in training
             sampler = PolicySampler(model, self.trainer.processing_class)
-            asked = [row["prompt"] for row in rows]
-            answers = sampler(asked, self.decoding) if asked else []
-        return graded([completions[0] for completions in answers], rows)
+            own = [one.answered(sampler, one.problems[nth::of]) for one in self.watched]
+        for one, share in zip(self.watched, own, strict=True):
+            samples = cast("list[Sample]", gather_object(share))
+            if processes.is_main_process:
+                order = sorted(samples, key=lambda sample: sample.id)
+                write_samples(one.folder / f"{step}{FILE}", order)
+            right = sum(sample.correct is True for sample in samples)
+            found[one.metric] = 100 * right / len(one.problems)
+        return found
+
+
+def watched_rows(rows: Sequence[dict[str, Any]], decoding: Decoding, folder: Path) -> Watched:
+    """Rows of the data that are never trained on.
+
+    Raises:
+        BadValue: they have no answers to judge by.
+    """
+    if rows and "answer" not in rows[0]:
+        raise BadValue(
+            f"heldout_problems={len(rows)}: the data has no column answer to judge by, only "
+            f"{', '.join(rows[0])}; ask for heldout_problems=0"
+        )
+
+    def answered(sampler: PolicySampler, share: Sequence[dict[str, Any]]) -> list[Sample]:
+        answers = sampler([row["prompt"] for row in share], decoding)
+        return graded([completions[0] for completions in answers], share)
+
+    return Watched(metric=HELD_OUT, folder=folder, problems=rows, answered=answered)
+
+
+def watched_benchmarks(settings: RunSettings, seed: int, folder: Path) -> Iterator[Watched]:
+    """The benchmarks that a run watches, each on its own problems of this seed."""
+    for suite in settings.watched_suites:
+        benchmark = find_benchmark(suite, draw_of(seed))
+        limit = settings.eval_max_tokens or benchmark.max_tokens
+        yield Watched(
+            metric=f"{BENCHMARK}{suite}",
+            folder=folder / suite,
+            problems=benchmark.load(limit=settings.heldout_limit),
+            answered=partial(
+                in_mode,
+                benchmark=benchmark,
+                mode=settings.heldout_mode,
+                decoding=Decoding(max_tokens=limit, system=settings.system_prompt),
+            ),
+        )
+
+
+def in_mode(
+    sampler: PolicySampler,
+    problems: Sequence[Problem],
+    *,
+    benchmark: Benchmark,
+    mode: str,
+    decoding: Decoding,
+) -> list[Sample]:
+    """Graded answers to some problems of a benchmark, with the tools of the mode."""
+    with tools(mode) as with_tools:
+        asked = with_tools(sampler, None)
+        return answer_problems(asked, benchmark, problems, mode=mode, decoding=decoding)
 
 
 def graded(answers: Sequence[Completion], rows: Sequence[dict[str, Any]]) -> list[Sample]:
@@ -107,9 +167,17 @@ def graded(answers: Sequence[Completion], rows: Sequence[dict[str, Any]]) -> lis
     ]
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """The digest of the answers of every step that was looked at."""
-    files = sorted(folder.glob("*.jsonl.gz"), key=lambda path: int(path.name.split(".")[0]))
+def digests(watched: Sequence[Watched], folder: Path) -> dict[str, str]:
+    """The digests of all answers below a folder, by step; of a benchmark by `<suite>/<step>`."""
+    files = [path for one in watched for path in sorted(one.folder.glob(f"*{FILE}"), key=step_of)]
     return {
-        path.name.split(".")[0]: hashlib.sha256(read_content(path)).hexdigest() for path in files
+        path.relative_to(folder).as_posix().removesuffix(FILE): hashlib.sha256(
+            read_content(path)
+        ).hexdigest()
+        for path in files
     }
+
+
+def step_of(path: Path) -> int:
+    """The step after which the answers of a file were given."""
+    return int(path.name.removesuffix(FILE))
