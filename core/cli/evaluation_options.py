@@ -24,7 +24,7 @@ TAKES = {
     "power": {"power", "benchmarks", "samples", "seeds", "rate", "seed_spread", "limit", "as_json"},
     "lm_eval": {"lm_eval", "model", "data", "limit", "seed", "as_json"} | LOADED,
     "server": {"server", "api", "api_key_env"} | DRAWN | SCORED,
-    "benchmarks": {"top_k", "engine", "tensor_parallel"} | DRAWN | SCORED | LOADED,
+    "benchmarks": {"top_k", "engine", "serve", "tensor_parallel"} | DRAWN | SCORED | LOADED,
 }
 
 
@@ -112,9 +112,20 @@ class EvaluationOptions:
             "on a CPU 128.",
         ),
     ] = None
-    engine: Annotated[str, typer.Option(help="What answers: native, or vllm in this process.")] = (
-        "native"
-    )
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="What answers: native, vllm in this process, or a server that is started for it."
+        ),
+    ] = "native"
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="With --engine server: what starts it, with {model} and {port}; default: "
+            "vllm serve.",
+        ),
+    ] = None
     tensor_parallel: Annotated[
         int, typer.Option(min=1, help="With --engine vllm: GPUs that share each layer.")
     ] = 1
@@ -142,6 +153,7 @@ class EvaluationOptions:
     @property
     def loading(self) -> "Loading":
         """How the model is loaded here."""
+        from core.rollout.samplers.started import VLLM_SERVE
         from core.run.stages.loading import Loading
 
         return Loading(
@@ -150,6 +162,7 @@ class EvaluationOptions:
             batch_size=self.batch_size,
             engine=self.engine,
             tensor_parallel=self.tensor_parallel,
+            serve=VLLM_SERVE if self.serve is None else self.serve,
         )
 
     @property

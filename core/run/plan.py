@@ -94,6 +94,8 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
 def plan_scoring(resolved: Resolved) -> dict[str, object]:
     """How the policy answers benchmarks: engine, precision, place, batch and memory of weights."""
     loading, parameters = scoring_of(resolved), count_parameters(Chain(resolved).pretrained)
+    if loading.engine == "server":
+        return {"engine": "server", "started by": loading.serve}
     on_cpu = loading.device == "cpu"
     spread = {"GPUs of each layer": loading.tensor_parallel} if loading.recorded else {}
     return {

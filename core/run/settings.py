@@ -9,7 +9,8 @@ from core.paper import Reward
 from eval.errors import BadValue, UnknownName
 
 LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/run/spread/accelerate_configs
-EVAL_ENGINES = ("native", "vllm")  # what answers benchmarks: our engine, or vLLM in this process
+# What answers benchmarks: our engine, vLLM in this process, or a server that is started for it.
+EVAL_ENGINES = ("native", "vllm", "server")
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 BENCHMARK = "benchmark/"  # begins the metric of a suite that is scored while training
 # Settings that say how a run is watched, stored and spread, not what it computes.
@@ -27,7 +28,8 @@ class RunSettings:
     `twins` maps a benchmark of the paper to the suite that stands for it. `eval_limit` problems of
     each suite, a fixed sample, are scored, or all. `at_k_*` are the samples for Maj@K and Pass@K,
     drawn where a claim needs them, on the first `at_k_benchmarks` suites. `eval_engine` answers
-    them: our own or vLLM, there with each layer spread over `eval_tensor_parallel` GPUs.
+    them: our own, vLLM with each layer spread over `eval_tensor_parallel` GPUs, or a server, which
+    the command `eval_server` starts for each model ("vllm serve ..." unless told).
     While training, every `heldout_every` optimizer steps, `heldout_problems` rows of the data that
     are held out are answered greedily, and `heldout_limit` problems of each of the
     `heldout_benchmarks`, in a `heldout_mode` of answering: no choice may go by these. Where
@@ -56,6 +58,7 @@ class RunSettings:
     eval_max_tokens: int | None = None
     eval_engine: str = "native"
     eval_tensor_parallel: int = 1
+    eval_server: str | None = None
     at_k_benchmarks: int = 2
     at_k_samples: int = 64
     at_k_limit: int | None = 64
@@ -99,10 +102,15 @@ class RunSettings:
             )
         if self.eval_engine not in EVAL_ENGINES:
             raise UnknownName("eval_engine", self.eval_engine, EVAL_ENGINES)
-        if self.eval_engine == "native" and self.eval_tensor_parallel > 1:
+        if self.eval_engine != "vllm" and self.eval_tensor_parallel > 1:
             raise BadValue(
                 f"eval_tensor_parallel={self.eval_tensor_parallel}: our own engine answers on one "
-                "device; leave it out, or set eval_engine=vllm"
+                "device, and a server is told by its command; leave it out, or set eval_engine=vllm"
+            )
+        if self.eval_engine != "server" and self.eval_server is not None:
+            raise BadValue(
+                f"eval_server={self.eval_server!r}: no server is started; leave it out, or set "
+                "eval_engine=server"
             )
         if not self.lora_dropout < 1:
             raise BadValue(f"lora_dropout={self.lora_dropout}: expected below 1")
@@ -160,7 +168,8 @@ IDLE = (
         lambda s: s.heldout_problems == 0 and not s.heldout_benchmarks,
     ),
     Idle(("heldout_benchmarks", *WATCHING), lambda s: not s.heldout_benchmarks),
-    Idle(("eval_tensor_parallel",), lambda s: s.eval_engine == "native"),
+    Idle(("eval_tensor_parallel",), lambda s: s.eval_engine != "vllm"),
+    Idle(("eval_server",), lambda s: s.eval_engine != "server"),
     Idle(("lora_*",), lambda s: not s.use_peft),
     Idle(("roles",), lambda s: not s.roles),
     Idle(("prompt_column",), lambda s: s.prompt_column is None),
@@ -169,7 +178,7 @@ IDLE = (
 )
 # Fields that say what is asked of a trained policy: no part of its training.
 SCORING = frozenset(
-    {"benchmarks", "twins", "eval_limit", "eval_engine", "eval_tensor_parallel"}
+    {"benchmarks", "twins", "eval_limit", "eval_engine", "eval_server", "eval_tensor_parallel"}
 ) | {f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")}
 # Fields that choose among trainings: no part of one, nor of what its record says of it.
 CHOOSING = frozenset({"rate_factors"})

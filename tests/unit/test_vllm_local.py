@@ -201,7 +201,7 @@ def test_a_run_is_scored_with_it_and_says_so(folder, evaluated, tmp_path, monkey
     ("settings", "message"),
     [
         ({"engine": "vlm"}, "no engine 'vlm'"),
-        ({"tensor_parallel": 2}, "tensor_parallel=2 is for vLLM: our own engine"),
+        ({"tensor_parallel": 2}, "tensor_parallel=2 is for vLLM in this process"),
         ({"tensor_parallel": 0, "engine": "vllm"}, "tensor_parallel=0: expected at least 1"),
         ({"device": "cpu", "engine": "vllm"}, "device=cpu: vLLM takes the GPUs that it sees"),
     ],
@@ -213,7 +213,7 @@ def test_what_it_would_not_look_at_is_refused(settings, message):
 
 def test_adapters_are_refused_before_anything_loads(folder, evaluated):
     (Path(folder) / "adapter_config.json").write_text("{}")
-    with pytest.raises(BadValue, match=r"holds adapters, which vLLM does not add.*merge them"):
+    with pytest.raises(BadValue, match=r"the engine vllm does not add.*merge them"):
         Loading(engine="vllm").answerer(folder)
     assert not evaluated
 

@@ -1,5 +1,6 @@
 """The eval stage: what a policy answers to one suite, graded."""
 
+import gc
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import Any
 from core.claims import START
 from core.paper import Evaluation, Paper
 from core.rollout.samplers.journal import Journal
-from core.rollout.samplers.policy import LocalSampler, PolicySampler
+from core.rollout.samplers.policy import PolicySampler, TokenSampler
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
 from core.run.stages.loading import Loading, scoring_of
@@ -76,10 +77,15 @@ class Answering:
         return self.loaded(self.loading)
 
     @cached_property
-    def answerer(self) -> LocalSampler:
+    def answerer(self) -> TokenSampler[Any]:
         """The policy in the engine that answers benchmarks."""
         prepare_torch(self.threads)
         return self.loading.answerer(self.place)
+
+    def release(self) -> None:
+        """Let go of the engine that answered, and so of its memory or its server."""
+        if self.__dict__.pop("answerer", None) is not None:
+            gc.collect()
 
     def loaded(self, loading: Loading) -> PolicySampler:
         """The policy loaded anew, in another way."""
@@ -154,7 +160,7 @@ class Scored:
 def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
     """The scores of one policy, whose model is loaded only if a sample is missing."""
     scored = Scored()
-    for stage in stages:
+    for stage in (asked := list(stages)):
         found, question = stage.run(force=force), stage.question
         samples = list(read_samples(stage.folder / SAMPLES, found["digest"]))
         scored.files[found["digest"]] = stage.folder / SAMPLES
@@ -163,6 +169,8 @@ def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
             scored.at_k[question.suite] = {**at_k_curve(samples, question), **named}
         else:
             scored.scores.extend({**row, **named} for row in score_rows(samples, question))
+    for stage in asked:
+        stage.answering.release()
     return scored
 
 

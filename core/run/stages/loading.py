@@ -9,7 +9,8 @@ import torch
 
 from core.models.load import ADAPTERS, load_policy, load_tokenizer, locate
 from core.rollout.samplers.on_vllm import VllmSampler
-from core.rollout.samplers.policy import LocalSampler, PolicySampler
+from core.rollout.samplers.policy import PolicySampler, TokenSampler
+from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, started_words
 from core.run.resolve import Resolved
 from core.run.settings import EVAL_ENGINES
 from eval.errors import BadValue, UnknownName
@@ -25,7 +26,9 @@ class Loading:
     What is decoded beside a completion changes it by no more than rounding, so `batch_size` is no
     part of a question: after memory ran out, fewer at a time go on with the same one. Without it
     they are as many as the free memory of a GPU holds, see `rows_in_memory`.
-    `engine` answers benchmarks; vLLM takes the GPUs that it sees, `tensor_parallel` of them.
+    `engine` answers benchmarks: our own, vLLM in this process, which takes `tensor_parallel` of the
+    GPUs that it sees, or the server that `serve` starts for the model, see `StartedServer`, which
+    is told there in which precision and where.
 
     Raises:
         UnknownName, BadValue: no such precision or engine, no such device here, fewer than 1 at a
@@ -37,6 +40,7 @@ class Loading:
     batch_size: int | None = None
     engine: str = "native"
     tensor_parallel: int = 1
+    serve: str = VLLM_SERVE
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -47,15 +51,27 @@ class Loading:
             raise UnknownName("engine", self.engine, EVAL_ENGINES)
         if self.tensor_parallel < 1:
             raise BadValue(f"tensor_parallel={self.tensor_parallel}: expected at least 1")
-        if self.engine == "native" and self.tensor_parallel > 1:
+        if self.engine != "vllm" and self.tensor_parallel > 1:
             raise BadValue(
-                f"tensor_parallel={self.tensor_parallel} is for vLLM: our own engine answers on "
-                "one device; leave it out, or give --engine vllm"
+                f"tensor_parallel={self.tensor_parallel} is for vLLM in this process: our own "
+                "engine answers on one device, and a server is told by its command; leave it out, "
+                "or give --engine vllm"
             )
-        if self.engine == "vllm" and self.device is not None:
+        if self.engine != "native" and self.device is not None:
             raise BadValue(
                 f"device={self.device}: vLLM takes the GPUs that it sees; choose them with "
                 "CUDA_VISIBLE_DEVICES, or leave --engine out"
+            )
+        if self.engine == "server":
+            started_words(self.serve, "model", 0)
+            told = {"batch_size": self.batch_size, "dtype": self.dtype}
+            usual = {"batch_size": (None,), "dtype": ("auto", "float32")}
+            for name, value in told.items():
+                if value not in usual[name]:
+                    raise BadValue(f"{name}={value}: a server is told by its command; leave it out")
+        elif self.serve != VLLM_SERVE:
+            raise BadValue(
+                f"serve={self.serve!r}: no server is started; leave it out, or give --engine server"
             )
         if self.device is not None:
             check_device(self.device)
@@ -66,6 +82,8 @@ class Loading:
         return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     def __str__(self) -> str:
+        if self.engine == "server":
+            return f"by {self.serve}"
         return f"{self.dtype} on {self.place.type}" + (" by vLLM" if self.engine == "vllm" else "")
 
     @property
@@ -73,23 +91,29 @@ class Loading:
         """What answers depend on, beside the precision, where it is not the usual."""
         if self.engine == "native":
             return {}
+        if self.engine == "server":
+            return {"engine": self.engine, "serve": self.serve}
         return {"engine": self.engine, "tensor_parallel": self.tensor_parallel}
 
-    def answerer(self, model: str) -> LocalSampler:
+    def answerer(self, model: str) -> TokenSampler[Any]:
         """The model of this name or folder in the engine that answers benchmarks.
 
         Raises:
-            BadValue: vLLM is to answer, and the model is adapters of another one.
+            BadValue: vLLM or a server is to answer, and the model is adapters of another one.
+            EngineError: vLLM is not installed, or the server does not come up.
         """
         if self.engine == "native":
             return self.sampler(model)
         place = locate(model)
         if (Path(place) / ADAPTERS).is_file():
             raise BadValue(
-                f"{model} holds adapters, which vLLM does not add to their model here: merge them "
-                "(peft's merge_and_unload), or evaluate with the engine native"
+                f"{model} holds adapters, which the engine {self.engine} does not add to their "
+                "model here: merge them (peft's merge_and_unload), or evaluate with the engine "
+                "native"
             )
         self.make_room()
+        if self.engine == "server":
+            return StartedSampler(self.serve, place, load_tokenizer(model))
         return VllmSampler(
             place,
             load_tokenizer(model),
@@ -105,9 +129,9 @@ class Loading:
         return PolicySampler(policy.to(self.place), load_tokenizer(model), rows=self.batch_size)
 
     def make_room(self) -> None:
-        """Give back the memory of a trainer that has ended."""
+        """Give back the memory of a trainer or an engine that has ended."""
+        gc.collect()
         if self.place.type == "cuda":
-            gc.collect()
             torch.cuda.empty_cache()
 
 
@@ -139,10 +163,12 @@ def loading_of(resolved: Resolved) -> Loading:
 def scoring_of(resolved: Resolved) -> Loading:
     """How a run's policies answer benchmarks: the same, in the engine that is asked for.
 
-    vLLM computes where it is built for, whatever the training does.
+    vLLM and a server compute where they are built for, whatever the training does.
     """
     run, loading = resolved.run, loading_of(resolved)
     if run.eval_engine == "native":
         return loading
-    asked = {"engine": run.eval_engine, "tensor_parallel": run.eval_tensor_parallel}
-    return replace(loading, device=None, **asked)
+    if run.eval_engine == "server":
+        return Loading(dtype="auto", engine="server", serve=run.eval_server or VLLM_SERVE)
+    spread = run.eval_tensor_parallel
+    return replace(loading, device=None, engine=run.eval_engine, tensor_parallel=spread)

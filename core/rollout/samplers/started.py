@@ -1,0 +1,134 @@
+"""A server with OpenAI's interface that is started for one model, and stopped when it is let go."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from ctypes import CDLL
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from signal import SIGKILL, SIGTERM
+from tempfile import mkdtemp
+from time import monotonic, sleep
+from typing import Any
+from weakref import finalize
+
+import requests
+from accelerate.utils.other import get_free_port
+
+from core.errors import EngineError
+from core.rollout.completions_server import Server
+from core.rollout.samplers.served import PATIENCE_S, TIMEOUT_S, CompletionsSampler
+from eval.errors import BadValue
+
+VLLM_SERVE = "vllm serve {model} --host 127.0.0.1 --port {port}"
+READY_S = 1800.0  # a large model is read and compiled in minutes
+END_S = 30.0  # for a server that is asked to stop
+
+
+class StartedServer(Server):
+    """The process of a `command` that serves a model, as long as somebody holds this object.
+
+    In the command `{model}` is the folder of the model, or its name on the hub, and `{port}` a free
+    port of this machine, where it listens.
+
+    Raises:
+        BadValue: the command lacks one of them, or has another such word.
+        EngineError: there is no such program, it ends, or it is not up after half an hour.
+    """
+
+    name = "server that was started here"
+    away = "see its log"
+
+    def __init__(self, command: str, model: str):
+        port = get_free_port()
+        self.words = started_words(command, model, port)
+        super().__init__(f"http://127.0.0.1:{port}", timeout_s=TIMEOUT_S, patience_s=PATIENCE_S)
+        self.log = Path(mkdtemp(prefix="repro-server-")) / "log"
+        try:
+            with self.log.open("wb") as log:
+                self.process = subprocess.Popen(
+                    self.words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,  # Ctrl-C reaches us alone, and we stop it
+                    preexec_fn=end_with_parent(),
+                )
+        except OSError as error:
+            rmtree(self.log.parent)
+            raise EngineError(
+                f"{command}: {self.words[0]} cannot be started ({error.strerror}): install it, or "
+                "give the command of another server (eval_server of a run, --serve)"
+            ) from None
+        self.end = finalize(self, end_server, self.process, self.log.parent)
+        self.wait_until_up()
+
+    def wait_until_up(self) -> None:
+        """Return when it answers."""
+        end = monotonic() + READY_S
+        while self.process.poll() is None and monotonic() < end:
+            with suppress(requests.RequestException):
+                if self.http.get(self.url + "/health", timeout=self.timeout_s).ok:
+                    return
+            sleep(0.5)
+        code = self.process.poll()
+        found = f"is not up after {READY_S:g} s" if code is None else f"ended with {code}"
+        self.end.detach()  # the log stays
+        stop_process(self.process)
+        lines = self.log.read_text(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "no word")
+        raise EngineError(f"{shlex.join(self.words)} {found}: {last[:300]}; its log is {self.log}")
+
+
+class StartedSampler(CompletionsSampler):
+    """Samples with the server that a command starts for a model; see `StartedServer`."""
+
+    def __init__(self, command: str, model: str, tokenizer: Any):
+        super().__init__(StartedServer(command, model), model, tokenizer)
+
+
+def started_words(command: str, model: str, port: int) -> list[str]:
+    """The words of a command for a model and a port.
+
+    Raises:
+        BadValue: see `StartedServer`.
+    """
+    try:
+        words = [word.format(model=model, port=port) for word in shlex.split(command)]
+        lacks = [part for part in ("{model}", "{port}") if part not in command]
+    except (ValueError, KeyError, IndexError) as error:
+        words, lacks = [], [f"a value for {error}" if isinstance(error, KeyError) else str(error)]
+    if lacks or not words:
+        raise BadValue(
+            f"server command {command!r}: expected a command with {{model}} and {{port}}, such as "
+            f"{VLLM_SERVE!r}; it lacks {' and '.join(lacks)}"
+        )
+    return words
+
+
+def end_with_parent() -> Callable[[], Any] | None:
+    """What has Linux kill a process when the one that started it ends, however it does."""
+    if sys.platform != "linux":
+        return None
+    set_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+    return partial(CDLL(None).prctl, set_death_signal, SIGKILL)  # looked up before the fork
+
+
+def end_server(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Stop a server that nobody asks any more, and delete the folder of its log."""
+    stop_process(process)
+    rmtree(folder, ignore_errors=True)
+
+
+def stop_process(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process and what it started to stop, and kill them if they do not."""
+    for signal in (SIGTERM, SIGKILL):
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(END_S)
