@@ -11,7 +11,7 @@ from math import lcm
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from core.models.load import BUILDS
+from core.models.builds import BUILDS
 from core.paper.registry import GROUP, find_entry
 from core.run.files import write_atomic
 from core.run.places import ACCEPTED, SAMPLES, results, samples_file

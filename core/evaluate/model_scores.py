@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from core.evaluate.sample_folder import samples_in
-from core.models.load import SHIPPED, load_tokenizer, locate
+from core.models.builds import SHIPPED
+from core.models.load import load_tokenizer, locate
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.run.stages.loading import Loading

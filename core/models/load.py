@@ -1,7 +1,7 @@
 """Policies and tokenizers by shipped name, folder or hub id."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from core.models.builds import SHIPPED
 from eval.errors import BadValue, DamagedFile, MissingFile, ReproError, UnknownName
 
 ADAPTERS = "adapter_config.json"
@@ -24,20 +25,7 @@ CHECKPOINTS = Path(__file__).parent / "checkpoints"
 MODEL = ("config.json", ADAPTERS)  # one of these makes a folder one of a model
 TOKENIZER = (*MODEL, "tokenizer_config.json", "tokenizer.json")
 UNREADABLE = (SafetensorError, OSError, ValueError, EOFError)
-# Each shipped model with its builds: replications of its training, of which a run's seed takes one.
-BUILDS: Mapping[str, tuple[str, ...]] = {
-    "pocket-base": ("pocket-base",),
-    "pocket-instruct": ("pocket-instruct", "pocket-instruct-1", "pocket-instruct-2"),
-    "pocket-teacher": ("pocket-teacher",),
-}
-SHIPPED = tuple(name for builds in BUILDS.values() for name in builds)
 RESTORE = "in a checkout `make pocket` brings it back, else install repro-papers again"
-
-
-def build_of(name: str, seed: int) -> str:
-    """The build of a model that a run of this seed begins with; the model itself if it has one."""
-    builds = BUILDS.get(name, (name,))
-    return builds[seed % len(builds)]
 
 
 def locate(name: str, files: Sequence[str] = MODEL) -> str:

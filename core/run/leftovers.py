@@ -17,7 +17,7 @@ from core.run.settings import HELD_OUT
 from core.run.stages.stage import DONE
 from eval.errors import DamagedFile
 
-STAGE = re.compile("[a-z-]+-([0-9a-f]{16})")  # the name of a stage's folder, and its key
+STAGE = re.compile("[a-z]+-.*?[0-9a-f]{16}")  # the name of a stage's folder ends with its key
 NAMED = re.compile("[0-9a-f]{64}|[0-9a-f]{16}")  # digests and keys
 POLICIES = ("start", "train")  # stages that give one
 PAGES = "reports"  # of runs with settings of one's own
@@ -60,7 +60,9 @@ def leftovers(*, unfinished: bool = False) -> list[Leftover]:
     samples = (own_results() / SAMPLES).glob("*.jsonl.gz")
     found += [(path, "no record") for path in samples if path.name.partition(".")[0] not in told]
     shown = {record["digest"] for record in records}
-    found += [(path, "no record") for path in (runs / PAGES).glob("*") if path.name not in shown]
+    found += [
+        (path, "no record") for path in (runs / PAGES).glob("*") if path.name[-16:] not in shown
+    ]
     sized = [Leftover(path=path, why=why, size=size_of(path)) for path, why in found if free(path)]
     return sorted(sized, key=lambda one: (-one.size, one.path))
 
@@ -96,7 +98,12 @@ def referred(stages: Mapping[Path, dict[str, Any]], records: list[Record]) -> se
             return kept
         kept |= more
         told |= {name for path in more for name in named(stages[path]["inputs"])}
-        told |= {path.name for path in more}
+        told |= {"-".join(kind_and_key(path)) for path in more}
+
+
+def kind_and_key(path: Path) -> tuple[str, str]:
+    """The first word of the name of a stage's folder, and its key."""
+    return path.name.partition("-")[0], path.name[-16:]
 
 
 def gave(path: Path, note: Mapping[str, Any], told: set[str]) -> bool:
@@ -124,8 +131,8 @@ def named(value: object) -> set[str]:
 
 def free(path: Path) -> bool:
     """Whether no process is at a stage."""
-    lock = path.with_name(f".{path.name}.lock")
-    if not lock.exists():
+    lock = next(path.parent.glob(f".*-{path.name[-16:]}.lock"), None)
+    if lock is None:
         return True
     with lock.open("w") as file:
         try:

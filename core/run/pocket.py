@@ -16,7 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 from core.configs.sft import SFTConfig
 from core.data.load import demonstrations
-from core.models.load import BUILDS, CHECKPOINTS, SHIPPED, load_policy, load_tokenizer
+from core.models.builds import BUILDS, SHIPPED
+from core.models.load import CHECKPOINTS, load_policy, load_tokenizer
 from core.models.pocket import POLICY, Size, new_model, train_tokenizer
 from core.rollout.samplers.policy import PolicySampler
 from core.run.files import folder_files

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from core.models.load import BUILDS, load_policy, load_tokenizer
+from core.models.builds import BUILDS
+from core.models.load import load_policy, load_tokenizer
 from core.rollout.samplers.policy import PolicySampler
 from core.run.records.controls import CONTROLS, FREE, POCKET, START, best_of
 from core.run.records.record import Record, new_record, write_record

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from run_records import run_record
 
-from core.models.load import BUILDS
+from core.models.builds import BUILDS
 from core.run.pages.render import render_all
 from core.run.places import report_folder, results
 from core.run.pocket_controls import write_scan

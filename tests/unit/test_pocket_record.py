@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from core.models.load import CHECKPOINTS, SHIPPED, load_policy, load_tokenizer
+from core.models.builds import SHIPPED
+from core.models.load import CHECKPOINTS, load_policy, load_tokenizer
 from core.rollout.samplers.policy import PolicySampler
 from core.run.files import folder_files
 from core.run.records.answers import name_of

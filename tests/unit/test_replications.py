@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.models.load import BUILDS, SHIPPED, build_of
+from core.models.builds import BUILDS, SHIPPED, build_of
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 from eval.pocket.suites import DRAWS, SUITES, draw_of

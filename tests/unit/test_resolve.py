@@ -7,7 +7,8 @@ from safetensors.torch import save_file
 
 from core.families.grpo import GRPO
 from core.families.profiles import SCALES
-from core.models.load import SHIPPED, load_policy
+from core.models.builds import SHIPPED
+from core.models.load import load_policy
 from core.paper import cite
 from core.run.plan import count_parameters, make_plan
 from core.run.resolve import resolve

@@ -46,7 +46,7 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
     publish_reported(paper)
     scale = outcome.claims["scale"]
     if outcome.claims["overrides"]:
-        folder = root() / "runs" / "reports" / outcome.claims["digest"]
+        folder = root() / "runs" / "reports" / f"{paper.slug}-{scale}-{outcome.claims['digest']}"
         records = fair([*outcome.runs, *outcome.tunings, outcome.claims])
     else:
         folder = report_folder(paper.slug, scale)

@@ -1,7 +1,6 @@
 """What records of runs and of trials say that their paper's module does not ask for."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any, cast
 
 from core.claims import START
@@ -17,7 +16,7 @@ from core.run.resolve import Resolved, resolve
 from core.run.settings import HELD_OUT, TRIAL_SEED
 from core.run.stages.chain import Chain
 from core.run.stages.record import request_of, size_of
-from core.run.stages.sources import model_folder, model_version
+from core.run.stages.sources import model_folder, version_here
 from core.run.trials import rate_of, trials_of
 
 
@@ -144,12 +143,6 @@ def question_problems(chain: Chain, run: RunRecord) -> Iterator[str]:
         yield f"scores on {', '.join(sorted(more))}, which its arm is not asked for"
     if more := {change["mirrors"] for change in run["sampling"].values()} - drawn:
         yield f"Maj@K on {', '.join(sorted(more))}, which its arm is not asked for"
-
-
-@cache
-def version_here(name: str) -> str:
-    """The digest of a model's files as they lie here."""
-    return model_version(name)
 
 
 def length_problems(

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from core.models.load import BUILDS
+from core.models.builds import BUILDS
 from core.run.records.agreement import agree
-from core.run.records.asked import version_here
 from core.run.records.judged import at_other_settings
 from core.run.records.record import Record, current, read_records, standard
 from core.run.records.schema import ControlsRecord, RunRecord, SuiteControls, place_of
+from core.run.stages.sources import version_here
 
 CONTROLS, POCKET = "controls", "pocket"  # the kind, and the folder of the pocket world's records
 START = "pocket-instruct"  # the start policy, in several builds

@@ -10,7 +10,7 @@ from typing import Any, cast
 from core.paper import Paper
 from core.run.files import digest_of
 from core.run.records.answers import seal_of, with_texts
-from core.run.records.asked import asked_problems, factor_of, tuning_problems, version_here
+from core.run.records.asked import asked_problems, factor_of, tuning_problems
 from core.run.records.fair import is_tuned
 from core.run.records.judged import at_other_settings, judged_runs, other_verdicts
 from core.run.records.passed import code_digest
@@ -24,7 +24,7 @@ from core.run.records.schema import (
     tunings_of,
 )
 from core.run.settings import HELD_OUT
-from core.run.stages.sources import model_folder
+from core.run.stages.sources import model_folder, version_here
 from eval.errors import ReproError
 
 

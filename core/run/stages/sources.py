@@ -60,3 +60,9 @@ def model_version(name: str) -> str:
     if folder is None:
         return f"hub {name}"
     return digest_of({name: at for name, at in folder_files(folder).items() if name != CARD})
+
+
+@cache
+def version_here(name: str) -> str:
+    """The digest of a model's files as they lay here when it was first asked for."""
+    return model_version(name)

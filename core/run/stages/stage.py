@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 import shutil
 import sys
 from abc import ABC, abstractmethod
@@ -18,6 +19,8 @@ from eval.errors import DamagedFile
 SCHEMA = 1  # of stage outputs and records; part of every key
 DONE = "done.json"
 MODEL = "model"  # the folder of a trained model in that of its stage
+UNFIT = re.compile(r"[^A-Za-z0-9_.+=]+")  # what stays out of the name of a folder
+LABEL = 60  # characters of it at most
 CARD = "README.md"  # in that folder: what a reader is told of the model
 
 Outputs: TypeAlias = dict[str, Any]  # Any: JSON of several types
@@ -49,9 +52,19 @@ class Stage(ABC):
         return digest_of(inputs)[:SHORT]
 
     @property
+    def label(self) -> str:
+        """What a person reads in the name of its folder."""
+        return self.of
+
+    @property
     def folder(self) -> Path:
-        """Where its output lies."""
-        return root() / "runs" / f"{self.name}-{self.key}"
+        """Where its output lies: its name, its label and its key.
+
+        Whoever needs the same stage under another label finds it by its key.
+        """
+        runs, words = root() / "runs", UNFIT.sub("-", self.label)[-LABEL:].strip("-")
+        there = next(runs.glob(f"{self.name}-*{self.key}"), None)
+        return there or runs / "-".join([self.name, *([words] if words else []), self.key])
 
     @property
     def done(self) -> bool:
@@ -123,7 +136,7 @@ def say(line: str) -> None:
 @contextmanager
 def _locked(stage: Stage) -> Generator[None]:
     """Let one process at a time work on a stage; the others wait and find it done."""
-    path = stage.folder.with_name(f".{stage.folder.name}.lock")
+    path = root() / "runs" / f".{stage.name}-{stage.key}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         try:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.models.load import build_of, load_policy, load_tokenizer
+from core.models.builds import build_of
+from core.models.load import load_policy, load_tokenizer
 from core.rollout.chat import chat_text
 from core.run.files import digest_of, folder_files
 from core.run.stages.sources import model_folder, model_version

@@ -90,6 +90,11 @@ class Train(Policy):
         return self.resolved.arm
 
     @property
+    def label(self) -> str:
+        """The paper, the arm and the seed."""
+        return f"{self.resolved.paper.slug}-{self.resolved.arm}-seed{self.seed}"
+
+    @property
     def model(self) -> str:
         """The folder of the trained model."""
         return str(self.folder / MODEL)
