@@ -12,6 +12,7 @@ from eval.errors import DamagedFile, MissingFile
 from eval.pocket.draft import Draft
 from eval.pocket.suites import drafts
 from eval.sets.benchmarks import find_benchmark
+from eval.sets.loading import hub_rows
 from eval.sets.prompts import with_request
 
 Row: TypeAlias = dict[str, Any]  # Any: columns of any type
@@ -117,17 +118,7 @@ class Hub:
         place = f"put its rows as JSON lines into {name}/train.jsonl in the folder of REPRO_DATA"
         if self.id is None:
             raise MissingFile(f"{name}: no public place of it is known: {place}")
-        from datasets import load_dataset  # a heavy import that a local folder never needs
-        from datasets.exceptions import DatasetsError
-
-        try:
-            return load_dataset(self.id, self.config, split=self.split)  # pyright: ignore[reportReturnType] - a split is given: it is a Dataset
-        except (OSError, ValueError, RuntimeError, DatasetsError) as error:
-            said = " ".join(str(error).split())
-            raise MissingFile(
-                f"{name}: cannot load {self.id} from the hub ({type(error).__name__}: {said}); "
-                f"{place}"
-            ) from error
+        return hub_rows(name, self.id, self.config, self.split, place)
 
     def version(self, name: str) -> str:
         """Digest of the file in the folder, or the hub's name."""

@@ -153,18 +153,34 @@ def load_hub(name: str, hub: Hub, split: str = "test") -> list[Problem]:
         MissingFile: the hub cannot be reached and the data set is not in the cache, or it cannot
             be read: a file is damaged, or it comes as a program.
     """
+    place = "give a folder in REPRO_DATA (or --data, where it is)"
+    return map_rows(name, hub, hub_rows(name, hub.id, hub.config, split, place), split)
+
+
+def hub_rows(
+    name: str, dataset: str, config: str | None, split: str, place: str
+) -> Iterable[Mapping[str, Any]]:
+    """The rows of a data set of the hub; `place` says where else `name` may lie.
+
+    Raises:
+        MissingFile: see `load_hub`. Of the tries to reach the hub nothing is said but this.
+    """
     from datasets import load_dataset  # a heavy import that a local folder never needs
     from datasets.exceptions import DatasetsError
+    from huggingface_hub.utils import logging
 
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
     try:
-        rows: Any = load_dataset(hub.id, hub.config, split=split)
+        rows: Any = load_dataset(dataset, config, split=split)  # Any: a split is given: a Dataset
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
         said = " ".join(str(error).split())
         raise MissingFile(
-            f"{name}: cannot load {hub.id} from the hub ({type(error).__name__}: {said}); "
-            "give a folder in REPRO_DATA (or --data, where it is)"
+            f"{name}: cannot load {dataset} from the hub ({type(error).__name__}: {said}); {place}"
         ) from error
-    return map_rows(name, hub, rows, split)
+    finally:
+        logging.set_verbosity(before)
+    return rows
 
 
 def map_rows(name: str, hub: Hub, rows: Iterable[Mapping[str, Any]], split: str) -> list[Problem]:

@@ -71,7 +71,7 @@ def outcome(root):
 def stages(folder, name):
     """The end notes of all stages of a name, by their key."""
     notes = folder.glob(f"runs/{name}-*/done.json")
-    return {path.parent.name.partition("-")[2]: json.loads(path.read_text()) for path in notes}
+    return {path.parent.name[-16:]: json.loads(path.read_text()) for path in notes}
 
 
 def trial_keys(arm):

@@ -1,5 +1,6 @@
 """What the rows of a run are made of is in the key of the stage that makes them."""
 
+import re
 from shutil import copytree
 
 import pytest
@@ -85,3 +86,30 @@ def test_a_question_asked_in_other_words_is_another_one(monkeypatch):
 def test_held_out_answers_of_another_length_are_another_curve():
     keys = {Chain(resolve(PAPER, arguments=(f"eval_max_tokens={n}",))).train.key for n in (12, 96)}
     assert len(keys) == 2
+
+
+def test_a_person_reads_what_a_folder_holds_and_a_key_finds_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    chain = Chain(resolve(PAPER, arguments=("data=pocket-gsm8k+pocket-math",)), seed=2)
+    stages = [chain.data, chain.start, chain.train, chain.evaluations(chain.start)[0]]
+    names = [stage.folder.name for stage in stages]
+    assert [name[: -len(stage.key)] for name, stage in zip(names, stages, strict=True)] == [
+        "data-pocket-gsm8k+pocket-math-",
+        "start-pocket-instruct-2-",
+        "train-deepseekmath-grpo-grpo-seed2-",
+        "eval-pocket-gsm8k-",
+    ]
+    older = tmp_path / "runs" / f"train-another-paper-{chain.train.key}"
+    older.mkdir(parents=True)
+    assert chain.train.folder == older
+
+
+def test_what_no_name_of_a_folder_may_hold_stays_out_of_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    odd = tmp_path / "my rows; * ü" / f"{'long' * 30}.jsonl"
+    odd.parent.mkdir()
+    odd.write_text('{"prompt": "1", "answer": "1"}\n')
+    data = Chain(resolve(PAPER, arguments=(f"data={odd}", "heldout_problems=0"))).data
+    assert re.fullmatch(r"data-[A-Za-z0-9_.+=-]{1,60}-[0-9a-f]{16}", data.folder.name)
+    data.run()
+    assert data.done
