@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from core.cli.options import AsJson
-from core.cli.output import print_columns, print_json, print_text
+from core.cli.output import print_columns, print_json, print_text, say_loading
 
 
 def check(
@@ -29,6 +29,7 @@ def check(
     from core.paper.registry import entries, find_entry
 
     slugs = tuple(find_entry(slug).slug for slug in papers or ())  # before what is slow to import
+    say_loading()
     from core.run.places import record_files
     from core.run.records.accepted import accept as accept_records
     from core.run.records.check import check_papers
@@ -65,6 +66,7 @@ def doctor(
         from core.cli.graders import show_trials
 
         return show_trials(verifier, as_json=as_json)
+    say_loading()
     from core.run.doctor import diagnosis
 
     rows = diagnosis()
@@ -80,6 +82,7 @@ def bench(
     as_json: AsJson = False,
 ) -> None:
     """Measure speed and memory, side by side with the peer where there is one."""
+    say_loading()
     from core.bench.table import bench as measure
     from eval.tables.filters import short
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.cli.evaluation_options import EvaluationOptions
 from core.cli.options import takes
-from core.cli.output import print_columns, print_json
+from core.cli.output import print_columns, print_json, say_loading
 from core.cli.planning import show_contamination, show_power
 from core.cli.scoring import show_scores
 from eval.errors import BadValue
@@ -52,11 +52,13 @@ def show_benchmarks(model: str, asked: EvaluationOptions) -> None:
 
     for name in asked.names:
         find_benchmark(name)  # before what is slow to import
-    from core.evaluate.model_scores import score_model
     from core.evaluate.reported import read_reported, refuse_parts
 
-    loading = asked.loading
     printed = read_reported(asked.reported, asked.names)
+    say_loading()
+    from core.evaluate.model_scores import score_model
+
+    loading = asked.loading
     sizes = {name: find_benchmark(name).n for name in printed}
     refuse_parts(printed, {name: min(n, asked.limit or n) for name, n in sizes.items()})
     scores = score_model(
@@ -76,6 +78,7 @@ def show_benchmarks(model: str, asked: EvaluationOptions) -> None:
 
 def show_tasks(model: str, asked: EvaluationOptions) -> None:
     """Run tasks of lm-eval and print their numbers."""
+    say_loading()
     loading = asked.loading
     try:
         from core.lm_eval.scores import score_tasks

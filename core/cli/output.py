@@ -143,3 +143,9 @@ def tell(errors: Iterable[ReproError]) -> int:
         print(" ".join(str(error).split()), file=ERRORS.get() or sys.stderr)
         code = max(code, error.exit_code)
     return code
+
+
+def say_loading() -> None:
+    """Say what the first seconds of a command go to, unless they have gone to it already."""
+    if "torch" not in sys.modules:
+        print("loading torch and transformers", file=sys.stderr, flush=True)

@@ -25,6 +25,7 @@ from core.cli.output import (
     print_markdown,
     print_text,
     print_verdicts,
+    say_loading,
     tell,
 )
 from core.paper.registry import entries, find_paper
@@ -95,6 +96,7 @@ def asked_run(
         paper, settings = None, (paper, *settings)  # the file names the paper
     if paper is not None:
         find_paper(paper)  # before what is slow to import
+    say_loading()
     from core.run.run_file import RunFile, read_run_file
 
     if config is None:
@@ -246,6 +248,7 @@ def reproduce(
     at their claims before undecided ones are given more seeds, for which --looks asks.
     """
     ask_for_kernels(at)
+    say_loading()
     from core.families.table import listed
     from core.run.pages.families import write_family
     from core.run.pages.render import render_all

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from core.cli.options import AsJson, At, Slug
-from core.cli.output import print_columns, print_json, print_markdown, print_text, tell
+from core.cli.output import print_columns, print_json, print_markdown, print_text, say_loading, tell
 from core.families.profiles import SCALES
 from core.families.table import FAMILIES, listed
 from core.paper import Paper
@@ -114,6 +114,7 @@ def diff(
 
     What a paper says of its entry in TRL's index as a whole stands below.
     """
+    say_loading()
     from core.run.differences import TRL, differences, remarks
 
     found = differences(paper, other, at)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from core.cli.options import AsJson
-from core.cli.output import print_json, print_markdown, print_text, tell
+from core.cli.output import print_json, print_markdown, print_text, say_loading, tell
 
 
 def table(
@@ -48,6 +48,7 @@ def report(
     as_json: AsJson = False,
 ) -> int:
     """Render reports/ from the records in results/."""
+    say_loading()
     from core.run.pages.render import render_all
     from core.run.places import no_runs
     from eval.errors import MissingFile

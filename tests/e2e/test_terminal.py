@@ -93,3 +93,35 @@ def test_a_quiet_run_ends_with_its_table(repro, settings):
     assert quiet.stderr == ""
     assert quiet.stdout == loud.stdout
     assert repro("run", "deepseekmath-grpo", "--jobs", "1", *settings).stderr != ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan", "dapo"),
+        ("diff", "dapo", "trl"),
+        ("doctor",),
+        ("eval", "pocket-instruct", "--benchmarks", "pocket-gsm8k", "--limit", "1"),
+        ("check", "dapo"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_command_that_must_load_torch_says_so_before_it_does(command, tmp_path):
+    """Its first words come while no module of torch is loaded, so within the start of Python."""
+    script = f"""
+import sys
+from core.cli import output
+from core.cli.main import app
+
+def say_loading():
+    assert "torch" not in sys.modules
+    print("LOADING", file=sys.stderr)
+    sys.exit(7)
+
+for name in ("checking", "evaluating", "running", "showing", "tables"):
+    setattr(sys.modules["core.cli." + name], "say_loading", say_loading)
+app({command!r})
+"""
+    place = {**os.environ, "REPRO_ROOT": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=place)
+    assert (done.returncode, done.stderr.splitlines()) == (7, ["LOADING"]), done.stderr
