@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # torch and scipy, which --help must not wait for
     from eval.samples.evaluation import Decoding
 
 # What each way to evaluate takes; whatever else is given is refused.
-DRAWN = {"model", "mode", "samples", "temperature", "top_p", "system", "max_tokens", "seed"}
+DRAWN = {"model", "mode", "samples", "temperature", "top_p", "seed", "max_tokens", "system_prompt"}
 SCORED = {"benchmarks", "data", "limit", "reported", "out", "as_json"}
 LOADED = {"dtype", "device", "batch_size"}
 TAKES = {
@@ -56,7 +56,7 @@ class EvaluationOptions:
     top_k: Annotated[
         int | None, typer.Option(min=1, help="Draw from so many of the likeliest tokens.")
     ] = None
-    system: Annotated[
+    system_prompt: Annotated[
         str | None, typer.Option(metavar="TEXT", help="A system prompt before each question.")
     ] = None
     max_tokens: Annotated[
@@ -179,7 +179,7 @@ class EvaluationOptions:
             top_k=self.top_k,
             seed=self.seed,
             chat=self.mode not in (FEW_SHOT, PAL),
-            system=self.system,
+            system=self.system_prompt,
         )
 
     @property

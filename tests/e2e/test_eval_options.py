@@ -23,7 +23,7 @@ def test_how_answers_are_drawn_is_kept_with_them(repro, tiny_model, tmp_path):
     ways = {
         "plain": (),
         "half": ("--dtype", "bfloat16"),
-        "told": ("--system", "be brief"),
+        "told": ("--system-prompt", "be brief"),
         "narrow": (*sampled, "--top-p", 0.1),
         "few": (*sampled, "--top-k", 2),
         "wide": sampled,
@@ -60,7 +60,7 @@ def test_how_many_are_decoded_at_a_time_changes_nothing(repro, tiny_model, tmp_p
         (("--dtype", "half"), "no dtype 'half'"),
         (("--device", "cuda:99"), "device=cuda:99: "),
         (("--top-p", "0.5"), "at temperature 0 the most likely token is taken"),
-        (("--mode", "few-shot", "--system", "x"), "plain text has no system prompt"),
+        (("--mode", "few-shot", "--system-prompt", "x"), "plain text has no system prompt"),
         (("--power",), "MODEL goes with --lm-eval or --server or --benchmarks, not with --power"),
         (("--rate", "10"), "--rate goes with --power, not with --benchmarks"),
         (
