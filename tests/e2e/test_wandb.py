@@ -22,12 +22,12 @@ def send(repro, root, settings, monkeypatch):
     def run(*given):
         asked = ("--jobs", 1, *settings, "report_to=wandb")
         result = repro("run", "deepseekmath-grpo", *asked, *given)
+        wandb.teardown()  # as where a process ends: before it a file need not be whole
         assert result.exit_code == 0, result.output
         of_all = (JOB, SWEEP)
         return sorted(root.rglob("*.wandb"), key=lambda p: any(name in p.name for name in of_all))
 
-    yield run
-    wandb.teardown()  # else it keeps to this folder
+    return run
 
 
 def test_wandb_gets_the_log_and_what_came_of_it(send, root):
