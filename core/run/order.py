@@ -20,8 +20,10 @@ from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
 from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
+from core.run.stages.evaluate import modes_of
 from core.run.stages.record import publish_records, run_chain, score_start
 from core.run.stages.stage import Stage, say
+from core.run.stages.tools import check_tools
 from core.run.trials import check_trials, compared_arms, trials_of, tuning_record
 from eval.errors import BadValue
 from eval.stats.seeds import Look
@@ -217,6 +219,7 @@ def check_inputs(chain: Chain) -> None:
         UnknownName: there is none of that name.
         MissingFile: a folder that is not there.
         BadValue: what a launch needs is not installed.
+        SandboxUnavailable: programs of answers cannot be run here.
     """
     run = chain.resolved.run
     for name in (run.model, *run.roles.values()):
@@ -225,6 +228,7 @@ def check_inputs(chain: Chain) -> None:
     for prepared in chain.prepared.values():
         check_inputs(prepared)
     check_installed(run)
+    check_tools(modes_of(chain.resolved))
 
 
 def check_outputs(slug: str) -> None:

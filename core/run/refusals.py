@@ -1,7 +1,7 @@
 """What a paper may not ask at a scale: names that nothing has, and arms or suites that are one."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import Any
 
 from core.data.prompts import PROMPT
@@ -112,6 +112,8 @@ def check_names(resolved: Resolved) -> None:
             )
     for suite in settings.watched_suites:
         find_benchmark(suite).check_mode(settings.heldout_mode)
+    for suite, mode in product(settings.suites.values(), settings.eval_modes):
+        find_benchmark(suite).check_mode(mode)
     asked = resolved.values["twins"].source if "twins" in resolved.values else None
     for name, suite in settings.suites.items():
         if find_benchmark(suite).hub and resolved.scale == "cpu" and asked != COMMAND_LINE:

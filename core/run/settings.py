@@ -26,10 +26,11 @@ class RunSettings:
     `regime` stands for the settings of that name in `core.families.regimes`.
     `roles` are the models that a family takes beside the policy, by name, folder or preparation.
     `twins` maps a benchmark of the paper to the suite that stands for it. `eval_limit` problems of
-    each suite, a fixed sample, are scored, or all. `at_k_*` are the samples for Maj@K and Pass@K,
-    drawn where a claim needs them, on the first `at_k_benchmarks` suites. `eval_engine` answers
-    them: our own, vLLM with each layer spread over `eval_tensor_parallel` GPUs, or a server, which
-    the command `eval_server` starts for each model ("vllm serve ..." unless told).
+    each suite, a fixed sample, are scored, or all, in each of the `eval_modes` of answering, or as
+    the paper's evaluations say. `at_k_*` are the samples for Maj@K and Pass@K, drawn where
+    a claim needs them, on the first `at_k_benchmarks` suites. `eval_engine` answers them: our own,
+    vLLM with each layer spread over `eval_tensor_parallel` GPUs, or a server, which the command
+    `eval_server` starts for each model ("vllm serve ..." unless told).
     While training, every `heldout_every` optimizer steps, `heldout_problems` rows of the data that
     are held out are answered greedily, and `heldout_limit` problems of each of the
     `heldout_benchmarks`, in a `heldout_mode` of answering: no choice may go by these. Where
@@ -55,6 +56,7 @@ class RunSettings:
     benchmarks: tuple[str, ...] = ()
     twins: Mapping[str, str] = field(default_factory=dict[str, str])
     eval_limit: int | None = None
+    eval_modes: tuple[str, ...] = ()
     eval_max_tokens: int | None = None
     eval_engine: str = "native"
     eval_tensor_parallel: int = 1
@@ -178,7 +180,8 @@ IDLE = (
 )
 # Fields that say what is asked of a trained policy: no part of its training.
 SCORING = frozenset(
-    {"benchmarks", "twins", "eval_limit", "eval_engine", "eval_server", "eval_tensor_parallel"}
+    {"benchmarks", "twins", "eval_limit", "eval_modes"}
+    | {"eval_engine", "eval_server", "eval_tensor_parallel"}
 ) | {f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")}
 # Fields that choose among trainings: no part of one, nor of what its record says of it.
 CHOOSING = frozenset({"rate_factors"})

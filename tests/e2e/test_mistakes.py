@@ -132,9 +132,11 @@ def test_at_gpu_a_tiny_qwen2_on_a_cpu_ends_with_a_table(repro, root, tmp_path, t
     result = repro("run", PAPER, "--at", "gpu", f"model={tiny_model}", *tiny, *few, *less)
     assert result.exit_code in (0, 1), result.output
     assert "(gpu scale, greedy, top1)" in result.stdout
+    assert "Tool-integrated reasoning" in result.stdout
     head = next(line for line in result.stdout.splitlines() if line.startswith("| Model"))
     assert [name.strip() for name in head.split("|")[3:-1]] == ["GSM8K", "MATH", "MGSM-zh", "CMATH"]
     records = [json.loads(path.read_text()) for path in root.glob(f"runs/results/{PAPER}/*.json")]
     (record,) = [one for one in records if one["kind"] == "run"]
     assert [step for step, _ in record["curves"]["held_out/accuracy"]] == [0, 2]
     assert {row["computed"] for row in record["scores"]} == {"bfloat16 on cpu"}
+    assert {row["mode"] for row in record["scores"]} == {"cot", "tir"}

@@ -13,13 +13,17 @@ from core.paper import Evaluation, Paper, cite
 from core.run import order as run_layer
 from core.run.order import Order, run_order
 from core.run.pages.render import render_outcome
+from core.run.pages.runs import runs_table
 from core.run.plan import make_plan
 from core.run.records.check import Regrader
+from core.run.records.verdicts import cannot_test
 from core.run.resolve import resolve
+from core.run.stages import tools as stage_tools
 from core.run.stages.chain import Chain
 from core.run.stages.start import Chosen, Start
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding
+from eval.sandbox import SandboxUnavailable
 from eval.stats.summary import metrics
 from papers.deepseekmath_grpo import PAPER
 
@@ -151,6 +155,42 @@ def test_a_paper_asks_in_any_mode_and_draws_answers_as_it_says(root):
         each.key for each in Chain(resolve(paper, arguments=few)).evaluations(Start(Chosen("a")))
     }
     assert len(keys) == 4
+
+
+def test_settings_name_the_modes_in_which_all_is_asked(root):
+    del root
+    ways = (Evaluation(), Evaluation(mode="few-shot"))  # in one mode they are the same question
+    asked = ("benchmarks=gsm8k", "eval_limit=3", "eval_max_tokens=24", "eval_modes=tir,few-shot")
+    outcome = run_order(Order(paper=replace(SCORED, evaluations=ways), arguments=asked))
+    (record,) = outcome.runs
+    assert [row["mode"] for row in record["scores"]] == ["tir", "few-shot"]
+    assert list(Regrader().problems(record)) == []
+    table = runs_table(SCORED, outcome.runs, "cpu")
+    assert [block.title for block in table.blocks] == [
+        "Tool-integrated reasoning",
+        "Few-shot prompts",
+    ]
+
+
+def test_a_claim_about_a_mode_that_is_not_asked_will_have_no_verdict():
+    without = cannot_test(PAPER, resolve(PAPER, arguments=("eval_modes=tir",)).run)
+    assert "gsm8k is not answered in the mode cot" in without["grpo-improves-policy"]
+    both = cannot_test(PAPER, resolve(PAPER, arguments=("eval_modes=cot,tir",)).run)
+    assert "grpo-improves-policy" not in both
+
+
+@pytest.mark.parametrize(
+    "asked", ["eval_modes=tir", "heldout_benchmarks=gsm8k heldout_mode=pal"], ids=["after", "while"]
+)
+def test_programs_that_cannot_be_run_are_named_before_anything_trains(root, monkeypatch, asked):
+    def nowhere(**_):
+        raise SandboxUnavailable("no backend works")
+
+    monkeypatch.setattr(stage_tools, "Sandbox", nowhere)
+    stage_tools.check_tools.cache_clear()
+    with pytest.raises(SandboxUnavailable, match="no backend works"):
+        run_order(Order(paper=PAPER, arguments=("max_steps=1", *asked.split())))
+    assert not (root / "runs").exists()
 
 
 def test_an_evaluation_of_what_is_not_scored_names_what_is():

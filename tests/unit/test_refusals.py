@@ -45,6 +45,7 @@ WRONG = {
     "no such twin": (at_cpu(twins={"gsm8k": "pocket-gsm9k"}), "did you mean pocket-gsm8k"),
     "no such suite": ({"benchmarks": ("gsm9k",)}, "no benchmark 'gsm9k'"),
     "no such data": (at_cpu(data="pocket+dapo-math-18k"), "no training data 'dapo-math-18k'"),
+    "no such mode": (at_cpu(eval_modes=("cot", "tri")), "no mode 'tri': did you mean tir"),
     "other data": (at_cpu(data="tldr"), "data=tldr has no column answer, which grpo trains on"),
     "no such reward": (at_cpu(rewards=("accuracy",)), "rewards=('accuracy',): expected tuple"),
 }

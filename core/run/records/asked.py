@@ -137,10 +137,11 @@ def question_problems(chain: Chain, run: RunRecord) -> Iterator[str]:
         if suite in draws and row.get("draw") != draws[suite]:
             said = f"{suite} is of draw {row.get('draw')}, its seed asks for {draws[suite]}"
             yield f"{said}: run it again"
-    scored = {one.mirrors for one in asked if not one.curves}
+    scored = {(one.mirrors, one.mode) for one in asked if not one.curves}
     drawn = {one.mirrors for one in asked if one.curves}
-    if more := {row["mirrors"] for row in run["scores"]} - scored:
-        yield f"scores on {', '.join(sorted(more))}, which its arm is not asked for"
+    if more := {(row["mirrors"], row["mode"]) for row in run["scores"]} - scored:
+        named = ", ".join(f"{name} in the mode {mode}" for name, mode in sorted(more))
+        yield f"scores on {named}, which its arm is not asked for"
     if more := {change["mirrors"] for change in run["sampling"].values()} - drawn:
         yield f"Maj@K on {', '.join(sorted(more))}, which its arm is not asked for"
 

@@ -233,6 +233,8 @@ def unmet(need: Need, settings: RunSettings, quantities: Collection[str]) -> str
             return f"no samples of {need.name}"
         case "score" if need.name not in settings.suites:
             return f"{need.name} is not scored"
+        case "score" if settings.eval_modes and (mode := need.how[1]) not in settings.eval_modes:
+            return f"{need.name} is not answered in the mode {mode}, which is not among eval_modes"
         case "probabilities" if need.name not in quantities:
             return f"probabilities are not measured ({need.name})"
         case "probabilities" if not settings.heldout_problems:

@@ -184,8 +184,21 @@ def evaluations(resolved: Resolved, policy: Policy, seed: int) -> list[Evaluate]
 def questions(resolved: Resolved) -> list[Question]:
     """Every question; samples at K only where a claim compares Maj@K or Pass@K."""
     run, paper = resolved.run, resolved.paper
-    asked = [question for each in paper.evaluations for question in questions_of(each, run)]
+    asked = [question for each in asked_of(paper, run) for question in questions_of(each, run)]
+    asked = [*dict.fromkeys(asked)]  # an evaluation in another mode may be one of the others
     return asked + (at_k_questions(run) if resolved.arm in sampled_arms(paper) else [])
+
+
+def asked_of(paper: Paper, settings: RunSettings) -> list[Evaluation]:
+    """The evaluations of the paper, in the modes of the settings if they name some."""
+    modes, own = settings.eval_modes, paper.evaluations
+    return [replace(each, mode=mode) for mode in modes for each in own] if modes else [*own]
+
+
+def modes_of(resolved: Resolved) -> frozenset[str]:
+    """Every mode in which a run's policy answers, while it trains and afterwards."""
+    watched = {resolved.run.heldout_mode} if resolved.run.heldout_benchmarks else set[str]()
+    return frozenset(watched | {question.mode for question in questions(resolved)})
 
 
 def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:

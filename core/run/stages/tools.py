@@ -1,7 +1,8 @@
 """What a mode of answering makes of a sampler: in some, programs of an answer are run."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import TypeAlias
 
 from core.rollout.samplers.journal import Journal, JournaledExecutor
@@ -13,6 +14,21 @@ from eval.sandbox import Sandbox
 from eval.sets.fewshot import PAL
 
 Tools: TypeAlias = Callable[[Sampler, Journal | None], Sampler]
+PROGRAMS: Mapping[str, type[ToolSampler | ProgramSampler]] = {
+    "tir": ToolSampler,
+    PAL: ProgramSampler,
+}
+
+
+@cache
+def check_tools(modes: frozenset[str]) -> None:
+    """Look whether the programs of answers in these modes can be run here.
+
+    Raises:
+        SandboxUnavailable: no backend works here.
+    """
+    if modes & PROGRAMS.keys():
+        Sandbox(workers=1).close()
 
 
 def no_tools(sampler: Sampler, journal: Journal | None) -> Sampler:  # noqa: ARG001 - one of Tools
@@ -29,12 +45,11 @@ def tools(mode: str) -> Generator[Tools]:
     Raises:
         SandboxUnavailable: no backend works here.
     """
-    kinds = {"tir": ToolSampler, PAL: ProgramSampler}
-    if mode not in kinds:
+    if mode not in PROGRAMS:
         yield no_tools
         return
     with Sandbox() as sandbox:
         say(f"programs run in the sandbox {sandbox.backend}")
-        yield lambda sampler, journal: kinds[mode](
+        yield lambda sampler, journal: PROGRAMS[mode](
             sampler, sandbox if journal is None else JournaledExecutor(sandbox, journal)
         )
