@@ -16,7 +16,8 @@ if TYPE_CHECKING:  # torch and scipy, which --help must not wait for
     from eval.samples.evaluation import Decoding
 
 # What each way to evaluate takes; whatever else is given is refused.
-DRAWN = {"model", "mode", "samples", "temperature", "top_p", "seed", "max_tokens", "system_prompt"}
+ASKED = {"model", "mode", "system_prompt", "chat_template"}
+DRAWN = {"samples", "temperature", "top_p", "seed", "max_tokens"} | ASKED
 SCORED = {"benchmarks", "data", "limit", "reported", "out", "as_json"}
 LOADED = {"dtype", "device", "batch_size"}
 TAKES = {
@@ -58,6 +59,13 @@ class EvaluationOptions:
     ] = None
     system_prompt: Annotated[
         str | None, typer.Option(metavar="TEXT", help="A system prompt before each question.")
+    ] = None
+    chat_template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="plain|FILE",
+            help="In place of the model's own: a plain one for base models, or a Jinja file.",
+        ),
     ] = None
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="The longest answer; default: the benchmark's own.")
@@ -163,6 +171,7 @@ class EvaluationOptions:
             engine=self.engine,
             tensor_parallel=self.tensor_parallel,
             serve=VLLM_SERVE if self.serve is None else self.serve,
+            chat_template=self.chat_template,
         )
 
     @property
@@ -171,14 +180,19 @@ class EvaluationOptions:
         from eval.samples.evaluation import Decoding
         from eval.sets.fewshot import FEW_SHOT, PAL
 
-        usual = 0.0 if self.samples == 1 else 0.7
+        chat, usual = self.mode not in (FEW_SHOT, PAL), 0.0 if self.samples == 1 else 0.7
+        if self.chat_template is not None and not chat:
+            raise BadValue(
+                f"--mode {self.mode} asks in plain text, without a chat template: leave "
+                "--chat-template out"
+            )
         return Decoding(
             samples=self.samples,
             temperature=usual if self.temperature is None else self.temperature,
             top_p=self.top_p,
             top_k=self.top_k,
             seed=self.seed,
-            chat=self.mode not in (FEW_SHOT, PAL),
+            chat=chat,
             system=self.system_prompt,
         )
 
@@ -198,6 +212,10 @@ class EvaluationOptions:
         if self.api == "chat" and self.mode != "cot":
             raise BadValue(
                 f"--api chat asks with user turns alone: --mode {self.mode} needs completions"
+            )
+        if self.api == "chat" and self.chat_template is not None:
+            raise BadValue(
+                "--api chat asks by the server's own template: leave --chat-template out"
             )
         variable = self.api_key_env or "OPENAI_API_KEY"
         key = os.environ.get(variable, "").strip()

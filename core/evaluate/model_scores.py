@@ -8,7 +8,7 @@ from typing import Any
 
 from core.evaluate.sample_folder import samples_in
 from core.models.builds import SHIPPED
-from core.models.load import load_tokenizer, locate
+from core.models.load import locate
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.run.stages.loading import Loading
@@ -83,9 +83,11 @@ def load_sampler(
     model: str, service: Service | None = None, loading: Loading | None = None
 ) -> ChunkedSampler[Any, Any]:
     """A model as a sampler: loaded here, or behind a server."""
+    here = loading or Loading()
     if service is not None and service.api == "chat":  # any name that the server knows
         return ChatSampler(service.server(), locate(model) if model in SHIPPED else model)
     if service is not None:
-        return CompletionsSampler(service.server(), locate(model), load_tokenizer(model))
+        tokenizer = here.tokenizer(model)
+        return CompletionsSampler(service.server(), locate(model), tokenizer)
     prepare_torch(None)
-    return (loading or Loading()).answerer(model)
+    return here.answerer(model)

@@ -93,7 +93,8 @@ class Work:
 class Training:
     """What a trainer is made of: settings, the model by name or folder, rows, and who watches.
 
-    `roles` are the models beside it, by name or folder, that its family takes.
+    `roles` are the models beside it, by name or folder, that its family takes. `chat_template`
+    takes the place of the model's own.
     """
 
     config: "BaseConfig"
@@ -103,6 +104,7 @@ class Training:
     callbacks: "Sequence[TrainerCallback]"
     adapters: "PeftConfig | None"
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
+    chat_template: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,7 +95,7 @@ class GRPO(OnPolicy):
             reward_funcs=[*training.rewards, *training.roles.values()],
             args=cast("GRPOConfig", training.config),
             train_dataset=training.rows,
-            processing_class=load_tokenizer(training.model),
+            processing_class=load_tokenizer(training.model, training.chat_template),
             callbacks=list(training.callbacks),
             peft_config=training.adapters,
         )

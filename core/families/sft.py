@@ -71,7 +71,7 @@ class SFT(Offline):
             model=load_policy(training.model),
             args=cast("SFTConfig", training.config),
             train_dataset=training.rows,
-            processing_class=load_tokenizer(training.model),
+            processing_class=load_tokenizer(training.model, training.chat_template),
             callbacks=list(training.callbacks),
             peft_config=training.adapters,
         )

@@ -18,6 +18,7 @@ from transformers import (
 )
 
 from core.models.builds import SHIPPED
+from core.models.chat_templates import template_text
 from eval.errors import BadValue, DamagedFile, MissingFile, ReproError, UnknownName
 
 ADAPTERS = "adapter_config.json"
@@ -102,18 +103,23 @@ def load_adapters(folder: Path, dtype: torch.dtype | str) -> PreTrainedModel:
     return wrapped.merge_and_unload()
 
 
-def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+def load_tokenizer(name: str, chat_template: str | None = None) -> PreTrainedTokenizerBase:
     """The tokenizer that belongs to a model, padding on the left.
+
+    A `chat_template`, "plain" or a file, takes the place of its own.
 
     Raises:
         DamagedFile: its files cannot be read.
-        MissingFile: it is not in the cache and the hub cannot be reached.
+        MissingFile: it is not in the cache and the hub cannot be reached; or no such template.
     """
     place = locate(name, TOKENIZER)
     try:
-        return AutoTokenizer.from_pretrained(place, padding_side="left")
+        tokenizer: Any = AutoTokenizer.from_pretrained(place, padding_side="left")
     except UNREADABLE as error:
         raise unreadable(name, place, error) from error
+    if chat_template is not None:
+        tokenizer.chat_template = template_text(chat_template)
+    return tokenizer
 
 
 def unreadable(name: str, place: str, error: Exception) -> ReproError:

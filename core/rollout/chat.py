@@ -27,7 +27,8 @@ def chat_text(tokenizer: Any, prompt: Asked, system: str | None = None) -> str: 
     if tokenizer.chat_template is None:
         raise BadValue(
             f"{name} has no chat template, as base models have none, and prompts are a user's "
-            "turns: take a model that has one (`repro eval` has --mode few-shot for the others)"
+            "turns: give chat_template=plain or a Jinja file (`repro eval --chat-template plain`), "
+            "or answer benchmarks with --mode few-shot"
         )
     turns: Any = turns_of(prompt, system)
     try:

@@ -20,6 +20,7 @@ Settings: TypeAlias = Mapping[str, object]
 Layer: TypeAlias = tuple[Settings, str]  # with where they come from
 # Fields of a trainer that a run sets itself or has no use for.
 NO_SETTINGS: Mapping[str, str] = {
+    "chat_template_path": "give chat_template=plain or a Jinja file",
     "output_dir": "give REPRO_ROOT",
     "push_to_hub": "nothing is uploaded",
     "resume_from_checkpoint": "the same command continues by itself",

@@ -42,6 +42,8 @@ class RunSettings:
     do. Where one of these or `system_prompt` is given, and in data of one's own, a text is a
     user's turn. The system's turn stands before all prompts of the training, of held-out
     problems and of benchmarks.
+    `chat_template` takes the place of the model's own, and stays with what is trained: "plain" is
+    one for base models, which have none, else it is a file with a Jinja template.
     `use_peft` trains LoRA adapters; it and `lora_*` are fields of TRL's `ModelConfig`.
     """
 
@@ -51,6 +53,7 @@ class RunSettings:
     prompt_column: str | None = None
     prompt_template: str | None = None
     system_prompt: str | None = None
+    chat_template: str | None = None
     rewards: tuple[Reward, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
     benchmarks: tuple[str, ...] = ()
@@ -177,6 +180,7 @@ IDLE = (
     Idle(("prompt_column",), lambda s: s.prompt_column is None),
     Idle(("prompt_template",), lambda s: s.prompt_template is None),
     Idle(("system_prompt",), lambda s: s.system_prompt is None),
+    Idle(("chat_template",), lambda s: s.chat_template is None),
 )
 # Fields that say what is asked of a trained policy: no part of its training.
 SCORING = frozenset(

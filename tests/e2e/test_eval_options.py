@@ -61,6 +61,8 @@ def test_how_many_are_decoded_at_a_time_changes_nothing(repro, tiny_model, tmp_p
         (("--device", "cuda:99"), "device=cuda:99: "),
         (("--top-p", "0.5"), "at temperature 0 the most likely token is taken"),
         (("--mode", "few-shot", "--system-prompt", "x"), "plain text has no system prompt"),
+        (("--mode", "few-shot", "--chat-template", "plain"), "--mode few-shot asks in plain text"),
+        (("--server", "http://x", "--api", "chat", "--chat-template", "plain"), "own template"),
         (("--power",), "MODEL goes with --lm-eval or --server or --benchmarks, not with --power"),
         (("--rate", "10"), "--rate goes with --power, not with --benchmarks"),
         (

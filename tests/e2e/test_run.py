@@ -7,6 +7,7 @@ import pytest
 from huggingface_hub import ModelCard
 from typer.testing import CliRunner
 
+from core.models.chat_templates import template_text
 from core.run.pages.card import elsewhere
 from core.run.places import record_files, samples_file
 from core.run.records.found import model_of
@@ -242,6 +243,37 @@ def test_a_base_model_without_a_chat_template_is_one_line(repro, root, settings,
         assert result.exit_code == 2
         line = result.stderr.splitlines()[-1]
         assert line.startswith(f"BadValue: {base} has no chat template, as base models have none")
+    assert not list(root.glob("runs/train-*"))
+
+
+def test_a_base_model_is_trained_and_scored_with_a_plain_template(
+    repro, root, settings, tiny_model
+):
+    base = copytree(tiny_model, root / "base")
+    (base / "chat_template.jinja").unlink()
+    asked = (*settings, f"model={base}", "benchmarks=gsm8k", "heldout_problems=0")
+    result = repro("run", PAPER, "--jobs", 1, *asked, "chat_template=plain")
+    assert result.exit_code in (0, 1), result.output
+    (trained,) = root.glob("runs/train-*/model")
+    plain = template_text("plain")
+    assert (trained / "chat_template.jinja").read_text() == plain
+    suite = ("--benchmarks", "pocket-gsm8k", "--limit", 2, "--max-tokens", 6)
+    given = ("--chat-template", "plain", "--out", root / "given")
+    assert repro("eval", trained, *suite, "--out", root / "own").exit_code == 0
+    assert repro("eval", trained, *suite, *given).exit_code == 0
+    own, other = (
+        json.loads((root / n / "pocket-gsm8k.json").read_text()) for n in ("own", "given")
+    )
+    assert own["digest"] == other["digest"]
+    assert other["asked"]["chat_template"] == plain
+    again = repro("eval", trained, *suite, "--out", root / "given")
+    assert (again.exit_code, "made with chat_template=" in again.stderr) == (2, True)
+
+
+def test_a_chat_template_that_is_no_file_is_named_before_training(repro, root, settings):
+    result = repro("run", PAPER, "--jobs", 1, *settings, "chat_template=palin")
+    assert result.exit_code == 2
+    assert "MissingFile: chat_template=palin: cannot be read" in result.stderr.splitlines()[-1]
     assert not list(root.glob("runs/train-*"))
 
 

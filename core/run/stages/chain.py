@@ -53,7 +53,7 @@ class Chain:
     @cached_property
     def start(self) -> Start:
         """The starting model."""
-        return Start(self._chosen(self.resolved.run.model))
+        return Start(self._chosen(self.resolved.run.model), self.resolved.run.chat_template)
 
     @cached_property
     def data(self) -> Data:

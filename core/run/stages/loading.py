@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedTokenizerBase
 
+from core.models.chat_templates import template_text
 from core.models.load import ADAPTERS, load_policy, load_tokenizer, locate
 from core.rollout.samplers.on_vllm import VllmSampler
 from core.rollout.samplers.policy import PolicySampler, TokenSampler
@@ -28,7 +30,8 @@ class Loading:
     they are as many as the free memory of a GPU holds, see `rows_in_memory`.
     `engine` answers benchmarks: our own, vLLM in this process, which takes `tensor_parallel` of the
     GPUs that it sees, or the server that `serve` starts for the model, see `StartedServer`, which
-    is told there in which precision and where.
+    is told there in which precision and where. `chat_template`, "plain" or a file, takes the place
+    of the model's own.
 
     Raises:
         UnknownName, BadValue: no such precision or engine, no such device here, fewer than 1 at a
@@ -41,6 +44,7 @@ class Loading:
     engine: str = "native"
     tensor_parallel: int = 1
     serve: str = VLLM_SERVE
+    chat_template: str | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -89,11 +93,14 @@ class Loading:
     @property
     def recorded(self) -> dict[str, object]:
         """What answers depend on, beside the precision, where it is not the usual."""
-        if self.engine == "native":
-            return {}
-        if self.engine == "server":
-            return {"engine": self.engine, "serve": self.serve}
-        return {"engine": self.engine, "tensor_parallel": self.tensor_parallel}
+        given = self.chat_template
+        template = {} if given is None else {"chat_template": template_text(given)}
+        engines: dict[str, dict[str, object]] = {
+            "native": {},
+            "vllm": {"engine": self.engine, "tensor_parallel": self.tensor_parallel},
+            "server": {"engine": self.engine, "serve": self.serve},
+        }
+        return {**engines[self.engine], **template}
 
     def answerer(self, model: str) -> TokenSampler[Any]:
         """The model of this name or folder in the engine that answers benchmarks.
@@ -113,10 +120,10 @@ class Loading:
             )
         self.make_room()
         if self.engine == "server":
-            return StartedSampler(self.serve, place, load_tokenizer(model))
+            return StartedSampler(self.serve, place, self.tokenizer(model))
         return VllmSampler(
             place,
-            load_tokenizer(model),
+            self.tokenizer(model),
             dtype=self.dtype,
             tensor_parallel=self.tensor_parallel,
             rows=self.batch_size,
@@ -126,7 +133,11 @@ class Loading:
         """The model of this name or folder as a sampler."""
         self.make_room()
         policy: Any = load_policy(model, self.dtype).eval()  # Any: its methods are half typed
-        return PolicySampler(policy.to(self.place), load_tokenizer(model), rows=self.batch_size)
+        return PolicySampler(policy.to(self.place), self.tokenizer(model), rows=self.batch_size)
+
+    def tokenizer(self, model: str) -> PreTrainedTokenizerBase:
+        """The tokenizer of the model of this name or folder."""
+        return load_tokenizer(model, self.chat_template)
 
     def make_room(self) -> None:
         """Give back the memory of a trainer or an engine that has ended."""
@@ -157,6 +168,7 @@ def loading_of(resolved: Resolved) -> Loading:
     return Loading(
         dtype="float16" if config.get("fp16") else dtype,
         device="cpu" if config.get("use_cpu") else None,
+        chat_template=resolved.run.chat_template,
     )
 
 
@@ -169,6 +181,7 @@ def scoring_of(resolved: Resolved) -> Loading:
     if run.eval_engine == "native":
         return loading
     if run.eval_engine == "server":
-        return Loading(dtype="auto", engine="server", serve=run.eval_server or VLLM_SERVE)
+        serve = run.eval_server or VLLM_SERVE
+        return replace(loading, dtype="auto", device=None, engine="server", serve=serve)
     spread = run.eval_tensor_parallel
     return replace(loading, device=None, engine=run.eval_engine, tensor_parallel=spread)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.models.builds import build_of
+from core.models.chat_templates import template_text
 from core.models.load import load_policy, load_tokenizer
 from core.rollout.chat import chat_text
 from core.run.files import digest_of, folder_files
@@ -48,6 +49,7 @@ class Start(Policy):
 
     name = "start"
     chosen: Chosen
+    chat_template: str | None = None
 
     @property
     def model(self) -> str:
@@ -56,8 +58,10 @@ class Start(Policy):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """What the model is."""
-        return self.chosen.inputs
+        """What the model is, and the template if it is asked with another than its own."""
+        given = self.chat_template
+        template = {} if given is None else {"chat_template": template_text(given)}
+        return {**self.chosen.inputs, **template}
 
     @property
     def of(self) -> str:
@@ -66,7 +70,8 @@ class Start(Policy):
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Load it once; name, digest and number of parameters."""
-        chat_text(load_tokenizer(self.model), "?")  # or it ends here, before any training
+        tokenizer = load_tokenizer(self.model, self.chat_template)
+        chat_text(tokenizer, "?")  # or it ends here, before any training
         model = load_policy(self.model)
         files = model_folder(self.model)
         return {

@@ -149,7 +149,7 @@ def _train(
     with naming_rewards():
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     end_wandb(config.report_to)
-    save_policy(trainer, models.policy, folder / MODEL)
+    save_policy(trainer, models.policy, settings.chat_template, folder / MODEL)
     if not main:
         return {}
     how = f"{settings.launch}, {settings.processes} processes"
@@ -219,6 +219,7 @@ def build_trainer(
             rows=DATASET.from_list(train),
             callbacks=callbacks,
             adapters=lora_config(settings),
+            chat_template=settings.chat_template,
         )
     )
     if "wandb" in (config.report_to or ()):
@@ -248,7 +249,12 @@ def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional
     )
 
 
-def save_policy(trainer: Any, model: str, folder: Path) -> None:  # Any: a Trainer
+def save_policy(
+    trainer: Any,  # Any: a Trainer
+    model: str,
+    chat_template: str | None,
+    folder: Path,
+) -> None:
     """Write what `model` was trained to, or its adapters; no paths of this machine."""
     adapters = getattr(trainer.model, "peft_config", {})
     if adapters:
@@ -256,7 +262,7 @@ def save_policy(trainer: Any, model: str, folder: Path) -> None:  # Any: a Train
     trainer.save_model(str(folder))
     if not trainer.is_world_process_zero():
         return
-    tokenizer: Any = load_tokenizer(model)  # Any: its methods are half typed
+    tokenizer: Any = load_tokenizer(model, chat_template)  # Any: its methods are half typed
     tokenizer.save_pretrained(str(folder))
     for name in ("training_args.bin", "README.md"):  # the second is peft's empty form
         (folder / name).unlink(missing_ok=True)
