@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import hf_hub_download
+from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from safetensors import SafetensorError
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
@@ -20,6 +22,7 @@ from transformers import (
 from core.models.builds import SHIPPED
 from core.models.chat_templates import template_text
 from eval.errors import BadValue, DamagedFile, MissingFile, ReproError, UnknownName
+from eval.sets.loading import quiet_hub
 
 ADAPTERS = "adapter_config.json"
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
@@ -57,6 +60,27 @@ def locate(name: str, files: Sequence[str] = MODEL) -> str:
     return name
 
 
+def reach(name: str, files: Sequence[str] = MODEL) -> str:
+    """`locate`, and of a hub id look whether it can be had, as each later file would be tried for.
+
+    Raises:
+        MissingFile, UnknownName: see `locate`; or it is not in the cache and the hub has it not or
+            cannot be reached.
+    """
+    place = locate(name, files)
+    if not Path(place).is_dir():
+        try:
+            with quiet_hub():
+                hf_hub_download(place, files[0])
+        except LocalEntryNotFoundError as error:
+            raise unreadable(name, place, error) from error
+        except EntryNotFoundError:
+            pass  # adapters have another file
+        except UNREADABLE as error:
+            raise unreadable(name, place, error) from error
+    return place
+
+
 def load_policy(name: str, dtype: torch.dtype | str = torch.float32) -> PreTrainedModel:
     """A causal language model for training or evaluation; adapters are merged into their model.
 
@@ -67,7 +91,7 @@ def load_policy(name: str, dtype: torch.dtype | str = torch.float32) -> PreTrain
         DamagedFile: its weights or its config cannot be read.
         MissingFile: it is not in the cache and the hub cannot be reached.
     """
-    place = locate(name)
+    place = reach(name)
     if (Path(place) / ADAPTERS).is_file():
         return load_adapters(Path(place), dtype)
     return load_causal(name, place, dtype=dtype)
@@ -76,7 +100,8 @@ def load_policy(name: str, dtype: torch.dtype | str = torch.float32) -> PreTrain
 def load_causal(name: str, place: str, **keywords: Any) -> PreTrainedModel:  # Any: of any type
     """What is at a place, with keywords of `from_pretrained`; errors are as in `load_policy`."""
     try:
-        return AutoModelForCausalLM.from_pretrained(place, **keywords)
+        with quiet_hub():
+            return AutoModelForCausalLM.from_pretrained(place, **keywords)
     except UNREADABLE as error:
         raise unreadable(name, place, error) from error
 
@@ -112,9 +137,10 @@ def load_tokenizer(name: str, chat_template: str | None = None) -> PreTrainedTok
         DamagedFile: its files cannot be read.
         MissingFile: it is not in the cache and the hub cannot be reached; or no such template.
     """
-    place = locate(name, TOKENIZER)
+    place = reach(name, TOKENIZER)
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(place, padding_side="left")
+        with quiet_hub():
+            tokenizer: Any = AutoTokenizer.from_pretrained(place, padding_side="left")
     except UNREADABLE as error:
         raise unreadable(name, place, error) from error
     if chat_template is not None:
@@ -142,7 +168,9 @@ def other_kind(place: str) -> str | None:
     What brings code of its own may be any.
     """
     try:
-        config: Any = AutoConfig.from_pretrained(place)  # Any: its fields depend on its class
+        with quiet_hub():
+            # It has been tried for; Any: its fields depend on its class.
+            config: Any = AutoConfig.from_pretrained(place, local_files_only=True)
     except UNREADABLE:
         return None
     if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING or hasattr(config, "auto_map"):

@@ -20,6 +20,7 @@ from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
 from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
+from core.run.stages.data import read_rows, split_rows
 from core.run.stages.evaluate import modes_of
 from core.run.stages.record import publish_records, run_chain, score_start
 from core.run.stages.stage import Stage, say
@@ -192,21 +193,31 @@ def run_chains(order: Order, runs: Sequence[Chain]) -> list[Record]:
 def run_apart(order: Order, batches: Sequence[Sequence[Unit]], runs: Sequence[Chain]) -> bool:
     """Run the units in processes of their own, if several or a cluster are asked for."""
     units = [unit for batch in batches for unit in batch]
+    make_rows(runs if units else ())
     apart = order.cluster is not None or (order.jobs > 1 and len(units) > 1)
     if order.cluster is not None:
-        queue(order, order.cluster, batches, runs)
+        queue(order, order.cluster, batches)
     elif apart:
         run_units(units, order.jobs)
     return apart
 
 
-def queue(
-    order: Order, cluster: str, batches: Sequence[Sequence[Unit]], runs: Sequence[Chain]
-) -> None:
+def make_rows(runs: Sequence[Chain]) -> None:
+    """Make the rows of all runs, before any model loads; those of preparations come with them.
+
+    Raises:
+        MissingFile, DamagedFile: rows cannot be had or read.
+        BadValue: they lack a column, or are fewer than are to be held out.
+    """
+    trained = [(chain.train.data, chain.resolved.run) for chain in runs if chain.train is not None]
+    for data, run in {(d.key, r.heldout_problems): (d, r) for d, r in trained}.values():
+        if not data.made:
+            data.run()
+            split_rows(read_rows(data.folder), run.heldout_problems)
+
+
+def queue(order: Order, cluster: str, batches: Sequence[Sequence[Unit]]) -> None:
     """Run the units as jobs; what several of a batch read is made in the batches before it."""
-    for chain in runs:
-        if chain.train is not None and not chain.train.data.made:  # a job makes what is prepared
-            chain.train.data.run()
     for units in batches:
         if units:
             run_jobs(units, cluster, order.job, order.jobs)

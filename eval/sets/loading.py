@@ -3,7 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -167,20 +168,28 @@ def hub_rows(
     """
     from datasets import load_dataset  # a heavy import that a local folder never needs
     from datasets.exceptions import DatasetsError
-    from huggingface_hub.utils import logging
 
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
     try:
-        rows: Any = load_dataset(dataset, config, split=split)  # Any: a split is given: a Dataset
+        with quiet_hub():
+            return load_dataset(dataset, config, split=split)  # pyright: ignore[reportReturnType] - a split is given: it is a Dataset
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
         said = " ".join(str(error).split())
         raise MissingFile(
             f"{name}: cannot load {dataset} from the hub ({type(error).__name__}: {said}); {place}"
         ) from error
+
+
+@contextmanager
+def quiet_hub() -> Generator[None]:
+    """Say nothing of the tries to reach the hub: what comes of them is said by whoever asks."""
+    from huggingface_hub.utils import logging  # heavy, as above
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
     finally:
         logging.set_verbosity(before)
-    return rows
 
 
 def map_rows(name: str, hub: Hub, rows: Iterable[Mapping[str, Any]], split: str) -> list[Problem]:

@@ -208,6 +208,21 @@ def test_sets_that_are_not_what_they_should_be_are_refused(hub, online):
         assert "\n" not in error
 
 
+@pytest.mark.parametrize("load", ["policy", "tokenizer"])
+def test_a_model_of_a_hub_that_is_away_is_asked_for_once(load, tmp_path):
+    """Of the tries of the hub's client nothing is said, and no second file is tried for."""
+    code = f"from core.models.load import load_{load} as load\nload('me/nothing')"
+    away = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
+    waits = "from huggingface_hub.utils import _http; _http.time.sleep = lambda s: print('wait')\n"
+    command = [sys.executable, "-c", waits + code]
+    done = subprocess.run(
+        command, env=os.environ | away, capture_output=True, text=True, check=False
+    )
+    assert "MissingFile: me/nothing: cannot be had from the hub" in done.stderr.splitlines()[-1]
+    assert "Retrying" not in done.stderr
+    assert 0 < done.stdout.count("wait") <= 5  # as often as the client tries for one file
+
+
 def test_a_command_without_the_hub_is_one_line(online, tmp_path):
     (tmp_path / "outputs.jsonl").write_text('{"id": "a", "output": "1"}\n')
     command = ("-m", "core.cli.main", "score", "outputs.jsonl", "--benchmark", "cmath")

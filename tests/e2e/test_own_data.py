@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from core.run.records.record import read_records
 from core.run.records.schema import runs_of
 
@@ -29,3 +31,24 @@ def test_a_run_on_a_file_of_json_lines(repro, root, settings):
     ]
     for note in (root / "runs").glob("eval-*/done.json"):
         assert json.loads(note.read_text())["inputs"]["decoding"]["system"] == SYSTEM
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "message"),
+    [
+        ('{"prompt": "1?", "answer": "1"}\n[1]\n', "", "no JSON object but '[1]'"),
+        ('{"prompt": "1?", "answer": "1"}\n', "", "heldout_problems=4: the data has 1 rows only"),
+        ("", "hub:me/nothing", "cannot load me/nothing from the hub"),
+    ],
+)
+def test_rows_that_cannot_be_had_are_one_line_before_any_model_loads(
+    rows, asked, message, repro, root, settings, monkeypatch
+):
+    monkeypatch.chdir(root)
+    (root / "rows.jsonl").write_text(rows)
+    done = repro("run", PAPER, *settings, "--jobs", 2, f"data={asked or 'rows.jsonl'}")
+    assert done.exit_code == 2
+    said = [line for line in done.stderr.splitlines() if not line.startswith("claim ")]
+    assert len(said) == 1
+    assert message in said[0]
+    assert {path.name.strip(".").split("-")[0] for path in root.glob("runs/*-*")} == {"data"}

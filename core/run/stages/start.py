@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformers.utils import logging
+
 from core.models.builds import build_of
 from core.models.chat_templates import template_text
 from core.models.load import load_policy, load_tokenizer
@@ -70,6 +72,7 @@ class Start(Policy):
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Load it once; name, digest and number of parameters."""
+        logging.disable_progress_bar()  # there is one of ours
         tokenizer = load_tokenizer(self.model, self.chat_template)
         chat_text(tokenizer, "?")  # or it ends here, before any training
         model = load_policy(self.model)
