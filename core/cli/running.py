@@ -78,6 +78,13 @@ Sweep = Annotated[
     typer.Option(metavar="name=a,b,c", help="Run each value; of several, each combination."),
 ]
 
+PushToHub = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OWNER/NAME", help="Send the trained models, each with its card, to the HF hub."
+    ),
+]
+
 
 def asked_run(
     paper: str | None,
@@ -130,6 +137,7 @@ def run(
     job: JobOptions = None,
     config: Config = None,
     sweep: Sweep = None,
+    push_to_hub: PushToHub = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> int:
@@ -167,8 +175,20 @@ def run(
         job=read_options(job or ()),
     )
     if sweep:
+        if push_to_hub is not None:
+            raise BadValue("--push-to-hub with --sweep: push the run that you choose of it")
         return print_sweep(order, sweep, as_json=as_json)
-    return print_outcome(order, run_order(order), as_json=as_json)
+    if push_to_hub is None:
+        return print_outcome(order, run_order(order), as_json=as_json)
+    from core.run.hub import check_hub, push_models
+    from core.run.stages.stage import say
+
+    check_hub(order, push_to_hub)
+    outcome = run_order(order)
+    code = print_outcome(order, outcome, as_json=as_json)
+    for address in push_models(outcome.runs, push_to_hub):
+        say(f"pushed: {address}")
+    return code
 
 
 def with_launch(

@@ -18,11 +18,16 @@ from eval.errors import BadValue, UnknownName
 COMMAND_LINE, REGIME = "command line", "regime"
 Settings: TypeAlias = Mapping[str, object]
 Layer: TypeAlias = tuple[Settings, str]  # with where they come from
+PUSHED = "nothing is sent to the hub before the end: give --push-to-hub OWNER/NAME"
 # Fields of a trainer that a run sets itself or has no use for.
 NO_SETTINGS: Mapping[str, str] = {
     "chat_template_path": "give chat_template=plain or a Jinja file",
     "output_dir": "give REPRO_ROOT",
-    "push_to_hub": "nothing is uploaded",
+    "hub_model_id": "give --push-to-hub OWNER/NAME",
+    "hub_private_repo": "make the repository on the hub before",
+    **dict.fromkeys(("hub_always_push", "hub_revision", "hub_strategy"), PUSHED),
+    "hub_token": "`hf auth login` keeps it, or set HF_TOKEN",
+    "push_to_hub": "give --push-to-hub OWNER/NAME",
     "resume_from_checkpoint": "the same command continues by itself",
     "seed": "give --seed",
 }

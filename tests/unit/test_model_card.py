@@ -1,15 +1,13 @@
 """The card beside a trained model, and its way to the hub: TRL's scripts end with both."""
 
-import json
 import os
 import subprocess
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from datasets import Dataset
+from hub_server import serving
 from huggingface_hub import ModelCard
 
 from core import SFTConfig, SFTTrainer
@@ -115,64 +113,15 @@ print(trainer.push_to_hub(dataset_name="some/data").commit_message)
 """
 
 
-class Hub(BaseHTTPRequestHandler):
-    """The few requests with which a folder of small files is uploaded."""
-
-    def do_POST(self):
-        size = int(self.headers.get("Content-Length", 0))
-        chunked = "chunked" in self.headers.get("Transfer-Encoding", "")
-        body = b"".join(self.chunks()) if chunked else self.rfile.read(size)
-        server, path = self.server, self.path.partition("?")[0]
-        if path.endswith("/commit/main"):
-            server.commits.append([json.loads(line) for line in body.splitlines()])
-            if "progress" in server.commits[-1][0]["value"]["summary"]:  # of a checkpoint
-                return self.answer({"error": "the disk of the hub is full"}, 507)
-        url = f"http://127.0.0.1:{server.server_address[1]}/me/named"
-        if path.endswith("/preupload/main"):
-            files = [file["path"] for file in json.loads(body)["files"]]
-            return self.answer(
-                {
-                    "files": [
-                        {"path": f, "uploadMode": "regular", "shouldIgnore": False} for f in files
-                    ]
-                }
-            )
-        return self.answer({"url": url, "commitUrl": f"{url}/commit/1", "commitOid": "1"})
-
-    def chunks(self):
-        while size := int(self.rfile.readline(), 16):
-            yield self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-
-    def answer(self, content, status=200):
-        data = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        """Stay quiet."""
-
-
 @pytest.mark.long
 def test_a_push_sends_model_and_card_and_says_what_failed(build_llama, tiny_tokenizer, tmp_path):
     for part in (build_llama(), tiny_tokenizer):
         part.save_pretrained(tmp_path / "model")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    server.commits = []
-    Thread(target=server.serve_forever, daemon=True).start()
-    env = {key: value for key, value in os.environ.items() if key != "HF_HUB_OFFLINE"}
-    env |= {
-        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}",
-        "HF_HUB_DISABLE_XET": "1",
-    }
     command = [sys.executable, "-c", PUSH, str(tmp_path / "model"), str(tmp_path / "out")]
-    done = subprocess.run(command, env=env, check=False, capture_output=True, text=True)
-    server.shutdown()
-    server.server_close()
+    with serving() as (server, env):
+        done = subprocess.run(
+            command, env=os.environ | env, check=False, capture_output=True, text=True
+        )
     assert done.stdout.splitlines()[-1] == "End of training", done.stderr
     assert "a checkpoint was not uploaded: HfHubHTTPError: " in done.stderr
     sent = {line["value"]["path"] for line in server.commits[-1] if line["key"] == "file"}

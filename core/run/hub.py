@@ -1,0 +1,56 @@
+"""Trained models on their way to the Hugging Face hub, each with its card."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from huggingface_hub import HfApi
+from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+from core.errors import HubError
+from core.families.table import find_family
+from core.run.order import Order
+from core.run.records.found import model_of
+from core.run.records.schema import Record, runs_of
+from core.trainers.publish import reaching_hub
+from eval.errors import BadValue
+
+
+def check_hub(order: Order, name: str) -> None:
+    """Look before anything trains whether its models can be sent to the hub under this name.
+
+    Raises:
+        BadValue: it is no name there, or an arm trains nothing.
+        HubError: the hub is out of reach, or knows nobody here.
+    """
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise BadValue(f"--push-to-hub {name}: {' '.join(str(error).split())}") from error
+    if name.count("/") != 1:
+        raise BadValue(f"--push-to-hub {name}: expected OWNER/NAME")
+    for arm in order.arms:
+        if not find_family(order.paper.family_of(arm)).trains:
+            raise BadValue(f"--push-to-hub {name}: the arm {arm} trains no model: leave it out")
+    api: Any = HfApi()  # its answer is half typed
+    with reaching_hub():
+        api.whoami()
+
+
+def push_models(runs: Sequence[Record], name: str) -> list[str]:
+    """Send the model of every run, with its card; where they lie there.
+
+    Several are told apart by arm and seed: NAME-ARM-seedN.
+
+    Raises:
+        HubError: the hub refuses one; the models are still here.
+    """
+    trained, addresses = runs_of(runs), list[str]()
+    for run in trained:
+        place = name if len(trained) == 1 else f"{name}-{run['arm']}-seed{run['seed']}"
+        try:
+            with reaching_hub():
+                addresses.append(str(HfApi().create_repo(place, exist_ok=True)))
+                HfApi().upload_folder(repo_id=place, folder_path=model_of(run))
+        except HubError as error:
+            raise HubError(f"{error.args[0]}; the same command sends {place} again") from error
+    return addresses
