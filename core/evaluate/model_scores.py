@@ -1,8 +1,8 @@
 """A model on benchmarks, outside of any run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from core.models.load import locate
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.run.stages.loading import Loading
+from core.run.stages.stage import say
 from core.run.stages.tools import tools
 from core.run.stages.train import prepare_torch
+from core.run.watch.meter import Watch, metered
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.store import Sample
 from eval.samples.tir import program_scores
@@ -46,21 +48,30 @@ def score_model(
     scores: list[Score] = []
     with tools(mode) as with_tools:
         for benchmark in found:
+            title = f"eval: {model} on {benchmark.name}, {mode}"
             asked: dict[str, Any] = {  # Any: keywords of several types
                 "data": data,
                 "limit": limit,
                 "mode": mode,
                 "decoding": replace(decoding, max_tokens=max_tokens or benchmark.max_tokens),
             }
-            if out is None:
-                samples: Sequence[Sample] = run_benchmark(
-                    with_tools(load(), None), benchmark, **asked
-                )
-            else:
-                kept = {"service": service, "loading": here, "tools": with_tools}
-                samples = samples_in(out, model, load, benchmark, **kept, **asked)
+            with metered(title) as watch:
+                drawn = partial(watched, load, watch)
+                if out is None:
+                    solver = with_tools(drawn(), None)
+                    samples: Sequence[Sample] = run_benchmark(solver, benchmark, **asked)
+                else:
+                    kept = {"service": service, "loading": here, "tools": with_tools}
+                    samples = samples_in(out, model, drawn, benchmark, **kept, **asked)
+            right = sum(sample.correct is True for sample in samples)
+            say(f"{title}: {right} right of {len(samples)} answers")
             scores += scores_of(samples, benchmark, decoding.samples, mode, data, limit)
     return scores
+
+
+def watched(load: Callable[[], ChunkedSampler[Any, Any]], watch: Watch) -> ChunkedSampler[Any, Any]:
+    """What is loaded, which tells how far it is."""
+    return load().watched(watch)
 
 
 def scores_of(

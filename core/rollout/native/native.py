@@ -77,8 +77,11 @@ class NativeEngine:
             longest = len(found[0].prompt)
             self.rows = rows_in_memory(self.model, longest, sampling.max_tokens)
         parts = min(torch.get_num_threads(), len(found)) if self.model.device.type == "cpu" else 1
+        if parts < 2:
+            yield from self.run(found, sampling, seeds)
+            return
         shares = [found[start::parts] for start in range(parts)]
-        for share in each_on_a_core(lambda part: self.run(part, sampling, seeds), shares):
+        for share in each_on_a_core(lambda part: list(self.run(part, sampling, seeds)), shares):
             yield from share
 
     def slow_because(self) -> str | None:
@@ -96,14 +99,14 @@ class NativeEngine:
     @torch.no_grad()
     def run(
         self, share: Sequence[Group], sampling: Sampling, seeds: Sequence[int]
-    ) -> list[tuple[int, Sampled]]:
+    ) -> Iterator[tuple[int, Sampled]]:
         """Finish these groups, one batch after the other where rows cannot enter later."""
         if not self.cached:
-            return list(self.generated(share, sampling, seeds))
-        waiting, finished = deque(share), list[tuple[int, Sampled]]()
+            yield from self.generated(share, sampling, seeds)
+            return
+        waiting = deque(share)
         while waiting:
-            finished += self.batch(waiting, sampling, seeds)
-        return finished
+            yield from self.batch(waiting, sampling, seeds)
 
     def generated(
         self, share: Sequence[Group], sampling: Sampling, seeds: Sequence[int]

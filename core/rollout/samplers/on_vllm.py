@@ -7,7 +7,7 @@ from transformers import AutoConfig, GenerationConfig
 from core.rollout.engine import in_order
 from core.rollout.on_vllm.engine import request
 from core.rollout.on_vllm.local import VllmLocal
-from core.rollout.samplers.policy import LocalSampler
+from core.rollout.samplers.policy import DEVICE_CHUNK, LocalSampler
 from core.rollout.stops import declared_ends
 from eval.samples.evaluation import Decoding
 
@@ -29,7 +29,7 @@ class VllmSampler(LocalSampler):
     def __init__(
         self, place: str, tokenizer: Any, *, dtype: str, tensor_parallel: int, rows: int | None
     ):
-        super().__init__(tokenizer)
+        super().__init__(tokenizer, chunk=DEVICE_CHUNK)
         self.ends = frozenset(declared_ends(generation_of(place), self.tokenizer))
         most: dict[str, Any] = {} if rows is None else {"max_num_seqs": rows}
         self.backend = VllmLocal(place, dtype=dtype, tensor_parallel_size=tensor_parallel, **most)
@@ -42,8 +42,8 @@ class VllmSampler(LocalSampler):
         stop = [string for string in decoding.stop if string]
         stops = {"stop": stop, "include_stop_str_in_output": True} if stop else {}
         requests = [{**request(sampling, seed), **stops} for seed in seeds]
-        found = in_order(self.backend.complete(prompts, requests), len(prompts))
-        return [row.tokens for row in found]
+        found = self.counted(self.backend.complete(prompts, requests))
+        return [row.tokens for row in in_order(found, len(prompts))]
 
 
 def generation_of(place: str) -> GenerationConfig:

@@ -1,7 +1,7 @@
 """Samplers of the eval stage: what they share, and a policy as one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, replace
 from typing import Any, Generic, Self, TypeVar
@@ -23,10 +23,16 @@ from eval.samples.evaluation import Completion, Decoding
 logger = logging.get_logger(__name__)
 
 CHUNK = 256  # completions that enter the journal together, and so are drawn together
+DEVICE_CHUNK = 2048  # the same where hundreds are decoded at a time
 
 
 Prompt = TypeVar("Prompt", list[int], Turns)  # as the journal and what draws know it
 Drawn = TypeVar("Drawn")  # a completion as it enters the journal
+Finished = TypeVar("Finished")  # a completion as an engine gives it
+
+
+def unwatched(finished: int, of: int) -> None:
+    """Nobody is told how far a sampler is."""
 
 
 class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
@@ -34,11 +40,14 @@ class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
 
     A draw depends on `Decoding.seed`, its prompt and its number among the prompt's samples alone.
     With a `journal` they are drawn in chunks: those in it are not drawn again, others enter it.
+    They are where somebody is told how far it is, too, see `watched`.
     """
 
     def __init__(self, journal: Journal | None = None, chunk: int = CHUNK):
         self.journal = journal
         self.chunk = chunk
+        self.watch = unwatched
+        self.begun, self.of = 0, 0  # completions before those that are drawn now, and all
 
     def __call__(
         self, prompts: Sequence[Asked], decoding: Decoding, starts: Sequence[str] | None = None
@@ -51,13 +60,18 @@ class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         jobs = [(index, sample) for index in order for sample in range(decoding.samples)]
         found: list[list[Completion]] = [[] for _ in prompts]
-        size = max(1, len(jobs)) if self.journal is None else self.chunk
-        for start in range(0, len(jobs), size):
+        self.of = len(jobs)
+        alone = self.journal is None and self.watch is unwatched
+        size = max(1, self.of) if alone else self.chunk
+        for start in range(0, self.of, size):
+            self.begun = start
+            self.watch(start, self.of)
             chunk = jobs[start : start + size]
             seeds = [seed_of(decoding.seed, sample, ids[index]) for index, sample in chunk]
             drawn = self.once([ids[index] for index, _ in chunk], decoding, seeds)
             for (index, _), one in zip(chunk, drawn, strict=True):
                 found[index].append(self.completion(one, decoding.stop))
+        self.watch(self.of, self.of)
         return found
 
     def journaled(self, journal: Journal) -> Self:
@@ -65,6 +79,18 @@ class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
         other = copy(self)
         other.journal = journal
         return other
+
+    def watched(self, watch: Callable[[int, int], None]) -> Self:
+        """The same sampler, which tells how many completions are finished, and of how many."""
+        other = copy(self)
+        other.watch = watch
+        return other
+
+    def counted(self, found: Iterable[Finished]) -> Iterator[Finished]:
+        """What is drawn, as it is finished, and told of."""
+        for number, one in enumerate(found, 1):
+            self.watch(self.begun + number, self.of)
+            yield one
 
     @abstractmethod
     def encode(
@@ -178,7 +204,8 @@ class PolicySampler(LocalSampler):
         """One completion for each prompt, with fewer at a time after memory ran out."""
         while True:
             try:
-                return in_order(self.engine.sample(prompts, sampling, seeds), len(prompts))
+                found = self.counted(self.engine.sample(prompts, sampling, seeds))
+                return in_order(found, len(prompts))
             except torch.OutOfMemoryError:
                 if not isinstance(self.engine, NativeEngine) or self.engine.rows == 1:
                     raise

@@ -64,7 +64,7 @@ class ServerSampler(ChunkedSampler[Prompt, Answer]):
 
     def draw(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Answer]:
         """See `ChunkedSampler.draw`."""
-        found = sorted(self.some(prompts, decoding, seeds, range(len(prompts))))
+        found = sorted(self.counted(self.some(prompts, decoding, seeds, range(len(prompts)))))
         answers = [answer for _, answer in found]
         self.check_sampled(prompts, answers, decoding)
         return answers

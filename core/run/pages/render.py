@@ -25,6 +25,7 @@ from core.run.records.fair import fair
 from core.run.records.judged import judge_again
 from core.run.records.record import read_records
 from core.run.records.schema import Record
+from core.run.watch.meter import each
 from eval.errors import ReproError
 from eval.tables import render
 
@@ -64,9 +65,16 @@ def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError
     """
     chosen = [find_entry(slug) for slug in slugs] or own_entries()
     pages, errors = list[Path](), list[ReproError]()
-    makers = [lambda entry=entry: render_paper(entry.load()) for entry in chosen]
-    others = [render_families, render_speed, render_claims, render_differences, render_index]
-    for make in makers if slugs else [*makers, *others]:
+    makers = {one.slug: lambda one=one: render_paper(one.load()) for one in chosen}
+    others = {
+        "families": render_families,
+        "speed": render_speed,
+        "claims": render_claims,
+        "differences to TRL": render_differences,
+        "index": render_index,
+    }
+    named = [*(makers if slugs else makers | others).items()]
+    for _, make in each("report", named, lambda one: one[0]):
         try:
             pages += make()
         except ReproError as error:

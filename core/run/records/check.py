@@ -32,6 +32,7 @@ from core.run.records.passed import Passed, code_digest
 from core.run.records.record import current, read_record, standard
 from core.run.records.regrade import Regrader, graded_with
 from core.run.records.schema import Record, place_of, runs_of
+from core.run.watch.meter import each
 from eval.errors import MissingFile, ReproError
 
 RENDERER = ("core.paper", "core.run", "eval")
@@ -55,7 +56,7 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
         )
     passed, regrader = Passed(ask_again=ask_again), Regrader()
     found: dict[str, list[str]] = {}
-    for entry in chosen:
+    for entry in each("check", chosen, lambda entry: entry.slug):
         found[entry.slug] = check_paper(entry, passed, regrader)
         passed.save(whole=False)  # so a check that is interrupted continues from here
     passed.save(whole=not slugs)

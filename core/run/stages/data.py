@@ -16,7 +16,7 @@ from core.data.sources import File, Row
 from core.families.family import Family
 from core.run.files import file_digest
 from core.run.stages.sources import rows_version
-from core.run.stages.stage import Stage
+from core.run.stages.stage import Stage, say
 from eval.errors import BadValue, DamagedFile
 
 ROWS = "rows.jsonl"
@@ -69,6 +69,7 @@ class Data(Stage):
             self.asked(one, rows_of(self.with_place(one), TRAIN, None)) for one in self.sets
         )
         count = write_rows(rows, valid, self.columns, folder)
+        say(f"data: {count} rows of {self.of}")
         return {"name": self.of, "rows": count, "digest": file_digest(folder / ROWS)}
 
     @property

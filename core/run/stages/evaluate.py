@@ -18,6 +18,7 @@ from core.run.stages.sources import model_folder, source_of
 from core.run.stages.stage import Policy, Stage, say
 from core.run.stages.tools import tools
 from core.run.stages.train import prepare_torch
+from core.run.watch.meter import metered
 from eval.errors import UnknownName
 from eval.grading import GRADER_VERSION
 from eval.pocket.suites import draw_of
@@ -133,16 +134,22 @@ class Evaluate(Stage):
         """Draw the samples that are not in the journal yet, and grade all."""
         how, asked = str(self.answering.loading), self.question
         note = {"stage": self.key, "computed": how}
-        with Journal(folder / JOURNAL, note) as journal, tools(asked.mode) as with_tools:
+        title = f"eval: {self.answering.policy.of} on {asked.suite}, {asked.mode}"
+        with (
+            Journal(folder / JOURNAL, note) as journal,
+            tools(asked.mode) as with_tools,
+            metered(title) as watch,
+        ):
+            sampler = self.answering.answerer.journaled(journal).watched(watch)
             samples = run_benchmark(
-                with_tools(self.answering.answerer.journaled(journal), journal),
+                with_tools(sampler, journal),
                 asked.benchmark,
                 limit=asked.limit,
                 mode=asked.mode,
                 decoding=asked.decoding,
             )
         right = sum(sample.correct is True for sample in samples)
-        say(f"eval: {self.of}, {right} right of {len(samples)} answers")
+        say(f"{title}: {right} right of {len(samples)} answers")
         digest = write_samples(folder / SAMPLES, samples)
         (folder / JOURNAL).unlink()
         return {"digest": digest, **({} if how == PLAIN else {"computed": how})}

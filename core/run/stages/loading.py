@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 from core.models.chat_templates import template_text
 from core.models.load import ADAPTERS, load_policy, load_tokenizer, locate
 from core.rollout.samplers.on_vllm import VllmSampler
-from core.rollout.samplers.policy import PolicySampler, TokenSampler
+from core.rollout.samplers.policy import CHUNK, DEVICE_CHUNK, PolicySampler, TokenSampler
 from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, started_words
 from core.run.resolve import Resolved
 from core.run.settings import EVAL_ENGINES
@@ -133,7 +133,12 @@ class Loading:
         """The model of this name or folder as a sampler."""
         self.make_room()
         policy: Any = load_policy(model, self.dtype).eval()  # Any: its methods are half typed
-        return PolicySampler(policy.to(self.place), self.tokenizer(model), rows=self.batch_size)
+        return PolicySampler(
+            policy.to(self.place),
+            self.tokenizer(model),
+            rows=self.batch_size,
+            chunk=CHUNK if self.place.type == "cpu" else DEVICE_CHUNK,
+        )
 
     def tokenizer(self, model: str) -> PreTrainedTokenizerBase:
         """The tokenizer of the model of this name or folder."""

@@ -12,7 +12,7 @@ from core.models.load import load_policy, load_tokenizer
 from core.rollout.chat import chat_text
 from core.run.files import digest_of, folder_files
 from core.run.stages.sources import model_folder, model_version
-from core.run.stages.stage import Policy
+from core.run.stages.stage import Policy, say
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,11 @@ class Start(Policy):
         chat_text(tokenizer, "?")  # or it ends here, before any training
         model = load_policy(self.model)
         files = model_folder(self.model)
+        size = sum(p.numel() for p in model.parameters())
+        say(f"start: {self.of}, {size:,} parameters")
         return {
             "name": self.chosen.name,
             "digest": digest_of(folder_files(files)) if files else None,
-            "parameters": sum(p.numel() for p in model.parameters()),
+            "parameters": size,
             **self.chosen.build,
         }

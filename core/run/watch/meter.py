@@ -1,0 +1,86 @@
+"""How far some work is and how long it still takes: a live bar on a terminal, else plain lines."""
+
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from time import monotonic
+from typing import Protocol, TypeAlias, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from core.run.stages.stage import say
+
+LINE_S = 10.0  # seconds between two plain lines
+
+Watch: TypeAlias = Callable[[int, int], None]  # called with how much is done, and of how much
+Thing = TypeVar("Thing", covariant=True)
+
+
+class Meter:
+    """Shows the progress of one piece of work; `first` of it was done before.
+
+    A plain line comes every ten seconds, and whenever it is asked for `now`.
+    """
+
+    def __init__(self, name: str, *, first: int = 0):
+        self.name = name
+        self.first = first
+        self.began = self.last_line = monotonic()
+        self.bar: Progress | None = None
+        if sys.stderr.isatty():
+            self.bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[text]}", markup=False),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self.bar.add_task(name, total=None, completed=first, text="")
+            self.bar.start()
+
+    def show(self, done: int, total: int, text: str = "", *, now: bool = False) -> None:
+        """Show how much is done, with a `text` about it."""
+        if self.bar is not None:
+            self.bar.update(self.bar.task_ids[0], completed=done, total=total, text=text)
+        elif now or monotonic() - self.last_line > LINE_S:
+            self.last_line = monotonic()
+            left = f"{self.left(done, total):.0f} s left" if done > self.first else ""
+            say("  ".join(filter(None, [f"{self.name}: {done}/{total}", text, left])))
+
+    def left(self, done: int, total: int) -> float:
+        """The seconds that the rest takes at the pace so far."""
+        return (monotonic() - self.began) / (done - self.first) * (total - done)
+
+    def close(self) -> None:
+        """Leave the last state of the bar on the screen."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+
+@contextmanager
+def metered(name: str) -> Generator[Watch]:
+    """A meter for the time of a block, by what it is called with."""
+    meter = Meter(name)
+    try:
+        yield meter.show
+    finally:
+        meter.close()
+
+
+class Things(Sized, Iterable[Thing], Protocol[Thing]):
+    """What has a length and can be gone through."""
+
+
+def each(name: str, things: Things[Thing], named: Callable[[Thing], str]) -> Iterator[Thing]:
+    """One thing after the other, with a meter that names the one that is at work."""
+    meter = Meter(name)
+    try:
+        for done, thing in enumerate(things):
+            meter.show(done, len(things), named(thing))
+            yield thing
+        meter.show(len(things), len(things))
+    finally:
+        meter.close()
