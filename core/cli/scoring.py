@@ -1,5 +1,6 @@
 """`repro score`: numbers for outputs that exist already, and how numbers are printed."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any  # Any: JSON of several types
 
@@ -80,9 +81,15 @@ def show_scores(scores: "list[Score]", printed: "Printed", *, as_json: bool) -> 
 
 
 SCORE_HEAD = (
-    "benchmark", "mode", "metric", "score", "95 % interval", "problems", "of", "cut", "no answer",
-    "no verdict", "timeouts", "program errors", "method",
-)  # fmt: skip
+    "benchmark",
+    "mode",
+    "metric",
+    "score",
+    "95 % interval",
+    "problems",
+    "method",
+    "notes",
+)
 
 
 def score_row(row: dict[str, Any]) -> tuple[object, ...]:
@@ -93,15 +100,24 @@ def score_row(row: dict[str, Any]) -> tuple[object, ...]:
         row["metric"],
         f"{row['value']:.1f}",
         f"{row['low']:.1f} to {row['high']:.1f}",
-        row["n"],
-        row["total"],
-        "?" if row["truncated"] is None else f"{row['truncated']:.1f} %",
-        f"{row['unanswered']:.1f} %",
-        f"{row['undecided']:.1f} %",
-        row["timeouts"],
-        f"{row['executor_errors']} of {row['programs']}" if row["mode"] in ("tir", "pal") else "-",
+        f"{row['n']} of {row['total']}",
         row["method"],
+        ", ".join(score_notes(row)) or "-",
     )
+
+
+def score_notes(row: dict[str, Any]) -> Iterator[str]:
+    """What went otherwise than it should with the samples behind a score."""
+    if row["truncated"] is None:
+        yield "unknown how many are cut"
+    shares = {"truncated": "cut", "unanswered": "without an answer", "undecided": "no verdict"}
+    for name, words in shares.items():
+        if row[name]:
+            yield f"{row[name]:.1f} % {words}"
+    if row["timeouts"]:
+        yield f"{row['timeouts']} timeouts"
+    if row["mode"] in ("tir", "pal"):
+        yield f"{row['executor_errors']} of {row['programs']} programs failed"
 
 
 def against(row: dict[str, Any]) -> str:

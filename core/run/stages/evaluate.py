@@ -134,7 +134,9 @@ class Evaluate(Stage):
         """Draw the samples that are not in the journal yet, and grade all."""
         how, asked = str(self.answering.loading), self.question
         note = {"stage": self.key, "computed": how}
+        k = asked.decoding.samples
         title = f"eval: {self.answering.policy.of} on {asked.suite}, {asked.mode}"
+        title += f", {k} samples each" if k > 1 else ""
         with (
             Journal(folder / JOURNAL, note) as journal,
             tools(asked.mode) as with_tools,

@@ -55,7 +55,7 @@ class ProgressCallback(TrainerCallback):
         self.first_tokens = self.first_tokens or tokens
         self.tokens = tokens
         numbers = [f"{title} {value}" for title, value in self.shown.items()]
-        if self.tokens:
+        if self.tokens > self.first_tokens:
             numbers.append(f"{self.rate():.0f} tokens/s")
         step, last = state.global_step, state.max_steps
         self.meter.show(step, last, "  ".join(numbers), now=step in (0, last))
