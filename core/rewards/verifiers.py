@@ -64,13 +64,13 @@ def verifier_of(reward: Accuracy) -> Verifier:
 
 def problem_of(row: Mapping[str, Any]) -> Problem:
     """A training row as the problem of its benchmark."""
-    several = row.get("answers")
+    several: Mapping[str, Any] | None = row.get("answers")
     return Problem(
         id=str(row.get("id")),
         question=row.get("question") or question_text(row["prompt"]),
         answer=row["answer"],
         language=row.get("language") or "en",
-        answers=several and Answers(tuple(several["texts"]), several["counts"]),
+        answers=Answers(**{**several, "texts": tuple(several["texts"])}) if several else None,
         exact_form=bool(row.get("exact_form")),
     )
 

@@ -9,6 +9,8 @@ for noise, so the verdict names the rule. Text that runs on into a next example 
 
 import re
 
+import regex
+
 from eval.grading.boxes import BOX, boxes_for
 from eval.grading.chinese import SPELLED
 from eval.grading.notation import in_english
@@ -32,6 +34,7 @@ ONE = Answers(("",))
 SENTENCE = re.compile(r"[.!?]\s|[。！？]")
 LONGEST = 500  # characters of a formula that are read
 STATED = 2000  # characters of a statement, and before it, that are read
+PATTERN_S = 1.0  # seconds that a pattern may search one output
 LOOP = 40  # characters of the end that are looked for again before it
 
 
@@ -39,8 +42,10 @@ def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extrac
     """The final answer of `output`, as the model wrote it but for the notation of its numbers.
 
     Boxes that only `and`, `or` or a comma separates are one answer. Of `answers` it uses which
-    boxes count and, when all answers are asked, how many there are.
+    boxes count and, when all answers are asked, how many there are; or the pattern of an answer.
     """
+    if answers.pattern is not None:
+        return by_pattern(output, answers.pattern)
     english = in_english(output, language)
     plain = "\n" not in english and "I hope" not in english
     text = english if plain else before_next(english, language)
@@ -49,6 +54,20 @@ def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extrac
     if boxed is not None:
         return boxed
     return after_phrase(prose, language) or from_output(text) or last_guess(prose)
+
+
+def by_pattern(output: str, pattern: str) -> Extraction:
+    """The last match of a benchmark's own pattern, or the first group of it.
+
+    A pattern may take exponential time, so that it has a deadline.
+    """
+    try:
+        found = list(regex.finditer(pattern, output, timeout=PATTERN_S))
+    except TimeoutError:
+        return Extraction(None, "timeout")
+    if not found:
+        return Extraction(None, "none")
+    return Extraction(found[-1][1 if found[-1].groups() else 0] or None, "pattern")
 
 
 def without_programs(text: str) -> str:

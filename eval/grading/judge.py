@@ -47,6 +47,7 @@ def grade_many(
     compared = compare_pairs(
         (right, text)
         for extraction, answer in zip(found, asked, strict=True)
+        if not answer.verbatim
         for right in answer.right
         for text in (extraction.text, *extraction.parts)
         if text is not None
@@ -90,6 +91,8 @@ def verdict(found: Extraction, asked: Answers, compared: Compared) -> Verdict:
         outcomes = [in_form(asked, (right, text), compared) for right in asked.right]
         return min(outcomes, key=lambda o: (o[0] is not True, o[0] is False))
 
+    if found.text is None and found.rule == "timeout":
+        return Verdict(None, None, found.rule, REASONS["timeout"])
     if found.text is None:
         return Verdict(False, None, found.rule, "no answer")
     outcome, reason = best(found.text)
@@ -103,6 +106,9 @@ def verdict(found: Extraction, asked: Answers, compared: Compared) -> Verdict:
 
 def in_form(asked: Answers, pair: Pair, compared: Compared) -> tuple[Outcome, str]:
     """The outcome of a pair; where the question asks for a form, another one is wrong."""
+    if asked.verbatim:
+        same = pair[0].strip().casefold() == pair[1].strip().casefold()
+        return same, "same text" if same else "other text"
     outcome, reason = compared[pair]
     if outcome is True and asked.exact_form and not written_alike(*pair):
         return False, "equal, not in the form asked for"

@@ -18,7 +18,8 @@ class Verdict:
 
     `correct` is None when no verdict could be reached (the deadline passed, or the worker ended).
     `rule` says where the answer was found: `boxed`, `phrase`, `output` (of a program),
-    `last formula`, `last number`, `none`; or why there is no verdict: `timeout`, `error`.
+    `last formula`, `last number`, `pattern` (of the benchmark), `none`; or why there is no
+    verdict: `timeout`, `error`.
     `reason` says how the two answers were compared.
     """
 

@@ -36,12 +36,16 @@ def judge_both(
     """The paper's verdicts beside the strict ones that the samples carry.
 
     The paper reads an answer to a few-shot prompt by rules of its own, and of a program its value.
+    A benchmark that judges in its own way has no second verdict.
     """
     known = {problem.id: problem for problem in problems}
     asked = [known[sample.id] for sample in samples]
     outputs = [sample.output for sample in samples]
     part = PARTS.get(mode, "answer")
-    verdicts = grade_as_paper(outputs, asked, listed=benchmark.style == "latex", part=part)
+    if benchmark.judges:
+        verdicts = [Verdict(s.correct, s.extracted, s.rule, s.reason) for s in samples]
+    else:
+        verdicts = grade_as_paper(outputs, asked, listed=benchmark.style == "latex", part=part)
     return [
         Judged(sample, verdict, problem.answer)
         for sample, verdict, problem in zip(samples, verdicts, asked, strict=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+import regex
+
 from eval.errors import BadValue, DamagedFile, UnknownName
 from eval.pocket.suites import SIZES, pocket_problems
 from eval.registered import find_row
@@ -31,6 +33,8 @@ from eval.sets.problem import Problem
 from eval.sets.prompts import REQUESTS, request_language, with_request
 from eval.sets.subset import stratified
 
+QUESTION = "{}"  # its place in a frame
+
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
@@ -41,6 +45,13 @@ class Benchmark:
     printed score still count as reproduced: it stands here so that it is chosen before any run. A
     set `by_id` need not lie in the data folder. A set may lie in a `folder` of its own, as
     `<split>.jsonl`.
+
+    A set may ask and judge in its own way: `frame` is its prompt, with {} for the question, in
+    place of the request for a box; `pattern` is a regular expression that finds the answer in an
+    output, see `Answers`; `verbatim` answers are texts, such as the letter of a choice.
+
+    Raises:
+        BadValue: a frame without a place for the question, or a pattern that is none.
     """
 
     name: str
@@ -57,6 +68,23 @@ class Benchmark:
     strata: tuple[str, ...] = ()  # attributes of a problem
     in_turn: bool = False
     draw: int = 0  # of a generated set's test problems
+    frame: str | None = None
+    pattern: str | None = None
+    verbatim: bool = False
+
+    def __post_init__(self) -> None:
+        if self.frame is not None and self.frame.count(QUESTION) != 1:
+            raise BadValue(f"{self.name}: frame={self.frame!r}: expected one {QUESTION} in it")
+        try:
+            regex.compile(self.pattern or "")
+        except regex.error as error:
+            raise BadValue(f"{self.name}: pattern={self.pattern!r}: {error}") from error
+
+    @property
+    def judges(self) -> dict[str, object]:
+        """How it judges in its own way; nothing where it judges as the others do."""
+        own = {"pattern": self.pattern, "verbatim": self.verbatim}
+        return {name: value for name, value in own.items() if value}
 
     @property
     def generated(self) -> bool:
@@ -76,6 +104,8 @@ class Benchmark:
         if limit is not None and limit < 1:
             raise BadValue(f"limit={limit}: expected at least 1 problem")
         problems, source = self._all(data, split)
+        if self.judges:
+            problems = [replace(p, answers=replace(p.reference, **self.judges)) for p in problems]
         if split == "test" and len(problems) != self.n:
             raise DamagedFile(
                 f"{source}: {len(problems)} problems, expected {self.n}: "
@@ -128,6 +158,9 @@ class Benchmark:
 
     def prompt(self, problem: Problem, mode: str = "cot") -> str:
         """The question, a newline and the request in Chinese or English, or examples before it."""
+        if self.frame is not None:
+            self.check_mode(mode)
+            return self.frame.replace(QUESTION, problem.question)
         if shots := self.shots(mode, request_language(problem.language)):
             return shots.prompt(problem)
         self.check_mode(mode)
@@ -143,7 +176,7 @@ class Benchmark:
         Raises:
             UnknownName: with the modes that there are.
         """
-        known = {FEW_SHOT, PAL, *(name for name, _ in REQUESTS)}
+        known = {"cot"} if self.frame else {FEW_SHOT, PAL, *(name for name, _ in REQUESTS)}
         if mode not in known:
             raise UnknownName("mode", mode, known)
 

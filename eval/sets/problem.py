@@ -13,11 +13,15 @@ class Answers:
     `all`: each answer is asked, in any order, in one box or in the last so many; `any`: one answer
     is enough; `last`, `first`: there is one answer, and that box holds it. With `exact_form` the
     reference's form is asked for too, such as lowest terms: 8/12 is then not 2/3.
+    With a `pattern`, the answer in an output is its last match, or the first group of that, and no
+    box. `verbatim` answers are compared as texts, whatever their case, and not as mathematics.
     """
 
     texts: tuple[str, ...]
     counts: Counts = "last"
     exact_form: bool = False
+    pattern: str | None = None
+    verbatim: bool = False
 
     @property
     def right(self) -> tuple[str, ...]:

@@ -12,14 +12,15 @@ from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
 
 
-def source_of(name: str, mode: str = "cot") -> dict[str, str]:
-    """The version of a benchmark's problems, and the words in which they are asked in a mode.
+def source_of(name: str, mode: str = "cot") -> dict[str, object]:
+    """The version of a benchmark's problems, how they are asked in a mode, and its own judgement.
 
-    It is that of their generator, of the local files, or the hub's name.
+    The version is that of their generator, of the local files, or the hub's name.
     """
     benchmark = find_benchmark(name)
     empty = Problem(id="", question="", answer="", language=benchmark.language)
-    return {"version": _version(benchmark), "asked": benchmark.prompt(empty, mode)}
+    asked = benchmark.prompt(empty, mode)
+    return {"version": _version(benchmark), "asked": asked, **benchmark.judges}
 
 
 def _version(benchmark: Benchmark) -> str:
