@@ -1,13 +1,16 @@
 """Supervised fine-tuning: answers that are given are made more likely."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from core.families.family import Training, training_figures
 from core.families.offline import Offline
 from core.families.profiles import CPU_TRAINING, GPU_TRAINING, PAPER_TRAINING
+from core.paper import Reward
+from eval.errors import BadValue
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
+    from core.configs.base import BaseConfig
     from core.configs.sft import SFTConfig
     from core.trainers.sft import SFTTrainer
 
@@ -55,6 +58,22 @@ class SFT(Offline):
             "grad_norm": "norm of the gradient",
         }
     )
+
+    def check(
+        self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
+    ) -> None:
+        """Refuse the trainer's own way to another chat template: a run has one for all families.
+
+        Raises:
+            BadValue: `chat_template_path` is set.
+        """
+        del rewards, roles
+        path = cast("SFTConfig", config).chat_template_path
+        if path is not None:
+            raise BadValue(
+                f"chat_template_path={path} is no setting of a run: give chat_template=plain or a "
+                "Jinja file"
+            )
 
     def config_class(self) -> "type[SFTConfig]":
         """Import the class of its settings."""

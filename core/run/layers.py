@@ -21,7 +21,6 @@ Layer: TypeAlias = tuple[Settings, str]  # with where they come from
 PUSHED = "nothing is sent to the hub before the end: give --push-to-hub OWNER/NAME"
 # Fields of a trainer that a run sets itself or has no use for.
 NO_SETTINGS: Mapping[str, str] = {
-    "chat_template_path": "give chat_template=plain or a Jinja file",
     "output_dir": "give REPRO_ROOT",
     "hub_model_id": "give --push-to-hub OWNER/NAME",
     "hub_private_repo": "make the repository on the hub before",

@@ -4,8 +4,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -15,6 +13,7 @@ from eval.errors import BadValue, DamagedFile, MissingFile
 from eval.grading import Verdict, grade_many
 from eval.samples.transcripts import graded_part
 from eval.sets.problem import Problem
+from eval.whole_files import write_whole
 
 ADVICE = "restore it from version control, or run the same command with --force to make it again"
 
@@ -91,18 +90,7 @@ def write_samples(path: Path, samples: Iterable[Sample]) -> str:
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as stream:
         stream.write(content)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(buffer.getvalue())
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, buffer.getvalue())
     return hashlib.sha256(content).hexdigest()
 
 

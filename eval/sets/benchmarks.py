@@ -12,7 +12,8 @@ from pathlib import Path
 import regex
 
 from eval.errors import BadValue, DamagedFile, UnknownName
-from eval.pocket.suites import SIZES, pocket_problems
+from eval.pocket.kept import kept_problems
+from eval.pocket.suites import SIZES
 from eval.registered import find_row
 from eval.sets.fewshot import FEW_SHOT, PAL, PROGRAMS, SHOTS, Shots
 from eval.sets.loading import (
@@ -189,7 +190,7 @@ class Benchmark:
 @cache
 def made_problems(name: str, split: str, draw: int) -> tuple[Problem, ...]:
     """The problems of a generated set, told once in a process."""
-    return tuple(pocket_problems(name, split, draw=draw))
+    return kept_problems(name, split, draw)
 
 
 def contest(name: str, title: str, n: int) -> Benchmark:

@@ -5,6 +5,7 @@ import pytest
 from core.models.chat_templates import template_text
 from core.models.load import load_tokenizer
 from core.rollout.chat import chat_text
+from core.run.refusals import refuse
 from core.run.resolve import resolve
 from core.run.stages.chain import Chain
 from eval.errors import BadValue, MissingFile
@@ -51,4 +52,4 @@ def test_what_is_no_template_is_one_line(tmp_path):
     with pytest.raises(BadValue, match=r"weights: .*expected text in UTF-8"):
         template_text(str(tmp_path / "weights"))
     with pytest.raises(BadValue, match="chat_template_path=x is no setting of a run: give chat_"):
-        resolve(DFT, arguments=("chat_template_path=x",))
+        refuse([resolve(DFT, arguments=("chat_template_path=x",))])

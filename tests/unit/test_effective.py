@@ -336,7 +336,7 @@ ROWS = [row for row in IDLE if row.fields[0] in CASES | REFUSED | UNSET]
         ({"heldout_problems": 0}, {"eval_max_tokens": 12}),
         ({}, {"eval_limit": 7}),
         ({}, {"at_k_samples": 5, "at_k_limit": 3, "at_k_temperature": 0.9}),
-        ({}, {"report_to": "wandb", "save_steps": 1, "hub_token": "secret"}),
+        ({}, {"report_to": "wandb", "save_steps": 1, "run_name": "mine"}),
     ],
 )
 def test_what_surrounds_a_training_without_a_part_in_it_does_not_count(idle, change):

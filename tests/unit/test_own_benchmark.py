@@ -41,7 +41,8 @@ def suite(tmp_path):
 def test_it_is_asked_and_judged_as_it_says(suite):
     asked = []
 
-    def sampler(prompts, decoding, starts=None):
+    def sampler(prompts, decoding):
+        assert decoding.chat
         asked.extend(prompts)
         return [[Completion("The answer is (A)? No, the answer is (b).", 9, truncated=False)]] * 2
 

@@ -101,7 +101,7 @@ def test_at_paper_scale_the_settings_are_the_papers():
         (("weight_decay=-1",), "weight_decay=-1.0 .*expected at least 0"),
         (("max_stepps=3",), "did you mean max_steps"),
         (("seed=5",), "seed=5 is no setting of a run: give --seed"),
-        (("push_to_hub=true",), "push_to_hub=True is no setting of a run: nothing is uploaded"),
+        (("push_to_hub=true",), "push_to_hub=True is no setting of a run: give --push-to-hub"),
         (("resume_from_checkpoint=x",), "the same command continues by itself"),
         (("adam_beta1=5",), "adam_beta1=5.0 .*expected below 1"),
         (("dataloader_num_workers=-1",), "dataloader_num_workers=-1 .*expected at least 0"),
