@@ -1,8 +1,10 @@
 """A sweep runs every combination once, and a run in a file is the same run."""
 
 import json
+from shutil import copytree
 
 import pytest
+from typer.testing import CliRunner
 
 from core.run.records.record import read_records
 
@@ -10,12 +12,26 @@ PAPER = "deepseekmath-grpo"
 RATES = ("0.01", "0.02")
 
 
-@pytest.fixture
-def swept(repro, settings):
-    """Two learning rates in one command, and its output."""
-    sweep = ("--sweep", f"learning_rate={','.join(RATES)}")
-    done = repro("run", PAPER, *settings[:-1], *sweep, "--jobs", "2")
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory, settings):
+    """The folder and the output of one command with two learning rates."""
+    from core.cli.main import app
+
+    folder = tmp_path_factory.mktemp("sweep") / "root"
+    asked = ["run", PAPER, *settings[:-1], "--sweep", f"learning_rate={','.join(RATES)}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_ROOT", str(folder))
+        patch.setenv("REPRO_PLUGINS", "")
+        done = CliRunner().invoke(app, [*asked, "--jobs", "2"])
     assert done.exit_code == 0, done.output
+    return folder, done
+
+
+@pytest.fixture
+def swept(sweep, root):
+    """The output of the sweep, whose folder is the root of this test."""
+    folder, done = sweep
+    copytree(folder, root, dirs_exist_ok=True)
     return done
 
 
