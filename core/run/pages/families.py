@@ -14,7 +14,7 @@ from core.run.files import write_atomic
 from core.run.order import claimed_arms
 from core.run.pages.stored import files_of
 from core.run.pages.tables import shown_at
-from core.run.pages.verdicts import claim_result, summary
+from core.run.pages.verdicts import claim_result, measured_suites, summary
 from core.run.places import page_of, reports
 from core.run.records.judged import without_runs
 from core.run.records.record import latest, read_records
@@ -68,7 +68,8 @@ def family_page(name: str, papers: Sequence[Paper], scale: str) -> Report:
     judged = [found for some in records.values() if (found := judged_at(some, scale))]
     rows = [(one.slug, row) for one in papers for row in verdicts_of(one, records[one.slug], scale)]
     exact = sum(is_exact(claim) for paper in papers for claim in paper.claims)
-    claims = [claim_result(row) for _, row in rows]
+    suites = {slug: measured_suites(runs_of(some, scale)) for slug, some in records.items()}
+    claims = [claim_result(row, suites=suites[slug]) for slug, row in rows]
     return Report(
         title=f"The papers of the family {name}",
         paper=name,

@@ -18,7 +18,7 @@ from core.run.pages.seeds import seeds_table
 from core.run.pages.stored import files_of
 from core.run.pages.tables import measured_tables, printed_tables, shown_at
 from core.run.pages.trials import trial_passages
-from core.run.pages.verdicts import claim_result, rules, summary
+from core.run.pages.verdicts import claim_result, measured_suites, rules, summary
 from core.run.places import page_of, report_folder
 from core.run.records.controls import controls_of
 from core.run.records.judged import without_runs
@@ -73,7 +73,8 @@ def make_report(
         scales=other_scales(paper, records, scale) if published else (),
         summary=f"{summary(verdicts)} {to_run(paper, records, scale)}".strip(),
         claims=tuple(
-            claim_result(verdict, own.get(verdict["id"]), elsewhere) for verdict in verdicts
+            claim_result(verdict, own.get(verdict["id"]), elsewhere, measured_suites(runs))
+            for verdict in verdicts
         ),
         rules=rules(claims[-1], runs) if claims else NO_RUNS,
         printed=tuple(printed_tables(paper, records, text=False)),

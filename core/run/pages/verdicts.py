@@ -1,5 +1,6 @@
 """The verdicts as a report and a terminal show them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from eval.stats.seeds import LEVEL
 from eval.tables.report import ClaimResult
 
 WORDS = ("held", "refuted", "tie", "undecided", "no room", "untestable", "untested")
+NAME = re.compile(r"[\w.-]+")
 ALWAYS = ("held", "refuted", "undecided")  # are counted where there are none, too
 
 
@@ -68,11 +70,13 @@ def claim_result(
     verdict: Mapping[str, Any],
     own_rates: Mapping[str, Any] | None = None,  # Any: a verdict
     elsewhere: Sequence[ClaimsRecord] = (),
+    suites: Mapping[str, str] | None = None,
 ) -> ClaimResult:
     """A stored verdict as the page shows it; without an interval its numbers go into words.
 
     Beside one on arms at their best learning rates stands that on the same arms at `own_rates`,
-    and beside each those at the other settings that its claim was tested with.
+    and beside each those at the other settings that its claim was tested with. A benchmark has the
+    name of the one of the `suites` that was measured in its place.
     """
     whole = None not in (verdict["low"], verdict["high"], verdict["p"])
     effect, detail = verdict["effect"], verdict["reason"]
@@ -86,13 +90,28 @@ def claim_result(
     return ClaimResult(
         slug=verdict["id"],
         statement=verdict["statement"],
-        compare=compared(verdict),
+        compare=as_measured(compared(verdict), suites or {}),
         verdict=verdict_word(verdict),
         **{name: verdict.get(name) if whole else None for name in names},
         seeds=len(verdict["seeds"]),
         unit=verdict.get("unit", ""),
-        detail=detail,
+        detail=as_measured(detail, suites or {}),
     )
+
+
+def measured_suites(runs: Iterable[RunRecord]) -> dict[str, str]:
+    """The suite that stands for each benchmark of a paper in its runs."""
+    rows = (row for run in runs for row in (*run["scores"], *run["start_scores"]))
+    return {row["mirrors"]: row["benchmark"] for row in rows}
+
+
+def as_measured(text: str, suites: Mapping[str, str]) -> str:
+    """What a claim compares, with the names of what was measured: between brackets they stand."""
+
+    def renamed(inside: re.Match[str]) -> str:
+        return NAME.sub(lambda name: suites.get(name.group(), name.group()), inside.group())
+
+    return re.sub(r"\([^()]*\)", renamed, text)
 
 
 def at(
