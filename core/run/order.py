@@ -224,12 +224,12 @@ def queue(order: Order, cluster: str, batches: Sequence[Sequence[Unit]]) -> None
 
 
 def check_inputs(chain: Chain) -> None:
-    """Look up the model and the launch before anything starts.
+    """Look up the model, the launch and what is reported to before anything starts.
 
     Raises:
         UnknownName: there is none of that name.
         MissingFile: a folder that is not there.
-        BadValue: what a launch needs is not installed.
+        BadValue: what a launch or a report needs is not installed.
         SandboxUnavailable: programs of answers cannot be run here.
     """
     run = chain.resolved.run
@@ -239,6 +239,7 @@ def check_inputs(chain: Chain) -> None:
     for prepared in chain.prepared.values():
         check_inputs(prepared)
     check_installed(run)
+    chain.resolved.preview().check_reporting()
     check_tools(modes_of(chain.resolved))
 
 

@@ -55,6 +55,7 @@ def places(root):
         (("run", PAPER, "model=@empty"), "no folder @empty: give a folder"),
         (("run", PAPER, "--seed", str(2**32)), "is not in the range 0<=x<=4294967295"),
         (("run", PAPER, "--job", "x"), "--job x: expected name=value"),
+        (("run", PAPER, "report_to=clearml"), "the package clearml is not installed"),
         (("diff", PAPER, "nope"), "no paper 'nope'"),
         (("score", "/nowhere", "--benchmark", SUITE), "/nowhere"),
         (("score", "@folder", "--benchmark", SUITE), "@folder"),
