@@ -157,6 +157,11 @@ def run(
             raise BadValue(
                 f"--{name} {value} with --claims, which runs every arm it needs: leave one out"
             )
+    if push_to_hub is not None and (claims or sweep):
+        raise BadValue(
+            "--push-to-hub with --claims or --sweep, which train many models: give it to the "
+            "command of the run that you choose"
+        )
     looks = LOOKS if claims and seeds is None else ()
     count = looks[-1].seeds if looks else seeds or 1
     launched = any(text.startswith("launch=") for text in asked.arguments)
@@ -175,8 +180,6 @@ def run(
         job=read_options(job or ()),
     )
     if sweep:
-        if push_to_hub is not None:
-            raise BadValue("--push-to-hub with --sweep: push the run that you choose of it")
         return print_sweep(order, sweep, as_json=as_json)
     if push_to_hub is None:
         return print_outcome(order, run_order(order), as_json=as_json)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from huggingface_hub import hf_hub_download
+from huggingface_hub.constants import HF_HUB_OFFLINE
 from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from safetensors import SafetensorError
 from transformers import (
@@ -63,12 +64,14 @@ def locate(name: str, files: Sequence[str] = MODEL) -> str:
 def reach(name: str, files: Sequence[str] = MODEL) -> str:
     """`locate`, and of a hub id look whether it can be had, as each later file would be tried for.
 
+    Where the hub is not to be asked, what is in the cache is found without tries.
+
     Raises:
         MissingFile, UnknownName: see `locate`; or it is not in the cache and the hub has it not or
             cannot be reached.
     """
     place = locate(name, files)
-    if not Path(place).is_dir():
+    if not (Path(place).is_dir() or HF_HUB_OFFLINE):
         try:
             with quiet_hub():
                 hf_hub_download(place, files[0])
