@@ -11,7 +11,7 @@ from core.cli.output import print_columns, print_json, print_text
 from core.paper.overrides import field_types, literal
 from core.paper.registry import find_paper
 from core.run.files import as_text, canonical, write_atomic
-from core.run.places import from_here, record_file
+from core.run.places import from_here, record_file, record_files
 from core.run.records.found import find_run, find_runs
 from core.run.settings import NEUTRAL, RunSettings
 from core.run.stages.stage import say
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from core.run.records.compared import ScoreChange
     from core.run.records.schema import RunRecord, ScoreRow
 
+MANY = 100  # records that take so long to read that it is said before
 SHORT = 8  # characters of a digest that tell runs apart in a list
 AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Of `repro runs`, or a record's path.")]
@@ -42,6 +43,8 @@ def runs(
     """List recorded runs, the newest last: what ran, its scores with intervals, age and size."""
     if paper is not None:
         find_paper(paper)  # a misspelt name is no empty list
+    if (count := len(record_files(paper, own=True))) > MANY:
+        say(f"reading {count} records")
     found = find_runs(paper, arm=arm, scale=at, seed=seed)
     if as_json:
         return print_json([summary(run) for run in found])

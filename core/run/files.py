@@ -62,14 +62,25 @@ def as_text(value: object) -> str:
     return ADDRESS.sub("", repr(value))
 
 
+def line_of(value: object) -> str:
+    """JSON on one line, keys sorted."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
 def canonical_text(value: object) -> str:
     """Canonical JSON on one line, keys sorted."""
-    return json.dumps(canonical(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return line_of(canonical(value))
 
 
 def digest_of(value: object) -> str:
     """SHA-256 of the canonical JSON."""
     return hashlib.sha256(canonical_text(value).encode()).hexdigest()
+
+
+def has_digest(value: object, digest: object) -> bool:
+    """Whether what was read from JSON has a digest; it is nearly always canonical as it is."""
+    read = hashlib.sha256(line_of(value).encode()).hexdigest()
+    return digest == read or digest == digest_of(value)
 
 
 def file_digest(path: Path) -> str:

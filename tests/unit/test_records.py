@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.run.files import canonical_text, digest_of
+from core.run.files import canonical_text, digest_of, has_digest
 from core.run.places import record_files
 from core.run.records.answers import name_of
 from core.run.records.record import (
@@ -56,7 +56,11 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_a_digest_survives_storing(value):
-    assert digest_of(json.loads(canonical_text(value))) == digest_of(value)
+    read = json.loads(canonical_text(value))
+    assert digest_of(read) == digest_of(value)
+    assert has_digest(read, digest_of(value))
+    assert has_digest(json.loads(json.dumps(value)), digest_of(value))
+    assert not has_digest([read], digest_of(value))
 
 
 @given(st.integers(-(10**9), 10**9))

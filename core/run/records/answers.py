@@ -35,7 +35,12 @@ def name_of(record: Fields) -> str:
 
 def content_of(record: Fields) -> str:
     """A digest of all that a record says but its circumstances."""
-    return digest_of({k: v for k, v in record.items() if k not in CIRCUMSTANCES})
+    return digest_of(said(record))
+
+
+def said(record: Fields) -> dict[str, Any]:
+    """All that a record says but its circumstances."""
+    return {k: v for k, v in record.items() if k not in CIRCUMSTANCES}
 
 
 def seal_of(record: Fields) -> str:

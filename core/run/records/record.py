@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
-from core.run.files import canonical, write_atomic
+from core.run.files import canonical, has_digest, write_atomic
 from core.run.places import own_results, record_files, results
-from core.run.records.answers import content_of, name_of, unchanged
+from core.run.records.answers import content_of, name_of, said, unchanged
 from core.run.records.fair import fair, is_tuned
 from core.run.records.schema import KINDS, VERSION, Record, mistakes
 from eval.errors import BadValue, DamagedFile
@@ -141,7 +141,7 @@ def _read(path: Path, *_state: int) -> Record:  # the state tells a file from wh
     except BadValue as error:
         raise DamagedFile(f"{error.args[0]}; {remedy}") from error
     digest = name_of(content)
-    sealed = content["schema"] == 1 or content.get("content") == content_of(content)
+    sealed = content["schema"] == 1 or has_digest(said(content), content.get("content"))
     if digest != path.stem or not sealed:
         raise DamagedFile(f"{path}: its content has the digest {digest}: altered; {remedy}")
     return {**content, "digest": digest}
