@@ -1,6 +1,6 @@
 """Reward for the right final answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ from eval.sets.problem import Answers
 class Accuracy:
     """`right` if the benchmark's own grader accepts the answer, `wrong` if not, None if it cannot.
 
-    Reads the columns `answer` and, if there are any, `language` and `exact_form`: whether the
-    question asks for the answer's form too, such as lowest terms.
+    Reads the columns `answer` and, if there are any, `language`, `exact_form`: whether the question
+    asks for the answer's form too, such as lowest terms, and of `answers` the pattern of a
+    benchmark that judges in its own way, and whether its answers are verbatim.
     """
 
     right: float = 1.0
@@ -31,14 +32,21 @@ class Accuracy:
         answer: Sequence[str],
         language: Sequence[str] | None = None,
         exact_form: Sequence[bool | None] | None = None,
+        answers: Sequence[Mapping[str, Any] | None] | None = None,  # Any: fields of `Answers`
         **_: Any,  # other columns of the dataset
     ) -> list[float | None]:
         """Grade each completion against its answer."""
         texts = [completion_text(completion) for completion in completions]
         forms = exact_form or [False] * len(answer)
         asked = [
-            Answers((one,), exact_form=bool(form)) for one, form in zip(answer, forms, strict=True)
+            Answers((one,), exact_form=bool(form), **own_way(row or {}))
+            for one, form, row in zip(answer, forms, answers or [None] * len(answer), strict=True)
         ]
         verdicts = grade_many(texts, asked, language or "en")
         value = {True: self.right, False: self.wrong, None: None}
         return [value[verdict.correct] for verdict in verdicts]
+
+
+def own_way(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """How a benchmark judges, where it does so in its own way."""
+    return {name: answers[name] for name in ("pattern", "verbatim") if answers.get(name)}

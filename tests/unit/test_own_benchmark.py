@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.data.sources import problem_rows
+from core.rewards import Accuracy
 from core.rewards.verifiers import problem_of
 from core.run.stages.sources import source_of
 from eval.errors import BadValue, UnknownName
@@ -107,6 +109,15 @@ def test_what_is_no_benchmark_is_refused(suite):
         replace(suite, pattern="(")
     with pytest.raises(UnknownName, match="no mode 'few-shot'"):
         suite.prompt(suite.load()[0], "few-shot")
+
+
+def test_it_rewards_as_it_judges(suite, monkeypatch):
+    monkeypatch.setattr("core.data.sources.find_benchmark", lambda _: suite)
+    rows = problem_rows("choices", "test", None)
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    said = ["The answer is (b).", "The answer is B."]
+    assert Accuracy()(completions=said, **columns) == [1.0, 0.0]
+    assert rows[0]["prompt"][0]["content"].endswith("(LETTER).")
 
 
 def test_rows_of_it_keep_how_they_are_judged():
