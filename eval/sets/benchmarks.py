@@ -12,10 +12,10 @@ from pathlib import Path
 import regex
 
 from eval.errors import BadValue, DamagedFile, UnknownName
-from eval.pocket.kept import kept_problems
 from eval.pocket.suites import SIZES
 from eval.registered import find_row
 from eval.sets.fewshot import FEW_SHOT, PAL, PROGRAMS, SHOTS, Shots
+from eval.sets.kept import kept_problems
 from eval.sets.loading import (
     MGSM_ROWS,
     Hub,

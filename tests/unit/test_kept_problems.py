@@ -2,9 +2,9 @@
 
 import pytest
 
-from eval.pocket import kept
-from eval.pocket.kept import kept_problems
 from eval.pocket.suites import pocket_problems
+from eval.sets import kept
+from eval.sets.kept import kept_problems
 
 SPLIT = ("pocket-math", "valid", 0)
 
@@ -55,3 +55,8 @@ def test_what_is_damaged_is_made_again(folder, monkeypatch):
 def test_where_nothing_can_be_kept_they_are_made_all_the_same(folder):
     folder.write_text("a file in the place of a folder")
     assert list(kept_problems(*SPLIT)) == pocket_problems("pocket-math", "valid")
+
+
+def test_what_keeps_problems_is_no_part_of_what_makes_them():
+    """Else every key of a stage would move with it."""
+    assert not kept.__name__.startswith(pocket_problems.__module__.rpartition(".")[0])
