@@ -16,10 +16,10 @@ from core.cli.cleaning import clean
 from core.cli.evaluating import evaluate
 from core.cli.finding import compare, runs
 from core.cli.output import only_data_on_stdout, only_errors_on_stderr, tell
-from core.cli.plan import plan
 from core.cli.running import one, reproduce, run
 from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
+from core.cli.showing_plan import plan
 from core.cli.tables import report, table
 from core.cli.writing import new
 from core.paper.registry import GROUP

@@ -10,11 +10,11 @@ from core.paper.registry import entries, find_entry
 from core.run.differences import remarks
 from core.run.files import as_text
 from core.run.pages.differences import departures
+from core.run.pages.every_seed import seeds_table
 from core.run.pages.examples import examples_of, rule_of
 from core.run.pages.families import state_of, to_run
 from core.run.pages.figures import make_pictures
 from core.run.pages.runs import by_arm, newest, runs_table
-from core.run.pages.seeds import seeds_table
 from core.run.pages.stored import files_of
 from core.run.pages.tables import measured_tables, printed_tables, shown_at
 from core.run.pages.trials import trial_passages
