@@ -22,6 +22,7 @@ from core.run.resolve import resolve
 from core.trainers.grpo import GRPOTrainer
 from eval.errors import BadValue
 
+PAPER = "deepseekmath-grpo"
 ROUNDS = 5  # of both sides in turn
 STEPS = 3  # of each side in each round; the first one warms up
 SHARED = (
@@ -89,9 +90,8 @@ def step_times(
 
     `changes` are settings that win over the paper's, `more` goes to the trainer.
     """
-    resolved = resolve(find_paper("deepseekmath-grpo"))
-    settings = {name: resolved.values[name].value for name in SHARED if name in resolved.values}
-    settings |= changes
+    resolved = resolve(find_paper(PAPER))
+    settings = {**step_settings(), **changes}
     timer = Timer()
     with TemporaryDirectory() as folder:
         trainer = trainer_class(
@@ -106,6 +106,12 @@ def step_times(
         trainer.add_callback(timer)
         trainer.train()
     return timer.seconds[1:]
+
+
+def step_settings() -> dict[str, Any]:
+    """Return the settings of the pocket step that both sides have, by name."""
+    values = resolve(find_paper(PAPER)).values
+    return {name: values[name].value for name in SHARED if name in values}
 
 
 def train_on(

@@ -1,55 +1,67 @@
-"""CPU seconds of the training half of a GRPO step: both sides learn from the same completions."""
+"""CPU seconds of the training half of a GRPO step: both sides learn from the same completions.
+
+Two workloads: completions as the pocket policy samples them, which are of nearly one length, and
+the same completions cut or repeated to lengths drawn between 1 and the longest allowed.
+"""
 # pyright: basic
 # (strictly, every call into trl and transformers is partially unknown)
 
 from collections.abc import Sequence
+from itertools import cycle, islice
+from random import Random
 from time import process_time
 from typing import Any
 
 import torch
 
 from core.bench.measure import Measure, in_turn
-from core.bench.step import ROUNDS, peer, step_times
+from core.bench.step import ROUNDS, peer, step_settings, step_times
 from core.configs.grpo import GRPOConfig
 from core.trainers.grpo import GRPOTrainer
 
+SEED = 7  # of the unequal lengths
+
 
 def bench_training() -> list[Measure]:
-    """Rewards, reference, forward, backward and optimizer of the pocket step, without sampling.
+    """Measure rewards, reference, forward, backward and optimizer of the pocket step.
 
     Raises:
         BadValue: TRL is not installed.
     """
     theirs = peer()
     torch.set_num_threads(1)
-    played = Played()
-    step_times(recorder(played), GRPOConfig)
+    recorded = RecordedRollouts()
+    step_times(recorder(recorded), GRPOConfig)
 
-    def times(trainer_class: Any, config_class: Any) -> Sequence[float]:
-        played.seconds.clear()
-        steps = step_times(trainer_class, config_class, rollout_func=played)
-        return [step - played_s for step, played_s in zip(steps, played.seconds[1:], strict=True)]
+    def times(rollouts: RecordedRollouts, trainer_class: Any, config_class: Any) -> Sequence[float]:
+        rollouts.seconds.clear()
+        steps = step_times(trainer_class, config_class, rollout_func=rollouts)
+        return [step - replay for step, replay in zip(steps, rollouts.seconds[1:], strict=True)]
 
     return [
         in_turn(
-            lambda: times(GRPOTrainer, GRPOConfig),
-            lambda: times(theirs.GRPOTrainer, theirs.GRPOConfig),
+            lambda rollouts=rollouts: times(rollouts, GRPOTrainer, GRPOConfig),
+            lambda rollouts=rollouts: times(rollouts, theirs.GRPOTrainer, theirs.GRPOConfig),
             ROUNDS,
-            name="training step",
+            name=f"training step, {lengths} lengths",
             unit="CPU s",
             peer="TRL",
-            at_least=1.8,
+            at_least=5.0,
         )
+        for lengths, rollouts in {
+            "equal": recorded,
+            "unequal": recorded.with_unequal_lengths(step_settings()["max_completion_length"]),
+        }.items()
     ]
 
 
-def recorder(played: "Played") -> type[GRPOTrainer]:
-    """Our trainer, which samples what will be played."""
+def recorder(rollouts: "RecordedRollouts") -> type[GRPOTrainer]:
+    """Return a trainer class that keeps the completions it samples in `rollouts`."""
 
     class Recorder(GRPOTrainer):
         def generate(self, prompts: list[Any]) -> Any:
             generated = super().generate(prompts)
-            played.kept[repr(prompts)] = {
+            rollouts.completions[repr(prompts)] = {
                 "prompt_ids": generated.prompt_ids,
                 "completion_ids": generated.completion_ids,
                 "logprobs": None,
@@ -59,16 +71,37 @@ def recorder(played: "Played") -> type[GRPOTrainer]:
     return Recorder
 
 
-class Played:
-    """A rollout function that gives what was recorded for its prompts, and notes its seconds."""
+class RecordedRollouts:
+    """A rollout function that replays recorded completions by their prompts.
 
-    def __init__(self) -> None:
-        self.kept: dict[str, dict[str, Any]] = {}
+    Attributes:
+        completions: what the rollout function returns, by the representation of its prompts.
+        seconds: CPU seconds of each call.
+    """
+
+    def __init__(self, completions: dict[str, dict[str, Any]] | None = None) -> None:
+        self.completions = {} if completions is None else completions
         self.seconds: list[float] = []
 
     def __call__(self, prompts: list[Any], trainer: object) -> dict[str, Any]:  # noqa: ARG002 - the caller's signature
-        """The completions kept for these prompts."""
+        """Return the completions recorded for these prompts."""
         start = process_time()
-        found = dict(self.kept[repr(prompts)])
+        completions = dict(self.completions[repr(prompts)])
         self.seconds.append(process_time() - start)
-        return found
+        return completions
+
+    def with_unequal_lengths(self, longest: int) -> "RecordedRollouts":
+        """Return the same rollouts, each completion cut or repeated to a length in [1, longest]."""
+        lengths = Random(SEED)
+        return RecordedRollouts(
+            {
+                prompts: rollout
+                | {
+                    "completion_ids": [
+                        list(islice(cycle(ids), lengths.randint(1, longest)))
+                        for ids in rollout["completion_ids"]
+                    ]
+                }
+                for prompts, rollout in self.completions.items()
+            }
+        )

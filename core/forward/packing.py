@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -34,11 +35,19 @@ class Segments:
         """An attention mask in four dimensions, for which transformers makes none of its own."""
         return self.ids.new_zeros(1, 1, 1, 0, dtype=torch.bool)
 
-    def seen(self, segment: int, parent: int) -> Tensor:
-        """Which keys of parent and segment each token of the segment sees (C, P + C)."""
+    @cached_property
+    def masks(self) -> dict[tuple[int, int, torch.dtype], Tensor]:
+        """The attention masks of the segments that have a parent, by their lengths and type."""
+        return {}
+
+    def mask(self, segment: int, parent: int, dtype: torch.dtype) -> Tensor:
+        """Return the attention mask (C, P + C) of a segment, 0 or -inf; every layer shares it."""
         own, before = self.lengths[segment], self.lengths[parent]
-        everything = torch.ones(own, before + own, dtype=torch.bool, device=self.ids.device)
-        return everything.tril(before)
+        key = own, before, dtype
+        if key not in self.masks:
+            empty = torch.full((own, before + own), -torch.inf, dtype=dtype, device=self.ids.device)
+            self.masks[key] = empty.triu(before + 1)
+        return self.masks[key]
 
 
 @dataclass(frozen=True)
@@ -184,7 +193,7 @@ def attend(
         k, v, seen = keys[segment], values[segment], None
         if parent is not None:
             k, v = (torch.cat([x[parent], x[segment]], dim=2) for x in (keys, values))
-            seen = packed.seen(segment, parent)
+            seen = packed.mask(segment, parent, query.dtype)
         causal = seen is None
         found.append(
             scaled_dot_product_attention(
