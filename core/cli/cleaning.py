@@ -25,9 +25,11 @@ def clean(
     """List what no record refers to in runs/, and delete it if you say so; records stay.
 
     That is what superseded records were made of, and finished stages of commands that have not
-    come to a record yet: let these end first. What is asked for again is made again.
+    come to a record yet. Nothing is deleted while a command works in runs/. What is asked for
+    again is made again.
     """
     from core.run.leftovers import leftovers
+    from core.run.runs_lock import alone_in_runs
 
     found = leftovers(unfinished=unfinished)
     if as_json:
@@ -50,9 +52,13 @@ def clean(
     if not (yes or (sys.stdin.isatty() and typer.confirm(f"delete {total}?", err=True))):
         print_text(f"nothing was deleted; --yes deletes these {total}")
         return 0
-    for one in found:
-        one.remove()
-    print_text(f"deleted {total}")
+    named = {one.path for one in found}
+    with alone_in_runs():
+        removed = [one for one in leftovers(unfinished=unfinished) if one.path in named]
+        for one in removed:
+            one.remove()
+    deleted = sum(one.size for one in removed) / MB
+    print_text(f"deleted {deleted:.1f} MB in {root() / 'runs'}")
     return 0
 
 

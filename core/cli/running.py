@@ -309,6 +309,7 @@ def one(
     """Run one arm with one seed, or, without an arm, score the starting model of the seed."""
     ask_for_kernels(at)
     from core.run.resolve import resolve
+    from core.run.runs_lock import working_in_runs
     from core.run.spread.pool import die_with_parent
     from core.run.stages.chain import Chain
     from core.run.stages.record import run_chain, run_trial, score_start
@@ -318,7 +319,6 @@ def one(
         find_paper(paper), arm=arm, scale=at, arguments=tuple(settings or ()), factor=factor
     )
     chain = Chain(resolved, seed)
-    if arm is not None:
-        (run_trial if trial else run_chain)(chain, force=force)
-    else:
-        score_start(chain, force=force)
+    work = score_start if arm is None else run_trial if trial else run_chain
+    with working_in_runs():
+        work(chain, force=force)

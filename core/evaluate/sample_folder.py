@@ -13,6 +13,7 @@ from core.rollout.samplers.journal import Journal, difference
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import Service
 from core.run.files import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
+from core.run.notes import read_note, write_note
 from core.run.stages.loading import Loading
 from core.run.stages.sources import model_version
 from core.run.stages.tools import Tools, no_tools
@@ -131,7 +132,7 @@ class SampleFolder:
             write_samples(path, samples)
             self.write_page(samples)
             done = {"asked": canonical(self.asked), "digest": file_digest(path)}
-            write_atomic(note, json.dumps(done, ensure_ascii=False, indent=1) + "\n")
+            write_note(note, done)
         journal.unlink(missing_ok=True)
         return samples
 
@@ -150,13 +151,8 @@ class SampleFolder:
         """Whether the samples are there, whole and of this question."""
         if not note.exists():
             return False
-        try:
-            done = json.loads(note.read_text(encoding="utf-8"))
-            asked, digest = dict(done["asked"]), str(done["digest"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise DamagedFile(
-                f"{note}: not what `repro eval --out` writes ({error}); move it away"
-            ) from error
+        done = read_note(note, "move it away")
+        asked, digest = dict(done["asked"]), str(done["digest"])
         if changed := difference(asked, as_stored(self.asked)):
             raise BadValue(f"{note}: made with {changed}; give another --out or the same settings")
         if path.exists() and file_digest(path) != digest:

@@ -1,7 +1,6 @@
 """What lies in runs/ and no record that stands refers to: stages, samples, pages."""
 
 import fcntl
-import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -10,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from core.run.files import canonical_text
+from core.run.notes import read_note
 from core.run.places import SAMPLES, own_results, root
 from core.run.records.record import Record, current, read_records
 from core.run.records.schema import tunings_of
 from core.run.settings import HELD_OUT
 from core.run.stages.stage import DONE
-from eval.errors import DamagedFile
 
 STAGE = re.compile("[a-z]+-.*?[0-9a-f]{16}")  # the name of a stage's folder ends with its key
 NAMED = re.compile("[0-9a-f]{64}|[0-9a-f]{16}")  # digests and keys
@@ -76,11 +75,8 @@ def end_note(folder: Path) -> dict[str, Any]:
     path = folder / DONE
     if not path.is_file():
         return {}
-    try:
-        note = json.loads(path.read_text(encoding="utf-8"))
-        return {"inputs": note["inputs"], "outputs": note["outputs"]}
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedFile(f"{path}: not a stage's end note ({error}); delete {folder}") from error
+    note = read_note(path, f"delete {folder}")
+    return {"inputs": note["inputs"], "outputs": note["outputs"]}
 
 
 def referred(stages: Mapping[Path, dict[str, Any]], records: list[Record]) -> set[Path]:

@@ -15,6 +15,7 @@ from core.run.records.record import Record, home, read_records, write_record
 from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse, refuse_paper
 from core.run.resolve import Resolved, resolve
+from core.run.runs_lock import working_in_runs
 from core.run.settings import TRIAL_SEED
 from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
@@ -92,15 +93,16 @@ def run_order(order: Order) -> Outcome:
     check_outputs(order.paper.slug)
     for slug, why in cannot_test(order.paper, runs[0].resolved.run).items():
         say(f"claim {slug} will have no verdict: {why}")
-    tunings = run_trials(order, tried)
-    if order.looks:
-        records = run_looks(order, arms, tunings)
-    else:
-        records = run_chains(order, chains(order, arms, order.seeds, tunings))
-    claims = verdicts_record(order.paper, order.scale, records, order.looks, tunings)
-    if home(claims) == results():
-        publish_records([*records, *tunings])
-    return Outcome(runs=records, tunings=tunings, claims=write_record(claims))
+    with working_in_runs():
+        tunings = run_trials(order, tried)
+        if order.looks:
+            records = run_looks(order, arms, tunings)
+        else:
+            records = run_chains(order, chains(order, arms, order.seeds, tunings))
+        claims = verdicts_record(order.paper, order.scale, records, order.looks, tunings)
+        if home(claims) == results():
+            publish_records([*records, *tunings])
+        return Outcome(runs=records, tunings=tunings, claims=write_record(claims))
 
 
 def chains(

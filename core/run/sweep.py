@@ -7,6 +7,7 @@ from itertools import product
 from core.run.order import Order, chains, check_inputs, check_outputs, run_chains
 from core.run.records.schema import Record
 from core.run.refusals import refuse, refuse_paper
+from core.run.runs_lock import working_in_runs
 from eval.errors import BadValue
 
 Point = tuple[str, ...]  # name=value of every setting that is swept
@@ -58,7 +59,8 @@ def run_sweep(order: Order, at: Sequence[Point]) -> list[Record]:
     for _, chain in runs:
         check_inputs(chain)
     check_outputs(order.paper.slug)
-    records = run_chains(order, [chain for _, chain in runs])
+    with working_in_runs():
+        records = run_chains(order, [chain for _, chain in runs])
     return [
         {**record, "arm": " ".join((record["arm"], *point))}
         for (point, _), record in zip(runs, records, strict=True)

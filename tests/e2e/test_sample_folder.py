@@ -116,7 +116,7 @@ def test_samples_of_another_question_are_refused(kept, repro, tiny_model, change
     ("name", "content", "message"),
     [
         ("pocket-math.jsonl.gz", b"cut", "was altered or cut off; delete it to make it again"),
-        ("pocket-math.json", b"{}", "not what `repro eval --out` writes"),
+        ("pocket-math.json", b"{}", "not a note with its digest"),
         ("pocket-math.json", None, "but not the note beside it"),
     ],
 )

@@ -1,8 +1,8 @@
 """Recorded runs, found by what one remembers of them."""
 
-import json
 from pathlib import Path
 
+from core.run.notes import read_note
 from core.run.places import record_files, root
 from core.run.records.record import current, read_record, read_records
 from core.run.records.schema import RunRecord, runs_of
@@ -55,7 +55,7 @@ def models_here() -> dict[str, Path]:
     """The folders of the models that were trained on this machine, by the digest of the weights."""
     found: dict[str, Path] = {}
     for note in sorted((root() / "runs").glob(f"train-*/{DONE}")):
-        weights = json.loads(note.read_text(encoding="utf-8"))["outputs"].get("weights")
+        weights = read_note(note, f"delete {note.parent}")["outputs"].get("weights")
         found.setdefault(weights, note.parent / MODEL)
     return found
 

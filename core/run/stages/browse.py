@@ -1,18 +1,19 @@
 """The page to browse what a run's models answered, those of before and after side by side."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from core.run.files import digest_of, write_atomic
 from core.run.places import from_here
 from core.run.stages.chain import Chain
 from core.run.stages.evaluate import PLAIN_MODE, SAMPLES, Evaluate, Question
-from core.run.stages.stage import say
+from core.run.stages.stage import PAGE, say
 from eval.samples.prompted_samples import with_questions
 from eval.samples.store import read_samples
 from eval.tables.page import Asked, render_page
 
-PAGE = "samples.html"
+SEAL = "<!-- sha256 of the lines above: {} -->\n"
 
 
 def write_page(chain: Chain) -> Path:
@@ -25,17 +26,27 @@ def write_page(chain: Chain) -> Path:
     if not is_of(path, key):
         asked = [answers(stages) for stages in zip(*sides, strict=True)]
         title = f"{chain.resolved.paper.slug}, {arm}: answers"
-        write_atomic(path, render_page(asked, models, title, key))
+        page = render_page(asked, models, title, key).encode()
+        write_atomic(path, page + seal_of(page))
         say(f"samples: {from_here(path)}")
     return path
 
 
 def is_of(path: Path, key: str) -> bool:
-    """Whether a page is there that was made of these evaluations."""
+    """Return whether a page made of these evaluations exists; an altered one is named."""
     if not path.is_file():
         return False
-    with path.open(encoding="utf-8") as file:
-        return f'name="key" content="{key}"' in file.read(1000)
+    page = path.read_bytes()
+    end = len(page) - len(seal_of(b""))
+    if page[end:] != seal_of(page[:end]):
+        say(f"{from_here(path)} was altered or cut off: it is written again")
+        return False
+    return f'name="key" content="{key}"'.encode() in page[:1000]
+
+
+def seal_of(page: bytes) -> bytes:
+    """Return the last line of a page, with the digest of the lines above."""
+    return SEAL.format(sha256(page).hexdigest()).encode()
 
 
 def answers(stages: Sequence[Evaluate]) -> Asked:

@@ -1,6 +1,5 @@
 """Which checkpoint a training continues from: the last whole one; a half-written one is dropped."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,9 +7,9 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from core.run.files import folder_files, write_atomic
+from core.run.files import folder_files
+from core.run.notes import check_files, read_note, write_note
 from core.run.stages.stage import say
-from eval.errors import DamagedFile
 
 SEAL = "complete.json"
 
@@ -31,7 +30,7 @@ class SealCallback(TrainerCallback):
             processes.barrier()
         if state.is_world_process_zero and args.output_dir:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            write_atomic(folder / SEAL, json.dumps(folder_files(folder), indent=1) + "\n")
+            write_note(folder / SEAL, folder_files(folder))
 
 
 def last_checkpoint(output_dir: Path) -> Path | None:
@@ -64,12 +63,4 @@ def check_seal(folder: Path) -> None:
         DamagedFile: the file, and what to do.
     """
     remedy = f"delete {folder} to continue from the checkpoint before it"
-    try:
-        sealed = dict(json.loads((folder / SEAL).read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise DamagedFile(f"{folder / SEAL}: not a seal ({error}); {remedy}") from error
-    found = folder_files(folder)
-    for name, digest in sealed.items():
-        if found.get(name) != digest:
-            state = "is missing" if name not in found else "was altered or cut off"
-            raise DamagedFile(f"{folder / name} {state}; {remedy}")
+    check_files(folder, read_note(folder / SEAL, remedy), remedy, allowed=lambda n: n == SEAL)

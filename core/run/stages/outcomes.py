@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from core.run.stages.evaluate import PLAIN_MODE, Scored
-from core.run.stages.stage import Outputs
+from core.run.stages.stage import OUTCOMES, Outputs
 from eval.samples.sealing import brief, sealed
 from eval.samples.store import Sample, read_samples, write_samples
 from eval.sets.benchmarks import find_benchmark
-
-FOLDER = "outcomes"  # beside the samples of a stage
 
 
 def outcomes_of(scored: Scored) -> Scored:
@@ -48,7 +46,7 @@ def held_out_outcomes(trained: Outputs, seen: Scored) -> tuple[Outputs, Scored]:
 
 def write_beside(path: Path, samples: Iterable[Sample], made: dict[str, Path]) -> str:
     """Write outcomes beside the samples that they are of, and note where; gives their digest."""
-    place = path.parent / FOLDER / path.name
+    place = path.parent / OUTCOMES / path.name
     digest = write_samples(place, samples)
     made[digest] = place
     return digest

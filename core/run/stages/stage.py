@@ -1,18 +1,18 @@
 """A stage is typed inputs to typed output, keyed by its inputs, skipped when its output exists."""
 
 import fcntl
-import json
 import re
 import shutil
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, TypeAlias
 
-from core.run.files import SHORT, canonical, digest_of, folder_files, no_space, write_atomic
+from core.run.files import SHORT, canonical, digest_of, folder_files, no_space
+from core.run.notes import check_files, read_note, write_note
 from core.run.places import root
 from eval.errors import DamagedFile
 
@@ -22,6 +22,9 @@ MODEL = "model"  # the folder of a trained model in that of its stage
 UNFIT = re.compile(r"[^A-Za-z0-9_.+=]+")  # what stays out of the name of a folder
 LABEL = 60  # characters of it at most
 CARD = "README.md"  # in that folder: what a reader is told of the model
+PAGE = "samples.html"  # the answers of the model, to browse
+OUTCOMES = "outcomes"  # folder of samples without their texts, beside the samples
+PARTIAL = re.compile(r"\.(?P<name>.+)\.\w+")  # a file that another process is about to write
 
 Outputs: TypeAlias = dict[str, Any]  # Any: JSON of several types
 
@@ -85,17 +88,14 @@ class Stage(ABC):
         path = self.folder / DONE
         if not path.is_file():
             return None
-        try:
-            done = json.loads(path.read_text(encoding="utf-8"))
-            outputs, written = done["outputs"], done["files"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise DamagedFile(f"{path}: not a stage's end note ({error}); {self.remedy}") from error
-        found = folder_files(self.folder)
-        for name, digest in written.items():
-            if found.get(name) != digest:
-                state = "is missing" if name not in found else "was altered or cut off"
-                raise DamagedFile(f"{self.folder / name} {state}; {self.remedy}")
-        return outputs
+        note = read_note(path, self.remedy)
+        if note.get("inputs") != canonical(self.inputs):
+            raise DamagedFile(f"{path}: the note of a stage with other inputs; {self.remedy}")
+        written = note["files"]
+        check_files(
+            self.folder, written, self.remedy, allowed=lambda name: is_made_later(name, written)
+        )
+        return note["outputs"]
 
     def run(self, *, force: bool = False) -> Outputs:
         """Give the outputs: as they lie there, or made now.
@@ -115,7 +115,7 @@ class Stage(ABC):
                 "outputs": outputs,
                 "files": folder_files(self.folder),
             }
-            write_atomic(self.folder / DONE, json.dumps(note, ensure_ascii=False, indent=1) + "\n")
+            write_note(self.folder / DONE, note)
             return outputs  # type: ignore[return-value]  # canonical keeps a mapping a dict
 
 
@@ -126,6 +126,19 @@ class Policy(Stage):
     @abstractmethod
     def model(self) -> str:
         """The model's folder or name."""
+
+
+def is_made_later(name: str, written: Container[str]) -> bool:
+    """Return whether a file may be added to the folder of a finished stage.
+
+    Allowed are its note, the page of its answers, the card of its model, and outcomes of the
+    samples that were written with it.
+    """
+    path = PurePosixPath(name)
+    if partial := PARTIAL.fullmatch(path.name):
+        path = path.with_name(partial["name"])
+    sampled = path.parent.name == OUTCOMES and str(path.parent.parent / path.name) in written
+    return str(path) in (DONE, PAGE, f"{MODEL}/{CARD}") or sampled
 
 
 def say(line: str) -> None:

@@ -1,0 +1,72 @@
+"""`repro clean` and commands that work in runs/ exclude each other."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from core.cli.main import app
+from core.run.runs_lock import alone_in_runs, working_in_runs
+from eval.errors import BadValue
+
+WORKER = """
+import sys
+from core.run.runs_lock import working_in_runs
+sys.argv = ["repro", "run", "dapo\\x1b[2J"]
+with working_in_runs():
+    print("works", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def worker(tmp_path, monkeypatch):
+    """A command at work in another process."""
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "works\n"
+        yield process
+        process.kill()
+
+
+def test_who_works_there_is_named(worker):
+    with pytest.raises(BadValue) as error, alone_in_runs():
+        pass
+    assert f"process {worker.pid} on " in str(error.value)
+    assert "repro run dapo" in str(error.value)
+    assert "\x1b" not in str(error.value)
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, None])
+def test_the_lock_ends_with_the_process(worker, end):
+    worker.stdin.close() if end is None else os.kill(worker.pid, end)
+    worker.wait()
+    with alone_in_runs():
+        pass
+
+
+def test_commands_work_beside_each_other(worker):
+    with working_in_runs(), working_in_runs():
+        worker.stdin.close()
+        worker.wait()
+        with pytest.raises(BadValue, match=f"process {os.getpid()} "), alone_in_runs():
+            pass
+    with alone_in_runs():
+        pass
+
+
+def test_clean_deletes_nothing_beside_a_command(worker, tmp_path):
+    page = tmp_path / "runs" / "reports" / "page"
+    page.mkdir(parents=True)
+    refused = CliRunner().invoke(app, ["clean", "--yes"])
+    assert (refused.exit_code, page.exists()) == (2, True)
+    assert f"process {worker.pid}" in refused.stderr
+    worker.stdin.close()
+    worker.wait()
+    cleaned = CliRunner().invoke(app, ["clean", "--yes"])
+    assert (cleaned.exit_code, page.exists()) == (0, False)
