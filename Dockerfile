@@ -40,13 +40,15 @@ ARG TORCH
 ARG TORCH_INDEX
 RUN pip install --index-url "${TORCH_INDEX:-$INDEX}" "$TORCH"
 ARG EXTRAS="peft wandb"
-COPY pyproject.toml .
+COPY pyproject.toml constraints.txt ./
 RUN python -c "import sys, tomllib; \
 project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
 extras = project['optional-dependencies']; \
 needed = project['dependencies'] + [line for extra in sys.argv[1:] for line in extras[extra]]; \
-print(*(line for line in needed if not line.startswith('torch=')), sep='\n')" $EXTRAS \
-    > requirements.txt && pip install -r requirements.txt
+print(*(line for line in needed if not line.startswith('torch>')), sep='\n')" $EXTRAS \
+    > requirements.txt \
+    && grep -v '^torch==' constraints.txt > others.txt \
+    && pip install -c others.txt -r requirements.txt
 COPY . .
 RUN pip install --no-deps . && rm -r build ./*.egg-info
 USER repro

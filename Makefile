@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # pip writes bytecode on one core, compileall on all; torch has a file for a later Python that fails
 define install
-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable $(1)
+$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable $(1)
 $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 endef
 
@@ -90,14 +90,14 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "repro needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: pyproject.toml | $(BIN)/python
+$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
 	$(call install,.)
 	touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(call install,'.[test]')
 	touch $@ $(VENV)/.run
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(call install,'.[dev]')
 	touch $@ $(VENV)/.test $(VENV)/.run

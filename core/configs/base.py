@@ -118,11 +118,11 @@ class BaseConfig(TrainingArguments):
             setattr(self, key, self.without_alias(key, getattr(self, key)))
         unset = self.bf16 is None
         self.bf16 = not self.fp16 if unset else self.bf16  # pyright: ignore[reportIncompatibleVariableOverride]
-        # transformers 5.23 warns about the name that TRL's users set; both names stay equal.
-        if self.activation_checkpointing is None:
-            self.activation_checkpointing = self.gradient_checkpointing
-        if self.activation_checkpointing_kwargs is None:
-            self.activation_checkpointing_kwargs = self.gradient_checkpointing_kwargs
+        # transformers from 5.23 on warns about the name that TRL's users set; both stay equal.
+        for suffix in ("", "_kwargs"):
+            newer = f"activation_checkpointing{suffix}"
+            if getattr(self, newer, True) is None:  # before 5.23 there is no such field
+                setattr(self, newer, getattr(self, f"gradient_checkpointing{suffix}"))
         if self.use_cpu and asks_for_shards() and "LOCAL_RANK" in os.environ:
             join_on_cpu()
             chosen: Any = self.accelerator_config or {}  # Any: a mapping or a file of one

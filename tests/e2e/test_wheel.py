@@ -83,6 +83,14 @@ def test_it_is_the_wheel_that_is_imported_with_every_file_of_its_own(call, place
         } == set()
 
 
+def test_it_breaks_no_requirement_beside_trl_and_lm_eval(place, call):
+    code = "from importlib.metadata import version as v; print(v('trl'), v('lm-eval'))"
+    assert call("python", "-c", code).stdout.split() == ["1.16.0", "0.4.13"]
+    check = [*PIP, "--python", place / "env", "check"]
+    done = subprocess.run(check, env=ENV, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 def test_papers_are_listed_shown_planned_and_their_printed_numbers_tabled(call):
     listed = json.loads(call("repro", "list", "--json").stdout)
     assert {row["from"] for row in listed} == {"repro-papers"}

@@ -10,6 +10,8 @@ from transformers import LlamaConfig, LlamaForSequenceClassification
 from core.rewards import StepAccuracy
 from core.shards.reference import mix_into
 
+pytestmark = pytest.mark.versions
+
 METRICS = """
     loss grad_norm learning_rate epoch num_tokens step_time entropy reward reward_std
     completions/mean_length completions/min_length completions/max_length

@@ -11,6 +11,8 @@ from core.errors import MissingColumn
 from core.losses.supervised import dft, nll
 from eval.errors import BadValue
 
+pytestmark = pytest.mark.versions
+
 ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b} is it"} for a in range(4) for b in range(3)]
 
 
