@@ -53,6 +53,16 @@ class ResumableTrainer(PublishedTrainer):
         cast(BaseConfig, self.args).refuse_late()
         return super().train(*args, **keywords)
 
+    def _run_epoch(self, *args: Any, **keywords: Any) -> None:
+        """Train an epoch, but none where the last step was taken before a checkpoint was written.
+
+        transformers looks at `max_steps` only after a step, and would take one more.
+        """
+        if self.state.global_step >= self.state.max_steps:
+            self.control.should_training_stop = True
+            return
+        super()._run_epoch(*args, **keywords)
+
     def own_state(self) -> dict[str, Any]:
         """What this process needs to go on: tensors and plain Python values."""
         return {}

@@ -7,10 +7,12 @@ from math import prod
 DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "俩": 2}
 UNITS = {"十": 10, "百": 100, "千": 1000}
 GROUPS = {"万": 10**4, "亿": 10**8}
-NUMERAL = "[零〇一二两三四五六七八九十百千万亿]+"
+NUMERALS = "零〇一二两三四五六七八九十百千万亿"
+NUMERAL = f"[{NUMERALS}]+"
 HAN = "㐀-鿿"
+FIRST = rf"(?<![{NUMERALS}]){NUMERAL}+|(?<!\d)\d++"  # a whole run: none is read from its middle
 SPELLED = re.compile(
-    rf"(?P<minus>负)?(?:(?P<whole>{NUMERAL}|\d+)又)?(?P<d>{NUMERAL}|\d+)分之(?P<n>{NUMERAL}|\d+(?:\.\d+)?|{NUMERAL}点{NUMERAL})"
+    rf"(?P<minus>负)?(?:(?P<whole>{FIRST})又)?(?P<d>{FIRST})分之(?P<n>{NUMERAL}|\d+(?:\.\d+)?|{NUMERAL}点{NUMERAL})"
 )
 POINT = re.compile(rf"(?P<minus>负)?(?P<whole>{NUMERAL})(?:点(?P<tail>[零〇一二三四五六七八九]+))?")
 MEASURE = rf"[{HAN}]{{0,6}}"
@@ -19,7 +21,8 @@ SCALED = re.compile(rf"(?P<number>-?\d[\d,]*(?:\.\d+)?)(?P<scale>万亿|[万亿]
 NUMBER = re.compile(
     r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:\s*/\s*\d+|\s*\\?%)?|-?\s*\\frac\s*\{\d+\}\s*\{\d+\}"
 )
-WORDS = re.compile(rf"(?:[{HAN}\s,.:;()¥$~=]|\\text\s*\{{|[{{}}]|[A-Za-z]{{1,3}}[²³]?)*")
+# one way alone to read each character: a choice of ways is tried in every combination
+WORDS = re.compile(rf"(?:[{HAN}\s,.:;()¥$~={{}}A-Za-z]|(?<=[A-Za-z])[²³]|\\text\s*\{{)*+")
 KILO = re.compile(  # 五千克 is 5 kg and 十八千米 18 km, but 五千米 are 5000 m
     "千(?=克)|(?:(?<=[十百])|(?<=[十百][一二三四五六七八九]))千(?=[米瓦卡帕])"
 )

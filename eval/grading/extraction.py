@@ -21,8 +21,9 @@ from eval.grading.verdict import Extraction
 from eval.samples.transcripts import is_error
 from eval.sets.problem import Answers
 
-NEXT_EXAMPLE = re.compile(
-    r"\n\s*(?:Q:|Question:|Problem:|User:|Human:|问题[:：]|<\|)|[.。]\s*I hope it is correct"
+NEXT_EXAMPLE = re.compile(  # blank lines that none follows match too, so that they are read once
+    r"\n\s*+(?P<mark>Q:|Question:|Problem:|User:|Human:|问题[:：]|<\||)"
+    r"|[.。]\s*+(?P<hope>I hope it is correct)"
 )
 FENCE = re.compile(r"```([A-Za-z]*)[^\n`]*\n(.*?)(?:\n?```|\Z)", re.DOTALL)
 PROGRAM, OUTPUT = {"python", "py"}, "output"
@@ -85,6 +86,8 @@ def before_next(text: str, language: str) -> str:
     An example that only begins ends any text.
     """
     for mark in NEXT_EXAMPLE.finditer(text):
+        if not (mark["mark"] or mark["hope"]):
+            continue
         head = text[: mark.start() + 1]
         if not text[mark.end() :].strip() or BOX.search(head) or last_phrase(head, language):
             return head

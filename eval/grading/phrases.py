@@ -9,7 +9,7 @@ ANSWERS = {
     "bn": r"উত্তর\s*(?:হলো|হল|[:：])",
     "de": r"Antwort\s*(?:ist|lautet|beträgt|[:：])",
     "en": (
-        r"(?:^\s*A:|####|answers?\**\s*[:：]"
+        r"(?:^[^\S\n]*+A:|####|answers?\**\s*[:：]"
         r"|(?:answers?|solutions?)\s*(?:\([^()\n]{1,40}\)\s*|to\s[^.\n]{1,80}?\s)?"
         r"(?:(?:is|are)(?:n['’]t)?|(?:can|will|would|should|must)(?:\s?not|['’]t)?\sbe)"
         r"(?![A-Za-z]|\s(?:correct|right|wrong|reasonable)\b))"
@@ -21,7 +21,7 @@ ANSWERS = {
     "sw": r"jibu\s*(?:ni|[:：])",
     "te": r"సమాధానం\s*[:：]?",
     "th": r"คำตอบ\s*(?:คือ|[:：])",
-    "zh": r"(?:答案\s*(?:不?就?是|为|等于|[:：])|^\s*答[:：])",
+    "zh": r"(?:答案\s*(?:不?就?是|为|等于|[:：])|^[^\S\n]*+答[:：])",
 }
 PHRASES = {
     language: re.compile(rf"{pattern}\s*[:：]?[\s*]*", re.IGNORECASE | re.MULTILINE)

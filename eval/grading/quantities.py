@@ -23,7 +23,7 @@ QUANTITY = re.compile(
     r"(?P<label>-(?=[A-Za-z])|(?<=\d)[.):](?=\s))?"
 )
 LAST_NUMBER = re.compile(  # not the exponent of a unit
-    rf"[A-Za-z]{{2,}}\}}?\s?\^\s?\{{?\d|(?P<number>(?<![A-Za-z0-9_.,/:]){NUMBER})"
+    rf"(?<![A-Za-z])[A-Za-z]{{2,}}+\}}?\s?\^\s?\{{?\d|(?P<number>(?<![A-Za-z0-9_.,/:]){NUMBER})"
 )
 ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
 IN_FORMULA = re.compile(

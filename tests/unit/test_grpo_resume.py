@@ -86,6 +86,19 @@ def test_checkpoint_between_two_logs_changes_no_log(make_grpo):
     assert without_times(resumed) == without_times(whole)  # loss and train_loss too
 
 
+@pytest.mark.parametrize("length", [{"max_steps": 2}, {"max_steps": -1, "num_train_epochs": 1}])
+def test_a_run_resumed_at_its_last_step_trains_nothing(length, make_grpo):
+    settings = {**length, "save_strategy": "steps", "save_steps": 1}
+    whole = make_grpo(**settings, dataset=prompts(6))
+    whole.train()
+    last = whole.state.global_step
+    resumed = make_grpo(**settings, dataset=prompts(6))
+    resumed.train(resume_from_checkpoint=f"{whole.args.output_dir}/checkpoint-{last}")
+    assert resumed.state.global_step == last == whole.state.max_steps
+    assert torch.equal(weights(whole.model), weights(resumed.model))
+    assert without_times(resumed)[:last] == without_times(whole)[:last]
+
+
 def test_completions_logged_after_a_resume_are_those_of_the_rollout(make_grpo, tmp_path):
     settings = {"max_steps": 4, "save_strategy": "steps", "save_steps": 1, "num_iterations": 4}
     frames = []
