@@ -29,7 +29,6 @@ from core.cli.output import (
     tell,
 )
 from core.paper.registry import entries, find_paper
-from core.run.kernels import ask_for_kernels
 from core.run.places import from_here
 from eval.errors import BadValue, ReproError
 
@@ -147,7 +146,6 @@ def run(
         announce(paper, given, at or "cpu", arm, seed or 0)
     asked = asked_run(paper, given, at, arm, seed, config)
     found = find_paper(asked.paper)
-    ask_for_kernels(asked.at)
     from core.run.order import Order, claimed_arms, run_order
     from core.run.spread.jobs import read_options
     from eval.stats.seeds import LOOKS
@@ -270,7 +268,6 @@ def reproduce(
     records tell of, with the settings of now, is not run again. All papers come to the first look
     at their claims before undecided ones are given more seeds, for which --looks asks.
     """
-    ask_for_kernels(at)
     say_loading()
     from core.families.table import listed
     from core.run.pages.families import write_family
@@ -307,7 +304,6 @@ def one(
     force: Force = False,
 ) -> None:
     """Run one arm with one seed, or, without an arm, score the starting model of the seed."""
-    ask_for_kernels(at)
     from core.run.resolve import resolve
     from core.run.runs_lock import working_in_runs
     from core.run.spread.pool import die_with_parent

@@ -23,7 +23,7 @@ from core.models.load import load_tokenizer
 from core.rewards.verifiers import check_rewards
 from core.run.effective import effective
 from core.run.files import digest_of, folder_files
-from core.run.kernels import kernels
+from core.run.kernels import kernel_key, kernels
 from core.run.notes import read_note, write_note
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
@@ -82,6 +82,7 @@ class Train(Policy):
             "grader": GRADER_VERSION,  # of the accuracy reward and of held-out problems
             **({"roles": roles} if roles else {}),
             **({"watched": watched} if watched else {}),
+            **kernel_key(),
         }
 
     @property
