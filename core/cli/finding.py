@@ -8,6 +8,7 @@ import typer
 
 from core.cli.options import AsJson, complete_paper
 from core.cli.output import print_columns, print_json, print_text
+from core.families.profiles import SCALES
 from core.paper.overrides import field_types, literal
 from core.paper.registry import find_paper
 from core.run.files import as_text, canonical, write_atomic
@@ -15,6 +16,7 @@ from core.run.places import from_here, record_file, record_files
 from core.run.records.found import find_run, find_runs
 from core.run.settings import NEUTRAL, RunSettings
 from core.run.stages.stage import say
+from eval.errors import UnknownName
 
 if TYPE_CHECKING:
     from core.run.records.compared import ScoreChange
@@ -43,6 +45,8 @@ def runs(
     """List recorded runs, the newest last: what ran, its scores with intervals, age and size."""
     if paper is not None:
         find_paper(paper)  # a misspelt name is no empty list
+    if at is not None and at not in SCALES:
+        raise UnknownName("scale", at, SCALES)
     if (count := len(record_files(paper, own=True))) > MANY:
         say(f"reading {count} records")
     found = find_runs(paper, arm=arm, scale=at, seed=seed)

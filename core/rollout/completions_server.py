@@ -16,6 +16,7 @@ from urllib3.util import Retry
 
 from core.errors import EngineError
 from eval.errors import BadValue
+from eval.tables.filters import visible
 
 AT_ONCE = 256  # requests in flight; a server batches them
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})  # what may be over a moment later
@@ -114,9 +115,15 @@ class Server:
     def once(self, method: str, path: str, **content: Any) -> Any:
         """What the server answers to one request."""
         try:
-            answer = self.http.request(method, self.url + path, timeout=self.timeout_s, **content)
+            answer = self.http.request(
+                method,
+                self.url + path,
+                timeout=self.timeout_s,
+                allow_redirects=False,
+                **content,
+            )
             self.reached = True
-            if answer.ok:
+            if answer.ok and not answer.is_redirect:
                 found = answer.json() if answer.content else None
                 self.answered = monotonic()
                 return found
@@ -132,7 +139,7 @@ class Server:
             raise Unanswered(
                 f"{self} died or broke off at {path} ({type(error).__name__}): {self.broken}"
             ) from None
-        text = " ".join(answer.text.split())
+        text = visible(" ".join(answer.text.split()))
         said = (text.replace(self.key, "***") if self.key else text)[:300]
         refusal = f"{self} refused {path}: {answer.status_code} {said}"
         if answer.status_code not in PASSING:

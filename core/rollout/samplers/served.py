@@ -110,7 +110,7 @@ class ServerSampler(ChunkedSampler[Prompt, Answer]):
             (choice,) = found["choices"]
             return Answer(
                 text=self.written(choice),
-                tokens=int(found["usage"]["completion_tokens"]),
+                tokens=token_count(found["usage"]["completion_tokens"]),
                 finish=str(choice["finish_reason"]),
                 stop=choice.get("stop_reason"),
             )
@@ -156,7 +156,7 @@ class CompletionsSampler(TokenSampler[Answer], ServerSampler[list[int]]):
 
     def written(self, choice: Mapping[str, Any]) -> str:
         """See `ServerSampler.written`."""
-        return str(choice["text"])
+        return answer_text(choice["text"])
 
 
 class ChatSampler(ServerSampler[Turns]):
@@ -191,7 +191,30 @@ class ChatSampler(ServerSampler[Turns]):
 
     def written(self, choice: Mapping[str, Any]) -> str:
         """See `ServerSampler.written`; a model that came to no answer wrote none."""
-        return str(choice["message"]["content"] or "")
+        content = choice["message"]["content"]
+        return "" if content is None else answer_text(content)
+
+
+def answer_text(value: object) -> str:
+    """Return a text of a server's answer.
+
+    Raises:
+        TypeError: the value is no string.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"a text (found {type(value).__name__})")
+    return value
+
+
+def token_count(value: object) -> int:
+    """Return a number of tokens of a server's answer.
+
+    Raises:
+        TypeError: the value is no integer of at least 0.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError("a token count of at least 0")
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
