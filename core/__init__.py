@@ -1,7 +1,10 @@
 """Trains what a paper describes; trainers, settings and helpers are loaded when first named."""
 
 from importlib import import_module
+from sys import meta_path
 from typing import TYPE_CHECKING, Any
+
+from core.absent_names import AbsentNames, missing_name
 
 if TYPE_CHECKING:
     from core.configs.a2po import A2POConfig
@@ -74,31 +77,12 @@ _HOMES = {
     "is_conversational_from_value": "core.data.chatml",
     "maybe_convert_to_chatml": "core.data.chatml",
 }
-_NO_TRAINER = "GRPO, RLOO, PPO, A2PO and SFT have trainers here"
-_CALLBACK = "pass TRL's own as a callback: `from trl import` it"
-_CHAT = "set the tokenizer's chat template before the trainer is built: `from trl import` it"
-_DATA = "it works on datasets alone: `from trl import` it"
-_ABSENT = {  # names of TRL's that nothing here stands for, each with what to do
-    **dict.fromkeys(("DPOConfig", "DPOTrainer", "DistillationConfig"), _NO_TRAINER),
-    **dict.fromkeys(("DistillationTrainer", "KTOConfig", "KTOTrainer"), _NO_TRAINER),
-    **dict.fromkeys(("RewardConfig", "RewardTrainer"), _NO_TRAINER),
-    **dict.fromkeys(("BEMACallback", "RichProgressCallback", "WeaveCallback"), _CALLBACK),
-    "LogCompletionsCallback": "set log_completions=True in GRPOConfig",
-    "SyncRefModelCallback": "set sync_ref_model=True in GRPOConfig",
-    "create_reference_model": "GRPOTrainer keeps its own reference where beta is above 0",
-    **dict.fromkeys(("add_response_schema", "clone_chat_template"), _CHAT),
-    **dict.fromkeys(("get_training_chat_template", "supports_tool_calling"), _CHAT),
-    **dict.fromkeys(("apply_chat_template", "maybe_apply_chat_template"), _DATA),
-    **dict.fromkeys(("extract_prompt", "maybe_extract_prompt", "pack_dataset"), _DATA),
-    **dict.fromkeys(("maybe_unpair_preference_dataset", "unpair_preference_dataset"), _DATA),
-    "prepare_multimodal_messages": "images are not supported",
-    "init_zero_verbose": "set the levels of the logging module",
-}
 
 
 def __getattr__(name: str) -> Any:  # Any: each name is another thing
-    if name in _ABSENT:
-        raise ImportError(f"core has no {name} of TRL's: {_ABSENT[name]}", name=name)
     if name not in _HOMES:
-        raise AttributeError(f"module 'core' has no attribute {name!r}")
+        raise AttributeError(missing_name(name), name=name)
     return getattr(import_module(_HOMES[name]), name)
+
+
+meta_path.append(AbsentNames(__name__))

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from transformers.utils import logging
 
 from core.collect.event_loop import AsyncLoop
 from core.errors import RewardError
@@ -24,6 +25,7 @@ RAISED = "raised this on"
 # Keywords of every reward function: those with a value per completion, and those without.
 SAMPLED = ("prompts", "completions", "completion_ids")
 SHARED = ("trainer_state", "log_extra", "log_metric")
+logger = logging.get_logger(__name__)
 NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
@@ -214,6 +216,18 @@ def outcome(value: Value) -> float:
     if isinstance(value, list):
         return sum(reward for _, reward in value) / len(value) if value else math.nan
     return math.nan if value is None else value
+
+
+def warn_of_unscored(values: Sequence[Sequence[Value]], samples: Samples) -> None:
+    """Warn of the first sample that no function gave a reward, with the keywords of its call."""
+    for i, row in enumerate(zip(*values, strict=True)):
+        if all(math.isnan(outcome(value)) for value in row):
+            keywords = {name: column[i] for name, column in samples.columns.items()}
+            logger.warning(
+                f"All reward functions returned None for the following kwargs: {keywords}; its "
+                "advantage is 0: let at least one function return a reward"
+            )
+            return
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,23 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     @property
     def doubt(self) -> str | None:
         """Why the settings of the loss, which go together, make no sense, or nothing."""
-        return LOSS_TYPES[self.loss_type].doubt(self)
+        return LOSS_TYPES[self.loss_type].doubt(self) or self.length_weighting
+
+    @property
+    def length_weighting(self) -> str | None:
+        """Say that a ratio of completions goes with a loss that sums their tokens, or nothing.
+
+        The loss that is meant to, `luspo`, has that ratio as its own.
+        """
+        level, own = self.importance_sampling_level, LOSS_TYPES[self.loss_type].levels[0]
+        means = self.aggregate is AGGREGATES["sequence_mean"]
+        if level == own or not RATIOS[level].per_completion or means:
+            return None
+        return (
+            f"importance_sampling_level={level!r} with loss_type={self.loss_type!r}, which sums "
+            "per-token contributions, weights each sequence by its completion length: set "
+            "loss_type='grpo', as arXiv 2507.18071 does"
+        )
 
     def check_advantages(self) -> None:
         """Refuse groups that are too small to compare, and a KL in both places."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from core.configs.base import BaseConfig, padding_multiple
 from core.losses.supervised import SUPERVISED
 from core.option import choice, option
+from eval.errors import BadValue
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,12 @@ class SFTConfig(BaseConfig):
     def resolve(self) -> None:
         """As of every trainer; then what lengths are padded to."""
         super().resolve()
+        if self.padding_free and not self.packing and self.max_length and self.is_set("max_length"):
+            raise BadValue(
+                f"padding_free=True with max_length={self.max_length} and without packing: TRL "
+                "refuses both together; set max_length=None and give rows that are cut, or "
+                "packing=True"
+            )
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
 
     @property

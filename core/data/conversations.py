@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from jinja2 import UndefinedError
 from transformers.utils import logging
 
 from eval.errors import BadValue
@@ -22,13 +23,61 @@ def template_keywords(row: Row) -> Row:
     return {"tools": tools, **(row.get("chat_template_kwargs") or {})}
 
 
+def templated(tokenizer: Tokenizer, messages: Sequence[Row], **keywords: Any) -> Any:  # Any: text
+    """Apply the chat template to messages; tool calls kept as JSON text are parsed.
+
+    Arguments that are text stay so, unless the template takes nothing but a mapping.
+    """
+    turns = [with_calls(turn) for turn in messages]
+    try:
+        return tokenizer.apply_chat_template(turns, **keywords)
+    except (TypeError, UndefinedError):
+        mapped = [with_mappings(turn) for turn in turns]
+        if mapped == turns:
+            raise
+        return tokenizer.apply_chat_template(mapped, **keywords)
+
+
+def with_calls(turn: Row) -> Row:
+    """Return a message whose `tool_calls` are a list, each a mapping."""
+    calls = from_json(turn.get("tool_calls"))
+    if not isinstance(calls, list):
+        return turn
+    return {**turn, "tool_calls": [from_json(call) for call in calls]}
+
+
+def with_mappings(turn: Row) -> Row:
+    """Return a message whose tool calls have mappings as arguments."""
+    if not isinstance(turn.get("tool_calls"), list):
+        return turn
+    calls = []
+    for call in turn["tool_calls"]:
+        function = call.get("function", call)
+        parsed = {**function, "arguments": from_json(function.get("arguments"))}
+        calls.append({**call, "function": parsed} if "function" in call else parsed)
+    return {**turn, "tool_calls": calls}
+
+
+def from_json(value: Any) -> Any:  # Any: of JSON
+    """Return what a text of JSON holds; another value as it is.
+
+    Raises:
+        BadValue: the text is no JSON.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise BadValue(f"{value!r} of a tool call in the dataset: expected JSON, {error}") from None
+
+
 def chat(
     tokenizer: Tokenizer, messages: Sequence[Row], keywords: Row, *, prompt: bool = False
 ) -> str:
     """A conversation as text; with what begins the assistant's turn if it is a prompt."""
-    return tokenizer.apply_chat_template(
-        list(messages), tokenize=False, **{**keywords, "add_generation_prompt": prompt}
-    )
+    options = {**keywords, "add_generation_prompt": prompt}
+    return templated(tokenizer, messages, tokenize=False, **options)
 
 
 def assistant_tokens(
@@ -45,8 +94,8 @@ def assistant_tokens(
     if not tokenizer.is_fast:
         raise BadValue("assistant_only_loss=True needs a fast tokenizer: this one knows no offsets")
     if GENERATION.search(tokenizer.get_chat_template(tools=keywords.get("tools"))):
-        found = tokenizer.apply_chat_template(
-            list(messages), return_dict=True, return_assistant_tokens_mask=True, **keywords
+        found = templated(
+            tokenizer, messages, return_dict=True, return_assistant_tokens_mask=True, **keywords
         )
         ids, kept = found["input_ids"], [bool(keep) for keep in found["assistant_masks"]]
         warn_of_no_end(tokenizer, ids, kept)

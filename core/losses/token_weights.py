@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from torch import Tensor
+
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.masked import masked_mean
-from core.shapes import BT1
+from core.shapes import BT, BT1, Mask
 
 
 def near_policy(r: Rollout, c: PolicyConfig) -> BT1 | None:
@@ -16,9 +18,15 @@ def near_policy(r: Rollout, c: PolicyConfig) -> BT1 | None:
     if c.off_policy_mask_threshold is None:
         return None
     sampler = r.old_logps if r.sampling_logps is None else r.sampling_logps
-    drift = (sampler - r.logps.detach()).nan_to_num(nan=0.0)
-    near = masked_mean(drift, r.mask).unsqueeze(-1) <= c.off_policy_mask_threshold
-    return ((r.advantages >= 0) | near).to(r.logps.dtype)
+    kept = is_near(r.advantages, r.logps, sampler, r.mask, c.off_policy_mask_threshold)
+    return kept.to(r.logps.dtype)
+
+
+def is_near(advantages: BT1, logps: BT, sampler: BT, mask: Mask, threshold: float) -> Tensor:
+    """A >= 0 or mean_t log(pi_sampler / pi) <= threshold, of each completion or token."""
+    drift = (sampler - logps.detach()).nan_to_num(nan=0.0)
+    near = masked_mean(drift, mask).unsqueeze(-1) <= threshold
+    return (advantages >= 0) | near
 
 
 def chosen_by_entropy(r: Rollout, c: PolicyConfig) -> BT1 | None:  # noqa: ARG001 - a table row

@@ -22,6 +22,7 @@ def adapted(
         BadValue: the config is none that the model can take.
     """
     if peft_config is None:
+        check_head(model, args)
         return model
     check_adapters(model, peft_config, virtual_tokens=virtual_tokens)
     from peft import get_peft_model
@@ -32,10 +33,29 @@ def adapted(
             wrapped: Any = get_peft_model(model, peft_config)
         except ValueError as error:
             raise BadValue(f"peft_config does not fit the model: {error}") from error
+    check_head(wrapped, args)
     keywords: Any = args.gradient_checkpointing_kwargs or {}  # Any: parsed from its string
     if args.gradient_checkpointing and keywords.get("use_reentrant"):
         wrapped.enable_input_require_grads()  # no gradient would reach a reentrant checkpoint
     return wrapped
+
+
+def check_head(model: Any, args: BaseConfig) -> None:  # Any: as above
+    """Refuse adapters on the head where Liger's kernels would read the weights below them.
+
+    Raises:
+        BadValue: `use_liger_kernel` is set and the head has adapters.
+    """
+    if not (args.use_liger_kernel and has_adapters(model)):
+        return
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    if isinstance(model.get_output_embeddings(), BaseTunerLayer):
+        raise BadValue(
+            "use_liger_kernel=True with adapters on `lm_head` is not supported: its fused loss "
+            "reads lm_head.weight, which the adapters do not change; take 'lm_head' out of "
+            "target_modules, or set use_liger_kernel=False"
+        )
 
 
 def check_adapters(model: Any, peft_config: Any, *, virtual_tokens: bool) -> None:  # Any: as above

@@ -11,6 +11,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase, TrainingArgu
 
 from core.collect.reward_calls import RewardFunction, RewardModel
 from core.configs.grpo import GRPOConfig
+from core.trainers.token_masks import TokenMasks
 from eval.errors import BadValue
 
 Class = TypeVar("Class", bound=type)
@@ -53,7 +54,7 @@ def setting(field: str, read: Callable[[GRPOConfig], Any]) -> Any:  # Any: of an
 
 
 @with_settings
-class GRPOAttributes:
+class GRPOAttributes(TokenMasks):
     """The settings under their own names, and what TRL derives from them and from the rewards."""
 
     args: Any  # Any: a trainer's

@@ -27,7 +27,13 @@ from core.collect.generation import (
 )
 from core.collect.metrics import Metrics
 from core.collect.outcomes import outcome_metrics, right_answers
-from core.collect.reward_calls import RewardFunction, Samples, call_rewards, place_of
+from core.collect.reward_calls import (
+    RewardFunction,
+    Samples,
+    call_rewards,
+    place_of,
+    warn_of_unscored,
+)
 from core.collect.summary import (
     gathered_rewards,
     gathered_steps,
@@ -104,6 +110,7 @@ class OnPolicyTrainer(SamplingTrainer):
         }
         with self.phases("rewards"):
             values = call_rewards(self.rewards, samples, shared, self.loop)
+        warn_of_unscored(values, samples)
         steps, ends = None, None
         if "steps" in self.needs:
             given, weights = generated.completion_ids, self.reward_weights.tolist()

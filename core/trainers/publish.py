@@ -45,6 +45,10 @@ class PublishedTrainer(Trainer):
     _tag_names: ClassVar[Sequence[str]] = ()
     _paper: ClassVar[Mapping[str, str]] = {}
 
+    def __init__(self, *args: Any, **keywords: Any):  # Any: transformers' own
+        super().__init__(*args, **keywords)
+        cast(PreTrainedModel, self.model).add_model_tags(list(self._tag_names))
+
     def create_model_card(  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
         self,
         model_name: str | None = None,

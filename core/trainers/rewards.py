@@ -29,11 +29,14 @@ def reward_functions(
         BadValue: there is no reward, or another number of weights or tokenizers.
     """
     given: Any = sources  # Any: one source, several, or none
-    listed = list(given or []) if isinstance(given, list | tuple | None) else [given]
+    listed = [] if given is None else as_list(given)
     if not listed:
-        raise BadValue("reward_funcs is empty: pass at least one reward function or model")
+        raise BadValue(
+            "No reward source provided: reward_funcs is empty, pass at least one reward function "
+            "or model"
+        )
     weights = args.reward_weights or [1.0] * len(listed)
-    matched = tokenizers if isinstance(tokenizers, list) else [tokenizers] * len(listed)
+    matched = [None] * len(listed) if tokenizers is None else as_list(tokenizers)
     for name, values in (("reward_weights", weights), ("reward_processing_classes", matched)):
         if len(values) != len(listed):
             raise BadValue(f"{name} has {len(values)} entries for {len(listed)} reward functions")
@@ -42,6 +45,11 @@ def reward_functions(
         for source, tokenizer in zip(listed, matched, strict=True)
     ]
     return functions
+
+
+def as_list(values: Any) -> list[Any]:  # Any: one value, or a list or tuple of several
+    """Return several values as a list; wrap a single one."""
+    return list(values) if isinstance(values, list | tuple) else [values]
 
 
 def check_needs(
@@ -118,6 +126,8 @@ def prompts(dataset: object, name: str) -> Dataset:
             else that reward functions are called with.
         MissingColumn: it has no column `prompt`.
     """
+    if dataset is None:
+        raise BadValue(f"`{name}` is required: pass a datasets.Dataset of prompts")
     if not isinstance(dataset, Dataset):
         raise BadValue(
             f"{name} is a {type(dataset).__name__}: expected a datasets.Dataset (streaming ones "

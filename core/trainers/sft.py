@@ -62,7 +62,7 @@ class SFTTrainer(BaseTrainer):
     ):
         refuse("SFTTrainer", quantization_config=quantization_config)
         if train_dataset is None:
-            raise BadValue("SFTTrainer needs a train_dataset")
+            raise BadValue("`train_dataset` is required: pass the dataset to train on")
         if type(args) is TrainingArguments:
             args = SFTConfig(**{**args.to_dict(), "hub_token": args.hub_token})  # hidden by to_dict
         args = taken(args, SFTConfig, model, "SFT")
@@ -99,6 +99,16 @@ class SFTTrainer(BaseTrainer):
         check_processes(self)
         self.router_weight = router_weight(policy, args.router_aux_loss_coef)
         self.model_accepts_loss_kwargs = True  # the loss divides by the tokens of the whole step
+
+    @property
+    def router_aux_loss_coef(self) -> float:
+        """The weight of the load-balancing loss, under TRL's name."""
+        return self.router_weight
+
+    @property
+    def aux_loss_enabled(self) -> bool:
+        """Whether the load-balancing loss is trained on, under TRL's name."""
+        return self.router_weight != 0.0
 
     def prepared(self, dataset: Data, *, packing: bool = False) -> Data:
         """Rows of token ids of a dataset in any of the forms that the trainer takes."""

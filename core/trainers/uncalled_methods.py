@@ -12,6 +12,8 @@ PREPARED = "override prepared(dataset, packing)"
 NO_TOOLS = "no tools are called"
 NOTHING_SENT = "nothing is sent, so leave it out"
 
+OFFERED = "core.trainers.token_masks"  # has the functions that scripts of TRL's call
+
 GRPO_METHODS: Mapping[str, str] = {
     "_calculate_rewards": SCORE,
     "_compute_loss": LOSS,
@@ -39,10 +41,13 @@ SFT_METHODS: Mapping[str, str] = {
 def refuse_uncalled(trainer: object, methods: Mapping[str, str]) -> None:
     """Refuse a trainer, or a class of trainers, with a method that nothing here would call.
 
+    Functions of the same name that a trainer offers its callers are not overrides.
+
     Raises:
         BadValue: it has one of `methods`, which say what to do instead.
     """
     kind = trainer if isinstance(trainer, type) else type(trainer)
     for name, instead in methods.items():
-        if hasattr(trainer, name):
+        method = getattr(trainer, name, None)
+        if method is not None and getattr(method, "__module__", None) != OFFERED:
             raise BadValue(f"{kind.__name__}.{name} would never be called here: {instead}")

@@ -44,7 +44,7 @@ def test_unsupported_arguments_are_refused(name, build_llama, tiny_tokenizer):
 
 
 def test_no_rewards_or_wrong_numbers_of_them_are_refused(make_grpo):
-    with pytest.raises(BadValue, match="reward_funcs is empty"):
+    with pytest.raises(BadValue, match="No reward source provided: reward_funcs is empty"):
         make_grpo([])
     with pytest.raises(BadValue, match="reward_weights has 2 entries for 1 reward functions"):
         make_grpo(reward_weights=[1.0, 2.0])

@@ -119,7 +119,7 @@ def test_data_without_a_known_column_is_refused(build_llama, tiny_tokenizer, tmp
             train_dataset=Dataset.from_list([{"question": "1"}]),
             processing_class=tiny_tokenizer,
         )
-    with pytest.raises(BadValue, match="needs a train_dataset"):
+    with pytest.raises(BadValue, match="`train_dataset` is required"):
         SFTTrainer(model=build_llama(), args=SFTConfig(**config(tmp_path)))
 
 
