@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from inspect import Parameter, iscoroutinefunction, signature
 from numbers import Real
@@ -201,9 +202,9 @@ def checked(f: RewardFunction, samples: Samples, output: Any) -> list[Value]:
 def number(f: RewardFunction, samples: Samples, i: int, value: Any) -> float | None:
     """Read a finite number, a tensor's or an array's too; NaN is None, as in TRL."""
     plain = value.item() if hasattr(value, "item") else value
-    if plain is None or (isinstance(plain, Real) and math.isnan(plain)):
+    if plain is None or (isinstance(plain, Real | Decimal) and math.isnan(plain)):
         return None
-    if isinstance(plain, Real) and math.isfinite(plain):
+    if isinstance(plain, Real | Decimal) and math.isfinite(plain):
         return float(plain)
     raise RewardError(
         f"reward {f.name!r} returned {plain!r} for {samples.named(i)}: expected a finite number, "

@@ -85,7 +85,9 @@ class Prompts:
         if self.system is not None:
             turns = [{"role": "system", "content": self.system}, *turns]
         others = {
-            column: messages(row[column], role) for column, role in SPOKEN.items() if column in row
+            column: messages(row[column], role)
+            for column, role in SPOKEN.items()
+            if row.get(column) is not None
         }
         return {"id": f"{name}-{place}", **row, PROMPT: turns, **others}
 
@@ -95,6 +97,8 @@ class Prompts:
             column = self.column or PROMPT
             if column not in row:
                 raise BadValue(f"{where}: no column {column}; there are {', '.join(row)}")
+            if row[column] is None or row[column] != row[column]:  # nothing, or NaN
+                raise BadValue(f"{where}: {column}={row[column]}: expected a text or messages")
             return row[column]
         try:
             return self.compiled.render(**row)

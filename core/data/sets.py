@@ -2,7 +2,7 @@
 
 Another distribution adds one by an entry point of the group `repro.data`, `name = "module:OBJECT"`
 with a `DataSet` of that name. Rows of one's own need no name: a file of JSON lines is given by its
-path, `FILE.jsonl`, and a data set of the hub by its place, `hub:owner/name` or
+path, `FILE.jsonl` or `FILE.jsonl.gz`, and a data set of the hub by its place, `hub:owner/name` or
 `hub:owner/name:split`. A licence, a number of rows or a place is `None` where none is
 known; rows that nobody published are read from a folder of their name in REPRO_DATA.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.data.sources import File, Hub, Problems, Source, first_row
+from core.data.sources import File, Hub, Problems, Source, outline
 from eval.registered import find_row
 
 
@@ -37,7 +37,7 @@ PAIRS = ("chosen", "rejected")
 PREFERENCES = ("prompt", *PAIRS)
 MESSAGES = ("messages",)
 TEXT = ("text",)
-FILE, HUB = ".jsonl", "hub:"  # how the places of one's own rows end or begin
+FILES, HUB = (".jsonl", ".jsonl.gz"), "hub:"  # how the places of one's own rows end or begin
 POCKET = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites stay unseen
 
 
@@ -253,16 +253,16 @@ def find_sets(names: str) -> tuple[DataSet, ...]:
     Raises:
         UnknownName: there is none of a name; the nearest ones are given.
         BadValue: another distribution registers what is no data set, or one that we have.
-        MissingFile, DamagedFile: there is no such file, or its first line is no JSON object.
+        MissingFile, DamagedFile: there is no such file, it is empty, or a line is no JSON object.
     """
     return tuple(find_set(name) for name in names.split("+"))
 
 
 def find_set(name: str) -> DataSet:
     """One data set, see `find_sets`."""
-    if name.endswith(FILE):
-        path = Path(name)
-        return DataSet(name=name, columns=tuple(first_row(path)), source=File(path), own=True)
+    if name.endswith(FILES):
+        columns, n = outline(Path(name))
+        return DataSet(name=name, columns=columns, n=n, source=File(Path(name)), own=True)
     if name.startswith(HUB):
         place, _, split = name.removeprefix(HUB).partition(":")
         return DataSet(name=name, source=Hub(place, split=split or "train"), own=True)

@@ -1,14 +1,16 @@
 """Where the rows of a data set come from: benchmarks, the hub, or a file of JSON lines."""
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from eval.errors import DamagedFile, MissingFile
+from eval.json_lines import json_lines
 from eval.pocket.draft import Draft
 from eval.pocket.suites import drafts
 from eval.sets.benchmarks import find_benchmark
@@ -52,6 +54,10 @@ class Problems:
         said = ({"completion": [{"role": "assistant", "content": text}]} for text in told)
         return [row | turn for row, turn in zip(found, said, strict=self.first is None)]
 
+    def place(self, name: str, nth: int) -> str:
+        """Name a row, counted from 0."""
+        return f"{name}, row {nth + 1}"
+
     def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
         """The style, and how many; the rest is of the benchmarks."""
         return str(self.style) if self.first is None else f"{self.style}, first {self.first}"
@@ -69,6 +75,10 @@ class File:
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
         """The rows of the file."""
         return read_rows(self.path, self.digest)
+
+    def place(self, name: str, nth: int) -> str:  # noqa: ARG002 - as of every source
+        """Name the line of a row, counted from 0."""
+        return line_of(self.path, nth)
 
     def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
         """Digest of the file."""
@@ -97,6 +107,11 @@ class Hub:
         path = local(name, data)
         found = read_rows(path, None) if path else self.download(name)
         return [self.row(f"{name}-{place}", row) for place, row in enumerate(found)]
+
+    def place(self, name: str, nth: int) -> str:
+        """Name the line of a row in the folder, or its number in the data set, counted from 0."""
+        path = local(name, None)
+        return line_of(path, nth) if path else f"{name}, row {nth + 1}"
 
     def row(self, key: str, row: Mapping[str, Any]) -> Row:
         """One row in our columns."""
@@ -152,44 +167,47 @@ def problem_rows(name: str, split: str, data: Path | None) -> list[Row]:
 
 
 def read_rows(path: Path, digest: str | None) -> list[Row]:
-    """The rows of a file of JSON lines.
+    """Return the rows of a file of JSON lines.
 
     Raises:
         MissingFile: there is no such file.
         DamagedFile: it has another digest, or a line is no JSON object.
     """
-    if not path.is_file():
-        raise MissingFile(f"{path}: no such file")
     if digest is not None and (found := file_digest(path)) != digest:
         raise DamagedFile(f"{path}: its SHA-256 is {found}, expected {digest}: get it again")
-    lines = path.read_bytes().splitlines()
-    return [row_of(line, path, number) for number, line in enumerate(lines, start=1)]
+    return [row for _, row in json_lines(path)]
 
 
-def first_row(path: Path) -> Row:
-    """The first row of a file of JSON lines.
+def line_of(path: Path, place: int) -> str:
+    """Name the line of a file of JSON lines that holds the row at a place, counted from 0."""
+    number, _ = next(islice(json_lines(path), place, None))
+    return f"{path}, line {number}"
+
+
+def outline(path: Path) -> tuple[tuple[str, ...], int]:
+    """Return the columns of all rows of a file of JSON lines, and the number of rows.
 
     Raises:
-        MissingFile, DamagedFile: as of `read_rows`; or it is empty.
+        MissingFile, DamagedFile: as of `read_rows`; or there are no rows.
     """
-    if not path.is_file():
-        raise MissingFile(f"{path}: no such file")
-    with path.open("rb") as file:
-        line = file.readline()
-    if not line.strip():
-        raise DamagedFile(f"{path}: its first line is empty: expected a JSON object")
-    return row_of(line, path, 1)
-
-
-def row_of(line: bytes, path: Path, number: int) -> Row:
-    """One line of a file of JSON lines."""
     try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise DamagedFile(f"{path}, line {number}: no JSON object ({error})") from None
-    if not isinstance(row, dict):
-        raise DamagedFile(f"{path}, line {number}: no JSON object but {line[:60].decode()!r}")
-    return row
+        file = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFile(f"{path}: no such file") from None
+    return _outline(path.absolute(), path, file.st_mtime_ns, file.st_size)
+
+
+@lru_cache
+def _outline(absolute: Path, path: Path, mtime: int, size: int) -> tuple[tuple[str, ...], int]:  # noqa: ARG001 - keys of the cache
+    rows = read_rows(path, None)
+    if not rows:
+        raise DamagedFile(f"{path}: there are no rows, expected a JSON object on each line")
+    return column_names(rows), len(rows)
+
+
+def column_names(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the columns of all rows, in the order in which they first appear."""
+    return tuple(dict.fromkeys(name for row in rows for name in row))
 
 
 def local(name: str, data: Path | None) -> Path | None:

@@ -1,7 +1,6 @@
 """Scores of a file of finished outputs, without any model."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any  # of a row's values, which differ in type
@@ -9,8 +8,9 @@ from typing import Any  # of a row's values, which differ in type
 from core.rollout.stops import before_stop
 from core.run.stages.stage import say
 from eval.errors import DamagedFile
+from eval.json_lines import json_lines
 from eval.samples.pal import executed
-from eval.samples.prompted_samples import read_lines, with_questions
+from eval.samples.prompted_samples import with_questions
 from eval.samples.side_by_side import Judged
 from eval.samples.store import TYPES, Sample, regrade
 from eval.sandbox import Sandbox
@@ -80,26 +80,24 @@ def page_of(
 
 
 def read_outputs(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a JSONL file, gzipped or not, each with id, output and sample."""
-    for number, line in enumerate(read_lines(path), start=1):
-        if line.strip():
-            yield to_output(line, f"{path}, line {number}")
+    """Yield the rows of a JSONL file, gzipped or not, each with id, output and sample."""
+    for number, row in json_lines(path):
+        yield to_output(row, f"{path}, line {number}")
 
 
-def to_output(line: str, where: str) -> dict[str, Any]:
-    """One line as an output.
+def to_output(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return one row as an output.
 
     Raises:
-        DamagedFile: it is no JSON object with an id and an output.
+        DamagedFile: it has no id or no output, or one of another type.
     """
-    try:
-        row = json.loads(line)
-        found = {"id": row["id"], "output": row["output"], "sample": row.get("sample", 0)}
-        found["truncated"] = row.get("truncated")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    missing = [name for name in ("id", "output") if name not in row]
+    if missing:
         raise DamagedFile(
-            f"{where}: expected a JSON object with id and output ({error})"
-        ) from error
+            f"{where}: no {' and no '.join(missing)}: expected a JSON object with id and output"
+        )
+    found = {"id": row["id"], "output": row["output"], "sample": row.get("sample", 0)}
+    found["truncated"] = row.get("truncated")
     for name, value in found.items():
         if type(value) not in TYPES[name]:
             expected = " or ".join(kind.__name__ for kind in TYPES[name])

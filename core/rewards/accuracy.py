@@ -6,6 +6,7 @@ from typing import Any
 
 from core.rewards.completions import Completion, completion_text
 from eval.grading import grade_many
+from eval.json_lines import answer_text
 from eval.sets.problem import Answers
 
 
@@ -29,18 +30,27 @@ class Accuracy:
         self,
         *,
         completions: Sequence[Completion],
-        answer: Sequence[str],
+        answer: Sequence[str | float],
         language: Sequence[str] | None = None,
         exact_form: Sequence[bool | None] | None = None,
         answers: Sequence[Mapping[str, Any] | None] | None = None,  # Any: fields of `Answers`
         **_: Any,  # other columns of the dataset
     ) -> list[float | None]:
-        """Grade each completion against its answer."""
+        """Grade each completion against its answer, a text or a number.
+
+        Raises:
+            DamagedFile: an answer is empty, missing or not a finite number.
+        """
         texts = [completion_text(completion) for completion in completions]
+        right = [answer_text(one, f"row {i} of the rewarded") for i, one in enumerate(answer)]
         forms = exact_form or [False] * len(answer)
         asked = [
-            Answers((one,), exact_form=bool(form), **own_way(row or {}))
-            for one, form, row in zip(answer, forms, answers or [None] * len(answer), strict=True)
+            Answers(
+                (answer_text(one, "a row of the data"),),
+                exact_form=bool(form),
+                **own_way(row or {}),
+            )
+            for one, form, row in zip(right, forms, answers or [None] * len(answer), strict=True)
         ]
         verdicts = grade_many(texts, asked, language or "en")
         value = {True: self.right, False: self.wrong, None: None}

@@ -8,6 +8,7 @@ from core.rewards import Accuracy
 from core.rewards.completions import question_text
 from eval.errors import BadValue
 from eval.grading.stress import Trial, Verifier, stress
+from eval.json_lines import answer_text
 from eval.sets.benchmarks import find_benchmark
 from eval.sets.problem import Answers, Problem
 
@@ -68,7 +69,7 @@ def problem_of(row: Mapping[str, Any]) -> Problem:
     return Problem(
         id=str(row.get("id")),
         question=row.get("question") or question_text(row["prompt"]),
-        answer=row["answer"],
+        answer=answer_text(row["answer"], f"row {row.get('id')}"),
         language=row.get("language") or "en",
         answers=Answers(**{**several, "texts": tuple(several["texts"])}) if several else None,
         exact_form=bool(row.get("exact_form")),

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.data.prompts import PROMPT
 from core.data.sets import DataSet
-from core.data.sources import File, first_row
+from core.data.sources import File, read_rows
 from core.paper import Paper
 from core.paper.page import PREPARED
 from core.run.effective import effective
@@ -139,7 +139,7 @@ def check_columns(resolved: Resolved) -> None:
                 f"trains on; it has {', '.join(one.columns or ())}"
             )
         if isinstance(one.source, File) and one.own:  # a template fails here or on no row
-            resolved.run.prompts.of(one.name, 0, first_row(one.source.path))
+            resolved.run.prompts.of(one.name, 0, read_rows(one.source.path, None)[0])
 
 
 def missing_columns(resolved: Resolved, one: DataSet) -> list[str]:

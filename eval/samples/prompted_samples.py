@@ -1,14 +1,12 @@
 """Graded samples with what was asked: the rows that `repro eval --out` writes and a page shows."""
 
-import gzip
-import json
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eval.errors import BadValue, DamagedFile, MissingFile
+from eval.errors import BadValue, DamagedFile
+from eval.json_lines import json_lines
 from eval.samples.store import TYPES, Sample
 from eval.sets.problem import Problem
 
@@ -78,39 +76,14 @@ def read_graded(path: Path, kind: type[S] = Sample) -> list[S]:
         MissingFile: there is no such file.
         DamagedFile: with the line and what was expected there.
     """
-    return [
-        to_kind(line, kind, f"{path}, line {number}")
-        for number, line in enumerate(read_lines(path), start=1)
-        if line
-    ]
+    return [to_kind(row, kind, f"{path}, line {number}") for number, row in json_lines(path)]
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, gzipped or not.
-
-    Raises:
-        MissingFile: there is no such file.
-        DamagedFile: it is cut off, or no text.
-    """
-    try:
-        content = path.read_bytes()
-        text = gzip.decompress(content) if path.suffix == ".gz" else content
-        return text.decode("utf-8-sig").split("\n")
-    except FileNotFoundError:
-        raise MissingFile(f"{path}: no such file") from None
-    except (EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
-        raise DamagedFile(f"{path}: not a JSONL file, plain or .gz ({error})") from error
-
-
-def to_kind(line: str, kind: type[S], where: str) -> S:
-    """One line as a sample of a kind, every field present and of its type."""
-    try:
-        row: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DamagedFile(f"{where}: not JSON ({error})") from None
+def to_kind(row: Mapping[str, Any], kind: type[S], where: str) -> S:
+    """Return one row as a sample of a kind, every field present and of its type."""
     names = [field.name for field in fields(kind)]
     needed = [field.name for field in fields(kind) if field.default is MISSING]
-    missing = [name for name in needed if name not in row] if isinstance(row, dict) else needed
+    missing = [name for name in needed if name not in row]
     if missing:
         raise DamagedFile(
             f"{where}: no {', '.join(missing)}: expected a graded sample, as "

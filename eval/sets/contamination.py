@@ -8,7 +8,6 @@ three more of questions in other words (`eval.sets.near_duplicates`):
 - `near`: as `same` by letters and digits alone, so a sign, an operator or a decimal point differs.
 """
 
-import gzip
 import json
 import re
 from collections import defaultdict
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any  # rows of foreign data have no static type
 
 from eval.errors import DamagedFile, MissingFile
+from eval.json_lines import json_lines, read_text
 from eval.sets.near_duplicates import REWORDED, Reworded
 from eval.sets.problem import Problem
 from eval.sets.tokens import Tokens, plain, tokens
@@ -100,36 +100,52 @@ class Index:
 
 
 def read_texts(path: Path) -> list[list[str]]:
-    """All strings of each row of a .jsonl (plain or .gz), .json list, .parquet or .txt file.
+    """Return all strings of each row of a .jsonl, .json (a list), .parquet or .txt file.
+
+    All but .parquet may be gzipped.
 
     Raises:
         MissingFile: there is no such file.
         DamagedFile: it cannot be read as what its name says.
     """
+    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    return [list(strings(row)) for row in READERS.get(kind, object_rows)(path)]
+
+
+def parquet_rows(path: Path) -> list[Any]:
+    """Return the rows of a Parquet file."""
+    import pandas  # only this format needs it
+
     try:
-        return [list(strings(row)) for row in rows_of(path)]
+        return pandas.read_parquet(path).to_dict("records")
     except FileNotFoundError:
         raise MissingFile(f"{path}: no such file") from None
-    except (OSError, EOFError, ValueError, RecursionError) as error:
-        raise DamagedFile(
-            f"{path}: cannot be read ({error}); expected .jsonl, .jsonl.gz, .json (a list), "
-            ".parquet or .txt"
-        ) from error
+    except (OSError, ValueError) as error:
+        raise DamagedFile(f"{path}: not a Parquet file ({error})") from None
 
 
-def rows_of(path: Path) -> list[Any]:
-    """The rows of a file by its suffix; a line of a text file is a row."""
-    if path.suffix == ".parquet":
-        import pandas  # only this format needs it
+def list_rows(path: Path) -> list[Any]:
+    """Return the items of a JSON list."""
+    try:
+        rows: Any = json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DamagedFile(f"{path}: not JSON ({error}), expected a list") from None
+    if not isinstance(rows, list):
+        raise DamagedFile(f"{path}: {type(rows).__name__}, expected a list")
+    return rows
 
-        return pandas.read_parquet(path).to_dict("records")
-    content = path.read_bytes()
-    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    kind = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    if kind == ".json":
-        return list(json.loads(text))
-    lines = text.split("\n")
-    return lines if kind == ".txt" else [json.loads(line) for line in lines if line.strip()]
+
+def object_rows(path: Path) -> list[Any]:
+    """Return the objects of a file of JSON lines."""
+    return [row for _, row in json_lines(path)]
+
+
+def text_rows(path: Path) -> list[Any]:
+    """Return the lines of a text file."""
+    return list(read_text(path).split("\n"))
+
+
+READERS = {".parquet": parquet_rows, ".json": list_rows, ".txt": text_rows}  # else JSON lines
 
 
 def strings(value: Any) -> Iterator[str]:

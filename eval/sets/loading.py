@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args  # rows of foreign data sets have no static type
 
 from eval.errors import DamagedFile, MissingFile
+from eval.json_lines import answer_text, json_lines
 from eval.sets.problem import Answers, Counts, Problem
 
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
@@ -29,25 +30,19 @@ class Hub:
 
 
 def read_problems(path: Path) -> list[Problem]:
-    """The problems of a JSON-lines file; lines end at the newline character and nowhere else.
+    """Return the problems of a file of JSON lines.
 
     Raises:
         MissingFile: there is no such file.
         DamagedFile: a line is not a problem; names the file, the line and the key.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
-    except (FileNotFoundError, NotADirectoryError):
+        problems = [to_problem(row, f"{path}, line {number}") for number, row in json_lines(path)]
+    except MissingFile:
         raise MissingFile(
             f"{path}: no such file; "
             "expected DIR/<benchmark>/<split>.jsonl, DIR from REPRO_DATA (or --data, where it is)"
         ) from None
-    except UnicodeDecodeError as error:
-        raise DamagedFile(f"{path}: not UTF-8 at byte {error.start}") from None
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    problems = [to_problem(line, f"{path}, line {i}") for i, line in enumerate(lines, start=1)]
     ids = [p.id for p in problems]
     if len(set(ids)) < len(ids):
         twice = next(i for i in ids if ids.count(i) > 1)
@@ -55,33 +50,28 @@ def read_problems(path: Path) -> list[Problem]:
     return problems
 
 
-def to_problem(line: str, where: str) -> Problem:
-    """One line of a problem file.
+def to_problem(row: Mapping[str, Any], where: str) -> Problem:
+    """Return one row of a problem file as a problem; an answer that is a number becomes its text.
 
     Raises:
-        DamagedFile: it is no JSON object, or a key is missing, empty or of another type.
+        DamagedFile: a key is missing, empty or of another type.
     """
-    try:
-        row: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DamagedFile(f"{where}: not JSON ({error})") from None
-    if not isinstance(row, dict):
-        raise DamagedFile(f"{where}: expected an object, got {type(row).__name__}")
+    given = {**row, "answer": answer_text(row.get("answer"), where)}
     for key in REQUIRED:
-        if not isinstance(row.get(key), str) or not row[key].strip():
-            found = repr(row[key])[:80] if key in row else "nothing"
+        if not isinstance(given.get(key), str) or not given[key].strip():
+            found = repr(given[key])[:80] if key in given else "nothing"
             raise DamagedFile(f"{where}: {key!r}: expected a non-empty string, got {found}")
     for key, kind in OPTIONAL.items():
-        value = row.get(key)
+        value = given.get(key)
         if value is not None and type(value) is not kind:
             raise DamagedFile(f"{where}: {key!r}: expected {kind.__name__}, got {value!r:.80}")
-    if row["language"] not in LANGUAGES:
+    if given["language"] not in LANGUAGES:
         known_ones = ", ".join(LANGUAGES)
         raise DamagedFile(
-            f"{where}: 'language': expected one of {known_ones}, got {row['language']!r:.80}"
+            f"{where}: 'language': expected one of {known_ones}, got {given['language']!r:.80}"
         )
-    given = (key for key in (*REQUIRED, *OPTIONAL) if row.get(key) is not None)
-    known: dict[str, Any] = {key: row[key] for key in given}
+    names = (key for key in (*REQUIRED, *OPTIONAL) if given.get(key) is not None)
+    known: dict[str, Any] = {key: given[key] for key in names}
     return Problem(**known)
 
 
@@ -115,10 +105,8 @@ def with_answers(problems: Iterable[Problem], path: Path) -> list[Problem]:
         DamagedFile: a line of another form, or one that does not fit its problem.
     """
     known = {problem.id: problem for problem in problems}
-    lines = path.read_bytes().rstrip(b"\n").split(b"\n") if path.exists() else []
-    for number, line in enumerate(lines, start=1):
+    for number, row in json_lines(path) if path.exists() else ():
         try:
-            row: Any = json.loads(line)
             known[row["id"]] = answered(known[row["id"]], row)
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedFile(
@@ -203,9 +191,8 @@ def map_rows(name: str, hub: Hub, rows: Iterable[Mapping[str, Any]], split: str)
                 f"{hub.id}, {split}, row {index}: {type(error).__name__} {error}; "
                 f"its columns are {sorted(row)}"
             ) from None
-        if not problem.answer:
-            raise DamagedFile(f"{hub.id}, {split}, row {index}: no answer")
-        problems.append(problem)
+        answer = answer_text(problem.answer, f"{hub.id}, {split}, row {index}")
+        problems.append(replace(problem, answer=answer))
     return problems
 
 

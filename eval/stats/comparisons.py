@@ -75,7 +75,9 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def compare_scores(before: Sequence[Sample], after: Sequence[Sample]) -> Comparison:
-    """How the share of right samples changed; paired by problem when both hold the same ones.
+    """Return how the share of right samples changed, paired over the problems that both sides hold.
+
+    Sides that share fewer than two problems are compared unpaired.
 
     Raises:
         BadValue: one side is empty, or they are of different benchmarks.
@@ -88,8 +90,9 @@ def compare_scores(before: Sequence[Sample], after: Sequence[Sample]) -> Compari
         )
     old, new = by_problem(before), by_problem(after)
     single = all(len(row) == 1 for row in (*old.values(), *new.values()))
-    if old.keys() == new.keys():
-        pairs = [(old[key], new[key]) for key in sorted(old)]
+    shared = sorted(old.keys() & new.keys())
+    if len(shared) > 1 or old.keys() == new.keys():
+        pairs = [(old[key], new[key]) for key in shared]
         return paired_binary(pairs) if single else paired_means(pairs)
     rows = list(old.values()), list(new.values())
     return unpaired_binary(*rows) if single else unpaired_means(*rows)
@@ -138,7 +141,7 @@ def unpaired_binary(old: Sequence[list[bool]], new: Sequence[list[bool]]) -> Com
 def unpaired_means(old: Sequence[list[bool]], new: Sequence[list[bool]]) -> Comparison:
     """Welch's t over the problems' means."""
     before, after = ([float(np.mean(row)) for row in rows] for rows in (old, new))
-    if min(len(before), len(after)) < 2 or np.std(before) + np.std(after) == 0:
+    if min(len(before), len(after)) < 2 or min(np.std(before), np.std(after)) == 0:
         wide = mean_interval(before), mean_interval(after)
         low, high = wide[1].low - wide[0].high, wide[1].high - wide[0].low
         delta = wide[1].value - wide[0].value
@@ -153,8 +156,9 @@ def unpaired_means(old: Sequence[list[bool]], new: Sequence[list[bool]]) -> Comp
 def percent(
     delta: float, low: float, high: float, p: float, n: int, paired: bool, method: str
 ) -> Comparison:
-    """The comparison with shares turned into percentage points."""
-    return Comparison(100 * delta, 100 * float(low), 100 * float(high), p, n, paired, method)
+    """Return the comparison in percentage points; no change of a share exceeds 100 of them."""
+    bounds = max(-100.0, 100 * float(low)), min(100.0, 100 * float(high))
+    return Comparison(100 * delta, *bounds, p, n, paired, method)
 
 
 def compare_reported(

@@ -96,10 +96,10 @@ def test_the_doctor_tries_a_verifier(repro):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"id": PROBLEMS[0].id}, "line 1: expected a JSON object with id and output"),
+        ({"id": PROBLEMS[0].id}, "line 1: no output: expected a JSON object with id and output"),
         ({"id": 3, "output": ""}, "line 1: id=3: expected str"),
         ({"id": "stranger", "output": ""}, "the first is 'stranger'"),
-        ([], "line 1: expected a JSON object"),
+        ([], "line 1: no JSON object"),
         (
             {"id": PROBLEMS[0].id, "output": "", "truncated": "yes"},
             "line 1: truncated='yes': expected bool or NoneType",
@@ -136,11 +136,11 @@ def test_files_that_are_missing_or_cut_are_named(repro, tmp_path):
     cut.write_bytes(cut.read_bytes()[:-30])
     refused = repro("score", cut, "--benchmark", "pocket-math")
     assert refused.exit_code == 2
-    assert "cut.jsonl.gz: not a JSONL file" in refused.stderr
+    assert "cut.jsonl.gz: not a whole gzip file" in refused.stderr
     for text, message in (
         ("", "holds no outputs: expected lines with id and output"),
         (" \r\n\n", "holds no outputs: expected lines with id and output"),
-        ("[" * 100_000, "line 1: expected a JSON object"),
+        ("[" * 100_000, "line 1: not JSON"),
     ):
         odd = tmp_path / "odd.jsonl"
         odd.write_text(text)

@@ -169,3 +169,22 @@ def test_the_gate_is_two_one_sided_score_tests(reported: float):
 def test_a_margin_below_the_noise_can_never_say_reproduced():
     found = {compare_reported(x, 250, 79.6, margin=2.0).verdict for x in range(251)}
     assert found == {"below", "undecided", "above"}
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("n", [2, 10, 20, 300])
+def test_no_interval_of_a_difference_leaves_what_is_possible(n, k):
+    all_right, all_wrong = [[True] * k] * n, [[False]] * n
+    found = compare_scores(samples(all_right), samples(all_wrong))
+    assert found.delta == -100
+    assert -100 <= found.low <= found.delta <= found.high <= 100
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["p", "q"])
+def test_files_of_several_samples_and_of_one_are_paired_over_the_problems_they_share(name):
+    several, single = [[True, True, False, False]] * 12, [[i % 2 == 0] for i in range(10)]
+    found = compare_scores(samples(several), samples(single, name))
+    shares_problems = {s.id for s in samples(several)} & {s.id for s in samples(single, name)}
+    assert (found.paired, found.n) == (bool(shares_problems), 10)
+    assert found.delta == 0

@@ -91,7 +91,7 @@ def test_the_rows_that_are_held_out_are_not_counted():
         ('{"prompt": "1"}\n', "lines: no column answer; there are prompt"),
         ("", "lines: there are no rows"),
         ('{"prompt": "1", "answer": "2"}\n[1]\n', "rows.jsonl, line 2: no JSON object"),
-        ('{"prompt": "1", "answer":\n', "rows.jsonl, line 1: no JSON object"),
+        ('{"prompt": "1", "answer":\n', "rows.jsonl, line 1: not JSON"),
         (None, "rows.jsonl: no such file"),
     ],
 )

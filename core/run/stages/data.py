@@ -18,8 +18,10 @@ from core.run.files import file_digest
 from core.run.stages.sources import rows_version
 from core.run.stages.stage import Stage, say
 from eval.errors import BadValue, DamagedFile
+from eval.json_lines import answer_text, as_answer, json_lines
 
 ROWS = "rows.jsonl"
+ANSWER = "answer"  # the column that answers are judged by
 TRAIN, VALID = "train", "valid"  # what is trained on, and what is held out
 
 
@@ -66,7 +68,8 @@ class Data(Stage):
         """Write the rows; name, number and digest."""
         valid = joined(map(self.held_out, self.sets)) if self.holds_out else None
         rows = joined(
-            self.asked(one, rows_of(self.with_place(one), TRAIN, None)) for one in self.sets
+            (self.asked(one, rows_of(self.with_place(one), TRAIN, None)) for one in self.sets),
+            self.columns,
         )
         count = write_rows(rows, valid, self.columns, folder)
         say(f"data: {count} rows of {self.of}")
@@ -94,7 +97,25 @@ class Data(Stage):
         """Rows with their prompts as the run asks them; those that a stage made have theirs."""
         if one.name in self.made or not (one.own or self.prompts.act):
             return rows
-        return [self.prompts.of(one.name, place, row) for place, row in enumerate(rows)]
+        asked = [self.prompts.of(one.name, place, row) for place, row in enumerate(rows)]
+        for place, row in enumerate(asked):
+            self.check_values(one, place, row)
+        return asked
+
+    def check_values(self, one: DataSet, place: int, row: Row) -> None:
+        """Refuse a row without a value that the training reads.
+
+        Raises:
+            DamagedFile: an answer is no text and no finite number, or another value is missing;
+                names the line.
+        """
+        for name in set(self.columns).intersection(self.family.columns):
+            value = row.get(name)
+            if (as_answer(value) if name == ANSWER else value) is None:
+                where = one.source.place(one.name, place)
+                if name == ANSWER:
+                    answer_text(value, where)
+                raise DamagedFile(f"{where}: {name!r}: expected a value, got nothing")
 
     def with_place(self, one: DataSet) -> DataSet:
         """A data set with the file of the stage that made it, if one did."""
@@ -135,13 +156,15 @@ def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) ->
 
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """The rows of the data stage."""
-    path = folder / ROWS
+    """Return the rows of the data stage.
+
+    Raises:
+        MissingFile, DamagedFile: the file is gone or altered; names the line and what to do.
+    """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        return [json.loads(line) for line in lines if line]
-    except ValueError as error:
-        raise DamagedFile(f"{path}: not JSON lines ({error}); delete {folder}") from error
+        return [row for _, row in json_lines(folder / ROWS)]
+    except DamagedFile as error:
+        raise DamagedFile(f"{error.args[0]}; delete {folder}") from error
 
 
 def without_split(row: Mapping[str, Any]) -> dict[str, Any]:

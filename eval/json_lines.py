@@ -1,0 +1,92 @@
+"""Reads JSON lines, plain or gzipped, and the answers in them, by one set of rules."""
+
+import gzip
+import json
+import math
+import zlib
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any  # the values of foreign rows have no static type
+
+from eval.errors import DamagedFile, MissingFile
+
+GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
+SHOWN = 60  # characters of a line in an error
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each JSON object of a file with the number of its line, counted from 1.
+
+    The file is UTF-8, plain or gzipped, with or without a byte order mark. A line ends at the
+    newline character, also after a carriage return; blank lines are skipped.
+
+    Raises:
+        MissingFile: there is no such file.
+        DamagedFile: it is no UTF-8 text, or a line is no JSON object.
+    """
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            yield number, json_object(line, f"{path}, line {number}")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a UTF-8 file, plain or gzipped, without its byte order mark.
+
+    Raises:
+        MissingFile: there is no such file.
+        DamagedFile: it is no UTF-8 text, or its gzip stream is cut off or altered.
+    """
+    try:
+        content = path.read_bytes()
+        return (gzip.decompress(content) if content[:2] == GZIP else content).decode("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        raise MissingFile(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DamagedFile(f"{path}: a folder, expected a file of JSON lines") from None
+    except UnicodeDecodeError as error:
+        raise DamagedFile(f"{path}: not UTF-8 at byte {error.start}") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DamagedFile(f"{path}: not a whole gzip file ({error})") from None
+
+
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """Parse one line as a JSON object.
+
+    Raises:
+        DamagedFile: it is something else; begins with `where`.
+    """
+    try:
+        row: Any = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{where}: not JSON ({error}), expected a JSON object") from None
+    if not isinstance(row, dict):
+        raise DamagedFile(f"{where}: no JSON object but {line.strip()[:SHOWN]!r}")
+    return row
+
+
+def answer_text(value: object, where: str) -> str:
+    """Return an answer as text; see `as_answer`.
+
+    Raises:
+        DamagedFile: the value is no answer; begins with `where`.
+    """
+    text = as_answer(value)
+    if text is None:
+        found = "nothing" if value is None else f"{value!r:.{SHOWN}}"
+        raise DamagedFile(
+            f"{where}: 'answer': expected a non-empty string or a finite number, got {found}"
+        )
+    return text
+
+
+def as_answer(value: Any) -> str | None:
+    """Return a text as it is and a finite number in decimal digits, 7.0 as 7; else None."""
+    number = value.item() if hasattr(value, "item") else value  # of numpy and torch
+    if isinstance(number, str):
+        return number if number.strip() else None
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return None
+    if isinstance(number, float) and not math.isfinite(number):
+        return None
+    return f"{Decimal(repr(int(number) if number == int(number) else number)):f}"
