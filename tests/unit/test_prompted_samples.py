@@ -70,7 +70,11 @@ def test_other_files_are_refused(tmp_path):
     path.write_bytes(gzip.compress(to_lines(ROWS))[:-9])
     with pytest.raises(DamagedFile, match=r"not (UTF-8|a whole gzip file)"):
         read_graded(path)
-    for text, message in (("{", "not JSON"), ("[]", "no benchmark"), ('{"id": "a"}', "no benchm")):
+    for text, message in (
+        ("{", "not JSON"),
+        ("[]", "no JSON object"),
+        ('{"id": "a"}', "no benchm"),
+    ):
         path.write_bytes(gzip.compress(text.encode()))
         with pytest.raises(DamagedFile, match=message):
             read_graded(path)
