@@ -1,12 +1,14 @@
 """`repro check`, `repro doctor` and `repro bench`: is all in order, what runs here, how fast."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from random import randrange
 from typing import Annotated, Any
 
 import typer
 
 from core.cli.options import AsJson
 from core.cli.output import print_columns, print_json, print_text, say_loading
+from eval.errors import BadValue
 
 
 def check(
@@ -23,11 +25,26 @@ def check(
     ask_again: Annotated[
         bool, typer.Option("--all", help="Grade and render again what passed here before.")
     ] = False,
+    retrain: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Train N recorded runs again, drawn at random, and compare."
+        ),
+    ] = None,
+    draw: Annotated[
+        int | None, typer.Option(metavar="SEED", help="Of that draw; default: a random one.")
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Draw only trainings that took at most this long."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Check modules, records, samples, reports and regressions; exit code 1 if one fails."""
     from core.paper.registry import entries, find_entry
 
+    if retrain is None and (draw, within) != (None, None):
+        raise BadValue("--draw and --within choose what --retrain N trains: give it too")
     slugs = tuple(find_entry(slug).slug for slug in papers or ())  # before what is slow to import
     say_loading()
     from core.run.places import record_files
@@ -40,18 +57,40 @@ def check(
         for slug in slugs or entries():
             accept_records(slug, standard(read_records(slug)))
     found = check_papers(slugs, ask_again=ask_again)
+    if retrain is not None:
+        found["retrained"] = retrained(slugs, retrain, draw, within)
     if as_json:
         print_json(found)
     else:
         for slug, problems in found.items():
-            there = slug in ("claims", "trl", "index", "families", "results") or record_files(
-                "bench" if slug == "speed" else slug
-            )
+            there = slug in (
+                "claims",
+                "trl",
+                "index",
+                "families",
+                "results",
+                "retrained",
+            ) or record_files("bench" if slug == "speed" else slug)
             ok = "ok" if there else "ok, but there are no records to check"
             print_text(f"{slug}: {f'{len(problems)} problems' if problems else ok}")
             for line in problems or filter(None, [absent_texts(slug)]):
                 print_text(f"  {line}")
     return 1 if any(found.values()) else 0
+
+
+def retrained(
+    slugs: Sequence[str], count: int, draw: int | None, within: float | None
+) -> list[str]:
+    """Train recorded runs again; the differences to their records."""
+    from core.paper.registry import find_entry
+    from core.run.places import own_entries
+    from core.run.retrain import retrain
+    from core.run.stages.stage import say
+
+    seed = randrange(2**32) if draw is None else draw
+    say(f"--retrain {count} --draw {seed}")
+    papers = [find_entry(slug) for slug in slugs] or own_entries()
+    return retrain(papers, count, draw=seed, within=within)
 
 
 def doctor(

@@ -1,6 +1,7 @@
 """Which of a processor's kernels compute a run: those of AVX2, wherever a processor has them."""
 
 import os
+import platform
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 PINS = {"ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "AVX2"}
 PINNED = "AVX2"  # as torch names it
 AVX512 = {"avx512vl", "avx512bw", "avx512dq", "fma"}  # what a processor needs for torch to use it
-PROCESSOR = Path("/proc/cpuinfo")
+CPU_INFO = Path("/proc/cpuinfo")
+PROCESSOR = "processor"  # whose name stands beside the kernels: bits differ between makers
 
 
 def pin_kernels() -> None:
@@ -48,7 +50,7 @@ def kernel_path() -> str:
 def kernels() -> dict[str, str]:
     """Return the processor, the variables that were set, and the path that torch computes with."""
     asked = {name: os.environ.get(name, "not set") for name in PINS}
-    return {**asked, "torch": kernel_path(), "processor": processor_name()}
+    return {**asked, "torch": kernel_path(), PROCESSOR: processor_name()}
 
 
 def kernel_key() -> dict[str, str]:
@@ -63,14 +65,15 @@ def processor_flags() -> set[str]:
 
 
 def processor_name() -> str:
-    """Return the model name of the first processor, empty where Linux does not say it."""
-    return processor_line("model name")
+    """Return maker and model of the first processor, elsewhere than on Linux the architecture."""
+    maker, model = processor_line("vendor_id"), processor_line("model name")
+    return f"{maker} {model}".strip() or platform.machine()
 
 
 def processor_line(name: str) -> str:
     """Return the value of the first line of this name in `/proc/cpuinfo`; empty without one."""
-    if not PROCESSOR.is_file():
+    if not CPU_INFO.is_file():
         return ""
-    lines = PROCESSOR.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines()
     values = (line.partition(":")[2].strip() for line in lines if line.split("\t")[0] == name)
     return next(values, "")

@@ -1,0 +1,213 @@
+"""Trains recorded runs again in a scratch folder, and compares the outcome with their records."""
+
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from core.paper import Paper
+from core.paper.registry import Entry
+from core.run.kernels import PROCESSOR
+from core.run.order import Order, name_of, one_run
+from core.run.records.agreement import EXACT, agree
+from core.run.records.answers import ANY, NEAR, answers, said
+from core.run.records.asked import asked_problems, factor_of
+from core.run.records.check import whole_records
+from core.run.records.record import read_records, standard
+from core.run.records.schema import Record, RunRecord, place_of, runs_of, tunings_of
+from core.run.resolve import resolve
+from core.run.spread.pool import FailedUnit, Unit, run_units
+from core.run.stages.chain import Chain
+from core.run.stages.stage import say
+from eval.errors import BadValue
+
+# Where rounding changed an answer:
+CURVE = 0.25  # the most that the mean of a curve over its steps may differ, relative,
+SMALL = 0.02  # and beside that
+SCORE = 5.0  # points that a score may differ
+AS_ASKED = (
+    *("config", "overrides", "data", "model", "start_model", "main", "size", "scale", "seed"),
+    *("paper", "arm", "kind", "train steps"),
+)
+OF_PROCESSOR = ("train weights", "train kernels")
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """A recorded run, and the arm and learning rate with which it is trained again."""
+
+    run: RunRecord
+    chain: Chain
+    order: Order
+
+
+def retrain(
+    entries: Sequence[Entry], count: int, *, draw: int, within: float | None = None
+) -> list[str]:
+    """Train recorded runs again, drawn at random; return one line for each difference."""
+    found: list[str] = []
+    for one in drawn(entries, count, draw=draw, within=within):
+        run = one.run
+        say(f"train again: {run['paper']} {run['arm']} seed {run['seed']}, {run['digest']}")
+        found += retrained_problems(one)
+    return found
+
+
+def drawn(
+    entries: Sequence[Entry], count: int, *, draw: int, within: float | None = None
+) -> list[Retraining]:
+    """Draw recorded runs at random, the same for the same records and `draw`.
+
+    With `within` only runs whose training took at most that many seconds.
+
+    Raises:
+        BadValue: there are fewer.
+    """
+    found = [one for entry in entries for one in candidates(entry.load(), within)]
+    if len(found) < count:
+        limit = "" if within is None else f" whose training took at most {within:g} s"
+        raise BadValue(
+            f"--retrain {count}: there are {len(found)} recorded trainings{limit} with the "
+            "settings of their paper's module; ask for as many or fewer"
+        )
+    return Random(draw).sample(sorted(found, key=lambda one: one.run["digest"]), count)
+
+
+def candidates(paper: Paper, within: float | None) -> Iterator[Retraining]:
+    """Yield the shown runs of a paper that can be trained again with the settings of its module."""
+    records, _ = whole_records(paper.slug)
+    shown = standard(records)
+    chosen = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(shown)}
+    for run in runs_of(shown, "cpu"):
+        factor = factor_of(run, chosen)
+        if not run["train"]["steps"] or (within is not None and seconds_of(run) > within):
+            continue
+        if factor is None or any(asked_problems(paper, run, factor)):
+            continue  # which `repro check` reports
+        chain = Chain(resolve(paper, arm=run["arm"], scale="cpu", factor=factor), run["seed"])
+        if within is None or not chain.preparations:  # of these no record has the time
+            yield Retraining(run, chain, Order(paper=paper))
+
+
+def seconds_of(run: RunRecord) -> float:
+    """Return how long the training of a run took."""
+    return sum(cast(Mapping[str, float], run["timings"].get("phases", {})).values())
+
+
+def retrained_problems(one: Retraining) -> list[str]:
+    """Train a run again in a scratch folder; return one line for each difference to its record."""
+    run = one.run
+    unit = Unit(name_of(one.chain), one_run(one.order, one.chain))
+    with scratch_root():
+        try:
+            run_units([unit], 1)
+        except FailedUnit as error:
+            return [f"{place_of(run)}: training it again failed: {error}"]
+        made = [found for found in read_records(run["paper"], own=True) if found["kind"] == "run"]
+    return [f"{place_of(run)}: {line}" for line in differences(cast(Record, run), made[-1])]
+
+
+@contextmanager
+def scratch_root() -> Generator[None]:
+    """Work in a folder that is deleted afterwards."""
+    before = os.environ.get("REPRO_ROOT")
+    with TemporaryDirectory(prefix="repro-retrain-") as folder:
+        os.environ["REPRO_ROOT"] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["REPRO_ROOT"]
+            else:
+                os.environ["REPRO_ROOT"] = before
+
+
+def differences(recorded: Record, made: Record) -> Iterator[str]:
+    """Yield what a record says and training again does not give.
+
+    On the same processor, kernels and versions everything is equal, to the last bit of the
+    weights. Elsewhere, if all answers are the same ones, numbers are equal but for rounding. If
+    rounding changed an answer, later updates differ: then curves and scores are near each other.
+    """
+    if is_same_arithmetic(recorded, made):
+        how, is_close = "exactly: it has the same processor, kernels and versions", is_equal
+    elif answers(recorded) == answers(made):
+        how, is_close = f"up to {NEAR:g}: the processor differs, the answers do not", is_rounded
+    else:
+        how, is_close = "within tolerances: the processor and some answers differ", is_near
+    say(f"{recorded['digest']}: compared {how}")
+    old, new = parts(recorded), parts(made)
+    for name in sorted(old.keys() | new.keys()):
+        here, there = old.get(name), new.get(name)
+        if not is_close(name, here, there):
+            yield f"{name} is {brief(here)}, trained again {brief(there)} (compared {how})"
+
+
+def is_same_arithmetic(one: Record, other: Record) -> bool:
+    """Return whether two runs were computed by the same processor, kernels and libraries."""
+    kernels = [record["train"].get("kernels", {}) for record in (one, other)]
+    libraries = [
+        {name: record["versions"].get(name) for name in ("torch", "transformers")}
+        for record in (one, other)
+    ]
+    return PROCESSOR in kernels[0] and kernels[0] == kernels[1] and libraries[0] == libraries[1]
+
+
+def is_equal(name: str, here: Any, there: Any) -> bool:  # Any: JSON of several types
+    """Return whether two values are equal; statistics up to the order of their sums."""
+    exact = name.startswith(("curves ", "train "))
+    return agree(here, there, 0.0 if exact else EXACT)
+
+
+def is_rounded(name: str, here: Any, there: Any) -> bool:  # Any: JSON of several types
+    """Return whether two values are equal but for rounding."""
+    return name in OF_PROCESSOR or agree(here, there, NEAR)
+
+
+def is_near(name: str, here: Any, there: Any) -> bool:  # Any: JSON of several types
+    """Return whether settings are equal, and curves and scores within the tolerances."""
+    if name.startswith("curves "):
+        if not (here and there):
+            return here == there
+        one, other = mean_of(here), mean_of(there)
+        return abs(one - other) <= CURVE * max(abs(one), abs(other)) + SMALL
+    if name in ("scores", "start_scores"):
+        return are_near(values_of(here), values_of(there))
+    return name not in AS_ASKED or agree(here, there, EXACT)
+
+
+def parts(record: Record) -> dict[str, Any]:  # Any: JSON of several types
+    """Return what a record says, curves and fields of the training one by one."""
+    fields = {name: value for name, value in said(record).items() if name not in ANY}
+    curves = {f"curves {name}": points for name, points in fields.pop("curves").items()}
+    trained = {f"train {name}": value for name, value in fields.pop("train").items()}
+    return {**fields, **curves, **trained}
+
+
+def mean_of(points: Sequence[Sequence[float]]) -> float:
+    """Return the mean of a curve over its steps."""
+    return fmean(value for _, value in points)
+
+
+def values_of(rows: Sequence[Mapping[str, Any]] | None) -> list[tuple[Any, ...]]:
+    """Return the names and values of scores."""
+    names = ("benchmark", "mode", "metric", "n", "value")
+    return [tuple(row[name] for name in names) for row in rows or ()]
+
+
+def are_near(here: Sequence[tuple[Any, ...]], there: Sequence[tuple[Any, ...]]) -> bool:
+    """Return whether the same scores were measured, with values within the tolerance."""
+    pairs = zip(here, there, strict=False)
+    return len(here) == len(there) and all(
+        one[:-1] == other[:-1] and abs(one[-1] - other[-1]) <= SCORE for one, other in pairs
+    )
+
+
+def brief(value: object) -> str:
+    """Return the beginning of a value's text."""
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,201 @@
+"""Forged records of runs under right digests: what checks see, and what only training does."""
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from core.cli.main import app
+from core.paper.registry import find_entry
+from core.run.files import canonical
+from core.run.places import results
+from core.run.records.answers import content_of, name_of
+from core.run.records.asked import asked_problems
+from core.run.records.check import whole_records
+from core.run.records.regrade import Regrader
+from core.run.retrain import differences, drawn, retrained_problems
+from core.run.spread.pool import Unit, run_units
+from eval.plugins import VARIABLE, use
+from eval.samples.store import read_samples, write_samples
+
+MODULE = """
+from dataclasses import replace
+
+from papers.deepseekmath_grpo import PAPER as BASE
+
+PAPER = replace(
+    BASE,
+    slug="short-run",
+    claims=(),
+    reported=(),
+    benchmarks=("gsm8k",),
+    evaluations=(replace(BASE.evaluations[0], benchmarks=("gsm8k",)),),
+    arms={"grpo": {}},
+    profiles={
+        "cpu": {
+            "max_steps": 2,
+            "num_generations": 8,
+            "per_device_train_batch_size": 16,
+            "max_completion_length": 48,
+            "eval_max_tokens": 48,
+            "eval_limit": 6,
+            "heldout_problems": 8,
+        }
+    },
+)
+"""
+SLUG = "short-run"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with one recorded run."""
+    root = tmp_path_factory.mktemp("short")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_ROOT", str(root))
+        patch.setenv(VARIABLE, "")
+        (root / "short_run.py").write_text(MODULE)
+        use(root / "short_run.py")
+        run_units([Unit("grpo 0", ("one", SLUG, "--arm", "grpo", "--at", "cpu"))], 1)
+        yield root
+
+
+@pytest.fixture(scope="module")
+def record(folder):
+    """The record of the run."""
+    del folder
+    return next(r for r in whole_records(SLUG)[0] if r["kind"] == "run")
+
+
+def test_training_again_gives_the_record(folder, capsys):
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    (one,) = drawn([find_entry(SLUG)], 1, draw=3)
+    assert retrained_problems(one) == []
+    assert "compared exactly" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def set_at(*path, to):
+    """Return a forgery that sets one value, or changes it if `to` is a function."""
+
+    def forge(record):
+        place = record
+        for name in path[:-1]:
+            place = place[name]
+        place[path[-1]] = to(place[path[-1]]) if callable(to) else to
+
+    return forge
+
+
+def times(factor):
+    """Return a change of the values of a curve."""
+    return lambda points: [[step, value * factor + 0.001] for step, value in points]
+
+
+def shorter(points):
+    return points[:-1]
+
+
+def swapped_curves(record):
+    curves = record["curves"]
+    curves["loss"], curves["reward"] = curves["reward"], curves["loss"]
+
+
+def other_samples(record):
+    """Samples have other texts, under their right digest."""
+    row = record["scores"][0]
+    stored = read_samples(results() / "samples" / f"{row['digest']}.jsonl.gz")
+    told = [replace(sample, output=sample.output + " ") for sample in stored]
+    path = results() / "samples" / "new.jsonl.gz"
+    row["digest"] = write_samples(path, told)
+    path.replace(path.with_name(f"{row['digest']}.jsonl.gz"))
+
+
+SCORE = ("scores", 0)
+# What is forged in the record of the run.
+FORGERIES = {
+    "longer completions": set_at("curves", "completions/mean_length", to=times(1.5)),
+    "a higher reward": set_at("curves", "reward", to=times(1.1)),
+    "a slightly higher entropy": set_at("curves", "entropy", to=times(1.0)),
+    "another gradient": set_at("curves", "grad_norm", to=times(0.5)),
+    "another loss": set_at("curves", "loss", to=times(2)),
+    "another held-out accuracy": set_at("curves", "held_out/accuracy", to=times(1.2)),
+    "a shorter curve": set_at("curves", "reward", to=shorter),
+    "an invented curve": set_at("curves", "kl", to=[[1, 0.5]]),
+    "a curve left out": lambda record: record["curves"].pop("entropy"),
+    "two curves swapped": swapped_curves,
+    "other weights": set_at("train", "weights", to="0" * 64),
+    "more steps": set_at("train", "steps", to=3),
+    "other held-out answers": set_at("train", "held_out", "2", to="0" * 64),
+    "held-out answers left out": lambda record: record["train"].pop("held_out"),
+    "a higher score": set_at(*SCORE, "value", to=90),
+    "a narrower interval": set_at(*SCORE, "low", to=lambda low: low + 1),
+    "more problems": set_at(*SCORE, "n", to=600),
+    "another draw": set_at(*SCORE, "draw", to=4),
+    "scores of the start as those of the trained model": lambda record: record.update(
+        scores=record["start_scores"]
+    ),
+    "a lower start": set_at("start_scores", 0, "value", to=0),
+    "scores left out": lambda record: record["scores"].clear(),
+    "other samples": other_samples,
+    "another seed": set_at("seed", to=1),
+    "another learning rate": set_at("config", "learning_rate", "value", to=3e-4),
+    "another source of a setting": set_at("config", "learning_rate", "source", to="s9"),
+    "another starting model": set_at("model", "digest", to="0" * 64),
+    "another size": set_at("size", to="7.0B"),
+    "other data": set_at("data", "digest", to="0" * 64),
+    "fewer rows": set_at("data", "rows", to=10),
+    "fewer tokens in a batch": set_at("train", "plan", to={}),
+}
+# Circumstances, which no number follows from.
+UNSEEN = {
+    "a faster training": set_at("timings", "wall_s", to=0.1),
+    "an earlier day": set_at("created", to="2020-01-01T00:00:00+00:00"),
+    "another Python": set_at("versions", "python", to="2.7"),
+}
+
+
+def forged(record, forge):
+    """Return a forged copy of a record under its right digests."""
+    copy = deepcopy({k: v for k, v in record.items() if k not in ("digest", "content")})
+    forge(copy)
+    made = canonical(copy)
+    made["content"] = content_of(made)
+    return {**made, "digest": name_of(made)}
+
+
+def is_seen(record, copy):
+    """Return whether checks or training again, which gives the record, see a forged copy."""
+    regrader = Regrader()
+    found = [*regrader.damaged(copy)] or [*regrader.problems(copy)]
+    return bool(found or [*asked_problems(find_entry(SLUG).load(), copy, 1.0)]) or bool(
+        [*differences(copy, record)]
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_30_of_33_forgeries_are_seen(record):
+    assert not is_seen(record, forged(record, lambda _: None))
+    seen = {name: is_seen(record, forged(record, f)) for name, f in (FORGERIES | UNSEEN).items()}
+    assert [name for name, is_it in seen.items() if not is_it] == [*UNSEEN]
+    assert (len(FORGERIES), len(seen)) == (30, 33)
+
+
+def test_a_forged_curve_fails_the_command(folder, record):
+    """`repro check --retrain` trains again, names the curve and exits with 1."""
+    copy = forged(record, FORGERIES["longer completions"])
+    path = folder / "results" / SLUG / f"{record['digest']}.json"
+    path.write_text(json.dumps({k: v for k, v in copy.items() if k != "digest"}))
+    refused = CliRunner().invoke(app, ["check", SLUG, "--retrain", "1", "--draw", "5", "--json"])
+    (line,) = json.loads(refused.stdout)["retrained"]
+    assert "curves completions/mean_length" in line
+    assert (refused.exit_code, "--draw 5" in refused.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("asked", [("--retrain", "99"), ("--draw", "1"), ("--within", "5")])
+@pytest.mark.usefixtures("folder")
+def test_what_cannot_be_drawn_is_misuse(asked):
+    refused = CliRunner().invoke(app, ["check", SLUG, *asked])
+    assert (refused.exit_code, "--retrain" in refused.stderr) == (2, True)
