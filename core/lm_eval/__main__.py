@@ -3,6 +3,11 @@
 lm-eval finds models in a registry of its own process only, so something has to import ours first.
 """
 
+# ruff: noqa: E402 - the kernels are chosen before any import can load torch
+from core.run.kernels import pin_kernels
+
+pin_kernels()
+
 import sys
 from importlib.resources import files
 

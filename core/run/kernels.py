@@ -1,79 +1,106 @@
-"""Which of a processor's kernels compute a run: those of AVX2, wherever a processor has them."""
+"""The kernels that compute on this processor: one path chosen at the start, and what it came to."""
 
 import os
 import platform
 import sys
+from ctypes import CDLL
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+
+from eval.errors import BadValue
 
 # What torch, oneDNN and MKL read when they load. Wider vectors, and MKL's own choice for each
 # maker's processors, take sums in another order, and now and then another token is sampled.
-PINS = {"ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "AVX2"}
-PINNED = "AVX2"  # as torch names it
-AVX512 = {"avx512vl", "avx512bw", "avx512dq", "fma"}  # what a processor needs for torch to use it
+KERNELS = {"ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "AVX2"}
 CPU_INFO = Path("/proc/cpuinfo")
-PROCESSOR = "processor"  # whose name stands beside the kernels: bits differ between makers
+PROCESSOR = "processor"  # whose name a record has beside the kernels
+BRANCHES = {1: "off", 2: "auto", 3: "compatible", 9: "AVX", 10: "AVX2", 12: "AVX512"}  # of MKL
+ROUNDING = 12  # characters of the digest of rounded results
 
 
 def pin_kernels() -> None:
-    """Set the environment so that torch, once loaded, computes with AVX2, here and in children.
+    """Choose one kernel path for this process and its children; a variable that is set stays.
 
-    A variable that is set stays, a processor without AVX2 keeps its own kernels, and `repro bench`
-    measures a processor as it is. Where torch is loaded already, children compute as it does.
+    Only what is chosen before torch loads acts. A processor without AVX2 keeps its own path, and
+    `repro bench` measures a processor as it is.
     """
-    if "bench" in sys.argv[1:2]:
-        return
-    if "torch" in sys.modules:
-        os.environ.setdefault("ATEN_CPU_CAPABILITY", kernel_path().lower())
-    elif "avx2" in processor_flags():
-        for name, value in PINS.items():
+    if "bench" not in sys.argv[1:2] and "torch" not in sys.modules and " avx2 " in processor_text():
+        for name, value in KERNELS.items():
             os.environ.setdefault(name, value)
 
 
-def kernel_path() -> str:
-    """Return the vector instructions of torch's kernels: AVX512, AVX2 or DEFAULT.
+def check_kernels() -> None:
+    """Check that torch computes with the kernels that the environment asks for.
 
-    Before torch is loaded, return those that it will choose.
+    Raises:
+        BadValue: torch was loaded before they were chosen, or does not have them.
     """
-    if "torch" in sys.modules:
-        torch: Any = sys.modules["torch"]
-        return torch.backends.cpu.get_cpu_capability()
-    chosen = os.environ.get("ATEN_CPU_CAPABILITY", "").upper()
-    if chosen in ("AVX512", PINNED, "DEFAULT"):
-        return chosen
-    flags = processor_flags()
-    if flags >= AVX512:
-        return "AVX512"
-    return PINNED if {"avx2", "fma"} <= flags else "DEFAULT"
+    asked, found = os.environ.get("ATEN_CPU_CAPABILITY"), acting_kernels()["torch"]
+    if asked is not None and asked.lower() != found.lower():
+        raise BadValue(
+            f"ATEN_CPU_CAPABILITY={asked}, but torch computes with {found}: expected a path that "
+            "this processor has, chosen before torch is loaded; set it before Python starts"
+        )
 
 
-def kernels() -> dict[str, str]:
-    """Return the processor, the variables that were set, and the path that torch computes with."""
-    asked = {name: os.environ.get(name, "not set") for name in PINS}
-    return {**asked, "torch": kernel_path(), PROCESSOR: processor_name()}
+@lru_cache(maxsize=1)
+def acting_kernels() -> dict[str, str]:
+    """Return torch's and MKL's kernel paths that act here, and a digest of how they round.
+
+    The digest is of the results of a few fixed operations in one thread: two processors with the
+    same digest took every sum of them in the same order.
+    """
+    import torch
+
+    return {
+        "torch": torch.backends.cpu.get_cpu_capability(),
+        "mkl": mkl_branch(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"),
+        "rounding": rounding_digest(),
+    }
 
 
-def kernel_key() -> dict[str, str]:
-    """Return what a training's key says of its kernels: nothing of the pinned ones."""
-    path = kernel_path()
-    return {} if path == PINNED else {"kernels": path}
+def mkl_branch(library: Path) -> str:
+    """Return the branch of MKL's code that acts, "unknown" without MKL in the library of torch."""
+    try:
+        branch = CDLL(str(library)).mkl_serv_cbwr_get(1)
+    except (OSError, AttributeError):
+        return "unknown"
+    return BRANCHES.get(branch, str(branch))
 
 
-def processor_flags() -> set[str]:
-    """Return the instruction sets that Linux lists of the first processor; empty elsewhere."""
-    return set(processor_line("flags").split())
+def rounding_digest() -> str:
+    """Return a digest of the bits of products, sums and functions of fixed numbers."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention as attention
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.no_grad():
+            x = (torch.arange(96 * 160) * 37 % 101 + 1).float().reshape(96, 160) / 101
+            narrow, heads = x.bfloat16(), x.reshape(1, 4, 24, 160)
+            results = [
+                *(x @ x.T, x[:7] @ x.T, (narrow @ narrow.T).float(), x.sum(0), x.mean(1)),
+                *(x.sqrt(), x.rsqrt(), x.exp(), x.log(), x.tanh(), x.softmax(-1), x.cumsum(-1)),
+                attention(heads, heads, heads),
+            ]
+    finally:
+        torch.set_num_threads(threads)
+    bits = b"".join(result.contiguous().numpy().tobytes() for result in results)
+    return sha256(bits).hexdigest()[:ROUNDING]
 
 
-def processor_name() -> str:
-    """Return maker and model of the first processor, elsewhere than on Linux the architecture."""
-    maker, model = processor_line("vendor_id"), processor_line("model name")
-    return f"{maker} {model}".strip() or platform.machine()
+def processor() -> str:
+    """Return the maker and model of this processor, e.g. "AuthenticAMD, AMD EPYC 7763"."""
+    lines = [line.partition(":") for line in processor_text().splitlines()]
+    fields = {name.strip(): value.strip() for name, _, value in lines}
+    named = [fields[name] for name in ("vendor_id", "model name") if name in fields]
+    return ", ".join(named) or platform.processor() or platform.machine()
 
 
-def processor_line(name: str) -> str:
-    """Return the value of the first line of this name in `/proc/cpuinfo`; empty without one."""
+def processor_text() -> str:
+    """Return what Linux says of the processors; empty elsewhere."""
     if not CPU_INFO.is_file():
         return ""
-    lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines()
-    values = (line.partition(":")[2].strip() for line in lines if line.split("\t")[0] == name)
-    return next(values, "")
+    return CPU_INFO.read_text(encoding="utf-8", errors="replace")

@@ -2,6 +2,11 @@
 # pyright: basic
 # (strictly, every call into transformers is partially unknown)
 
+# ruff: noqa: E402 - the kernels are chosen before any import can load torch
+from core.run.kernels import pin_kernels
+
+pin_kernels()
+
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from core.claims import START
 from core.paper.page import PREPARED
+from core.run.kernels import acting_kernels
 from core.run.resolve import Resolved
 from core.run.stages.data import Data
 from core.run.stages.evaluate import Answering, Evaluate, evaluations
@@ -53,7 +54,9 @@ class Chain:
     @cached_property
     def start(self) -> Start:
         """The starting model."""
-        return Start(self._chosen(self.resolved.run.model), self.resolved.run.chat_template)
+        run, on_processor = self.resolved.run, self.resolved.config.get("use_cpu")
+        kernels = acting_kernels() if on_processor else {}
+        return Start(self._chosen(run.model), run.chat_template, kernels)
 
     @cached_property
     def data(self) -> Data:

@@ -1,7 +1,7 @@
 """The start stage: the starting model, looked at before anything is trained."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from transformers.utils import logging
@@ -52,6 +52,7 @@ class Start(Policy):
     name = "start"
     chosen: Chosen
     chat_template: str | None = None
+    kernels: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def model(self) -> str:
@@ -60,10 +61,14 @@ class Start(Policy):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """What the model is, and the template if it is asked with another than its own."""
+        """What the model is, the kernels it computes with on a processor, and a template if given.
+
+        All that trains or asks the model has these in its own key through that of this stage.
+        """
         given = self.chat_template
         template = {} if given is None else {"chat_template": template_text(given)}
-        return {**self.chosen.inputs, **template}
+        kernels = {"kernels": self.kernels} if self.kernels else {}
+        return {**self.chosen.inputs, **template, **kernels}
 
     @property
     def of(self) -> str:

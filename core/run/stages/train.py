@@ -1,5 +1,6 @@
 """The train stage: model and data to trained weights and curves, resumed where it stopped."""
 
+import json
 import os
 import shutil
 from collections.abc import Generator, Mapping
@@ -22,9 +23,8 @@ from core.families.family import Training
 from core.models.load import load_tokenizer
 from core.rewards.verifiers import check_rewards
 from core.run.effective import effective
-from core.run.files import digest_of, folder_files
-from core.run.kernels import kernel_key, kernels
-from core.run.notes import read_note, write_note
+from core.run.files import canonical, digest_of, folder_files, write_atomic
+from core.run.kernels import PROCESSOR, acting_kernels, check_kernels, processor
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
 from core.run.spread.launch import Models, launch
@@ -82,7 +82,6 @@ class Train(Policy):
             "grader": GRADER_VERSION,  # of the accuracy reward and of held-out problems
             **({"roles": roles} if roles else {}),
             **({"watched": watched} if watched else {}),
-            **kernel_key(),
         }
 
     @property
@@ -120,9 +119,9 @@ def train_model(
         outputs = _train(resolved, seed, models, data, folder)
         if not outputs:
             return {}
-        write_note(trained, outputs)
+        write_atomic(trained, json.dumps(canonical(outputs)) + "\n")
     shutil.rmtree(work, ignore_errors=True)  # only now: a kill in it must not lose the training
-    return read_note(trained, f"delete {folder} and give the command again")
+    return json.loads(trained.read_text(encoding="utf-8"))
 
 
 def _train(
@@ -159,7 +158,7 @@ def _train(
         "steps": trainer.state.global_step,
         "plan": plan,
         "weights": weights_digest(folder / MODEL),
-        "kernels": kernels(),
+        "kernels": {**acting_kernels(), PROCESSOR: processor()},
         "curves": curves(folder / LOG),
         "phases": trainer.phases.summary(),
         **({"held_out": digests(heldout.watched, folder / FOLDER)} if heldout is not None else {}),
@@ -278,7 +277,12 @@ def end_wandb(report_to: str | list[str] | None) -> None:
 
 
 def prepare_torch(threads: int | None) -> None:
-    """Fix the number of CPU threads, and with it the last bit of every sum; no bars but ours."""
+    """Fix the number of CPU threads, and with it the last bit of every sum; no bars but ours.
+
+    Raises:
+        BadValue: torch does not compute with the kernels that were asked for.
+    """
+    check_kernels()
     logging.disable_progress_bar()
     if threads is not None:
         torch.set_num_threads(threads)
