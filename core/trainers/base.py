@@ -8,10 +8,12 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel, TrainerCallback
+from transformers.trainer_utils import PredictionOutput
 
 from core.explain.phases import PhaseCallback, Phases
 from core.shards.reference import SyncReferenceCallback, frozen_copy
 from core.shards.sharding import gathered, shards_weights, spread, without_weights
+from core.trainers.random_state import unchanged_random_state
 from core.trainers.resume import ResumableTrainer, load_reference, save_reference
 
 
@@ -52,6 +54,16 @@ class BaseTrainer(ResumableTrainer):
         """Move the reference towards the policy from time to time, as the settings say."""
         self._reference_moves = True
         self.add_callback(SyncReferenceCallback(self.reference(), self.frame))
+
+    def evaluate(self, *args: Any, **keywords: Any) -> dict[str, float]:
+        """Evaluate as transformers does; what training draws afterwards does not depend on it."""
+        with unchanged_random_state(self.args.device):
+            return super().evaluate(*args, **keywords)
+
+    def predict(self, *args: Any, **keywords: Any) -> PredictionOutput:
+        """Predict as transformers does; what training draws afterwards does not depend on it."""
+        with unchanged_random_state(self.args.device):
+            return super().predict(*args, **keywords)
 
     def gather(self, tensor: Tensor) -> Tensor:
         """Rows of all processes, in their order."""

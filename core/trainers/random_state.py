@@ -1,0 +1,25 @@
+"""The states of the random number generators that training draws from."""
+
+import random
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+
+@contextmanager
+def unchanged_random_state(device: torch.device) -> Generator[None]:
+    """Put the generators of Python, NumPy and torch back to where they were before the block.
+
+    Args:
+        device: the device whose generator is put back beside the CPU's.
+    """
+    of_python, of_numpy = random.getstate(), np.random.get_state()
+    devices = [] if device.type == "cpu" else [device]
+    try:
+        with torch.random.fork_rng(devices, device_type=device.type if devices else "cuda"):
+            yield
+    finally:
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)
