@@ -214,7 +214,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     @property
     def doubt(self) -> str | None:
         """Why the settings of the loss, which go together, make no sense, or nothing."""
-        return LOSS_TYPES[self.loss_type].doubt(self) or self.length_weighting
+        return LOSS_TYPES[self.loss_type].doubt(self)
 
     @property
     def length_weighting(self) -> str | None:

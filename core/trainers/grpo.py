@@ -107,8 +107,8 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         self.rollout_func = rollout_func
         self.router_weight = router_weight(policy, args.router_aux_loss_coef)
         self.bonus = EntropyBonus(args)
-        if args.doubt is not None:
-            logger.warning(args.doubt)
+        for warning in filter(None, (args.doubt, args.length_weighting)):
+            logger.warning(warning)
         super().__init__(
             model=policy,
             args=args,

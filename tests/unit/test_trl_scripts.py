@@ -138,7 +138,8 @@ def test_a_sequence_ratio_in_a_sum_of_tokens_is_warned_of(
 
 @pytest.mark.parametrize("loss_type", ["grpo", "sapo", "luspo"])
 def test_a_sequence_ratio_in_its_own_loss_is_not_warned_of(loss_type, make_grpo):
-    assert make_grpo(loss_type=loss_type, importance_sampling_level="sequence").args.doubt is None
+    trainer = make_grpo(loss_type=loss_type, importance_sampling_level="sequence")
+    assert trainer.args.length_weighting is None
 
 
 @given(
