@@ -1,5 +1,4 @@
 """Tiny real models and tokenizers, built in milliseconds, and a machine without a hub."""
-# ruff: noqa: E402 - the kernels are pinned before torch is loaded
 
 import gc
 import os
@@ -7,10 +6,6 @@ from string import ascii_lowercase, digits
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before the libraries that read it
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-from core.run.kernels import pin_kernels
-
-pin_kernels()  # as a command does, before torch is loaded
 
 import pytest
 import torch

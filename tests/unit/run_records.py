@@ -9,9 +9,10 @@ from core.run.records.record import new_record, write_record
 from core.run.records.regrade import files_of
 from core.run.resolve import resolve
 from core.run.stages.evaluate import Question, Scored, at_k_curve, score_rows
-from core.run.stages.outcomes import FOLDER, held_out_outcomes, outcomes_of
+from core.run.stages.outcomes import held_out_outcomes, outcomes_of
 from core.run.stages.record import publish_samples, request_of
 from core.run.stages.sources import model_version
+from core.run.stages.stage import OUTCOMES
 from core.run.stages.start import Chosen
 from eval.pocket.suites import draw_of
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
@@ -174,7 +175,7 @@ def without_texts(record):
     made = record | {"scores": after.scores, "train": train, "sampling": sampling}
     made_files = after.files | seen.files
     publish_samples({digest: made_files[digest] for digest in files_of(made)}, results())
-    rmtree(samples_file("").parent / FOLDER)
+    rmtree(samples_file("").parent / OUTCOMES)
     named = "".join(path.read_text() for path in record_files(record["paper"]))
     for digest in files.keys() - files_of(made).keys():
         if digest not in named:
