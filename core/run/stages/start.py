@@ -61,7 +61,7 @@ class Start(Policy):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """What the model is, the kernels it computes with on a processor, and a template if given.
+        """Return the model, the kernels it computes with on a processor, and a template if given.
 
         All that trains or asks the model has these in its own key through that of this stage.
         """
