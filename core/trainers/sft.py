@@ -107,7 +107,7 @@ class SFTTrainer(BaseTrainer):
 
     @property
     def aux_loss_enabled(self) -> bool:
-        """Return whether the load-balancing loss is trained on, under the name that TRL gives it."""
+        """Return whether the load-balancing loss is trained on, under the name in TRL."""
         return self.router_weight != 0.0
 
     def prepared(self, dataset: Data, *, packing: bool = False) -> Data:
