@@ -20,12 +20,15 @@ ROUNDING = 12  # characters of the digest of rounded results
 
 
 def pin_kernels() -> None:
-    """Choose one kernel path for this process and its children; a variable that is set stays.
+    """Choose one kernel path for this process and its children; what somebody has chosen stays.
 
-    Only what is chosen before torch loads acts. A processor without AVX2 keeps its own path, and
-    `repro bench` measures a processor as it is.
+    Only what is chosen before torch loads acts: where it is loaded, children compute as it does. A
+    processor without AVX2 keeps its own path, and `repro bench` measures a processor as it is.
     """
-    if "bench" not in sys.argv[1:2] and "torch" not in sys.modules and " avx2 " in processor_text():
+    chosen = os.environ.get("ATEN_CPU_CAPABILITY", "avx2")
+    if "torch" in sys.modules:
+        os.environ.setdefault("ATEN_CPU_CAPABILITY", acting_kernels()["torch"].lower())
+    elif "bench" not in sys.argv[1:2] and chosen == "avx2" and " avx2 " in processor_text():
         for name, value in KERNELS.items():
             os.environ.setdefault(name, value)
 
