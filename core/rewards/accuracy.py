@@ -45,11 +45,7 @@ class Accuracy:
         right = [answer_text(one, f"row {i} of the rewarded") for i, one in enumerate(answer)]
         forms = exact_form or [False] * len(answer)
         asked = [
-            Answers(
-                (answer_text(one, "a row of the data"),),
-                exact_form=bool(form),
-                **own_way(row or {}),
-            )
+            Answers((one,), exact_form=bool(form), **own_way(row or {}))
             for one, form, row in zip(right, forms, answers or [None] * len(answer), strict=True)
         ]
         verdicts = grade_many(texts, asked, language or "en")

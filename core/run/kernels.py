@@ -25,10 +25,11 @@ def pin_kernels() -> None:
     Only what is chosen before torch loads acts: where it is loaded, children compute as it does. A
     processor without AVX2 keeps its own path, and `repro bench` measures a processor as it is.
     """
-    chosen = os.environ.get("ATEN_CPU_CAPABILITY", "avx2")
+    if " avx2 " not in processor_text() or "bench" in sys.argv[1:2]:
+        return
     if "torch" in sys.modules:
-        os.environ.setdefault("ATEN_CPU_CAPABILITY", acting_kernels()["torch"].lower())
-    elif "bench" not in sys.argv[1:2] and chosen == "avx2" and " avx2 " in processor_text():
+        os.environ.setdefault("ATEN_CPU_CAPABILITY", torch_path().lower())
+    elif os.environ.get("ATEN_CPU_CAPABILITY", "avx2").lower() == "avx2":
         for name, value in KERNELS.items():
             os.environ.setdefault(name, value)
 
@@ -39,7 +40,7 @@ def check_kernels() -> None:
     Raises:
         BadValue: torch was loaded before they were chosen, or does not have them.
     """
-    asked, found = os.environ.get("ATEN_CPU_CAPABILITY"), acting_kernels()["torch"]
+    asked, found = os.environ.get("ATEN_CPU_CAPABILITY"), torch_path()
     if asked is not None and asked.lower() != found.lower():
         raise BadValue(
             f"ATEN_CPU_CAPABILITY={asked}, but torch computes with {found}: expected a path that "
@@ -57,10 +58,17 @@ def acting_kernels() -> dict[str, str]:
     import torch
 
     return {
-        "torch": torch.backends.cpu.get_cpu_capability(),
+        "torch": torch_path(),
         "mkl": mkl_branch(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"),
         "rounding": rounding_digest(),
     }
+
+
+def torch_path() -> str:
+    """Return the instruction set of torch's kernels, e.g. "AVX2"."""
+    import torch
+
+    return torch.backends.cpu.get_cpu_capability()
 
 
 def mkl_branch(library: Path) -> str:

@@ -21,7 +21,7 @@ SCALED = re.compile(rf"(?P<number>-?\d[\d,]*(?:\.\d+)?)(?P<scale>万亿|[万亿]
 NUMBER = re.compile(
     r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:\s*/\s*\d+|\s*\\?%)?|-?\s*\\frac\s*\{\d+\}\s*\{\d+\}"
 )
-# one way alone to read each character: a choice of ways is tried in every combination
+# Each character matches one alternative only: overlapping ones take exponential time to fail.
 WORDS = re.compile(rf"(?:[{HAN}\s,.:;()¥$~={{}}A-Za-z]|(?<=[A-Za-z])[²³]|\\text\s*\{{)*+")
 KILO = re.compile(  # 五千克 is 5 kg and 十八千米 18 km, but 五千米 are 5000 m
     "千(?=克)|(?:(?<=[十百])|(?<=[十百][一二三四五六七八九]))千(?=[米瓦卡帕])"

@@ -21,7 +21,7 @@ from eval.grading.verdict import Extraction
 from eval.samples.transcripts import is_error
 from eval.sets.problem import Answers
 
-NEXT_EXAMPLE = re.compile(  # blank lines that none follows match too, so that they are read once
+NEXT_EXAMPLE = re.compile(  # matches blank lines without a mark too, so each is scanned once
     r"\n\s*+(?P<mark>Q:|Question:|Problem:|User:|Human:|问题[:：]|<\||)"
     r"|[.。]\s*+(?P<hope>I hope it is correct)"
 )
