@@ -1,6 +1,5 @@
 """The train stage: model and data to trained weights and curves, resumed where it stopped."""
 
-import json
 import os
 import shutil
 from collections.abc import Generator, Mapping
@@ -23,8 +22,9 @@ from core.families.family import Training
 from core.models.load import load_tokenizer
 from core.rewards.verifiers import check_rewards
 from core.run.effective import effective
-from core.run.files import canonical, digest_of, folder_files, write_atomic
+from core.run.files import digest_of, folder_files
 from core.run.kernels import PROCESSOR, acting_kernels, check_kernels, processor
+from core.run.notes import read_note, write_note
 from core.run.resolve import Resolved
 from core.run.settings import RunSettings
 from core.run.spread.launch import Models, launch
@@ -119,9 +119,9 @@ def train_model(
         outputs = _train(resolved, seed, models, data, folder)
         if not outputs:
             return {}
-        write_atomic(trained, json.dumps(canonical(outputs)) + "\n")
+        write_note(trained, outputs)
     shutil.rmtree(work, ignore_errors=True)  # only now: a kill in it must not lose the training
-    return json.loads(trained.read_text(encoding="utf-8"))
+    return read_note(trained, f"delete {folder} and give the command again")
 
 
 def _train(
