@@ -27,6 +27,9 @@ TEX = {
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
 }
+# How a formula of a spreadsheet begins; the last four are full-width forms of `=+-@`.
+FORMULA = re.compile("[\t\r\n]|\\s*[-=+@\uff1d\uff0b\uff0d\uff20]")
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
 def fixed(value: float, places: int = 1) -> str:
@@ -98,8 +101,13 @@ def md(text: str) -> str:
 
 
 def csv(text: str | None) -> str:
-    """Quote a CSV field; RFC 4180."""
-    return '"' + (text or "").replace('"', '""') + '"'
+    """Quote a CSV field (RFC 4180), with `'` before what a spreadsheet would run as a formula.
+
+    A number with a sign is no formula.
+    """
+    plain = text or ""
+    runs = FORMULA.match(plain) and not NUMBER.fullmatch(plain)
+    return '"' + ("'" if runs else "") + plain.replace('"', '""') + '"'
 
 
 def breakable(text: str) -> Markup:

@@ -1,3 +1,4 @@
+import csv
 import html
 import re
 import shutil
@@ -15,6 +16,7 @@ from eval.errors import BadValue, UnknownName
 from eval.sets.benchmarks import find_benchmark
 from eval.tables import FORMATS, Block, Cell, Column, Row, Section, render
 from eval.tables.filters import fixed, md, tex
+from eval.tables.table import Versus
 
 PLACES = [
     (block, source, name)
@@ -126,8 +128,44 @@ def test_csv_reads_back_as_the_same_floats_and_texts(values, label):
     for end in ("value", "low", "high"):
         assert [float(number) for number in frame[end]] == values
     assert list(frame["benchmark"]) == [column.title for column in columns]
-    assert set(frame["model"]) == set(frame["block"]) == {label}
+    assert {text.removeprefix("'") for text in frame["model"]} == {label.removeprefix("'")}
+    assert set(frame["model"]) == set(frame["block"])
     assert set(frame["n"]) == {"7"}
+
+
+STARTS = ["=", "+", "-", "@", "\t", "\r", "\n", " =", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(start=st.sampled_from(STARTS), rest=st.text(st.characters(exclude_categories=["Cs"])))
+def test_csv_has_no_cell_that_a_spreadsheet_runs(start, rest):
+    """Every text of a table, wherever it stands, whatever it begins with."""
+    text = f"{start}1{rest}=1"
+    versus = Versus(-1.5, -2.0, -1.0, 0.04, 7, text)
+    cell = Cell(-3.5, -4.0, 3.0, 7, mark=text, source=text, versus=versus)
+    section = Section(text, (Row((text,), (cell,)),))
+    table = one_cell(
+        None,
+        scale=text,
+        baseline=text,
+        marks={text: ""},
+        heads=(text,),
+        columns=(Column(text, group=text, unit=text),),
+        blocks=(Block(text, (section,)),),
+    )
+    head, row = csv.reader(StringIO(render(table, "csv"), newline=""))
+    assert row.count(f"'{text}") == 11
+    assert head[2] == f"'{text}".lower()
+    others = [value for value in row if value != f"'{text}"]
+    assert {"-3.5", "-4.0", "-1.5"} <= set(others)
+    assert not [value for value in others if value.startswith(tuple("=+@\t\r\n"))]
+
+
+@pytest.mark.parametrize("number", ["-3.5", "+3", "-1e-6", "-2.5E+3"])
+def test_a_signed_number_stays_a_number_in_csv(number):
+    row = Row((number,), (Cell(1.0, reported=True),))
+    table = one_cell(None, blocks=(Block("", (Section("", (row,)),)),))
+    assert f'"{number}"' in render(table, "csv")
 
 
 @pytest.mark.parametrize("fmt", ["html", "latex", "md"])
