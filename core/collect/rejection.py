@@ -8,6 +8,7 @@ from core.collect.reward_calls import RewardFunction, Samples, call_rewards, out
 from core.configs.answers import AnswersConfig
 from core.configs.rejection import RejectionConfig
 from core.rewards.verifiers import spread
+from core.rollout.chat import chat_text
 from core.rollout.samplers.policy import PolicySampler
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
@@ -71,7 +72,11 @@ def total_rewards(
     ids: list[list[int]] = [
         sampler.tokenizer(text, add_special_tokens=False)["input_ids"] for _, text in pairs
     ]
-    samples = Samples.of([dict(row) for row, _ in pairs], [turn(text) for _, text in pairs], ids)
+    answers = [turn(text) for _, text in pairs]
+    prompts = None
+    if any(f.reads_prompt_texts for f in functions):
+        prompts = [chat_text(sampler.tokenizer, user_turn(row["prompt"])) for row, _ in pairs]
+    samples = Samples.of([dict(row) for row, _ in pairs], answers, ids, prompts)
     columns = [map(outcome, values) for values in call_rewards(functions, samples, {}, AsyncLoop())]
     return [sum(v for v in values if v == v) for values in zip(*columns, strict=True)]  # NaN: none
 

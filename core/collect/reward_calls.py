@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import partial
 from inspect import Parameter, iscoroutinefunction, signature
@@ -26,6 +26,7 @@ RAISED = "raised this on"
 # Keywords of every reward function: those with a value per completion, and those without.
 SAMPLED = ("prompts", "completions", "completion_ids")
 SHARED = ("trainer_state", "log_extra", "log_metric")
+PROMPT_TEXTS = "prompt_texts"  # keyword of functions with the attribute `reads_prompt_texts`
 logger = logging.get_logger(__name__)
 NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
@@ -35,6 +36,13 @@ def called(function: Any) -> Any:  # Any: whatever can be called
     while isinstance(function, partial):
         function = function.func
     return function
+
+
+def reads_prompt_texts(call: Any) -> bool:  # Any: a reward function, or what one holds
+    """Whether a reward function, or one that it wraps, is marked to read prompts as text."""
+    held = fields(call) if is_dataclass(call) and not isinstance(call, type) else ()
+    parts = (getattr(call, field.name) for field in held)
+    return bool(getattr(call, "reads_prompt_texts", False)) or any(map(reads_prompt_texts, parts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +63,12 @@ class RewardFunction:
         """The columns of the data that it cannot be called without."""
         parameters = signature(self.call).parameters.values()
         named = [p.name for p in parameters if p.default is p.empty and p.kind in NAMED]
-        return tuple(name for name in named if name not in (*SAMPLED, *SHARED))
+        return tuple(name for name in named if name not in (*SAMPLED, *SHARED, PROMPT_TEXTS))
+
+    @property
+    def reads_prompt_texts(self) -> bool:
+        """Whether it, or a reward within it, reads prompts as the model does: as text."""
+        return reads_prompt_texts(called(self.call))
 
     @property
     def per_step(self) -> bool:
@@ -89,15 +102,20 @@ def place_of(name: str, functions: Sequence[RewardFunction]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Samples:
-    """The keywords of a reward call that have one value per completion."""
+    """The keywords of a reward call that have one value per completion.
+
+    `prompt_texts` are the prompts as the model reads them, for the functions that read them.
+    """
 
     columns: dict[str, list[Any]]
+    prompt_texts: list[str] | None = None
 
     @staticmethod
     def of(
         rows: Sequence[dict[str, Any]],
         completions: Sequence[Completion],
         completion_ids: Sequence[Sequence[int]],
+        prompt_texts: list[str] | None = None,
     ) -> "Samples":
         """Collect prompts, completions and every other column of the rows."""
         reserved = ("prompt", "completion", "completion_ids")
@@ -105,7 +123,13 @@ class Samples:
         columns["prompts"] = [row["prompt"] for row in rows]
         columns["completions"] = list(completions)
         columns["completion_ids"] = list(completion_ids)
-        return Samples(columns=columns)
+        return Samples(columns=columns, prompt_texts=prompt_texts)
+
+    def keywords(self, f: RewardFunction) -> dict[str, list[Any]]:
+        """The keywords of a function; a column of the dataset wins over the texts of prompts."""
+        if self.prompt_texts is None or not f.reads_prompt_texts:
+            return self.columns
+        return {PROMPT_TEXTS: self.prompt_texts, **self.columns}
 
     def __len__(self) -> int:
         return len(self.columns["prompts"])
@@ -149,14 +173,14 @@ async def gather_calls(
     functions: Sequence[RewardFunction], samples: Samples, shared: dict[str, Any]
 ) -> list[Any]:
     """The outputs of async functions, or what they raised."""
-    calls = (f.call(**samples.columns, **shared) for f in functions)
+    calls = (f.call(**samples.keywords(f), **shared) for f in functions)
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
 def call_one(f: RewardFunction, samples: Samples, shared: dict[str, Any]) -> Any:
     """Call a function that is not asynchronous on all samples."""
     try:
-        return f.call(**samples.columns, **shared)
+        return f.call(**samples.keywords(f), **shared)
     except Exception as error:  # a user's code may raise anything
         error.add_note(raised_by(f, samples))
         raise

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 Completion = str | Sequence[Mapping[str, str]]
+THINK = "<think>"
 
 
 def completion_text(completion: Completion) -> str:
@@ -20,3 +21,16 @@ def question_text(prompt: Completion) -> str:
     if isinstance(prompt, str):
         return prompt
     return next(message["content"] for message in reversed(prompt) if message["role"] == "user")
+
+
+def after_opened_thought(
+    completions: Sequence[str], prompt_texts: Sequence[str] | None
+) -> list[str]:
+    """Return texts of completions, each after the `<think>` that its prompt ends with, if it does.
+
+    Some chat templates open the reasoning themselves: the tag is then no part of the completion.
+    """
+    if prompt_texts is None:
+        return list(completions)
+    opened = [text.rstrip().endswith(THINK) for text in prompt_texts]
+    return [THINK * has + text for has, text in zip(opened, completions, strict=True)]

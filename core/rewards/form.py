@@ -3,9 +3,15 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from core.rewards.completions import Completion, completion_text, first_text
+from core.rewards.completions import (
+    THINK,
+    Completion,
+    after_opened_thought,
+    completion_text,
+    first_text,
+)
 from eval.errors import BadValue
 
 
@@ -40,8 +46,12 @@ class Format:
 
 @dataclass(frozen=True)
 class ThinkFormat:
-    """`right` for reasoning within one `<think>` at the start and a `</think>`, else `wrong`."""
+    """`right` for reasoning within one `<think>` at the start and a `</think>`, else `wrong`.
 
+    The `<think>` may be the end of the prompt instead, as some chat templates write it.
+    """
+
+    reads_prompt_texts: ClassVar[bool] = True
     right: float = 1.0
     wrong: float = 0.0
 
@@ -53,17 +63,22 @@ class ThinkFormat:
         self,
         *,
         completions: Sequence[Completion],
+        prompt_texts: Sequence[str] | None = None,
         **_: Any,  # other columns of the dataset
     ) -> list[float | None]:
         """Read each completion."""
-        texts = [completion_text(completion) for completion in completions]
+        texts = after_opened_thought([completion_text(c) for c in completions], prompt_texts)
         return [self.right if thinks_first(text) else self.wrong for text in texts]
 
 
 @dataclass(frozen=True)
 class TagCount:
-    """The share of `tags` that a completion has exactly once, wherever they stand."""
+    """The share of `tags` that a completion has exactly once, wherever they stand.
 
+    A `<think>` that ends the prompt, as some chat templates write it, counts as the completion's.
+    """
+
+    reads_prompt_texts: ClassVar[bool] = True
     tags: tuple[str, ...] = ("<think>", "</think>", "<answer>", "</answer>")
 
     def __post_init__(self):
@@ -78,22 +93,32 @@ class TagCount:
         self,
         *,
         completions: Sequence[Completion],
+        prompt_texts: Sequence[str] | None = None,
         **_: Any,  # other columns of the dataset
     ) -> list[float | None]:
         """Count the tags of each completion."""
-        texts = [completion_text(completion) for completion in completions]
+        texts = after_opened_thought([completion_text(c) for c in completions], prompt_texts)
         return [sum(text.count(tag) == 1 for tag in self.tags) / len(self.tags) for text in texts]
 
 
 def think_format_reward(
     completions: Sequence[Completion],
-    **_: Any,  # other columns of the dataset
+    **columns: Any,  # other columns of the dataset
 ) -> list[float | None]:
-    """1 for reasoning within one `<think>` at the start and a `</think>`, else 0; TRL's name."""
-    return [float(thinks_first(first_text(completion))) for completion in completions]
+    """Return 1 for reasoning within one `<think>` at the start and a `</think>`, else 0.
+
+    The function has TRL's name. Its `<think>` may be the end of the prompt instead, as some chat
+    templates write it; the column `prompt_texts` has the prompts as the model reads them.
+    """
+    prompts = columns.get("prompt_texts")
+    texts = after_opened_thought([first_text(c) for c in completions], prompts)
+    return [float(thinks_first(text)) for text in texts]
+
+
+vars(think_format_reward)["reads_prompt_texts"] = True
 
 
 def thinks_first(text: str) -> bool:
     """Whether a text begins with its only `<think>`, which is closed."""
-    before, begin, rest = text.partition("<think>")
-    return bool(begin) and not before and "<think>" not in rest and "</think>" in rest
+    before, begin, rest = text.partition(THINK)
+    return bool(begin) and not before and THINK not in rest and "</think>" in rest

@@ -101,7 +101,10 @@ class OnPolicyTrainer(SamplingTrainer):
 
     def score(self, rows: Rows, generated: Generated) -> Scored:
         """Call the reward functions; the completions of all processes with their rewards."""
-        samples = Samples.of(rows, generated.completions, generated.completion_ids)
+        texts = None
+        if any(f.reads_prompt_texts for f in self.rewards):
+            texts = self.tokenizer.batch_decode([list(ids) for ids in generated.prompt_ids])
+        samples = Samples.of(rows, generated.completions, generated.completion_ids, texts)
         self.reward_logs = RewardLogs()
         shared = {
             "trainer_state": self.state,

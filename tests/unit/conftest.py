@@ -21,6 +21,7 @@ def make_grpo(build_llama, tiny_tokenizer, tmp_path):
         model=None,
         evaluation=None,
         rollout=None,
+        tokenizer=tiny_tokenizer,
         **changes,
     ):
         settings = {
@@ -45,7 +46,7 @@ def make_grpo(build_llama, tiny_tokenizer, tmp_path):
             GRPOConfig(**settings | changes),
             prompts() if dataset is None else dataset,
             evaluation,
-            processing_class=tiny_tokenizer,
+            processing_class=tokenizer,
             rollout_func=rollout,
         )
 
