@@ -7,10 +7,12 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from core.configs.generation_keywords import listed, passed_on, sampling_settings
 from core.configs.rollout import RolloutConfig
 from core.forward.logps import evaluating
 from core.rewards.completions import Completion
 from core.rollout.engine import Engine, Sampling, in_order
+from core.rollout.stops import stop_at
 from eval.errors import BadValue
 
 RolloutFunction = Callable[[list[Completion], Any], Mapping[str, Any]]  # Any: the trainer
@@ -100,16 +102,7 @@ def sample(
     prompt_ids = tokenize_prompts(tokenizer, prompts, args.template)
     if not all(prompt_ids):
         raise BadValue("a prompt has no tokens: take the rows with an empty prompt out")
-    sampling = Sampling(
-        max_tokens=args.max_completion_length,
-        ends=frozenset(eos_token_ids),
-        temperature=args.temperature,
-        top_k=args.top_k,
-        top_p=args.top_p,
-        min_p=args.min_p,
-        repetition_penalty=args.repetition_penalty,
-        keeps_support=args.keep_sampling_mask,
-    )
+    sampling = sampling_of(args, tokenizer, eos_token_ids)
     with evaluating(model):
         rows = in_order(engine.sample(prompt_ids, sampling, seeds), len(prompts))
     completion_ids = [row.tokens for row in rows]
@@ -119,6 +112,26 @@ def sample(
         completions=completions_of(tokenizer, prompts, completion_ids),
         logps=[row.logps for row in rows],
         support=[row.support or [] for row in rows] if args.keep_sampling_mask else None,
+    )
+
+
+def sampling_of(
+    args: RolloutConfig, tokenizer: Any, ends: Sequence[int]
+) -> Sampling:  # Any: half typed
+    """How completions are drawn, as the settings and the keywords of generation say."""
+    drawn = sampling_settings(args)
+    stops = listed(drawn.get("stop_strings") or [])
+    return Sampling(
+        max_tokens=int(drawn["max_new_tokens"]),
+        ends=frozenset(listed(drawn.get("eos_token_id") or list(ends))),
+        temperature=drawn["temperature"],
+        top_k=int(drawn["top_k"]),
+        top_p=drawn["top_p"],
+        min_p=drawn["min_p"],
+        repetition_penalty=drawn["repetition_penalty"],
+        keeps_support=args.keep_sampling_mask,
+        stop=stop_at(tokenizer, stops),
+        keywords=passed_on(args.rollout_engine, args.generation_keywords),
     )
 
 

@@ -5,19 +5,52 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RolloutEngine:
-    """A row of `ENGINES`; `core.rollout.engines` makes what it names."""
+    """A row of `ENGINES`; `core.rollout.engines` makes what it names.
+
+    `keywords` are those of `generation_kwargs` that it takes beside the settings of sampling.
+    """
 
     doc: str
     is_vllm: bool = False
     keeps_support: bool = True  # says which tokens were left where a token was drawn
+    stops_at_strings: bool = True
+    keywords: tuple[str, ...] = ()
 
 
+PROCESSORS = (
+    "min_new_tokens",
+    "no_repeat_ngram_size",
+    "bad_words_ids",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "sequence_bias",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "exponential_decay_length_penalty",
+    "renormalize_logits",
+    "remove_invalid_values",
+)
+VLLM_KEYWORDS = (
+    "min_tokens",
+    "presence_penalty",
+    "frequency_penalty",
+    "bad_words",
+    "allowed_token_ids",
+    "logit_bias",
+)
 ENGINES = {
     "native": RolloutEngine("a loop of this project"),
     "equal": RolloutEngine("a loop that draws the very tokens of transformers"),
-    "hf": RolloutEngine("transformers' `generate`"),
-    "hf-cb": RolloutEngine("its continuous batching", keeps_support=False),
-    "vllm": RolloutEngine("vLLM, see `vllm_mode`", is_vllm=True, keeps_support=False),
+    "hf": RolloutEngine("transformers' `generate`", keywords=PROCESSORS),
+    "hf-cb": RolloutEngine("its continuous batching", keeps_support=False, stops_at_strings=False),
+    "vllm": RolloutEngine(
+        "vLLM, see `vllm_mode`",
+        is_vllm=True,
+        keeps_support=False,
+        stops_at_strings=False,
+        keywords=VLLM_KEYWORDS,
+    ),
 }
 VLLM = next(name for name, row in ENGINES.items() if row.is_vllm)
 

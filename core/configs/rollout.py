@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from transformers.utils import logging
+
 from core.configs.base import BaseConfig, padding_multiple
 from core.configs.engines import ENGINES, ROLLOUT_POLICIES, VLLM, VLLM_MODES
+from core.configs.generation_keywords import check_keywords, check_sampling, sampling_settings
 from core.configs.sampler import SamplerConfig
 from core.losses.selection import SELECTIONS
 from core.option import choice, option
 from eval.errors import BadValue
 
+logger = logging.get_logger(__name__)
 NO_HUB = "nothing is uploaded"
 NO_PAGED = "the engine is chosen by `rollout_engine`, such as 'hf-cb'"
 
@@ -33,7 +37,6 @@ class RolloutConfig(SamplerConfig, BaseConfig):
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
         "ds3_gather_for_generation": "parameters are always gathered for generation",
-        "generation_kwargs": "set `temperature`, `top_p`, `top_k`, `min_p`, `repetition_penalty`",
         "cache_implementation": NO_PAGED,
         "vllm_structured_outputs_regex": "completions are sampled freely",
         "log_completions_hub_repo": NO_HUB,
@@ -90,7 +93,10 @@ class RolloutConfig(SamplerConfig, BaseConfig):
     top_p: float = option(1.0, "Sample within this probability mass.")
     top_k: int = option(0, "Sample among this many tokens; 0 is all.")
     min_p: float | None = option(None, "Least probability, relative to the most probable token.")
-    generation_kwargs: dict[str, Any] | str | None = option(None, "More sampling keywords.")
+    generation_kwargs: dict[str, Any] | str | None = option(
+        None,
+        "Keywords of `generate` that win over the settings of sampling, as the engine takes them.",
+    )
     chat_template_kwargs: dict[str, Any] | str | None = option(None, "Chat template keywords.")
     repetition_penalty: float = option(1.0, "Penalty on tokens that have occurred.")
     cache_implementation: str | None = option(None, "Cache of `generate`.")
@@ -153,10 +159,10 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
         self.resolve_rollout_size()
         self.check_groups()
-        self.check_sampling()
         self.check_policies()
         self.check_selection()
         self.check_vllm()
+        self.check_sampling()
         self.check_sampler(self)
 
     @property
@@ -235,6 +241,11 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         return self.pad_to_multiple_of if isinstance(self.pad_to_multiple_of, int) else None
 
     @property
+    def generation_keywords(self) -> Mapping[str, Any]:
+        """The keywords of generation that are given beside the fields."""
+        return self.generation_kwargs if isinstance(self.generation_kwargs, dict) else {}
+
+    @property
     def template(self) -> dict[str, Any]:
         """Keywords of the chat template."""
         return (
@@ -285,15 +296,18 @@ class RolloutConfig(SamplerConfig, BaseConfig):
             )
 
     def check_sampling(self) -> None:
-        """Refuse sampling parameters that leave no distribution to sample from."""
-        if not self.temperature > 0:
-            raise BadValue(f"temperature={self.temperature}: expected above 0, GRPO samples")
-        if not 0 < self.top_p <= 1:
-            raise BadValue(f"top_p={self.top_p}: expected above 0 and at most 1")
-        if self.min_p is not None and not 0 <= self.min_p <= 1:
-            raise BadValue(f"min_p={self.min_p}: expected 0 to 1")
-        if not self.repetition_penalty > 0:
-            raise BadValue(f"repetition_penalty={self.repetition_penalty}: expected above 0")
+        """Refuse keywords that the engine does not take, and values that leave nothing to draw.
+
+        Another temperature than that of the log-probabilities is warned about.
+        """
+        given = self.generation_keywords
+        check_keywords(self.rollout_engine, given)
+        check_sampling(sampling_settings(self))
+        if given.get("temperature", self.temperature) != self.temperature:
+            logger.warning_once(
+                f"generation_kwargs={{'temperature': {given['temperature']}}} is of sampling alone:"
+                f" log-probabilities use temperature={self.temperature}; set the field instead"
+            )
 
     def check_policies(self) -> None:
         """Refuse samplers and references that contradict each other."""

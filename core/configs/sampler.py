@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from core.configs.engines import ENGINES, ROLLOUT_POLICIES
+from core.configs.generation_keywords import sampling_settings
 from core.option import option
 from eval.errors import BadValue
 
@@ -64,7 +65,8 @@ class SamplerConfig:
                 f"{said} is of the policy that is trained, and rollout_policy="
                 f"{c.rollout_policy!r} samples from another: leave one of them out"
             )
-        cuts = c.top_p < 1 or c.top_k > 0 or c.min_p is not None
+        drawn = sampling_settings(c)
+        cuts = drawn["top_p"] < 1 or drawn["top_k"] > 0 or drawn["min_p"] is not None
         if self.keep_sampling_mask and not cuts:
             raise BadValue(
                 "keep_sampling_mask=True keeps all tokens: set top_p, top_k or min_p, or leave it "

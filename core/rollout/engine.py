@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Tokens = Sequence[int]
 
@@ -13,7 +13,8 @@ class Sampling:
 
     Temperature 0 takes the most likely token. A completion ends with its first token out of `ends`,
     as soon as `stop` holds for its tokens so far, or after `max_tokens`. `keeps_support` asks for
-    the tokens that `top_k`, `top_p` and `min_p` left where each token was drawn.
+    the tokens that `top_k`, `top_p` and `min_p` left where each token was drawn. `keywords` are
+    further ones that an engine passes on to what it calls.
     """
 
     max_tokens: int
@@ -25,6 +26,7 @@ class Sampling:
     repetition_penalty: float = 1.0
     keeps_support: bool = False
     stop: Callable[[list[int]], bool] | None = None
+    keywords: tuple[tuple[str, Any], ...] = ()  # Any: as the engine takes it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -143,4 +143,5 @@ def sampling_keywords(
         "min_p": args.min_p,
         "repetition_penalty": args.repetition_penalty,
         "cache_implementation": args.cache_implementation,
+        **args.generation_keywords,
     }

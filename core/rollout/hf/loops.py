@@ -192,6 +192,7 @@ def generation_config(sampling: Sampling, pad_token_id: int) -> GenerationConfig
         pad_token_id=pad_token_id,
         repetition_penalty=sampling.repetition_penalty,
         **(drawn if sampling.temperature > 0 else {}),
+        **dict(sampling.keywords),
     )
 
 

@@ -122,6 +122,7 @@ def request(sampling: Sampling, seed: int) -> Request:
         "logprobs": 0,  # those of the drawn tokens alone
         "ignore_eos": True,
         "stop_token_ids": sorted(sampling.ends),
+        **dict(sampling.keywords),
     }
 
 
