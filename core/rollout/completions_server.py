@@ -1,27 +1,30 @@
 """A server of completions over HTTP: found when it is needed, its faults told in one line."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from threading import Event, Lock
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
 import requests
-from requests.adapters import HTTPAdapter
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event
 from tenacity.wait import wait_random_exponential
-from urllib3.exceptions import InvalidHeader, ProtocolError
+from urllib3.exceptions import HTTPError, InvalidHeader, ProtocolError, ReadTimeoutError
 from urllib3.util import Retry
 
 from core.errors import EngineError
+from core.rollout.bounded_http import LARGEST, TooLarge, bounded_session, exchange, parsed
 from eval.errors import BadValue
 from eval.tables.filters import visible
 
 AT_ONCE = 256  # requests in flight; a server batches them
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})  # what may be over a moment later
 GARBLED = 3  # answers to one request that are no JSON, until it is given up
+LONGEST_WAIT_S = 1e9  # of what `Retry-After` can say
 PAUSE = wait_random_exponential(multiplier=0.5, max=30)  # seconds
+SAID = 300  # characters of a server's own words in an error
 TOLD_S = 60.0  # between two lines about waiting
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -66,14 +69,9 @@ class Server:
         self.timeout_s = timeout_s
         self.patience_s = patience_s
         self.key = key
-        self.http = requests.Session()
-        self.http.trust_env = False  # a server of one's own is not behind a proxy
-        # A connection is not kept: the server drops idle ones while the policy is trained.
-        self.http.headers["Connection"] = "close"
+        self.http = bounded_session(AT_ONCE)
         if key is not None:
             self.http.headers["Authorization"] = f"Bearer {key}"
-        for scheme in ("http://", "https://"):
-            self.http.mount(scheme, HTTPAdapter(pool_maxsize=AT_ONCE))
         self.reached = False  # whether there has been a connection
         self.answered = monotonic()  # when it last gave what was asked for
         self.ended = Event()  # set: nothing is asked again
@@ -86,19 +84,24 @@ class Server:
     def wait(self) -> None:
         """Return when the server is up."""
         end = monotonic() + self.timeout_s
-        while True:
-            try:
-                answer = self.http.get(self.url + "/health", timeout=self.timeout_s)
-                found = f"answers {answer.status_code}"
-            except requests.RequestException as error:
-                answer, found = None, type(error).__name__
-            if answer is not None and answer.ok:
-                return
+        while (health := self.health()) is not None:
             if monotonic() >= end:
                 raise EngineError(
-                    f"{self} is away after {self.timeout_s:g} s ({found}): {self.away}"
+                    f"{self} is away after {self.timeout_s:g} s ({health}): {self.away}"
                 )
             sleep(min(1.0, max(0.0, end - monotonic())))
+
+    def health(self) -> str | None:
+        """Return what is wrong with the server; None when it is up."""
+        try:
+            answer, _ = self.send("GET", "/health")
+        except (requests.RequestException, HTTPError, TooLarge) as error:
+            return type(error).__name__
+        return None if is_success(answer) else f"answers {answer.status_code}"
+
+    def send(self, method: str, path: str, **content: Any) -> tuple[requests.Response, bytes]:
+        """Return the answer to one request, and its body."""
+        return exchange(self.http, method, self.url + path, timeout_s=self.timeout_s, **content)
 
     def call(self, method: str, path: str, **content: Any) -> Any:
         """What the server answers, from JSON."""
@@ -115,38 +118,70 @@ class Server:
     def once(self, method: str, path: str, **content: Any) -> Any:
         """What the server answers to one request."""
         try:
-            answer = self.http.request(
-                method,
-                self.url + path,
-                timeout=self.timeout_s,
-                allow_redirects=False,
-                **content,
-            )
-            self.reached = True
-            if answer.ok and not answer.is_redirect:
-                found = answer.json() if answer.content else None
-                self.answered = monotonic()
-                return found
-        except requests.Timeout as error:
-            self.reached |= isinstance(error, requests.ReadTimeout)
+            answer, body = self.send(method, path, **content)
+        except (requests.Timeout, ReadTimeoutError) as error:
+            self.reached |= not isinstance(error, requests.ConnectTimeout)
             raise Unanswered(
                 f"{self} did not answer {path} within {self.timeout_s:g} s: {self.slow}"
             ) from None
-        except requests.JSONDecodeError:
-            raise Unanswered(f"{self} answered {path} with no JSON", tries=GARBLED) from None
-        except requests.RequestException as error:
-            self.reached |= isinstance(next(iter(error.args), None), ProtocolError)
+        except TooLarge:
+            raise EngineError(
+                f"{self} answered {path} with more than {LARGEST >> 20} MiB: expected one answer"
+            ) from None
+        except (requests.RequestException, HTTPError) as error:
+            self.reached |= isinstance(error, ProtocolError) or isinstance(
+                next(iter(error.args), None), ProtocolError
+            )
             raise Unanswered(
                 f"{self} died or broke off at {path} ({type(error).__name__}): {self.broken}"
             ) from None
-        text = visible(" ".join(answer.text.split()))
-        said = (text.replace(self.key, "***") if self.key else text)[:300]
+        self.reached = True
+        if not is_success(answer):
+            raise self.refusal(path, answer, body)
+        try:
+            found = parsed(body) if body else None
+        except ValueError as error:
+            raise Unanswered(
+                f"{self} answered {path} with no JSON: {error}", tries=GARBLED
+            ) from None
+        self.answered = monotonic()
+        return found
+
+    def refusal(self, path: str, answer: requests.Response, body: bytes) -> EngineError:
+        """Return the error of an answer that is none of success."""
+        if answer.is_redirect:
+            return EngineError(
+                f"{self} redirects {path} ({answer.status_code}) to "
+                f"{self.quoted(answer.headers['Location'])}, where no prompt is sent: give the "
+                "address of the server itself"
+            )
+        said = self.quoted(body.decode(errors="replace"))
         refusal = f"{self} refused {path}: {answer.status_code} {said}"
         if answer.status_code not in PASSING:
-            raise EngineError(refusal)
+            return EngineError(refusal)
         wait_s = retry_after(answer)
         wish = "" if wait_s is None else f" (it asks to wait {wait_s:.0f} s)"
-        raise Unanswered(refusal + wish, wait_s=wait_s)
+        return Unanswered(refusal + wish, wait_s=wait_s)
+
+    @contextmanager
+    def reading(self, path: str, expected: str) -> Generator[None]:
+        """Say in one line where an answer has another form than expected.
+
+        Raises:
+            EngineError: a value is missing, or is of another type.
+        """
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            said = self.quoted(f"{type(error).__name__}: {error}")
+            raise EngineError(
+                f"{self} answered {path} with another form ({said}): expected {expected}"
+            ) from None
+
+    def quoted(self, text: str) -> str:
+        """Return a server's own words on one line, cut short and without the key."""
+        line = visible(" ".join(text.split()))
+        return (line.replace(self.key, "***") if self.key else line)[:SAID]
 
     def passing(self, error: BaseException) -> bool:
         """Whether a request that failed like this is worth another try."""
@@ -213,9 +248,15 @@ def pause(state: RetryCallState) -> float:
     return (fault(state).wait_s or 0.0) + PAUSE(state)
 
 
+def is_success(answer: requests.Response) -> bool:
+    """Return whether an answer is what was asked for: no redirect and no error."""
+    return 200 <= answer.status_code < 300
+
+
 def retry_after(answer: requests.Response) -> float | None:
     """Seconds of `Retry-After`, as a number or a date; None without one."""
     try:
-        return Retry().get_retry_after(answer.raw)
-    except InvalidHeader:
+        wait_s = Retry().get_retry_after(answer.raw)
+    except (InvalidHeader, ValueError, OverflowError):
         return None
+    return None if wait_s is None else float(min(wait_s, LONGEST_WAIT_S))

@@ -34,6 +34,7 @@ def starter():
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, str(program)], env=env, **pipes) as process:
         yield process
+        assert process.stdin is not None
         process.stdin.close()
 
 
@@ -198,7 +199,7 @@ def test_adapters_are_sent_with_the_weights_they_adapt(adapts, build_llama):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"plain": True}, "gave 0 token ids with 0 log-probabilities"),
+        ({"plain": True}, "gave the token ids None with the log-probabilities None"),
         ({"aborts": True}, "broke a completion off (abort)"),
     ],
 )

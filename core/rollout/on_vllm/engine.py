@@ -1,6 +1,7 @@
 """vLLM as a rollout engine: its weights follow the policy's, and it has to show that they do."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -74,9 +75,31 @@ class VllmEngine:
         if self.wanted is not None:
             self.synchronise(self.wanted)
             self.check(self.wanted[0], prompts[0], min(CHECKED, sampling.max_tokens))
-        yield from self.backend.complete(prompts, [request(sampling, seed) for seed in seeds])
+        yield from self.completed(prompts, sampling, seeds)
         if self.backend.rest():
             self.served = None
+
+    def completed(
+        self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
+    ) -> Iterator[tuple[int, Sampled]]:
+        """Yield the engine's completions.
+
+        Raises:
+            EngineError: a completion is too long, or has a token that the model does not have.
+        """
+        asked = [request(sampling, seed) for seed in seeds]
+        config: Any = self.wanted[0].config.get_text_config() if self.wanted else None
+        for number, found in self.backend.complete(prompts, asked):
+            if len(found.tokens) > sampling.max_tokens:
+                raise EngineError(
+                    f"vLLM gave {len(found.tokens)} tokens: expected at most {sampling.max_tokens}"
+                )
+            if config is not None and max(found.tokens) >= config.vocab_size:
+                raise EngineError(
+                    f"vLLM gave the token {max(found.tokens)}: the model that is trained has "
+                    f"{config.vocab_size}; start it with that model"
+                )
+            yield number, found
 
     def synchronise(self, wanted: tuple[PreTrainedModel, int]) -> None:
         """Send the weights, unless they were sent before and have not changed."""
@@ -91,8 +114,7 @@ class VllmEngine:
     @torch.no_grad()
     def check(self, model: PreTrainedModel, prompt: Tokens, tokens: int) -> None:
         """Compare the engine's log-probabilities of a completion of its own with the model's."""
-        asked = request(Sampling(max_tokens=tokens, ends=frozenset()), seed=0)
-        ((_, found),) = self.backend.complete([prompt], [asked])
+        ((_, found),) = self.completed([prompt], Sampling(max_tokens=tokens, ends=frozenset()), [0])
         ids = torch.tensor([[*prompt, *found.tokens]], device=model.device)
         with torch.autocast(model.device.type, enabled=False):  # an evaluation may sample inside
             logits = model(ids).logits[0, len(prompt) - 1 : -1]
@@ -146,14 +168,31 @@ def completion(tokens: Any, logps: Any, finish: object) -> Sampled:
     Raises:
         EngineError: tokens or their log-probabilities are missing, or it was broken off.
     """
-    if not tokens or logps is None or len(tokens) != len(logps):
+    if not is_list(tokens, is_token) or not is_list(logps, is_logp) or len(tokens) != len(logps):
         raise EngineError(
-            f"the engine gave {len(tokens or [])} token ids with {len(logps or [])} "
-            "log-probabilities: expected one for each; is it vLLM?"
+            f"the engine gave the token ids {tokens!r:.80} with the log-probabilities "
+            f"{logps!r:.80}: expected one for each; is it vLLM?"
         )
     if finish not in ("stop", "length"):
-        raise EngineError(f"the engine broke a completion off ({finish}): see its own log")
+        raise EngineError(f"the engine broke a completion off ({finish!s:.80}): see its own log")
     known = [float("nan") if logp is None else float(logp) for logp in logps]
     return Sampled(
         tokens=list(tokens), logps=known, finish="stop" if finish == "stop" else "length"
     )
+
+
+def is_list(values: object, is_member: Callable[[Any], bool]) -> bool:
+    """Return whether a value is a list of at least one member, all of one kind."""
+    return isinstance(values, list) and bool(values) and all(map(is_member, values))
+
+
+def is_token(value: object) -> bool:
+    """Return whether a value is a token id."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def is_logp(value: object) -> bool:
+    """Return whether a value is a log-probability, or None for one that is left out."""
+    if value is None or isinstance(value, bool):
+        return value is None
+    return isinstance(value, int | float) and abs(value) != math.inf

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from operator import itemgetter
+from operator import index, itemgetter
 from typing import Any
 
 from safetensors.torch import save
@@ -44,10 +44,12 @@ class VllmServer(Server):
         self.group_port = group_port
         self.group: Any = None  # Any: vLLM's communicator, once weights go over NCCL
         self.wait()
-        self.model = self.call("GET", "/v1/models")["data"][0]["id"]
-        config = self.call("GET", "/server_info", params={"config_format": "json"})["vllm_config"]
-        self.dtype = str(config["model_config"]["dtype"])
-        self.send = self.transport(config)
+        with self.reading("/v1/models or /server_info", "what `vllm serve` tells of itself"):
+            self.model = str(self.call("GET", "/v1/models")["data"][0]["id"])
+            told = self.call("GET", "/server_info", params={"config_format": "json"})
+            config = told["vllm_config"]
+            self.dtype = str(config["model_config"]["dtype"])
+            self.transfer = self.transport(config)
 
     def transport(self, config: Mapping[str, Any]) -> Callable[["VllmServer", Weights], None]:
         """How weights go to a server with this configuration."""
@@ -78,14 +80,16 @@ class VllmServer(Server):
         """One completion."""
         ids = {"return_token_ids": True, "return_tokens_as_token_ids": True}
         body = {"model": self.model, "prompt": list(prompt), **asked, **ids}
-        (choice,) = self.call("POST", "/v1/completions", json=body)["choices"]
-        logps = (choice.get("logprobs") or {}).get("token_logprobs")
-        return completion(choice.get("token_ids"), logps, choice.get("finish_reason"))
+        found = self.call("POST", "/v1/completions", json=body)
+        with self.reading("/v1/completions", "token_ids and token_logprobs of one choice"):
+            (choice,) = found["choices"]
+            logps = (choice.get("logprobs") or {}).get("token_logprobs")
+            return completion(choice.get("token_ids"), logps, choice.get("finish_reason"))
 
     def load(self, weights: Weights) -> None:
         """See `Backend.load`; what the server cached of prompts is dropped."""
         self.call("POST", "/start_weight_update", json={})
-        self.send(self, weights)
+        self.transfer(self, weights)
         self.call("POST", "/finish_weight_update", json={})
         self.call("POST", "/reset_prefix_cache")
 
@@ -132,7 +136,7 @@ def joined(server: VllmServer) -> Any:  # Any: vLLM's communicator
         "master_address": get_ip(),
         "master_port": server.group_port,
         "rank_offset": 1,
-        "world_size": 1 + server.call("GET", "/get_world_size")["world_size"],
+        "world_size": 1 + world_size(server),
         "packed": True,
     }
     with ThreadPoolExecutor(1) as pool:  # the server answers when this side has joined too
@@ -141,6 +145,13 @@ def joined(server: VllmServer) -> Any:  # Any: vLLM's communicator
         group = trainer_init(info)
         answer.result()
     return group
+
+
+def world_size(server: VllmServer) -> int:
+    """Return the number of the server's workers."""
+    found = server.call("GET", "/get_world_size")
+    with server.reading("/get_world_size", "world_size, an integer"):
+        return index(found["world_size"])
 
 
 TRANSPORTS: Mapping[str, Callable[[VllmServer, Weights], None]] = {

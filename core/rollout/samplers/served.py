@@ -24,7 +24,7 @@ class Answer(TypedDict):
     text: str
     tokens: int
     finish: str
-    stop: str | None  # the stop string that ended it, if the server tells
+    stop: str | int | None  # the stop string or token that ended it, if the server tells
 
 
 class ServerSampler(ChunkedSampler[Prompt, Answer]):
@@ -106,19 +106,15 @@ class ServerSampler(ChunkedSampler[Prompt, Answer]):
     def ask(self, body: dict[str, Any]) -> Answer:
         """The answer to one request."""
         found = self.server.call("POST", self.path, json=body)
-        try:
+        form = f"choices and usage as OpenAI's {self.path} gives them"
+        with self.server.reading(self.path, form):
             (choice,) = found["choices"]
             return Answer(
                 text=self.written(choice),
                 tokens=token_count(found["usage"]["completion_tokens"]),
-                finish=str(choice["finish_reason"]),
-                stop=choice.get("stop_reason"),
+                finish=answer_text(choice["finish_reason"], "finish_reason"),
+                stop=stop_reason(choice.get("stop_reason")),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise EngineError(
-                f"{self.server} answered without {error}: expected choices and usage as OpenAI's "
-                f"{self.path} gives them"
-            ) from None
 
     def completion(self, drawn: Answer, stop: Sequence[str] = ()) -> Completion:
         """See `ChunkedSampler.completion`."""
@@ -195,14 +191,16 @@ class ChatSampler(ServerSampler[Turns]):
         return "" if content is None else answer_text(content)
 
 
-def answer_text(value: object) -> str:
+def answer_text(value: object, name: str = "text") -> str:
     """Return a text of a server's answer.
 
     Raises:
         TypeError: the value is no string.
+        ValueError: it holds half of a surrogate pair, which is no character.
     """
     if not isinstance(value, str):
-        raise TypeError(f"a text (found {type(value).__name__})")
+        raise TypeError(f"{name} is {value!r:.80}, expected a string")
+    value.encode()
     return value
 
 
@@ -213,7 +211,18 @@ def token_count(value: object) -> int:
         TypeError: the value is no integer of at least 0.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError("a token count of at least 0")
+        raise TypeError(f"completion_tokens is {value!r:.80}, expected an integer of at least 0")
+    return value
+
+
+def stop_reason(value: object) -> str | int | None:
+    """Return what ended an answer: a stop string, a token, or None where the server does not tell.
+
+    Raises:
+        TypeError: the value is of another type.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | None):
+        raise TypeError(f"stop_reason is {value!r:.80}, expected a string, a token id or null")
     return value
 
 

@@ -16,7 +16,6 @@ from time import monotonic, sleep
 from typing import Any
 from weakref import finalize
 
-import requests
 from accelerate.utils.other import get_free_port
 
 from core.errors import EngineError
@@ -71,9 +70,8 @@ class StartedServer(Server):
         """Return when it answers."""
         end = monotonic() + READY_S
         while self.process.poll() is None and monotonic() < end:
-            with suppress(requests.RequestException):
-                if self.http.get(self.url + "/health", timeout=self.timeout_s).ok:
-                    return
+            if self.health() is None:
+                return
             sleep(0.5)
         code = self.process.poll()
         found = f"is not up after {READY_S:g} s" if code is None else f"ended with {code}"

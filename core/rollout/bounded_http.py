@@ -1,0 +1,142 @@
+"""HTTP answers within bounds: one deadline for headers and body together, and a largest size."""
+
+import json
+from http.client import HTTPResponse
+from io import BufferedReader, RawIOBase
+from socket import socket
+from time import monotonic
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+LARGEST = 2**25  # bytes of an answer; 100,000 tokens with their log-probabilities are a third of it
+PIECE = 2**16  # bytes that are read at a time
+
+
+class TooLarge(Exception):
+    """An answer of more than `LARGEST` bytes."""
+
+
+class BoundedReader(RawIOBase):
+    """The bytes of one answer: the timeout of the socket holds for all of them together.
+
+    Raises:
+        TimeoutError: the answer takes longer.
+        TooLarge: the answer has more than `LARGEST` bytes.
+    """
+
+    def __init__(self, connection: socket):
+        self.connection = connection
+        self.source: Any = connection.makefile("rb", buffering=0)  # Any: its type hides `readinto`
+        self.deadline = monotonic() + (connection.gettimeout() or float("inf"))
+        self.left = LARGEST
+
+    def readable(self) -> bool:
+        """See `RawIOBase.readable`."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:  # Any: a writable buffer, which 3.11 lacks
+        """See `RawIOBase.readinto`."""
+        seconds = self.deadline - monotonic()
+        if seconds <= 0:
+            raise TimeoutError("timed out")
+        if self.deadline < float("inf"):
+            self.connection.settimeout(seconds)
+        count = self.source.readinto(buffer)
+        self.left -= count or 0
+        if self.left < 0:
+            raise TooLarge
+        return count
+
+    def close(self) -> None:
+        """See `RawIOBase.close`."""
+        self.source.close()
+        super().close()
+
+
+class BoundedResponse(HTTPResponse):
+    """A response that is read through a `BoundedReader`, its status line included."""
+
+    def __init__(self, sock: socket, *args: Any, **keywords: Any):  # Any: of `HTTPResponse`
+        super().__init__(sock, *args, **keywords)
+        self.fp.close()
+        self.fp = BufferedReader(BoundedReader(sock))
+
+
+class BoundedConnection(HTTPConnection):
+    """A connection over HTTP whose answers are bounded."""
+
+    response_class = BoundedResponse
+
+
+class BoundedTlsConnection(HTTPSConnection):
+    """A connection over HTTPS whose answers are bounded."""
+
+    response_class = BoundedResponse
+
+
+class BoundedPool(HTTPConnectionPool):
+    """Connections over HTTP whose answers are bounded."""
+
+    ConnectionCls: Any = BoundedConnection  # Any: the declared protocol fits no class of urllib3
+
+
+class BoundedTlsPool(HTTPSConnectionPool):
+    """Connections over HTTPS whose answers are bounded."""
+
+    ConnectionCls: Any = BoundedTlsConnection  # Any: as above
+
+
+class BoundedAdapter(HTTPAdapter):
+    """The way of a session to servers whose answers are bounded."""
+
+    def init_poolmanager(self, *args: Any, **keywords: Any) -> None:  # Any: of `HTTPAdapter`
+        """See `HTTPAdapter.init_poolmanager`."""
+        super().init_poolmanager(*args, **keywords)
+        pools = {"http": BoundedPool, "https": BoundedTlsPool}
+        self.poolmanager.pool_classes_by_scheme = pools
+
+
+def bounded_session(connections: int) -> requests.Session:
+    """Return a session for this number of connections at once.
+
+    It heeds no proxy. Answers are not compressed, so their size is what arrives.
+    """
+    session = requests.Session()
+    session.trust_env = False  # a server of one's own is not behind a proxy
+    # A connection is not kept: the server drops idle ones while the policy is trained.
+    session.headers.update({"Connection": "close", "Accept-Encoding": "identity"})
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, BoundedAdapter(pool_maxsize=connections))
+    return session
+
+
+def exchange(
+    session: requests.Session, method: str, url: str, *, timeout_s: float, **content: Any
+) -> tuple[requests.Response, bytes]:
+    """Return the answer to a request, and its body. A redirect is an answer: it is not followed."""
+    answer = session.request(
+        method, url, timeout=timeout_s, allow_redirects=False, stream=True, **content
+    )
+    with answer:
+        return answer, b"".join(answer.raw.stream(PIECE, decode_content=False))
+
+
+def parsed(body: bytes) -> Any:  # Any: of JSON
+    """Return what a body of JSON holds.
+
+    Raises:
+        ValueError: it is no JSON, as `Infinity` is none, or is nested too deep.
+    """
+    try:
+        return json.loads(body, parse_constant=refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def refuse_constant(name: str) -> None:
+    """Refuse a number that JSON does not have."""
+    raise ValueError(f"{name} is no JSON")
