@@ -29,8 +29,15 @@ class DataSet:
     source: Source = field(default_factory=Hub)
     own: bool = False
 
+    @property
+    def rows(self) -> int | None:
+        """The number of training rows: those of its file, else the number that was published."""
+        file = self.source.path if isinstance(self.source, File) else None
+        return outline(file)[1] if file is not None and file.is_file() else self.n
 
-PROBLEMS = ("id", "prompt", "question", "answer", "language")
+
+ANSWER = "answer"  # the column that answers are judged by
+PROBLEMS = ("id", "prompt", "question", ANSWER, "language")
 GRADED = (*PROBLEMS, "exact_form")  # by a benchmark of ours
 WORKED = (*GRADED, "solution")
 PAIRS = ("chosen", "rejected")

@@ -50,3 +50,17 @@ def check_value(
         raise BadValue(f"{name}={value} ({source}): expected below 1")
     if name in NOT_ZERO and value == 0:
         raise BadValue(f"{name}={value} ({source}): {NOT_ZERO[name]}")
+
+
+def check_held_out(number: int, rows: int, *, of_their_own: bool) -> None:
+    """Refuse to hold out more rows than there are `of their own`, or all that could be trained on.
+
+    Raises:
+        BadValue: with the largest number that can be held out.
+    """
+    most = rows if of_their_own else max(0, rows - 1)
+    if number > most:
+        raise BadValue(
+            f"heldout_problems={number}: the data has {rows} rows "
+            f"{'to hold out' if of_their_own else 'only'}; ask for at most {most}, or leave it out"
+        )

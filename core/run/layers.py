@@ -16,6 +16,7 @@ from core.run.settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
 
 COMMAND_LINE, REGIME = "command line", "regime"
+PROFILE = "profile "  # begins the source of what a scale sets, the family's own profile
 Settings: TypeAlias = Mapping[str, object]
 Layer: TypeAlias = tuple[Settings, str]  # with where they come from
 PUSHED = "nothing is sent to the hub before the end: give --push-to-hub OWNER/NAME"
@@ -95,7 +96,7 @@ def layers(paper: Paper, arm: str, scale: str, given: Settings) -> list[Layer]:
         found += [(told({s.name: s.value}), f"{link.slug} {s.passage}") for s in link.settings]
         around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
         found.append((told(around), link.slug))
-    found.append((family.profiles.get(scale, {}), f"profile {scale}"))
+    found.append((family.profiles.get(scale, {}), f"{PROFILE}{scale}"))
     changes = [(told(link.profiles.get(scale, {})), f"{link.slug} at {scale}") for link in chain]
     changes.append((paper.changes(arm), f"arm {arm}"))
     changes.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))

@@ -21,8 +21,8 @@ from core.run.spread.jobs import run_jobs
 from core.run.spread.launch import check_installed
 from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
-from core.run.stages.data import read_rows, split_rows
 from core.run.stages.evaluate import modes_of
+from core.run.stages.held_out import split_as_asked
 from core.run.stages.record import publish_records, run_chain, score_start
 from core.run.stages.stage import Stage, say
 from core.run.stages.tools import check_tools
@@ -209,13 +209,13 @@ def make_rows(runs: Sequence[Chain]) -> None:
 
     Raises:
         MissingFile, DamagedFile: rows cannot be had or read.
-        BadValue: they lack a column, or are fewer than are to be held out.
+        BadValue: they lack a column, or are fewer than somebody asks to hold out.
     """
-    trained = [(chain.train.data, chain.resolved.run) for chain in runs if chain.train is not None]
-    for data, run in {(d.key, r.heldout_problems): (d, r) for d, r in trained}.values():
+    trained = [(chain.data, chain.resolved) for chain in runs if chain.train is not None]
+    for data, one in {(d.key, r.run.heldout_problems): (d, r) for d, r in trained}.values():
         if not data.made:
             data.run()
-            split_rows(read_rows(data.folder), run.heldout_problems)
+            split_as_asked(one, data.folder, says=True)
 
 
 def queue(order: Order, cluster: str, batches: Sequence[Sequence[Unit]]) -> None:

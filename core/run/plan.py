@@ -199,10 +199,8 @@ def known_rows(resolved: Resolved) -> int | None:
 
 def count_rows(resolved: Resolved) -> int | None:
     """The rows that are trained on, without those that are held out; None if it is not known."""
-    sets = resolved.sets
-    numbers = [one.n for one in sets if one.n is not None]
-    held = 0 if all(one.source.holds_out for one in sets) else resolved.run.heldout_problems
-    return sum(numbers) - held if len(numbers) == len(sets) else None
+    rows, held = resolved.rows, resolved.run.heldout_problems if resolved.splits else 0
+    return None if rows is None else rows - held
 
 
 def plan_batches(config: BaseConfig, resolved: Resolved) -> str:

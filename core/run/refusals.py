@@ -9,6 +9,7 @@ from core.data.sets import DataSet
 from core.data.sources import File, read_rows
 from core.paper import Paper
 from core.paper.page import PREPARED
+from core.run.bounds import check_held_out
 from core.run.effective import effective
 from core.run.layers import COMMAND_LINE
 from core.run.resolve import Resolved, resolve
@@ -126,7 +127,7 @@ def check_columns(resolved: Resolved) -> None:
     """Look up the data of a run and of its preparations, and hold its columns against those read.
 
     Raises:
-        UnknownName, BadValue: as in `check_names`.
+        UnknownName, BadValue: as in `check_names`; or more rows are to be held out than there are.
     """
     for prepared in resolved.prepared.values():
         check_columns(prepared)
@@ -140,6 +141,9 @@ def check_columns(resolved: Resolved) -> None:
             )
         if isinstance(one.source, File) and one.own:  # a template fails here or on no row
             resolved.run.prompts.of(one.name, 0, read_rows(one.source.path, None)[0])
+    rows = resolved.rows if family.trains and resolved.gives_held_out else None
+    if rows is not None and resolved.splits:
+        check_held_out(resolved.run.heldout_problems, rows, of_their_own=False)
 
 
 def missing_columns(resolved: Resolved, one: DataSet) -> list[str]:

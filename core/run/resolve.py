@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.configs.base import BaseConfig
-from core.data.sets import DataSet, find_sets
+from core.data.sets import ANSWER, DataSet, find_sets
 from core.families.family import Family
 from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
@@ -20,10 +20,12 @@ from core.paper.overrides import field_types
 from core.paper.page import PREPARED
 from core.run.bounds import check_value
 from core.run.files import as_text
-from core.run.layers import COMMAND_LINE, Sourced, check_arm_name, sourced_values
+from core.run.layers import COMMAND_LINE, PROFILE, Sourced, check_arm_name, sourced_values
 from core.run.reward_keys import reward_key
-from core.run.settings import ON_TRIAL, RUN_FIELDS, RunSettings
-from eval.errors import BadValue, UnknownName
+from core.run.settings import ON_TRIAL, ONE_IN, RUN_FIELDS, RunSettings
+from eval.errors import BadValue, ReproError, UnknownName
+
+HELD_OUT_ROWS = "heldout_problems"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,24 @@ class Resolved:
     def reads(self) -> tuple[str, ...]:
         """The columns of the data that it reads."""
         return self.family.reads(self.run.rewards, self.run.heldout_problems)
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of the data, with those that are held out of them; None if not known."""
+        numbers = [one.rows for one in self.sets]
+        known = [number for number in numbers if number is not None]
+        return sum(known) if len(known) == len(numbers) else None
+
+    @property
+    def splits(self) -> bool:
+        """Whether rows are held out of those to train on: a data set has none of its own for it."""
+        return not all(one.source.holds_out for one in self.sets)
+
+    @property
+    def gives_held_out(self) -> bool:
+        """Whether the paper or the command line says how many rows are held out."""
+        told = self.values.get(HELD_OUT_ROWS)
+        return told is not None and not told.source.startswith(PROFILE)
 
     def _made(self, name: str) -> DataSet:
         family = self.prepared[name.removeprefix(PREPARED)].family
@@ -151,7 +171,8 @@ def resolve(
     for reward in resolved.run.rewards:
         reward_key(reward)
     _ = resolved.share  # or it is refused here
-    return replace(resolved, prepared=prepared_of(resolved, waiting))
+    resolved = replace(resolved, prepared=prepared_of(resolved, waiting))
+    return replace(resolved, values={**values, **_held_out(resolved)})
 
 
 def with_preparations(paper: Paper) -> Paper:
@@ -199,6 +220,25 @@ def _budget(resolved: Resolved) -> dict[str, Sourced]:
     each = family.cost(one.preview()).samples or 1
     source = f"{samples} samples as arm {paper.main_arm}"
     return {"max_steps": Sourced(ceil(samples / each), source)}
+
+
+def _held_out(resolved: Resolved) -> dict[str, Sourced]:
+    """Return how many rows of small data are held out if neither paper nor command line says it.
+
+    That is a fifth, and none of rows of one's own without answers to judge by.
+    """
+    if not resolved.family.trains or resolved.gives_held_out:
+        return {}
+    try:
+        sets, rows = resolved.sets, resolved.rows if resolved.splits else None
+    except ReproError:
+        return {}  # refused where the data is looked up
+    wanted, source = resolved.run.heldout_problems, f"{PROFILE}{resolved.scale}"
+    if wanted and any(one.own and ANSWER not in (one.columns or (ANSWER,)) for one in sets):
+        return {HELD_OUT_ROWS: Sourced(0, f"{source}, the rows have no column {ANSWER}")}
+    if rows is None or wanted <= rows // ONE_IN:
+        return {}
+    return {HELD_OUT_ROWS: Sourced(rows // ONE_IN, f"{source}, a fifth of the rows")}
 
 
 def _scaled_rate(resolved: Resolved) -> Sourced:

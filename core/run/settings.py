@@ -15,6 +15,7 @@ HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
 BENCHMARK = "benchmark/"  # begins the metric of a suite that is scored while training
 # Settings that say how a run is watched, stored and spread, not what it computes.
 NEUTRAL = WATCHED | {"launch", "processes"}
+ONE_IN = 5  # rows of small data is held out, where nobody says how many are
 TRIAL_SEED = 1000  # of trainings that choose a learning rate, and of no run that is judged
 ON_TRIAL = f"on valid, seed {TRIAL_SEED}"  # ends the source of a learning rate that was so chosen
 
@@ -32,11 +33,11 @@ class RunSettings:
     vLLM with each layer spread over `eval_tensor_parallel` GPUs, or a server, which the command
     `eval_server` starts for each model ("vllm serve ..." unless told).
     While training, every `heldout_every` optimizer steps, `heldout_problems` rows of the data that
-    are held out are answered greedily, and `heldout_limit` problems of each of the
-    `heldout_benchmarks`, in a `heldout_mode` of answering: no choice may go by these. Where
-    claims compare arms, each is tried with its own learning rate times each of `rate_factors`
-    and takes the best. `threads` fixes the number of CPU threads, and with it the last bit of
-    every sum. `launch` trains on that many `processes`.
+    are held out are answered greedily (left unset, a fifth of small data), and `heldout_limit`
+    problems of each of the `heldout_benchmarks`, in a `heldout_mode` of answering: no choice may
+    go by these. Where claims compare arms, each is tried with its own learning rate times each of
+    `rate_factors` and takes the best. `threads` fixes the number of CPU threads, and with it the
+    last bit of every sum. `launch` trains on that many `processes`.
     A prompt is the column `prompt`, or `prompt_column`, or what `prompt_template`, a Jinja
     template of columns, makes of a row: '{{ problem | with_request }}' asks as the benchmarks
     do. Where one of these or `system_prompt` is given, and in data of one's own, a text is a

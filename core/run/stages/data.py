@@ -11,17 +11,18 @@ from typing import Any
 from core.data.load import joined
 from core.data.load import rows as rows_of
 from core.data.prompts import Prompts
-from core.data.sets import DataSet
+from core.data.sets import ANSWER, DataSet
 from core.data.sources import File, Row
 from core.families.family import Family
+from core.run.bounds import check_held_out
 from core.run.files import file_digest
+from core.run.settings import ONE_IN
 from core.run.stages.sources import rows_version
 from core.run.stages.stage import Stage, say
 from eval.errors import BadValue, DamagedFile
 from eval.json_lines import answer_text, as_answer, json_lines
 
 ROWS = "rows.jsonl"
-ANSWER = "answer"  # the column that answers are judged by
 TRAIN, VALID = "train", "valid"  # what is trained on, and what is held out
 
 
@@ -173,24 +174,25 @@ def without_split(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split_rows(
-    rows: list[dict[str, Any]], heldout: int
+    rows: list[dict[str, Any]], heldout: int, *, given: bool = False
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Training rows and `heldout` held-out rows: of the data's own, else of the training rows.
+    """Return training rows and `heldout` held-out rows: of the data's own, else of the others.
 
     One row of every stretch is held out, so that all parts of the data are in a small number of
-    them, also where parts take turns.
+    them, also where parts take turns. Where they are too few and the number is not `given`, all of
+    the data's own are held out, or a fifth of the others.
+
+    Raises:
+        BadValue: a given number cannot be held out.
     """
     train, valid = (
         [without_split(row) for row in rows if row["split"] == split] for split in (TRAIN, VALID)
     )
-    if valid and heldout > len(valid):
-        raise BadValue(
-            f"heldout_problems={heldout}: the data has {len(valid)} rows to hold out; ask for as "
-            "many or fewer"
-        )
     source = valid or train
-    if not valid and heldout and heldout >= len(train):
-        raise BadValue(f"heldout_problems={heldout}: the data has {len(train)} rows only")
+    if given:
+        check_held_out(heldout, len(source), of_their_own=bool(valid))
+    elif heldout > (len(valid) or len(train) - 1):
+        heldout = len(valid) or len(train) // ONE_IN
     random, width = Random(0), len(source) // max(1, heldout)
     stretches = range(heldout if width else 0)
     chosen = [n * len(source) // heldout + random.randrange(width) for n in stretches]

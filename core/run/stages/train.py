@@ -20,6 +20,7 @@ from core.errors import RewardError
 from core.explain.jsonl import JsonlCallback, read_log
 from core.families.family import Training
 from core.models.load import load_tokenizer
+from core.paper.page import PREPARED
 from core.rewards.verifiers import check_rewards
 from core.run.effective import effective
 from core.run.files import digest_of, folder_files
@@ -29,7 +30,8 @@ from core.run.resolve import Resolved
 from core.run.settings import RunSettings
 from core.run.spread.launch import Models, launch
 from core.run.stages.checkpoints import SealCallback, last_checkpoint
-from core.run.stages.data import Data, read_rows, split_rows
+from core.run.stages.data import Data
+from core.run.stages.held_out import split_as_asked
 from core.run.stages.sources import source_of
 from core.run.stages.stage import MODEL, Policy, say
 from core.run.stages.start import Chosen
@@ -53,7 +55,6 @@ ANSWER_TOKENS = 1024  # of held-out answers, where neither the run nor its famil
 TRAINED = "trained.json"  # what the stage gives, written when the model is whole
 # Logged numbers that depend on the machine and the moment: kept in the log, not in the record.
 TIMES = ("_runtime", "_per_second", "step_time", "seconds", "time/", "phase", "total_flos")
-
 SKIPPED = ("step", "epoch", "train_loss")  # the last is one number, no curve
 
 
@@ -132,14 +133,13 @@ def _train(
     prepare_torch(settings.threads)
     main = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch, or the only one
     config = resolved.build(output_dir=work, seed=seed, **resolved.share)
-    train, valid = split_rows(read_rows(data), settings.heldout_problems)
+    train, valid = split_as_asked(resolved, data, says=main and PREPARED in settings.data)
     resume = last_checkpoint(work)
     trainer, heldout = build_trainer(resolved, config, models, train, valid, folder)
     trainer.remove_callback(PrinterCallback)  # standard output is for results
     if heldout is not None:
         heldout.trainer = trainer
     name = f"{resolved.paper.slug} {resolved.arm}, seed {seed}"
-    plan = resolved.family.batches(config, len(train), settings.processes, {})
     if main:
         say(name)
     if main and resume is not None:
@@ -156,7 +156,7 @@ def _train(
     launched = {"launch": how} if settings.launch else {}
     return {
         "steps": trainer.state.global_step,
-        "plan": plan,
+        "plan": resolved.family.batches(config, len(train), settings.processes, {}),
         "weights": weights_digest(folder / MODEL),
         "kernels": {**acting_kernels(), PROCESSOR: processor()},
         "curves": curves(folder / LOG),
