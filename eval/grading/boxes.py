@@ -9,8 +9,8 @@ from eval.sets.problem import Answers
 
 BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 BETWEEN_BOXES = re.compile(
-    r"\s*\$*\s*(?:[,;、]|(?:,\s*)?(?:and|or)(?![A-Za-z])|\\text\s*\{\s*,?\s*(?:and|or)\s*\}|和|或)"
-    r"\s*\$*\s*(?:[A-Za-z]\s*=\s*)?"
+    r"\s*+\$*+\s*+(?:[,;、]|(?:,\s*)?(?:and|or)(?![A-Za-z])|\\text\s*\{\s*+,?\s*+(?:and|or)\s*\}|和|或)"
+    r"\s*+\$*+\s*+(?:[A-Za-z]\s*=\s*)?"
 )
 BOXES = 20  # the boxes at a text's end that can be parts of one answer
 GAP = 40  # characters between two of them

@@ -40,7 +40,7 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"∞", r"\\infty "),
         (r"√", r"\\sqrt "),
         (
-            r"(?<=\d)\s*\^?\s*(?:\{\s*)?(?:\\circ|°(?:[CF]\b)?|\\degree|\^∘)(?![A-Za-z])(?:\s*\})?",
+            r"(?<=\d)\s*+\^?\s*+(?:\{\s*+)?(?:\\circ|°(?:[CF]\b)?|\\degree|\^∘)(?![A-Za-z])(?:\s*\})?",
             " ",
         ),
         (r"\s+", " "),

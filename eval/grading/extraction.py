@@ -25,7 +25,7 @@ NEXT_EXAMPLE = re.compile(  # matches blank lines without a mark too, so each is
     r"\n\s*+(?P<mark>Q:|Question:|Problem:|User:|Human:|问题[:：]|<\||)"
     r"|[.。]\s*+(?P<hope>I hope it is correct)"
 )
-FENCE = re.compile(r"```([A-Za-z]*)[^\n`]*\n(.*?)(?:\n?```|\Z)", re.DOTALL)
+FENCE = re.compile(r"```([A-Za-z]*+)[^\n`]*+\n(.*?)(?:\n?```|\Z)", re.DOTALL)
 PROGRAM, OUTPUT = {"python", "py"}, "output"
 LAST_FORMULA = re.compile(  # of a sentence; a displayed step holds its full stop itself
     r"(?<!\$)(?:\$((?:\\.|[^$\\])*[^$\\.,;\s])\$|\\\(((?:(?!\\[()]).)*[^\\.,;\s])\s*\\\))\s*[.。]?\s*\Z",

@@ -19,10 +19,10 @@ DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?!\d)|\d+)"
 DECIMAL = rf"(?:{DIGITS}(?:\.\d*)?|\.\d+)"
 TEN_POWER = (
     r"(?:[eE](?P<e>[+-]?\d{1,3})"
-    r"|\s*(?:\\times|\\cdot|\*)\s*10\s*\^\s*\{?\s*(?P<ten>[+-]?\d{1,3})\s*\}?)"
+    r"|\s*(?:\\times|\\cdot|\*)\s*10\s*\^\s*+\{?\s*+(?P<ten>[+-]?\d{1,3})\s*+\}?)"
 )
 NUMBER = re.compile(
-    rf"(?P<sign>[-+]?)\s*(?:\\?[$€£¥]\s*)?(?P<sign2>-?)\s*(?:"
+    rf"(?P<sign>[-+]?)\s*+(?:\\?[$€£¥]\s*+)?(?P<sign2>-?)\s*+(?:"
     rf"(?:(?P<whole>\d+)\s*)?\\frac\s*(?:\{{\s*(?P<n1>-?{DECIMAL})\s*\}}|(?P<n2>\d))"
     rf"\s*(?:\{{\s*(?P<d1>-?{DECIMAL})\s*\}}|(?P<d2>\d+))"
     rf"|(?:(?P<whole2>\d+)\s+)?(?P<n3>{DECIMAL})\s*/\s*(?P<d3>{DECIMAL})"

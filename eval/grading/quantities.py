@@ -12,10 +12,10 @@ FORMULA = re.compile(  # a dollar before a digit ends no formula: $10 + $4 is mo
 CURRENCY = r"(?:\\?[$€£¥￥]\s?)"
 SCALE = r"(?:percent|hundred|thousand|million|billion|trillion|dozen)"
 NUMBER = (
-    rf"(?:[-−](?={CURRENCY}?[\d.])|(?<=[$€£¥￥])-)?{CURRENCY}?-?"
+    rf"(?>(?:[-−](?={CURRENCY}?[\d.])|(?<=[$€£¥￥])-)?{CURRENCY}?-?)"
     r"(?:\\frac\s?\{[\d.,]+\}\s?\{[\d.,]+\}|(?:\d{1,3}(?:[,，]\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)"
     r"(?:\s\d+/\d+|(?:\s?[/:]\s?|\sto\s)\d+(?:\.\d+)?)?"
-    rf"(?:\s?\\?[%％]|\s{SCALE}\b)?[A-Za-z²³]*"
+    rf"(?:\s?\\?[%％]|\s{SCALE}\b)?[A-Za-z²³]*+"
 )
 OPERATOR = r"\s?(?:[+*×÷]|-(?=\s?\d)|−|\bx\b)\s?"
 QUANTITY = re.compile(
@@ -35,7 +35,7 @@ LIMITED = re.compile(
     r"|(?:half|thirds?|quarters?|root|square) of|twice|double)\s(?:\w+\s){0,2}\Z",
     re.IGNORECASE,
 )
-NO = r"(?:\b(?:not|never|cannot|nicht|kein\w*|pas|не|no es)\b|n['’]t\b|不)"
+NO = r"(?:\b(?:not|never|cannot|nicht|kein\w*+|pas|не|no es)\b|n['’]t\b|不)"
 DENIED = re.compile(rf"{NO}(?:\s\w+){{0,2}}\s?\Z", re.IGNORECASE)
 GIVEN = re.compile(  # for 16 glasses, from 1:00 PM to 5:00 PM
     r"\b(?:after|before|during|every|for|from|in|on|over|per|to|until|with|within)"

@@ -30,7 +30,7 @@ TITLES = "".join(
 SENTENCE_END = re.compile(rf"{TITLES}(?<!\\)[.!?](?:\s|$)|[。！？।\n]")
 REASON = re.compile(r",?\s+(?:because|since|as|which|where|when|so|given)\s|;\s(?=[A-Za-z]{2})")
 EQUALS = re.compile(r"(?<![<>!\\])=|\\approx(?![A-Za-z])|≈")
-ASIDE = re.compile(r"\s\([^()\\$]*[A-Za-z]{3}[^()\\$]*\)")
+ASIDE = re.compile(r"\s\((?=[^()\\$]*[A-Za-z]{3})[^()\\$]*+\)")
 CONTRAST = re.compile(
     rf"{NO}.*?(?:\b(?:but|rather|instead|it is|it['’]s|sondern|mais|а)\b|而是)", re.IGNORECASE
 )

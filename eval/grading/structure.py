@@ -21,7 +21,7 @@ TOKEN = re.compile(
 )
 OPEN, CLOSE = {"(", "[", "{", r"\{"}, {")", "]", "}", r"\}"}
 JOIN = re.compile(
-    r"\\text\s*\{\s*,?\s*(?:and|or|和|或)\s*\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z])|和|或"
+    r"\\text\s*\{\s*+,?\s*+(?:and|or|和|或)\s*\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z])|和|或"
 )
 MEMBER = re.compile(
     r"^\s*(?:(?:[A-Za-z]|\\text\{\w\})(?:\([a-z]\))?|\([A-Za-z](?:\s*,\s*[A-Za-z])+\))\s*"
@@ -29,14 +29,14 @@ MEMBER = re.compile(
 )
 COORDINATE = re.compile(r"\s*([A-Za-z])\s*=\s*(.+)", re.DOTALL)
 ENDPOINT = r"(?P<{}>[^<>=]+?)"
-SIGN = r"(?P<{}><|>|\\le(?![A-Za-z])|\\ge(?![A-Za-z]))\s*"
-NAME = r"\s*(?:[a-z]|\\[a-z]+)\s*"
+SIGN = r"(?P<{}><|>|\\le(?![A-Za-z])|\\ge(?![A-Za-z]))\s*+"
+NAME = r"\s*+(?:[a-z]|\\[a-z]+)\s*"
 BETWEEN = re.compile(
     ENDPOINT.format("a") + SIGN.format("s") + NAME + SIGN.format("t") + ENDPOINT.format("b")
 )
 ONE_SIDE = re.compile(NAME + SIGN.format("s") + ENDPOINT.format("b"))
 OTHER_SIDE = re.compile(ENDPOINT.format("a") + SIGN.format("s") + NAME)
-BASE = re.compile(r"([0-9A-F ]+)_\s*\{?\s*(?:\\text\s*\{)?\s*(\w+)\s*\}*")
+BASE = re.compile(r"([0-9A-F ]+)_\s*+\{?\s*+(?:\\text\s*+\{)?\s*+(\w+)\s*\}*")
 RATIO = re.compile(r"[^:]+(?::[^:]+)+")
 MATRIX = re.compile(
     r"\\begin\{[pbvBV]?(?:matrix|array)\}(?:\{[clr|]*\})?(.*)\\end\{\w+\}", re.DOTALL
@@ -47,9 +47,9 @@ WORDS = re.compile(
 )
 UNIT = re.compile(
     r"(?<=[\w}).])\s*\\text\s*\{[^{}]*\}\s*(?:\^\s*\{?\d\}?)?$"
-    r"|(?<=[}\w)])\s*\^\s*\{?\s*\\circ\s*\}?$"
+    r"|(?<=[}\w)])\s*\^\s*+\{?\s*+\\circ\s*\}?$"
 )
-WRAPPED = re.compile(r"\\text\s*\{([^{}]*[,;][^{}]*)\}")
+WRAPPED = re.compile(r"\\text\s*\{([^{},;]*+[,;][^{}]*+)\}")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from eval.samples.transcripts import OUTPUT, with_output
 from eval.sandbox import Execution, neutral
 
 BLOCK = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
-IMPORTS = re.compile(r"\s*(?:(?:import|from)\s[^\n]*\s*)*")
+IMPORTS = re.compile(r"\s*+(?:(?:import|from)\s[^\n]*+\s*+)*+")
 VALUE = files("eval.samples").joinpath("templates", "value_of.py").read_text(encoding="utf-8")
 
 
