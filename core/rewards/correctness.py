@@ -7,7 +7,7 @@ from typing import Any
 from core.rewards.completions import Completion, first_text
 from core.rewards.cosine import cosine
 from eval.errors import BadValue
-from eval.grading.whole_text import TextVerdict, verify_texts
+from eval.grading.whole_text import TextVerdict, stated_text, verify_texts
 
 LogExtra = Callable[[str, list[Any]], None]
 UNFINISHED = TextVerdict(False, "[incomplete reasoning]", "[incomplete reasoning]")
@@ -21,9 +21,11 @@ def accuracy_reward(
 ) -> list[float | None]:
     """1 for the solution's answer, else 0; None where the solution has none or no verdict is due.
 
-    The answer is read from the completion's LaTeX, a box first.
+    The answer is read from the completion's LaTeX, a box first; that of a completion with reasoning
+    marks is read outside the reasoning, as in the evaluation.
     """
-    found = verify_texts(solution, [first_text(completion) for completion in completions])
+    texts = [stated_text(first_text(completion)) for completion in completions]
+    found = verify_texts(solution, texts)
     return rewards(found, solution, log_extra)
 
 

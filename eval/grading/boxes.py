@@ -3,11 +3,11 @@ r"""Finds the boxes of a model's output that count: `\boxed{}` or `\fbox{}`."""
 import re
 
 from eval.grading.cleaning import clean
+from eval.grading.placeholders import BOX
 from eval.grading.structure import form_of
 from eval.grading.verdict import Extraction
 from eval.sets.problem import Answers
 
-BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 BETWEEN_BOXES = re.compile(
     r"\s*+\$*+\s*+(?:[,;、]|(?:,\s*)?(?:and|or)(?![A-Za-z])|\\text\s*\{\s*+,?\s*+(?:and|or)\s*\}|和|或)"
     r"\s*+\$*+\s*+(?:[A-Za-z]\s*=\s*)?"

@@ -1,10 +1,11 @@
 r"""Finds the final answer in a model's output.
 
-In this order: the last `\boxed{}` (or `\fbox{}`), an unclosed last box being no answer; what is
-stated after the last answer phrase (the phrases are in `phrases`, how a statement is read in
-`statement`); what the last program printed; the right side of the equation that ends the text; what
-the last sentence with a number states, else its last number. The last two are guesses that also pay
-for noise, so the verdict names the rule. Text that runs on into a next example is cut off first.
+Reasoning and recited requests are cut off first (`parts`, `placeholders`). Then in this order: the
+last `\boxed{}` (or `\fbox{}`), an unclosed last box being no answer; what is stated after the last
+answer phrase (the phrases are in `phrases`, how a statement is read in `statement`); what the last
+program printed; the right side of the equation that ends the text; what the last sentence with a
+number states, else its last number. The last two are guesses that also pay for noise, so the
+verdict names the rule. Text that runs on into a next example is cut off too.
 """
 
 import re
@@ -14,7 +15,9 @@ import regex
 from eval.grading.boxes import BOX, boxes_for
 from eval.grading.chinese import SPELLED
 from eval.grading.notation import in_english
+from eval.grading.parts import is_stated, marked_answer, stated_spans, stated_texts
 from eval.grading.phrases import CORRECTION, DENIAL, TAKEN_BACK, last_phrase
+from eval.grading.placeholders import without_requests
 from eval.grading.quantities import DENIED, FORMULA, LAST_NUMBER
 from eval.grading.statement import EQUALS, SENTENCE_END, first_answer, is_answer, sentence, stated
 from eval.grading.verdict import Extraction
@@ -32,6 +35,8 @@ LAST_FORMULA = re.compile(  # of a sentence; a displayed step holds its full sto
     re.DOTALL,
 )
 ONE = Answers(("",))
+NOTHING = Extraction(None, "none")
+GUESSES = ("last formula", "last number", "none")
 SENTENCE = re.compile(r"[.!?]\s|[。！？]")
 LONGEST = 500  # characters of a formula that are read
 STATED = 2000  # characters of a statement, and before it, that are read
@@ -47,28 +52,41 @@ def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extrac
     """
     if answers.pattern is not None:
         return by_pattern(output, answers.pattern)
-    english = in_english(output, language)
+    found = NOTHING
+    for text in stated_texts(output):
+        found = from_text(text, language, answers)
+        if found.rule not in GUESSES:
+            break
+    return found
+
+
+def from_text(stated: str, language: str, answers: Answers) -> Extraction:
+    """The final answer of a text without reasoning."""
+    english = in_english(stated, language)
     plain = "\n" not in english and "I hope" not in english
-    text = english if plain else before_next(english, language)
-    prose = without_programs(text) if "```" in text else text
+    text = marked_answer(english if plain else before_next(english, language))
+    prose, after = without_requests(without_programs(text) if "```" in text else text)
     boxed = boxes_for(prose, answers)
     if boxed is not None:
         return boxed
-    return after_phrase(prose, language) or from_output(text) or last_guess(prose)
+    return after_phrase(prose, language) or from_output(text) or last_guess(prose[after:])
 
 
 def by_pattern(output: str, pattern: str) -> Extraction:
-    """The last match of a benchmark's own pattern, or the first group of it.
+    """The last match of a benchmark's own pattern, or the first group of it, in no reasoning.
 
     A pattern may take exponential time, so that it has a deadline.
     """
+    spans = stated_spans(output)
     try:
-        found = list(regex.finditer(pattern, output, timeout=PATTERN_S))
+        matches = list(regex.finditer(pattern, output, timeout=PATTERN_S))
     except TimeoutError:
         return Extraction(None, "timeout")
+    group = 1 if matches and matches[-1].groups() else 0
+    found = [m for m in matches if is_stated(max(m.start(), m.start(group)), spans)]
     if not found:
         return Extraction(None, "none")
-    return Extraction(found[-1][1 if found[-1].groups() else 0] or None, "pattern")
+    return Extraction(found[-1][group] or None, "pattern")
 
 
 def without_programs(text: str) -> str:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any  # math-verify has no types
 
+from eval.grading.extraction import extract
+from eval.grading.parts import stated_spans
+from eval.grading.placeholders import without_requests
 from eval.grading.worker import ask_all
 
 Reading = tuple[bool | None, str, str]  # None: the solution holds no answer; what was read of each
@@ -24,6 +27,17 @@ def verify_texts(solutions: Sequence[str], texts: Sequence[str]) -> list[TextVer
     outcomes = ask_all(list(zip(solutions, texts, strict=True)), "texts")
     undecided = TextVerdict(None, "[undecided]", "[undecided]")
     return [undecided if isinstance(o, str) else TextVerdict(*o) for o in outcomes]
+
+
+def stated_text(output: str) -> str:
+    r"""Return the answer of an output with reasoning or a recited request, as a `\boxed{}`.
+
+    An output without either is returned as it is, and one that gives no answer as an empty text.
+    """
+    if stated_spans(output) == [(0, len(output))] and without_requests(output)[0] == output:
+        return output
+    answer = extract(output).text
+    return "" if answer is None else rf"\boxed{{{answer}}}"
 
 
 def compare_texts(solution: str, text: str) -> Reading:

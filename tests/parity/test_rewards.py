@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 import core.rewards as ours
 from eval.errors import BadValue
+from eval.grading.parts import stated_spans
+from eval.grading.placeholders import without_requests
 
 NAMES = [
     "accuracy_reward",
@@ -87,13 +89,36 @@ def test_every_name_of_trl_is_here_with_its_arguments():
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4))
 @example([("\\boxed{\\frac{1}{3}}", "\\frac{1}{3}"), ("4", "$4$"), ("\\boxed{4}", "no answer")])
 def test_accuracy(pairs):
-    texts, solution = zip(*pairs, strict=True)
-    for name in ("accuracy_reward", "reasoning_accuracy_reward"):
+    plain = [
+        (text, gold)
+        for text, gold in pairs
+        if stated_spans(text) == [(0, len(text))] and without_requests(text)[0] == text
+    ]
+    for name, some in (("accuracy_reward", plain), ("reasoning_accuracy_reward", pairs)):
+        texts, solution = [text for text, _ in some], [gold for _, gold in some]
         mine, other = (
-            logged(getattr(package, name), said(texts), list(solution))
-            for package in (ours, theirs)
+            logged(getattr(package, name), said(texts), solution) for package in (ours, theirs)
         )
         assert mine == other
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("<think>maybe \\boxed{41}, no, 42</think> The answer is 42.", "42"),
+        ("maybe \\boxed{41}, no, 42</think>\n#### 42", "42"),
+        ("maybe \\boxed{41}</think> So she has 42 apples.", "42"),
+        ("<think>maybe \\boxed{41}</think> It is \\boxed{\\frac{84}{2}}.", "42"),
+        ("I must put it in \\boxed{}. 6*7=42, so the answer is 42.", "42"),
+        ("<think>It is \\boxed{3}, I", None),
+        ("<think>It is \\boxed{3}</think>", None),
+    ],
+)
+def test_an_answer_is_read_outside_reasoning_where_trl_reads_within(text, right):
+    for gold in ("3", "41", "42"):
+        assert ours.accuracy_reward(said([text]), [gold]) == [float(gold == right)]
+        lengths = ours.get_cosine_scaled_reward(4)([text], [gold], [[0]])
+        assert (lengths > [0]) is (gold == right)
 
 
 @settings(max_examples=30)
