@@ -10,7 +10,7 @@ from eval.grading.worker import Outcome, compare_all
 from eval.grading.written import written_alike
 from eval.sets.problem import Answers
 
-GRADER_VERSION = "4"  # in every record and key of an evaluation; another one when a verdict moves
+GRADER_VERSION = "5"  # in every record and key of an evaluation; another one when a verdict moves
 MAX_ANSWER = 500  # characters of an answer that are still compared
 REASONS: dict[Outcome, str] = {
     True: "equal",
