@@ -5,7 +5,8 @@ from functools import partial
 
 from transformers.utils import logging
 
-from core.data.conversations import Row, Tokenizer, assistant_tokens, chat, template_keywords
+from core.data.assistant_tokens import assistant_tokens
+from core.data.conversations import Row, Tokenizer, chat, template_keywords
 from core.errors import MissingColumn
 from eval.errors import BadValue
 
