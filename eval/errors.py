@@ -13,6 +13,12 @@ class ReproError(Exception):
         return f"{type(self).__name__}: {super().__str__()}"
 
 
+def error_line(error: BaseException) -> str:
+    """Return the class and the message of an error on one line."""
+    told = isinstance(error, ReproError)  # its text begins with its class
+    return " ".join(f"{'' if told else type(error).__name__ + ': '}{error}".split())
+
+
 SHOWN_WHOLE = 12  # so many names are shown where none is like the one that was given
 
 

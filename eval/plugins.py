@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from eval.errors import BadValue, MissingFile
+from eval.errors import BadValue, MissingFile, error_line
 
 VARIABLE = "REPRO_PLUGINS"
 PREFIX = "plugin_"  # of the modules' names, which no installed module has
@@ -81,6 +81,5 @@ def load(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # anybody's module: what it raises is named
         del sys.modules[name]
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise BadValue(f"plug-in {path}: import failed with {what}") from error
+        raise BadValue(f"plug-in {path}: import failed with {error_line(error)}") from error
     return module

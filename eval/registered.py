@@ -5,7 +5,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
-from eval.errors import BadValue, UnknownName
+from eval.errors import BadValue, UnknownName, error_line
 from eval.plugins import names, rows
 
 Row = TypeVar("Row")
@@ -50,8 +50,7 @@ def loaded(kind: str, point: EntryPoint, made: type[Row]) -> Row:
     try:
         row = point.load()
     except (Exception, SystemExit) as error:  # anybody's module: what it raises is named
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise BadValue(f"{where}: import failed with {what}") from error
+        raise BadValue(f"{where}: import failed with {error_line(error)}") from error
     if not isinstance(row, made) or getattr(row, "name", None) != point.name:
         expected = f"{made.__module__}.{made.__name__}"
         raise BadValue(f"{where}: expected a {expected} of that name, got {row!r:.80}")

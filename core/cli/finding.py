@@ -9,7 +9,7 @@ import typer
 from core.cli.options import AsJson, complete_paper
 from core.cli.output import print_columns, print_json, print_text
 from core.families.profiles import SCALES
-from core.paper.overrides import field_types, literal
+from core.paper.overrides import bounded, field_types, literal, named_texts
 from core.paper.registry import find_paper
 from core.run.files import as_text, canonical, write_atomic
 from core.run.places import from_here, record_file, record_files
@@ -128,11 +128,10 @@ def announce(paper: str, given: tuple[str, ...], at: str, arm: str | None, seed:
 
 def as_recorded(given: tuple[str, ...]) -> dict[str, object]:
     """What a record holds of `name=value` texts, as far as can be said without the trainer's."""
-    read = (text.partition("=") for text in given)
     hints = field_types(RunSettings)
     return {
-        name: canonical(literal(text, hints.get(name)))
-        for name, _, text in read
+        name: canonical(bounded(name, literal(text, hints.get(name))))
+        for name, text in named_texts(given).items()
         if name not in NEUTRAL
     }
 

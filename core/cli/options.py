@@ -9,9 +9,8 @@ import typer
 
 from core.families.profiles import SCALES
 from core.paper.registry import entries, find_paper
+from core.run.settings import LARGEST_SEED
 from eval.errors import ReproError
-
-LARGEST_SEED = 2**32 - 1  # that numpy takes
 
 
 def complete_paper(incomplete: str) -> list[str]:

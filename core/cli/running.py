@@ -1,6 +1,7 @@
 """`repro run`, `repro reproduce` and the hidden `repro one`."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 
 
 Seeds = Annotated[
-    int | None, typer.Option(min=1, help="How many seeds; default 1, with --claims up to 8.")
+    int | None,
+    typer.Option(min=1, max=1000, help="How many seeds; default 1, with --claims up to 8."),
 ]
 Claims = Annotated[bool, typer.Option("--claims", help="Run every arm that a claim needs.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; default: the CPUs.")]
@@ -92,8 +94,9 @@ def asked_run(
     arm: str | None,
     seed: int | None,
     config: Path | None,
+    sweep: Sequence[str] = (),
 ) -> "RunFile":
-    """What is given, over what a file says.
+    """What is given, over what a file says; of this, no setting that is given or swept.
 
     Raises:
         BadValue: neither names a paper, or they name two.
@@ -117,7 +120,7 @@ def asked_run(
         at=said.at if at is None else at,
         arm=said.arm if arm is None else arm,
         seed=said.seed if seed is None else seed,
-        arguments=(*said.arguments, *settings),
+        arguments=(*said.without([*settings, *sweep]).arguments, *settings),
     )
 
 
@@ -144,7 +147,7 @@ def run(
     given = with_launch(settings, launch, processes)
     if paper is not None and not (claims or sweep or config):
         announce(paper, given, at or "cpu", arm, seed or 0)
-    asked = asked_run(paper, given, at, arm, seed, config)
+    asked = asked_run(paper, given, at, arm, seed, config, sweep or ())
     found = find_paper(asked.paper)
     from core.run.order import Order, claimed_arms, run_order
     from core.run.spread.jobs import read_options

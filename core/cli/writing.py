@@ -12,6 +12,7 @@ from core.cli.output import print_text
 from core.families.family import Family
 from core.paper.registry import entries
 from eval.errors import BadValue
+from eval.names import check_slug
 
 MODULE = '''"""TODO: what the paper does, in one sentence.
 
@@ -75,8 +76,7 @@ def new(
     from core.families.table import find_family
     from core.paper.registry import find_entry
 
-    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", slug):
-        raise BadValue(f"slug {slug!r}: expected lower-case words joined by hyphens")
+    check_slug(slug)
     if arxiv is not None and not re.fullmatch(r"\d{4}\.\d{4,5}", arxiv):
         raise BadValue(f"--arxiv {arxiv}: expected a number such as 2501.01234")
     chosen = find_family(family)

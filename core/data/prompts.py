@@ -12,7 +12,7 @@ from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
 
-from eval.errors import BadValue
+from eval.errors import BadValue, error_line
 from eval.sets.prompts import with_request
 
 Row: TypeAlias = Mapping[str, Any]  # Any: columns of any type
@@ -66,7 +66,7 @@ class Prompts:
         try:
             return self.environment.from_string(self.template or "")
         except TemplateError as error:
-            raise BadValue(f"prompt_template={self.template!r}: {said(error)}") from error
+            raise BadValue(f"prompt_template={self.template!r}: {error_line(error)}") from error
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -103,14 +103,9 @@ class Prompts:
         try:
             return self.compiled.render(**row)
         except Exception as error:  # a template raises whatever its expressions raise
-            raise BadValue(f"{where}: prompt_template fails with {said(error)}") from error
+            raise BadValue(f"{where}: prompt_template fails with {error_line(error)}") from error
 
 
 def messages(value: Any, role: str) -> list[dict[str, Any]]:  # Any: as above
     """A text as the turn of a role; messages as they are."""
     return value if isinstance(value, list) else [{"role": role, "content": str(value)}]
-
-
-def said(error: Exception) -> str:
-    """An error in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -5,16 +5,18 @@ Works on any dataclass, so the fields of a family's config and of the run are ch
 
 import types
 from ast import literal_eval
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Mapping as AbstractMapping
 from dataclasses import fields
 from enum import Enum
 from functools import cache
+from math import isfinite
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from eval.errors import BadValue, UnknownName
 
 WORDS = {"true": True, "false": False, "none": None, "null": None}
+LARGEST = 2**63 - 1  # integer that 64 bits hold
 
 
 class UnknownField(UnknownName):
@@ -35,21 +37,32 @@ def field_types(config: type) -> Mapping[str, Any]:  # Any: annotations are of n
     return {field.name: hints[field.name] for field in fields(config) if field.init}
 
 
-def parse_overrides(arguments: Iterable[str], *configs: type) -> dict[str, object]:
-    """Read `name=value` arguments against the fields of `configs`; a later one wins.
+def parse_override(name: str, text: str, *configs: type) -> object:
+    """Read the text of a setting as the type of that field of one of the configs.
 
     Raises:
         UnknownField: no config has that field.
-        BadOverride: the value has another type, or the argument has no `=`.
+        BadOverride: the value has another type.
     """
-    read: dict[str, object] = {}
+    hint = find_type(name, *configs)
+    return checked(name, literal(text, hint), hint)
+
+
+def named_texts(arguments: Iterable[str]) -> dict[str, str]:
+    """Split `name=value` arguments into names and texts.
+
+    Raises:
+        BadOverride: an argument has no `=`, or a name occurs twice.
+    """
+    texts: dict[str, str] = {}
     for argument in arguments:
-        name, equals, text = argument.partition("=")
-        if not equals or not name.strip():
+        name, equals, text = (part.strip() for part in argument.partition("="))
+        if not equals or not name:
             raise BadOverride(f"{argument!r}: expected name=value, e.g. learning_rate=1e-5")
-        hint = find_type(name.strip(), *configs)
-        read[name.strip()] = checked(name.strip(), literal(text.strip(), hint), hint)
-    return read
+        if name in texts:
+            raise BadOverride(f"{name}={texts[name]} and {name}={text}: leave one of them out")
+        texts[name] = text
+    return texts
 
 
 def find_type(name: str, *configs: type) -> Any:  # Any: an annotation
@@ -83,9 +96,9 @@ def checked(name: str, value: Any, hint: Any) -> Any:  # Any: a setting of any t
     """The value as its field's type: an int as a float, a list as a tuple, where that is expected.
 
     Raises:
-        BadOverride: the value has another type.
+        BadOverride: the value has another type, or a number in it is too large or not finite.
     """
-    if not fits(value, hint):
+    if not fits(bounded(name, value), hint):
         raise BadOverride(f"{name}={value}: expected {describe(hint)}, got {_kind(value)}")
     if isinstance(value, int) and not fits_exactly(value, hint):
         return float(value)
@@ -94,11 +107,39 @@ def checked(name: str, value: Any, hint: Any) -> Any:  # Any: a setting of any t
     return value
 
 
+def bounded(name: str, value: Any) -> Any:  # Any: a setting of any type
+    """Return the value if 64 bits hold every number in it.
+
+    Raises:
+        BadOverride: an integer has more bits, or a float is not finite.
+    """
+    for number in numbers_in(value):
+        if isinstance(number, float) and not isfinite(number):
+            raise BadOverride(f"{name}={value}: expected a finite number")
+        if isinstance(number, int) and abs(number) > LARGEST:
+            raise BadOverride(
+                f"{name}: found an integer of {number.bit_length()} bits, expected at most "
+                f"{LARGEST.bit_length()}"
+            )
+    return value
+
+
+def numbers_in(value: object) -> Iterator[int | float]:
+    """Yield a number, or all numbers in a collection."""
+    if isinstance(value, int | float):
+        yield value
+    elif isinstance(value, AbstractMapping):
+        yield from numbers_in([*value.keys(), *value.values()])
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from numbers_in(item)
+
+
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value is of an annotation's type; ints are floats, bools are not ints."""
     if fits_exactly(value, hint):
         return True
-    whole = isinstance(value, int) and not isinstance(value, bool)
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
     return whole and fits_exactly(float(value), hint)
 
 

@@ -6,6 +6,7 @@ from typing import TypeAlias, cast
 
 from core.claims import Claim
 from core.paper.printed import Layout, Reported
+from eval.names import check_name, check_slug
 
 Reward: TypeAlias = Callable[..., list[float | None]]
 PREPARED = "prepared:"  # before the name of a preparation, in place of a model's name
@@ -85,6 +86,9 @@ class Paper:
     the fields that TRL's paper index sets for this paper, for comparison alone; `trl_reasons` say
     why others stand here. `not_run` says what a run would need that is not here; the paper is
     planned and its laws are judged all the same.
+
+    Raises:
+        BadValue: the slug, or the name of an arm or a preparation, cannot be that of a folder.
     """
 
     slug: str
@@ -115,6 +119,12 @@ class Paper:
     trl_index: Mapping[str, object] = field(default_factory=dict[str, object])
     trl_reasons: tuple[Because, ...] = ()
     not_run: str = ""
+
+    def __post_init__(self) -> None:
+        check_slug(self.slug)
+        for kind, names in {"arm": self.arms, "preparation": self.preparations}.items():
+            for name in names:
+                check_name(kind, name)
 
     @property
     def place(self) -> str:

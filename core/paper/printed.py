@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TypeAlias
 
+from eval.names import check_name
+
 Number: TypeAlias = "float | Marked | None"
 PERCENT = "%"
 
@@ -81,6 +83,9 @@ class Layout:
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     ranked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name("layout", self.name)
 
 
 def printed(

@@ -15,7 +15,7 @@ from inspect import getdoc
 from pkgutil import iter_modules
 
 from core.paper.page import Paper
-from eval.errors import ReproError, UnknownName
+from eval.errors import ReproError, UnknownName, error_line
 from eval.plugins import modules, use
 
 GROUP = "repro.papers"
@@ -57,7 +57,7 @@ class Entry:
         except (Exception, SystemExit) as error:  # anybody's module: what it raises is named
             raise BrokenPaper(
                 f"{self.slug} ({self.module} of {self.distribution}): import failed with "
-                f"{type(error).__name__}: {error}"
+                f"{error_line(error)}"
             ) from error
         if not isinstance(paper, Paper):
             raise BrokenPaper(

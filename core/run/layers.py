@@ -9,7 +9,7 @@ from core.families.profiles import SCALES
 from core.families.regimes import find_regime
 from core.families.table import find_family
 from core.paper import Paper
-from core.paper.overrides import checked, find_type, parse_overrides
+from core.paper.overrides import checked, find_type, named_texts, parse_override
 from core.paper.registry import lineage
 from core.run.named_rewards import parse_rewards
 from core.run.settings import RUN_FIELDS, RunSettings
@@ -70,12 +70,12 @@ def read_arguments(
     paper: Paper, arguments: tuple[str, ...], config: type[BaseConfig]
 ) -> dict[str, object]:
     """The settings of the command line, rewards by their names among them."""
-    named = [text for text in arguments if text.partition("=")[0].strip() == "rewards"]
-    others = [text for text in arguments if text not in named]
-    given = parse_overrides(others, config, RunSettings)
-    if named:
-        given["rewards"] = parse_rewards(named[-1].partition("=")[2], paper)
-    return given
+    return {
+        name: parse_rewards(text, paper)
+        if name == "rewards"
+        else parse_override(name, text, config, RunSettings)
+        for name, text in named_texts(arguments).items()
+    }
 
 
 def layers(paper: Paper, arm: str, scale: str, given: Settings) -> list[Layer]:

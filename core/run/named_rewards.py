@@ -13,7 +13,7 @@ from core import rewards
 from core.paper import Paper, Reward
 from core.paper.overrides import BadOverride
 from core.paper.registry import entries
-from eval.errors import BadValue, UnknownName
+from eval.errors import BadValue, UnknownName, error_line
 from eval.plugins import modules
 from eval.registered import registered
 
@@ -67,9 +67,8 @@ def load(point: EntryPoint) -> object:
     try:
         return point.load()
     except (Exception, SystemExit) as error:  # anybody's module: what it raises is named
-        what = " ".join(f"{type(error).__name__}: {error}".split())
         raise BadValue(
-            f"reward {point.name!r} ({point.value}): import failed with {what}"
+            f"reward {point.name!r} ({point.value}): import failed with {error_line(error)}"
         ) from error
 
 

@@ -1,9 +1,9 @@
 """A run as a YAML file: what `repro plan --yaml` prints and `--config` reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import yaml
 
@@ -24,6 +24,17 @@ class RunFile:
     at: str = "cpu"
     seed: int = 0
     arguments: tuple[str, ...] = ()
+
+    def without(self, given: Iterable[str]) -> Self:
+        """Return the run less its settings of the names in `given`, `name=value` each."""
+        names = {name_of(argument) for argument in given}
+        kept = (argument for argument in self.arguments if name_of(argument) not in names)
+        return replace(self, arguments=tuple(kept))
+
+
+def name_of(argument: str) -> str:
+    """Return the name of a `name=value`."""
+    return argument.partition("=")[0].strip()
 
 
 def written(resolved: Resolved, seed: int) -> str:
@@ -79,7 +90,7 @@ def without_defaults(run: RunFile) -> RunFile:
     )
 
     def changes(argument: str) -> bool:
-        name = argument.partition("=")[0]
+        name = name_of(argument)
         return name not in plain or canonical(told[name].value) != canonical(plain[name].value)
 
     return replace(run, arguments=tuple(filter(changes, run.arguments)))

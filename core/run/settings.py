@@ -16,6 +16,7 @@ BENCHMARK = "benchmark/"  # begins the metric of a suite that is scored while tr
 # Settings that say how a run is watched, stored and spread, not what it computes.
 NEUTRAL = WATCHED | {"launch", "processes"}
 ONE_IN = 5  # rows of small data is held out, where nobody says how many are
+LARGEST_SEED = 2**32 - 1  # that numpy takes
 TRIAL_SEED = 1000  # of trainings that choose a learning rate, and of no run that is judged
 ON_TRIAL = f"on valid, seed {TRIAL_SEED}"  # ends the source of a learning rate that was so chosen
 

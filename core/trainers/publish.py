@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, Trainer
 from transformers.utils import logging
 
 from core.errors import HubError
+from eval.errors import error_line
 
 TEMPLATE = Path(__file__).parent / "templates" / "model_card.md"
 ON_CARD = ("model_name", "dataset_name", "tags")
@@ -123,7 +124,7 @@ class PublishedTrainer(Trainer):
         super()._finish_current_push()
         jobs = getattr(getattr(self, "push_in_progress", None), "jobs", ())
         for error in filter(None, (job.exception() for job in jobs if not job.cancelled())):
-            logger.warning(f"a checkpoint was not uploaded: {one_line(error)}")
+            logger.warning(f"a checkpoint was not uploaded: {error_line(error)}")
 
 
 @contextmanager
@@ -133,14 +134,9 @@ def reaching_hub() -> Iterator[None]:
         yield
     except (OSError, HTTPError, ValueError) as error:
         raise HubError(
-            f"nothing was uploaded ({one_line(error)}): look at the connection, the name, and "
+            f"nothing was uploaded ({error_line(error)}): look at the connection, the name, and "
             "`hf auth whoami`"
         ) from error
-
-
-def one_line(error: BaseException) -> str:
-    """The kind of an error and what it says, on one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def hub_name(name: str | None) -> str | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import regex
 
 from eval.errors import BadValue, DamagedFile, UnknownName
+from eval.names import check_name
 from eval.pocket.suites import SIZES
 from eval.registered import find_row
 from eval.sets.fewshot import FEW_SHOT, PAL, PROGRAMS, SHOTS, Shots
@@ -52,7 +53,8 @@ class Benchmark:
     output, see `Answers`; `verbatim` answers are texts, such as the letter of a choice.
 
     Raises:
-        BadValue: a frame without a place for the question, or a pattern that is none.
+        BadValue: a name that no folder can have, a frame without a place for the question, or a
+            pattern that is none.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Benchmark:
     verbatim: bool = False
 
     def __post_init__(self) -> None:
+        check_name("benchmark", self.name)
         if self.frame is not None and self.frame.count(QUESTION) != 1:
             raise BadValue(f"{self.name}: frame={self.frame!r}: expected one {QUESTION} in it")
         try:

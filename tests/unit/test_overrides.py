@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.paper.overrides import BadOverride, UnknownField, checked, describe, fits, parse_overrides
+from core.paper.overrides import (
+    LARGEST,
+    BadOverride,
+    UnknownField,
+    checked,
+    describe,
+    fits,
+    named_texts,
+    parse_override,
+)
 
 
 class Colour(Enum):
@@ -33,7 +42,8 @@ class Config:
 
 
 def parse(argument):
-    return next(iter(parse_overrides([argument], Config).values()))
+    ((name, text),) = named_texts([argument]).items()
+    return parse_override(name, text, Config)
 
 
 @pytest.mark.parametrize(
@@ -80,17 +90,43 @@ def test_a_value_is_read_as_its_field(argument, value):
 )
 def test_a_bad_value_names_the_type_that_was_expected(argument, message):
     with pytest.raises(BadOverride) as caught:
-        parse_overrides([argument], Config)
+        parse(argument)
     assert str(caught.value) == f"BadOverride: {message}"
 
 
 def test_an_unknown_field_names_the_nearest():
     with pytest.raises(UnknownField, match=r"no field 'betta': did you mean beta\?"):
-        parse_overrides(["betta=1"], Config)
+        parse("betta=1")
 
 
-def test_the_last_of_several_values_wins():
-    assert parse_overrides(["beta=1", "beta=2"], Config) == {"beta": 2.0}
+@pytest.mark.parametrize("texts", [("1", "2"), ("1", "1"), ("1", "")])
+def test_a_name_that_occurs_twice_is_refused(texts):
+    arguments = [f"beta={texts[0]}", "loss_type=dapo", f" beta = {texts[1]}"]
+    with pytest.raises(BadOverride) as caught:
+        named_texts(arguments)
+    said = f"beta={texts[0]} and beta={texts[1]}: leave one of them out"
+    assert str(caught.value) == f"BadOverride: {said}"
+
+
+@given(st.integers(min_value=LARGEST + 1) | st.integers(max_value=-LARGEST - 1))
+@pytest.mark.parametrize("field", ["num_generations", "beta", "weights", "anything", "use_cpu"])
+def test_an_integer_beyond_64_bits_is_refused_whatever_the_field(field, number):
+    text = f"[1, {number}]" if field == "weights" else str(number)
+    with pytest.raises(BadOverride, match=rf"{field}: found an integer of \d+ bits, expected at"):
+        parse(f"{field}={text}")
+    assert not fits(number, float)
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "[1e999]", "{1: (2, -1e999)}"])
+@pytest.mark.parametrize("field", ["num_generations", "beta", "weights", "anything"])
+def test_an_infinite_number_is_refused_whatever_the_field(field, text):
+    with pytest.raises(BadOverride, match=rf"{field}=.*inf.*: expected a finite number"):
+        parse(f"{field}={text}")
+
+
+@pytest.mark.parametrize("number", [LARGEST, -LARGEST])
+def test_the_largest_integers_of_64_bits_are_taken(number):
+    assert parse(f"num_generations={number}") == number
 
 
 @given(st.integers(-(10**6), 10**6))
@@ -102,9 +138,9 @@ def test_whole_numbers_survive_where_both_fit(number):
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_string_or_a_clear_error(text):
-    assert parse_overrides([f"loss_type={text}"], Config) == {"loss_type": text.strip()}
+    assert parse(f"loss_type={text}") == text.strip()
     with suppress(BadOverride):
-        assert type(parse_overrides([f"beta={text}"], Config)["beta"]) is float
+        assert type(parse(f"beta={text}")) is float
 
 
 def test_types_are_described_as_they_are_written():

@@ -1,12 +1,16 @@
 """A run as a YAML file: what a plan prints is read as the same run."""
 
 import pytest
+from typer.testing import CliRunner
 
+from core.cli.main import app
+from core.cli.running import asked_run
 from core.families.profiles import SCALES
 from core.paper.overrides import BadOverride
 from core.paper.registry import entries, find_paper
 from core.run.resolve import resolve
 from core.run.run_file import RunFile, read_run_file, written
+from core.run.stages.chain import Chain
 from core.run.sweep import points
 from eval.errors import BadValue, MissingFile, UnknownName
 
@@ -100,3 +104,48 @@ def test_points_are_all_combinations():
 def test_a_sweep_without_two_values_is_refused(sweeps):
     with pytest.raises(BadValue, match="two values or more and each name once"):
         points(sweeps)
+
+
+def test_what_is_given_or_swept_takes_the_place_of_what_a_file_sets(file):
+    path = file("paper: gspo\nsettings: {max_steps: 7, learning_rate: 3e-4, epsilon: 0.0003}\n")
+    given = ("max_steps = 3", "beta=0.1")
+    asked = asked_run(None, given, None, None, None, path, ["epsilon=0.1,0.2"])
+    assert asked.arguments == ("learning_rate=3e-4", *given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["max_steps=1", "max_steps=2"], "BadOverride: max_steps=1 and max_steps=2: leave one"),
+        (["rewards=Accuracy", "rewards=Accuracy"], "BadOverride: rewards=Accuracy and rewards="),
+        (["launch=ddp", "--launch", "fsdp2"], "BadOverride: launch=ddp and launch=fsdp2: leave"),
+        (["max_steps=99999999999999999999"], "BadOverride: max_steps: found an integer of 67 bits"),
+        (["learning_rate=1e999"], "BadOverride: learning_rate=inf: expected a finite number"),
+        (["--seed", str(2**32)], None),
+    ],
+)
+@pytest.mark.parametrize("command", [["plan"], ["run"], ["run", "--sweep", "beta=0.1,0.2"]])
+def test_settings_that_contradict_or_overflow_are_refused_before_anything_is_planned(
+    command, arguments, message, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    done = CliRunner().invoke(app, [*command, "dr-grpo", *arguments])
+    assert (done.exit_code, done.stdout) == (2, "")
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("loading ")]
+    if message is not None:  # the last is refused by the option itself
+        assert [line.startswith(message) for line in lines] == [True]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_swept_setting_is_not_given_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    done = CliRunner().invoke(app, ["run", "dr-grpo", "beta=0.3", "--sweep", "beta=0.1,0.2"])
+    assert done.exit_code == 2
+    assert "BadOverride: beta=0.3 and beta=0.1: leave one of them out" in done.stderr
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_that_no_generator_takes_is_refused(seed, file):
+    asked = read_run_file(file(f"paper: gspo\nseed: {seed}\n"))
+    with pytest.raises(BadValue, match=rf"seed {seed}: expected 0 to 4294967295"):
+        Chain(resolve(find_paper(asked.paper)), asked.seed)

@@ -8,6 +8,7 @@ from core.claims import START
 from core.paper.page import PREPARED
 from core.run.kernels import acting_kernels
 from core.run.resolve import Resolved
+from core.run.settings import LARGEST_SEED
 from core.run.stages.data import Data
 from core.run.stages.evaluate import Answering, Evaluate, evaluations
 from core.run.stages.loading import loading_of
@@ -18,6 +19,7 @@ from core.run.stages.sampler_gap import SamplerGap
 from core.run.stages.stage import Policy, Stage
 from core.run.stages.start import Chosen, Start
 from core.run.stages.train import ANSWER_TOKENS, Train
+from eval.errors import BadValue
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Chain:
 
     resolved: Resolved
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise BadValue(f"seed {self.seed}: expected 0 to {LARGEST_SEED}")
 
     @cached_property
     def prepared(self) -> "Mapping[str, Chain]":

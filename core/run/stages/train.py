@@ -44,7 +44,7 @@ from core.run.watch.heldout import (
 )
 from core.run.watch.progress import ProgressCallback
 from core.trainers.resume import ResumableTrainer
-from eval.errors import BadValue, ReproError
+from eval.errors import BadValue, ReproError, error_line
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding
 
@@ -185,8 +185,7 @@ def naming_rewards() -> Generator[None]:
         note = reward_note(error)
         if note is None or isinstance(error, ReproError):
             raise
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise RewardError(f"{what}; {note}") from error
+        raise RewardError(f"{error_line(error)}; {note}") from error
 
 
 def build_trainer(
