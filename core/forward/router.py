@@ -19,7 +19,8 @@ def router_weight(model: PreTrainedModel, coefficient: float | None) -> float:
     Experts that would be trained without it, though no setting says so, are warned about.
 
     Raises:
-        BadValue: a weight is set for a model without a router.
+        BadValue: a weight is set for a model without a router, or with one whose load-balancing
+            loss it does not compute.
     """
     config: Any = model.config.get_text_config()  # Any: the fields depend on the architecture
     name, decides = type(model).__name__, hasattr(config, "output_router_logits")
@@ -27,6 +28,11 @@ def router_weight(model: PreTrainedModel, coefficient: float | None) -> float:
         raise BadValue(
             f"router_aux_loss_coef={coefficient}: {name} is no mixture of experts that gives what "
             "its router decides: leave it out"
+        )
+    if coefficient and not hasattr(config, "router_aux_loss_coef"):
+        raise BadValue(
+            f"router_aux_loss_coef={coefficient}: {name} does not compute the load-balancing loss "
+            "of its router: set router_aux_loss_coef=0, or leave it out"
         )
     own = getattr(config, "router_aux_loss_coef", 0.0) if decides else 0.0
     found = float(own if coefficient is None else coefficient)
