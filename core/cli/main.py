@@ -13,8 +13,10 @@ import typer
 
 from core.cli.checking import bench, check, doctor
 from core.cli.cleaning import clean
+from core.cli.endings import Commands
 from core.cli.evaluating import evaluate
 from core.cli.finding import compare, runs
+from core.cli.interrupts import INTERRUPTED, interruptible
 from core.cli.output import only_data_on_stdout, only_errors_on_stderr, tell
 from core.cli.running import one, reproduce, run
 from core.cli.scoring import score
@@ -27,7 +29,6 @@ from eval.errors import ReproError
 from eval.plugins import use
 
 QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
-INTERRUPTED = 130  # the shell's code for a program that Ctrl-C ended
 
 
 def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
@@ -36,12 +37,13 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
     @wraps(command)
     def call(**arguments: Any) -> None:  # Any: whatever typer parsed
         try:
-            with only_errors_on_stderr() if QUIET.get() else nullcontext(), only_data_on_stdout():
+            quiet = only_errors_on_stderr() if QUIET.get() else nullcontext()
+            with interruptible(), quiet, only_data_on_stdout():
                 code = command(**arguments) or 0
         except ReproError as error:
             code = tell([error])
         except OSError as error:
-            if error.filename is None:  # of no file: nothing that another path would mend
+            if error.filename is None:  # of no file: see `Commands`
                 raise
             what = f"{type(error).__name__}: {error.filename2 or error.filename}: {error.strerror}"
             print(f"{what}; give another path, or mend this one", file=sys.stderr)
@@ -57,6 +59,7 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
 
 app = typer.Typer(
     name="repro",
+    cls=Commands,
     help=__doc__,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

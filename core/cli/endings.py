@@ -1,0 +1,97 @@
+"""What surrounds a command: closed outputs, a folder that is gone, a machine that is full."""
+
+import errno
+import os
+import select
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from core.run.files import NO_SPACE
+from eval.errors import ReproError
+
+CLOSED_OUTPUT = 141  # the shell's code for a program that wrote to a closed pipe
+# What no other path would mend: the machine has no room, or its disk fails.
+MACHINE = {errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, *NO_SPACE}
+
+
+@contextmanager
+def ending_in_a_line() -> Generator[None]:
+    """End with an exit code, in at most a line, what the surroundings of a command prevent.
+
+    Raises:
+        Exit: an output is closed, the working directory is gone, or the machine is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) and discard_closed_outputs():
+            raise typer.Exit(CLOSED_OUTPUT) from error
+        if (what := reason(error)) is None:
+            raise
+        print(what, file=sys.stderr)
+        raise typer.Exit(ReproError.exit_code) from error
+
+
+def reason(error: OSError) -> str | None:
+    """Return what to tell the user of an error that no path has; None if it is not the user's."""
+    if isinstance(error, FileNotFoundError) and is_folder_gone():
+        return "the working directory does not exist any more; change to another one"
+    if error.errno in MACHINE:
+        return f"{error.strerror}; make room, and give the same command again"
+    return None
+
+
+def is_folder_gone() -> bool:
+    """Return whether the working directory was deleted."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def discard_closed_outputs() -> bool:
+    """Return whether nobody reads standard output or error; what is left for these is discarded."""
+    closed = [stream for stream in (1, 2) if is_closed(stream)]
+    for stream in closed:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), stream)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    return bool(closed)
+
+
+def is_closed(descriptor: int) -> bool:
+    """Return whether a descriptor is a pipe or socket whose other end is closed."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def ignore_empty_terminal() -> None:
+    """Forget a terminal's size of 0, in which rich would print nothing; ours and our children's."""
+    for name in ("COLUMNS", "LINES"):
+        if os.environ.get(name, "").strip("0") == "":
+            os.environ.pop(name, None)
+
+
+class Commands(TyperGroup):
+    """Commands that end as `ending_in_a_line` says, also while their arguments are read."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:  # Any: as typer passes them
+        """Read the arguments."""
+        ignore_empty_terminal()
+        with ending_in_a_line():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:  # Any: typer's
+        """Run the command; in a working directory, without which libraries of torch end it."""
+        with ending_in_a_line():
+            os.getcwd()
+            return super().invoke(ctx)
