@@ -13,6 +13,7 @@ FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     )
 }
 WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
+ORDINAL = "(?:st|nd|rd|th|ème)"
 REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), new)
     for pattern, new in (
@@ -25,6 +26,12 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
         (r"\\(?:mbox|textrm|textbf|textit|mathrm|mathbf|operatorname|text\w*)\s*\{", r"\\text{"),
+        (  # 12th, 12^{\text{th}}
+            rf"(?<=\d)\s?(?:\^?\s?\\text\s?\{{\s?{ORDINAL}\s?\}}"
+            rf"|\^\s?\{{\s?(?:{ORDINAL}|\\text\s?\{{\s?{ORDINAL}\s?\}})\s?\}}"
+            rf"|\^?{ORDINAL}(?![A-Za-z])|-(?:[йяе]|го|ый|ой|ая|ое)(?!\w)|[ºª])",
+            "",
+        ),
         (r"\\(le|ge|ne)q(?:slant)?(?![A-Za-z])", r"\\\1"),
         (r"≤", r"\\le "),
         (r"≥", r"\\ge "),

@@ -15,11 +15,20 @@ import regex
 from eval.grading.boxes import BOX, boxes_for
 from eval.grading.chinese import SPELLED
 from eval.grading.notation import in_english
+from eval.grading.numerals import read_number
 from eval.grading.parts import is_stated, marked_answer, stated_spans, stated_texts
-from eval.grading.phrases import CORRECTION, DENIAL, TAKEN_BACK, last_phrase
+from eval.grading.phrases import CLOSING, CORRECTION, DENIAL, TAKEN_BACK, last_phrase
 from eval.grading.placeholders import without_requests
 from eval.grading.quantities import DENIED, FORMULA, LAST_NUMBER
-from eval.grading.statement import EQUALS, SENTENCE_END, first_answer, is_answer, sentence, stated
+from eval.grading.statement import (
+    CONCLUSION,
+    EQUALS,
+    SENTENCE_END,
+    first_answer,
+    is_answer,
+    sentence,
+    stated,
+)
 from eval.grading.verdict import Extraction
 from eval.samples.transcripts import is_error
 from eval.sets.problem import Answers
@@ -118,7 +127,7 @@ def after_phrase(text: str, language: str) -> Extraction | None:
     if found is None:
         return None
     phrase = found.group().rstrip(" *\n")
-    rest = text[found.end() :][:STATED].replace("**", "")
+    rest = text[found.end() :][:STATED].rstrip(CLOSING).replace("**", "")
     correction = CORRECTION.search(rest)
     if correction:
         corrected = stated(rest[correction.end() :])
@@ -129,6 +138,8 @@ def after_phrase(text: str, language: str) -> Extraction | None:
     whole = rest if phrase.endswith((":", "：")) else sentence(rest)
     said = f"not {whole}" if denied else whole
     answer = first or stated(said, text[: found.start()][-STATED:])
+    if first and "=" in first and read_number(first) is None and CONCLUSION.search(whole):
+        answer = stated(whole) or first  # of an equation that is followed by what it is for
     if answer is None:  # no number at all
         answer = sentence(rest)
         return Extraction(answer, "phrase") if answer else None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import zip_longest
 
 from eval.grading.chinese import chinese_number, only_number
 from eval.grading.cleaning import clean
@@ -38,6 +39,8 @@ LABEL = re.compile(  # a name, or a calculation with numbers only; an equation i
     r"(?:\\text\{[^{}]*+\}|[A-Za-z][A-Za-z ']*+|\\[a-z]{2,7}+)(?:_\{?\w+\}?)?(?:\([^()=]{1,20}\))?"
     r"|(?:[\d\s+\-*/().$]|\\times|\\cdot|\\div)++"
 )
+TERM = re.compile(r"\d+(?:\.\d+)?|\\[a-z]+|[A-Za-z]|[^\s\w(){}*\\]")
+TIMES = frozenset((r"\times", r"\cdot"))
 NAME = re.compile(r"\s*[A-Za-z]\s*")
 LISTED = re.compile(r",(?!\d{3}(?!\d))")
 ABOUT = re.compile(r"\A(?:[A-Za-z]\s*)?(?:\\approx(?![A-Za-z])|≈|(?:about|approximately)\b)\s*")
@@ -89,8 +92,22 @@ def from_chinese(text: str) -> Number | None:
 
 
 def named(text: str) -> bool:
-    """Are all sides of it names of a value or calculations with numbers?"""
-    return all(LABEL.fullmatch(side.strip()) for side in text.split("="))
+    """Are all sides of it names of a value or calculations with numbers?
+
+    The first may also be an expression into which the second puts numbers: 3R - 16 = 3(46) - 16.
+    """
+    first, *others = [side.strip() for side in text.split("=")]
+    label = LABEL.fullmatch(first) or (others and puts_numbers(first, others[0]))
+    return bool(label) and all(LABEL.fullmatch(side) for side in others)
+
+
+def puts_numbers(expression: str, calculation: str) -> bool:
+    """Is the calculation the expression with a number in the place of each letter?"""
+    terms = ([t for t in TERM.findall(x) if t not in TIMES] for x in (expression, calculation))
+    pairs = list(zip_longest(*terms, fillvalue=""))
+    values = {(a, b) for a, b in pairs if a.isalpha() and b[:1].isdigit()}
+    one_each = len(values) == len({a for a, _ in values})
+    return bool(values) and one_each and all(a == b or (a, b) in values for a, b in pairs)
 
 
 def unlabelled(text: str, is_label: Callable[[str], bool] = named) -> str:

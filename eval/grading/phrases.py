@@ -33,11 +33,16 @@ CORRECTION = re.compile(  # at the beginning of a sentence
     re.IGNORECASE,
 )
 DENIAL = re.compile(r"n['’]t\b|not\b|n['’]est\s+pas|\bno\s+es\b|不")  # of a phrase
+CLOSING = "#* \t\n"
 TAKEN_BACK = re.compile(r"\b(?:wrong|incorrect|not right|mistake)\b|错", re.IGNORECASE)
 
 
 def last_phrase(text: str, language: str) -> re.Match[str] | None:
-    """The last phrase of the language, or of English, that announces an answer."""
+    """The last phrase of the language, or of English, that announces an answer.
+
+    A `####` that ends the text closes an answer and announces none.
+    """
     patterns = [PHRASES[name] for name in {language, "en"} & PHRASES.keys()]
-    found = [match for pattern in patterns for match in pattern.finditer(text)]
+    end = len(text.rstrip(CLOSING))
+    found = [m for pattern in patterns for m in pattern.finditer(text) if m.start() < end]
     return max(found, key=lambda match: match.end(), default=None)
