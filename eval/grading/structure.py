@@ -6,20 +6,15 @@ A form decides how its parts are compared (in order or not) and is itself part o
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from eval.grading.brackets import Form, closing_index, enclosed, split_top
 from eval.grading.cleaning import clean
 from eval.grading.numerals import read_number
+from eval.grading.solution_sets import relation
 from eval.grading.units import changes_value
 
 Leaf = Callable[[str, str], bool]
 UNORDERED = {"list", "union"}
-TOKEN = re.compile(
-    r"\\begin\{\w+\*?\}|\\end\{\w+\*?\}|\\[{}]|\\(?:cup|pm|mp|text)(?![A-Za-z])|\\[A-Za-z]+|\\."
-    r"|[()\[\]{},;:]|.",
-    re.DOTALL,
-)
-OPEN, CLOSE = {"(", "[", "{", r"\{"}, {")", "]", "}", r"\}"}
 JOIN = re.compile(
     r"\\text\s*\{\s*+,?\s*+(?:and|or|和|或)\s*\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z])|和|或"
 )
@@ -28,14 +23,6 @@ MEMBER = re.compile(
     r"(?:\\in(?![A-Za-z])|=(?=\s*(?:\(|\[|\\\{|\\begin)))\s*"
 )
 COORDINATE = re.compile(r"\s*([A-Za-z])\s*=\s*(.+)", re.DOTALL)
-ENDPOINT = r"(?P<{}>[^<>=]+?)"
-SIGN = r"(?P<{}><|>|\\le(?![A-Za-z])|\\ge(?![A-Za-z]))\s*+"
-NAME = r"\s*+(?:[a-z]|\\[a-z]+)\s*"
-BETWEEN = re.compile(
-    ENDPOINT.format("a") + SIGN.format("s") + NAME + SIGN.format("t") + ENDPOINT.format("b")
-)
-ONE_SIDE = re.compile(NAME + SIGN.format("s") + ENDPOINT.format("b"))
-OTHER_SIDE = re.compile(ENDPOINT.format("a") + SIGN.format("s") + NAME)
 BASE = re.compile(r"([0-9A-F ]+)_\s*+\{?\s*+(?:\\text\s*+\{)?\s*+(\w+)\s*\}*")
 RATIO = re.compile(r"[^:]+(?::[^:]+)+")
 MATRIX = re.compile(
@@ -50,15 +37,6 @@ UNIT = re.compile(
     r"|(?<=[}\w)])\s*\^\s*+\{?\s*+\\circ\s*\}?$"
 )
 WRAPPED = re.compile(r"\\text\s*\{([^{},;]*+[,;][^{}]*+)\}")
-
-
-@dataclass(frozen=True)
-class Form:
-    """A kind, what is compared as text (brackets, a base), and the parts."""
-
-    kind: str
-    mark: str
-    parts: tuple[str, ...]
 
 
 def same_answer(gold: str, given: str, leaf: Leaf) -> bool:
@@ -170,48 +148,6 @@ def plus_minus(text: str) -> list[str]:
     return [f"{before}+{after}".strip(), f"{before}-{after}".strip()]
 
 
-def relation(text: str) -> Form | None:
-    r"""An inequality in one variable as the interval it describes: `x < 3` is (-\infty, 3)."""
-    match = BETWEEN.fullmatch(text) or ONE_SIDE.fullmatch(text) or OTHER_SIDE.fullmatch(text)
-    if match is None:
-        return None
-    found: dict[str, str | None] = {"a": None, "b": None, "t": None, **match.groupdict()}
-    first, second = found["s"] or "", found["t"]
-    if second is not None and strict_up(first) != strict_up(second):
-        return None
-    left, right = ends(found["a"], first, found["b"], second or first)
-    if left is None and right is None:
-        return None
-    return Form(
-        "tuple",
-        f"{left[0] if left else '('}{right[0] if right else ')'}",
-        (
-            left[1:] if left else r"-\infty",
-            right[1:] if right else r"\infty",
-        ),
-    )
-
-
-def ends(a: str | None, first: str, b: str | None, second: str) -> tuple[str | None, str | None]:
-    """(left bracket and end, end after right bracket) of `a first x second b`."""
-    low: str | None = None
-    high: str | None = None
-    for end, sign, before in ((a, first, True), (b, second, False)):
-        if end is None:
-            continue
-        closed = sign not in ("<", ">")
-        if strict_up(sign) == before:
-            low = ("[" if closed else "(") + end.strip()
-        else:
-            high = ("]" if closed else ")") + end.strip()
-    return low, high
-
-
-def strict_up(sign: str) -> bool:
-    """Does the sign point to larger values on the right?"""
-    return sign in ("<", r"\le")
-
-
 def bracketed(text: str) -> Form | None:
     """A pair, a point or an interval: the brackets are part of the answer."""
     if len(text) < 2 or text[0] not in "([" or text[-1] not in ")]":
@@ -252,36 +188,3 @@ def worded(text: str) -> Form | None:
 def word(text: str) -> str:
     """Letters and digits in lower case."""
     return "".join(c for c in text.replace(r"\text", "").casefold() if c.isalnum())
-
-
-def enclosed(text: str, left: str, right: str) -> bool:
-    """Does one pair of brackets hold the whole text?"""
-    return text.startswith(left) and text.endswith(right) and closing_index(text) == len(text) - 1
-
-
-def closing_index(text: str) -> int:
-    """Index of the last character of the bracket that closes the first one; -1 if none does."""
-    depth = 0
-    for match in TOKEN.finditer(text):
-        depth += (match.group() in OPEN) - (match.group() in CLOSE)
-        if depth == 0:
-            return match.end() - 1
-    return -1
-
-
-def split_top(text: str, separators: set[str]) -> list[str]:
-    """The pieces between separators that no bracket encloses; thousands commas do not split."""
-    pieces: list[str] = []
-    depth = start = 0
-    for match in TOKEN.finditer(text):
-        token = match.group()
-        opens = token in OPEN or token.startswith(r"\begin{")
-        closes = token in CLOSE or token.startswith(r"\end{")
-        depth += opens - closes
-        thousands = token == "," and re.match(r"\d{3}(?!\d)", text[match.end() :]) is not None
-        digit = match.start() > 0 and text[match.start() - 1].isdigit()
-        if depth == 0 and token in separators and not (thousands and digit):
-            pieces.append(text[start : match.start()])
-            start = match.end()
-    pieces.append(text[start:])
-    return [piece.strip() for piece in pieces]
