@@ -51,3 +51,11 @@ def split_top(text: str, separators: set[str]) -> list[str]:
             start = match.end()
     pieces.append(text[start:])
     return [piece.strip() for piece in pieces]
+
+
+def plus_minus(text: str) -> list[str]:
+    r"""Both values of one `\pm`."""
+    before, sign, after = text.partition(r"\pm")
+    if not sign or r"\pm" in after or "_" in after:
+        return [text.strip()]
+    return [f"{before}+{after}".strip(), f"{before}-{after}".strip()]

@@ -38,8 +38,11 @@ LIMITED = re.compile(
 NO = r"(?:\b(?:not|never|cannot|nicht|kein\w*+|pas|не|no es)\b|n['’]t\b|不)"
 DENIED = re.compile(rf"{NO}(?:\s\w+){{0,2}}\s?\Z", re.IGNORECASE)
 GIVEN = re.compile(  # for 16 glasses, from 1:00 PM to 5:00 PM
-    r"\b(?:after|before|during|every|for|from|in|on|over|per|to|until|with|within)"
-    r"\s(?:(?:a|all|each|every|her|his|its|last|next|the|their|these|those)\s){0,2}\Z",
+    r"\b(?:after|before|during|every|for|from|in|on|over|per|to|until|with|within"
+    r"|pendant|durant|après|pour|dans|chaque|nach|für|während|pro|innerhalb|durante|después\sde"
+    r"|cada|para|через|после|каждые|для|за)"
+    r"\s(?:(?:a|all|each|every|her|his|its|last|next|the|their|these|those|les|ses|den|las|los)\s){0,2}"
+    r"\Z",
     re.IGNORECASE,
 )
 TOGETHER = re.compile(

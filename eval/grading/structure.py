@@ -7,10 +7,10 @@ A form decides how its parts are compared (in order or not) and is itself part o
 import re
 from collections.abc import Callable
 
-from eval.grading.brackets import Form, closing_index, enclosed, split_top
+from eval.grading.brackets import Form, closing_index, enclosed, plus_minus, split_top
 from eval.grading.cleaning import clean
 from eval.grading.numerals import read_number
-from eval.grading.solution_sets import relation
+from eval.grading.solution_sets import solution_set
 from eval.grading.units import changes_value
 
 Leaf = Callable[[str, str], bool]
@@ -48,8 +48,9 @@ def same_form(gold: Form, given: Form, leaf: Leaf) -> bool:
     """Same kind, same brackets, and parts that pair up."""
     if gold.kind == "tuple" and given.kind == "list":
         return same_point(gold, given, leaf)
-    if gold.kind == "union" and given.kind == "list" and all(map(relation, given.parts)):
-        return same_form(gold, Form("union", "", given.parts), leaf)
+    if {gold.kind, given.kind} == {"union", "list"}:
+        sets = as_union(gold), as_union(given)
+        return sets[0].kind == sets[1].kind and same_form(*sets, leaf)
     if {gold.kind, given.kind} == {"value", "ratio"}:
         return same_ratio(gold, given)
     if gold.kind == "base" and given.kind == "value":  # the question names the base
@@ -69,6 +70,12 @@ def same_form(gold: Form, given: Form, leaf: Leaf) -> bool:
     if gold.kind not in UNORDERED:
         return all(same(a, b) for a, b in zip(gold.parts, given.parts, strict=True))
     return paired(list(gold.parts), list(given.parts), same)
+
+
+def as_union(form: Form) -> Form:
+    """Several conditions, each of which is enough, as the union of their intervals."""
+    is_one = form.kind == "list" and all(map(solution_set, form.parts))
+    return Form("union", "", form.parts) if is_one else form
 
 
 def same_point(gold: Form, given: Form, leaf: Leaf) -> bool:
@@ -103,7 +110,7 @@ def paired(gold: list[str], given: list[str], same: Leaf) -> bool:
 def form_of(text: str) -> Form:
     """The form of one answer, already cleaned."""
     bare = MEMBER.sub("", text.strip())
-    for reader in (matrix, union, relation, listing, based, bracketed, worded, ratio):
+    for reader in (matrix, solution_set, union, listing, based, bracketed, worded, ratio):
         found = reader(bare)
         if found is not None:
             return found
@@ -138,14 +145,6 @@ def listing(text: str) -> Form | None:
     parts = [p for piece in split_top(JOIN.sub(",", inner), {",", ";"}) for p in plus_minus(piece)]
     given = [p for p in parts if p]
     return Form("list", "", tuple(given)) if len(given) > 1 or is_set else None
-
-
-def plus_minus(text: str) -> list[str]:
-    r"""Both values of one `\pm`."""
-    before, sign, after = text.partition(r"\pm")
-    if not sign or r"\pm" in after or "_" in after:
-        return [text.strip()]
-    return [f"{before}+{after}".strip(), f"{before}-{after}".strip()]
 
 
 def bracketed(text: str) -> Form | None:
