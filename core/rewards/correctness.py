@@ -7,7 +7,7 @@ from typing import Any
 from core.rewards.completions import Completion, first_text
 from core.rewards.cosine import cosine
 from eval.errors import BadValue
-from eval.grading.whole_text import TextVerdict, stated_text, verify_texts
+from eval.grading.whole_text import TextVerdict, verify_texts
 
 LogExtra = Callable[[str, list[Any]], None]
 UNFINISHED = TextVerdict(False, "[incomplete reasoning]", "[incomplete reasoning]")
@@ -24,8 +24,8 @@ def accuracy_reward(
     The answer is read from the completion's LaTeX, a box first; that of a completion with reasoning
     marks is read outside the reasoning, as in the evaluation.
     """
-    texts = [stated_text(first_text(completion)) for completion in completions]
-    found = verify_texts(solution, texts)
+    texts = [first_text(completion) for completion in completions]
+    found = verify_texts(solution, texts, "outputs")
     return rewards(found, solution, log_extra)
 
 

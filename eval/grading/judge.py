@@ -1,9 +1,11 @@
 """Compares an output's answer with the reference: plain numbers exactly, the rest symbolically."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any  # what a worker answers
 
 from eval.grading.cleaning import clean
 from eval.grading.extraction import extract
+from eval.grading.limited import each_limited
 from eval.grading.numerals import read_number, same_number
 from eval.grading.verdict import Extraction, Verdict
 from eval.grading.worker import Outcome, compare_all
@@ -40,34 +42,55 @@ def grade_many(
     """
     each = [languages] * len(outputs) if isinstance(languages, str) else list(languages)
     asked = [Answers((a,)) if isinstance(a, str) else a for a in answers]
-    found = [
-        extract(output, language, answer)
-        for output, language, answer in zip(outputs, each, asked, strict=True)
+    found = each_limited(extract, list(zip(outputs, each, asked, strict=True)), decoded)
+    readings = [Extraction(None, one) if isinstance(one, str) else one for one in found]
+    pairs = [list(pairs_of(r, a)) for r, a in zip(readings, asked, strict=True)]
+    compared = compare_pairs(pair for few in pairs for pair in few)
+    exact = [pair for few, a in zip(pairs, asked, strict=True) if a.exact_form for pair in few]
+    formed = compare_forms(exact, compared)
+    return [
+        verdict(r, a, formed if a.exact_form else compared)
+        for r, a in zip(readings, asked, strict=True)
     ]
-    compared = compare_pairs(
-        (right, text)
-        for extraction, answer in zip(found, asked, strict=True)
-        if not answer.verbatim
-        for right in answer.right
-        for text in (extraction.text, *extraction.parts)
-        if text is not None
-    )
-    return [verdict(f, a, compared) for f, a in zip(found, asked, strict=True)]
+
+
+def pairs_of(found: Extraction, asked: Answers) -> Iterator[Pair]:
+    """Each right answer with each extracted text, unless they are compared as texts."""
+    for text in (found.text, *found.parts):
+        if text is not None and not asked.verbatim:
+            yield from ((right, text) for right in asked.right)
+
+
+def decoded(fields: dict[str, Any]) -> Extraction:
+    """An extraction from the fields that a worker answers."""
+    return Extraction(fields["text"], fields["rule"], tuple(fields["parts"]))
 
 
 def compare_pairs(pairs: Iterable[Pair]) -> Compared:
     """Every pair once: by text and number where they decide, the others by the workers."""
     decided: Compared = {}
     slow: list[Pair] = []
-    for pair in dict.fromkeys(pairs):
-        found = quickly(*pair)
+    each = list(dict.fromkeys(pairs))
+    for pair, found in zip(each, each_limited(quickly, each, tuple), strict=True):
         if found is None:
             slow.append(pair)
         else:
-            decided[pair] = found
+            decided[pair] = (found, REASONS[found]) if isinstance(found, str) else found
     for pair, outcome in zip(slow, compare_all(slow), strict=True):
         decided[pair] = outcome, REASONS[outcome]
     return decided
+
+
+def compare_forms(pairs: Iterable[Pair], compared: Compared) -> Compared:
+    """The pairs, of which those that are equal and not written alike are wrong."""
+    formed = {pair: compared[pair] for pair in pairs}
+    equal = [pair for pair, (outcome, _) in formed.items() if outcome is True]
+    for pair, alike in zip(equal, each_limited(written_alike, equal, bool), strict=True):
+        if alike is False:
+            formed[pair] = False, "equal, not in the form asked for"
+        elif alike is not True:
+            formed[pair] = alike, REASONS[alike]
+    return formed
 
 
 def quickly(answer: str, given: str) -> tuple[Outcome, str] | None:
@@ -88,11 +111,14 @@ def verdict(found: Extraction, asked: Answers, compared: Compared) -> Verdict:
     """Right when the whole is one of the right answers, or when each of its boxes is one."""
 
     def best(text: str) -> tuple[Outcome, str]:
-        outcomes = [in_form(asked, (right, text), compared) for right in asked.right]
+        outcomes = [
+            same_text(right, text) if asked.verbatim else compared[right, text]
+            for right in asked.right
+        ]
         return min(outcomes, key=lambda o: (o[0] is not True, o[0] is False))
 
-    if found.text is None and found.rule == "timeout":
-        return Verdict(None, None, found.rule, REASONS["timeout"])
+    if found.text is None and found.rule in ("timeout", "error"):
+        return Verdict(None, None, found.rule, REASONS[found.rule])
     if found.text is None:
         return Verdict(False, None, found.rule, "no answer")
     outcome, reason = best(found.text)
@@ -104,12 +130,7 @@ def verdict(found: Extraction, asked: Answers, compared: Compared) -> Verdict:
     return Verdict(outcome, given, found.rule, reason)
 
 
-def in_form(asked: Answers, pair: Pair, compared: Compared) -> tuple[Outcome, str]:
-    """The outcome of a pair; where the question asks for a form, another one is wrong."""
-    if asked.verbatim:
-        same = pair[0].strip().casefold() == pair[1].strip().casefold()
-        return same, "same text" if same else "other text"
-    outcome, reason = compared[pair]
-    if outcome is True and asked.exact_form and not written_alike(*pair):
-        return False, "equal, not in the form asked for"
-    return outcome, reason
+def same_text(right: str, given: str) -> tuple[Outcome, str]:
+    """The outcome of a verbatim answer."""
+    same = right.strip().casefold() == given.strip().casefold()
+    return same, "same text" if same else "other text"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from math import isclose
 
+from eval.grading.limited import each_limited
 from eval.grading.paper_extraction import (
     Part,
     found_answers,
@@ -18,7 +19,7 @@ from eval.grading.paper_extraction import (
     zero_shot,
 )
 from eval.grading.verdict import Verdict
-from eval.grading.worker import compare_all
+from eval.grading.worker import Outcome, compare_all
 from eval.sets.problem import Problem
 
 TOLERANCE = 1e-3
@@ -45,17 +46,18 @@ def grade_as_paper(
     Raises:
         ValueError: if there are not as many problems as outputs.
     """
-    tasks: list[tuple[list[str], list[str], str]] = []
-    for output, problem in zip(outputs, problems, strict=True):
-        given, rule = found_answers(output, part, listed=listed, language=problem.language)
-        if listed and part != "program":
-            given = split_answers(given, problem.question)
-        tasks.append((gold_answers(problem, listed=listed), given, rule))
-    quick = [quickly(gold, given) for gold, given, _ in tasks]
-    slow = [(gold, given) for (gold, given, _), v in zip(tasks, quick, strict=True) if v is None]
+    golds = [gold_answers(problem, listed=listed) for problem in problems]
+    tasks = [
+        (output, gold, problem.language, problem.question, listed, part)
+        for output, gold, problem in zip(outputs, golds, problems, strict=True)
+    ]
+    found = each_limited(read_as_paper, tasks, tuple)
+    nothing: list[str] = []
+    readings = [(nothing, one, one) if isinstance(one, str) else one for one in found]
+    slow = [(gold, r[0]) for gold, r in zip(golds, readings, strict=True) if r[2] is None]
     outcomes = iter(compare_all(slow, rules="paper"))
     verdicts: list[Verdict] = []
-    for (_, given, rule), decided in zip(tasks, quick, strict=True):
+    for given, rule, decided in readings:
         outcome = next(outcomes) if decided is None else decided
         correct = outcome if isinstance(outcome, bool) else None
         how = "the paper's text and number rules" if decided is not None else "its LaTeX parser"
@@ -64,6 +66,16 @@ def grade_as_paper(
             reason = "no verdict within the deadline; the paper counts it as wrong"
         verdicts.append(Verdict(correct, "; ".join(given) or None, rule, reason))
     return verdicts
+
+
+def read_as_paper(
+    output: str, gold: list[str], language: str, question: str, listed: bool, part: Part
+) -> tuple[list[str], str, Outcome | None]:
+    """The answers of an output, the rule that found them, and the verdict as by `quickly`."""
+    given, rule = found_answers(output, part, listed=listed, language=language)
+    if listed and part != "program":
+        given = split_answers(given, question)
+    return given, rule, quickly(gold, given)
 
 
 def gold_answers(problem: Problem, *, listed: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""The child process that compares answers; `eval.grading.worker` starts it and asks it.
+"""The child process that grades; `eval.grading.worker` starts it and asks it.
 
 It imports the parsers once and lets a fork of itself answer, which a kernel timer ends even inside
 C code; the next fork takes milliseconds. The deadline is processor time, so a busy machine changes
@@ -13,13 +13,20 @@ import signal
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any  # each rule set has answers of its own type
 
+from eval.grading.extraction import extract
+from eval.grading.judge import quickly
+from eval.grading.paper_rules import read_as_paper
 from eval.grading.paper_symbolic import compare_as_paper
 from eval.grading.symbolic import compare
-from eval.grading.whole_text import compare_texts
+from eval.grading.verdict import Extraction
+from eval.grading.whole_text import compare_outputs, compare_texts
+from eval.grading.worker import CPU_S
+from eval.grading.written import written_alike
+from eval.sets.problem import Answers
 
-CPU_S = 2  # processor time for one comparison; the slowest pair of MATH takes a tenth of it
 MEMORY = 3 * 2**30
 
 
@@ -32,6 +39,9 @@ def serve() -> None:
         "strict": compare,
         "paper": compare_as_paper,
         "texts": compare_texts,
+        "outputs": compare_outputs,
+        **{rule.__name__: rule for rule in (quickly, read_as_paper, written_alike)},
+        "extract": extract_for,
     }
     rules["strict"](r"\sqrt{4}", "2 + 0")  # everything is imported before the first deadline
     rules["paper"]([r"\sqrt{4}"], ["2 + 0"])
@@ -56,12 +66,17 @@ def answer_requests(rules: dict[str, Any], answers: Any) -> None:
     while line := requests.readline():
         end_after(CPU_S)
         try:
-            name, gold, given = json.loads(line)
-            outcome = rules[name](gold, given)
+            name, *arguments = json.loads(line)
+            outcome = rules[name](*arguments)
         except Exception:  # a text that the parsers choke on; the caller counts it as undecided
             outcome = "error"
         end_after(0)
-        print(json.dumps(outcome), file=answers, flush=True)
+        print(json.dumps(outcome, default=asdict), file=answers, flush=True)
+
+
+def extract_for(output: str, language: str, answers: dict[str, Any]) -> Extraction:
+    """Extract an output's answer, with the fields of `Answers`."""
+    return extract(output, language, Answers(**answers))
 
 
 def cpu_timer() -> Callable[[int], object]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any  # math-verify has no types
+from typing import Any, Literal  # math-verify has no types
 
 from eval.grading.extraction import extract
 from eval.grading.parts import stated_spans
@@ -22,11 +22,18 @@ class TextVerdict:
     answer: str
 
 
-def verify_texts(solutions: Sequence[str], texts: Sequence[str]) -> list[TextVerdict]:
-    """The verdict on each text; None too where there is none within the deadline."""
-    outcomes = ask_all(list(zip(solutions, texts, strict=True)), "texts")
-    undecided = TextVerdict(None, "[undecided]", "[undecided]")
-    return [undecided if isinstance(o, str) else TextVerdict(*o) for o in outcomes]
+def verify_texts(
+    solutions: Sequence[str], texts: Sequence[str], rules: Literal["texts", "outputs"] = "texts"
+) -> list[TextVerdict]:
+    """The verdict on each text; None too where there is none within the deadline.
+
+    Of `outputs`, the answer is read outside of the reasoning.
+    """
+    outcomes = ask_all(list(zip(solutions, texts, strict=True)), rules)
+    return [
+        TextVerdict(None, f"[{o}]", f"[{o}]") if isinstance(o, str) else TextVerdict(*o)
+        for o in outcomes
+    ]
 
 
 def stated_text(output: str) -> str:
@@ -38,6 +45,11 @@ def stated_text(output: str) -> str:
         return output
     answer = extract(output).text
     return "" if answer is None else rf"\boxed{{{answer}}}"
+
+
+def compare_outputs(solution: str, output: str) -> Reading:
+    """Runs in the worker: `compare_texts` of the answer that an output states."""
+    return compare_texts(solution, stated_text(output))
 
 
 def compare_texts(solution: str, text: str) -> Reading:

@@ -1,4 +1,4 @@
-"""Compares answers in a child process with its own deadline, so that no text can hang the caller.
+"""Grades in a child process with its own deadline, so that no text can hang the caller.
 
 The child, `eval.grading.serve`, is a fresh interpreter that speaks JSON lines: it runs no
 `__main__` again, shares no lock with the caller's threads, and needs no signal in them.
@@ -14,9 +14,11 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal  # each rule set has answers of its own type
 
+CPU_S = 2  # processor time for one text or pair; the slowest pair of MATH takes a tenth of it
 WALL_S = 120.0  # a stopped child, or a machine that is far too busy
 WORKERS = max(1, min(4, (os.cpu_count() or 1) // 2))
 ROOT = str(Path(__file__).resolve().parents[2])
@@ -33,12 +35,12 @@ class Worker:
         self.lock = threading.Lock()
         self.process: subprocess.Popen[bytes] | None = None
 
-    def compare(self, rules: str, gold: Answers, given: Answers) -> Any:
-        """The child's verdict; `timeout` when it ran out of time, `error` when it ended."""
+    def ask(self, rules: str, arguments: Sequence[Any]) -> Any:
+        """What the child's rules say; `timeout` when it ran out of time, `error` when it ended."""
         with self.lock:
             try:
                 process = self.process or self.start()
-                request = json.dumps([rules, gold, given]).encode() + b"\n"
+                request = json.dumps([rules, *arguments], default=asdict).encode() + b"\n"
                 answer = exchange(process, request, WALL_S)
             except BaseException:  # Ctrl-C, say: a late answer would be taken for the next one's
                 self.stop()
@@ -99,15 +101,15 @@ def compare_all(
     return ask_all(pairs, rules)
 
 
-def ask_all(pairs: Sequence[tuple[Answers, Answers]], rules: str) -> list[Any]:
-    """What the rules say of each pair, in order, or `timeout` or `error`."""
-    if len(pairs) < 8 or len(POOL) == 1:
-        return [POOL[0].compare(rules, *pair) for pair in pairs]
-    outcomes: list[Any] = [False] * len(pairs)
+def ask_all(items: Sequence[Sequence[Any]], rules: str) -> list[Any]:
+    """What the rules say of the arguments in each item, in order, or `timeout` or `error`."""
+    if len(items) < 8 or len(POOL) == 1:
+        return [POOL[0].ask(rules, item) for item in items]
+    outcomes: list[Any] = [False] * len(items)
 
     def share(start: int) -> None:
-        for i in range(start, len(pairs), len(POOL)):
-            outcomes[i] = POOL[start].compare(rules, *pairs[i])
+        for i in range(start, len(items), len(POOL)):
+            outcomes[i] = POOL[start].ask(rules, items[i])
 
     with ThreadPoolExecutor(len(POOL)) as threads:
         list(threads.map(share, range(len(POOL))))
