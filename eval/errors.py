@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from eval.terminal import visible
+
 
 class ReproError(Exception):
     """A user-facing error; the command line prints it on one line and exits with `exit_code`."""
@@ -10,7 +12,7 @@ class ReproError(Exception):
     exit_code = 2
 
     def __str__(self) -> str:
-        return f"{type(self).__name__}: {super().__str__()}"
+        return visible(f"{type(self).__name__}: {super().__str__()}")
 
 
 def error_line(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from core.bench.collection import collection
 from core.bench.measure import Measure, median_seconds, seconds
 from core.run.places import no_runs, record_files
 from core.run.spread.pool import PYTHON
-from core.run.stages.stage import say
+from eval.terminal import say
 
 LIGHT = {"--help": None, "list": 0.4}  # and the most seconds that each may take
 PAPERS, RUNS = 86, 16  # of a collection, and of each of its papers; with what is beside them 1548

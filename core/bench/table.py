@@ -20,8 +20,8 @@ from core.run.files import write_atomic
 from core.run.pages.speed_chart import chart
 from core.run.places import check_writable, results
 from core.run.records.record import machine, new_record, versions, write_record
-from core.run.stages.stage import say
 from eval.errors import BadValue, UnknownName
+from eval.terminal import say
 
 BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
     "commands": bench_commands,

@@ -85,7 +85,7 @@ def retrained(
     from core.paper.registry import find_entry
     from core.run.places import own_entries
     from core.run.retrain import retrain
-    from core.run.stages.stage import say
+    from eval.terminal import say
 
     seed = randrange(2**32) if draw is None else draw
     say(f"--retrain {count} --draw {seed}")

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from core.run.files import NO_SPACE
 from eval.errors import ReproError
+from eval.terminal import say
 
 CLOSED_OUTPUT = 141  # the shell's code for a program that wrote to a closed pipe
 # What no other path would mend: the machine has no room, or its disk fails.
@@ -33,7 +34,7 @@ def ending_in_a_line() -> Generator[None]:
             raise typer.Exit(CLOSED_OUTPUT) from error
         if (what := reason(error)) is None:
             raise
-        print(what, file=sys.stderr)
+        say(what)
         raise typer.Exit(ReproError.exit_code) from error
 
 

@@ -15,8 +15,8 @@ from core.run.files import as_text, canonical, write_atomic
 from core.run.places import from_here, record_file, record_files
 from core.run.records.found import find_run, find_runs
 from core.run.settings import NEUTRAL, RunSettings
-from core.run.stages.stage import say
 from eval.errors import UnknownName
+from eval.terminal import say
 
 if TYPE_CHECKING:
     from core.run.records.compared import ScoreChange

@@ -27,6 +27,7 @@ from core.cli.writing import new
 from core.paper.registry import GROUP
 from eval.errors import ReproError
 from eval.plugins import use
+from eval.terminal import print_traceback, say, visible_messages
 
 QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
 
@@ -36,9 +37,10 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**arguments: Any) -> None:  # Any: whatever typer parsed
+        sys.excepthook = print_traceback
         try:
             quiet = only_errors_on_stderr() if QUIET.get() else nullcontext()
-            with interruptible(), quiet, only_data_on_stdout():
+            with interruptible(), quiet, only_data_on_stdout(), visible_messages():
                 code = command(**arguments) or 0
         except ReproError as error:
             code = tell([error])
@@ -46,11 +48,11 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
             if error.filename is None:  # of no file: see `Commands`
                 raise
             what = f"{type(error).__name__}: {error.filename2 or error.filename}: {error.strerror}"
-            print(f"{what}; give another path, or mend this one", file=sys.stderr)
+            say(f"{what}; give another path, or mend this one")
             code = ReproError.exit_code
         except KeyboardInterrupt:
             done = "interrupted: what was finished is kept; the same command continues from there"
-            print(done, file=sys.stderr)
+            say(done)
             code = INTERRUPTED
         raise typer.Exit(code)
 

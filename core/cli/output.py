@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from core.run.files import as_text
 from eval.errors import ReproError
+from eval.terminal import say, visible, visible_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,13 +75,14 @@ def descriptor(stream: TextIO) -> int | None:
 
 
 def print_text(text: object = "", end: str = "\n") -> None:
-    """Text as it is."""
-    print(text, end=end, file=DATA.get())
+    """Print text, with what no reader sees written out."""
+    print(visible(str(text)), end=end, file=DATA.get())
 
 
 def print_json(value: object) -> None:
     """Indented JSON; values that JSON lacks are printed as Python shows them."""
-    print_text(json.dumps(value, indent=2, ensure_ascii=False, default=as_text))
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=as_text)
+    print_text(visible_json(text))
 
 
 def terminal() -> "Console | None":
@@ -98,7 +100,7 @@ def print_markdown(text: str) -> None:
         return print_text(text)
     from rich.markdown import Markdown
 
-    return console.print(Markdown(text))
+    return console.print(Markdown(visible(text)))
 
 
 def print_verdicts(lines: Iterable[str]) -> None:
@@ -108,12 +110,12 @@ def print_verdicts(lines: Iterable[str]) -> None:
         if console is None:
             print_text(line)
         else:
-            console.print(line, style=STYLES.get(line.split(maxsplit=1)[0]), markup=False)
+            console.print(visible(line), style=STYLES.get(line.split(maxsplit=1)[0]), markup=False)
 
 
 def print_columns(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Left-aligned columns with a header; in a terminal its width is kept."""
-    table = [tuple(map(str, head)), *(tuple(map(str, row)) for row in rows)]
+    table = [tuple(visible(str(cell)) for cell in row) for row in (head, *rows)]
     if (console := terminal()) is not None:
         return console.print(as_rich(table))
     widths = [max(len(row[i]) for row in table) for i in range(len(head))]
@@ -140,7 +142,7 @@ def tell(errors: Iterable[ReproError]) -> int:
     """A line on standard error for each, and the exit code that they make: 0 if there are none."""
     code = 0
     for error in errors:
-        print(" ".join(str(error).split()), file=ERRORS.get() or sys.stderr)
+        say(" ".join(str(error).split()), ERRORS.get())
         code = max(code, error.exit_code)
     return code
 
@@ -148,4 +150,4 @@ def tell(errors: Iterable[ReproError]) -> int:
 def say_loading() -> None:
     """Say what the first seconds of a command go to, unless they have gone to it already."""
     if "torch" not in sys.modules:
-        print("loading torch and transformers", file=sys.stderr, flush=True)
+        say("loading torch and transformers")

@@ -185,7 +185,7 @@ def run(
     if push_to_hub is None:
         return print_outcome(order, run_order(order), as_json=as_json)
     from core.run.hub import check_hub, push_models
-    from core.run.stages.stage import say
+    from eval.terminal import say
 
     check_hub(order, push_to_hub)
     outcome = run_order(order)

@@ -1,7 +1,6 @@
 """`repro new`: the module of a paper, or of unpublished work, to fill in."""
 
 import re
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from core.families.family import Family
 from core.paper.registry import entries
 from eval.errors import BadValue
 from eval.names import check_slug
+from eval.terminal import say
 
 MODULE = '''"""TODO: what the paper does, in one sentence.
 
@@ -97,9 +97,8 @@ def new(
     if path.parent.resolve() not in map(
         Path, ours.submodule_search_locations or () if ours else ()
     ):
-        print(
+        say(
             f"`repro run {path}` runs it; for `repro list` to name it, make it part of a "
             f'distribution with {slug} = "your_package.module" under '
-            '[project.entry-points."repro.papers"]',
-            file=sys.stderr,
+            '[project.entry-points."repro.papers"]'
         )

@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from core.configs.rollout import RolloutConfig
 from core.rewards.completions import Completion, completion_text
 from eval.errors import BadValue
+from eval.terminal import visible
 
 
 class RewardLogs:
@@ -134,7 +136,8 @@ class CompletionLog:
         ):
             texts = (completion_text(row["prompt"]), completion_text(row["completion"]))
             numbers = (shown(row[name]) for name in (*self.rewards, "advantage"))
-            table.add_row(*texts, *numbers)
+            # As texts: rich would read the brackets of a string as markup.
+            table.add_row(*(Text(visible(cell)) for cell in (*texts, *numbers)))
         Console(stderr=True).print(table)
 
 

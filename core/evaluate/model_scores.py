@@ -12,7 +12,6 @@ from core.models.load import locate
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.run.stages.loading import Loading
-from core.run.stages.stage import say
 from core.run.stages.tools import tools
 from core.run.stages.train import prepare_torch
 from core.run.watch.meter import Watch, metered
@@ -21,6 +20,7 @@ from eval.samples.store import Sample
 from eval.samples.tir import program_scores
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import Score, metrics, score
+from eval.terminal import say
 
 
 def score_model(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any  # of a row's values, which differ in type
 
 from core.rollout.stops import before_stop
-from core.run.stages.stage import say
 from eval.errors import DamagedFile
 from eval.json_lines import json_lines
 from eval.samples.pal import executed
@@ -18,6 +17,7 @@ from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import PAL
 from eval.stats.summary import Score, metrics, score
 from eval.tables.page import Asked, render_page
+from eval.terminal import say
 
 
 def score_file(

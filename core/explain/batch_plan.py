@@ -1,6 +1,5 @@
 """What one run will do with its prompts, in plain words, before step 0."""
 
-import sys
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
@@ -9,6 +8,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from core.losses.selection import SELECTIONS
 from eval.errors import BadValue
+from eval.terminal import say
 
 
 class BatchArguments(Protocol):
@@ -211,7 +211,7 @@ class BatchPlanCallback(TrainerCallback):
         if state.is_world_process_zero:
             arguments: Any = args  # Any: a GRPOConfig, which the caller's signature hides
             plan = batch_plan(arguments, len(train_dataloader.dataset), args.world_size)
-            print(plan, file=sys.stderr, flush=True)
+            say(str(plan))
 
 
 def _n(count: int, one: str, many: str | None = None) -> str:

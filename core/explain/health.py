@@ -1,7 +1,6 @@
 """Says while a run is going that it looks alive but learns nothing, with the likely cause."""
 
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import filter as fnmatch_filter
@@ -9,6 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from eval.terminal import say
 
 Logs = Mapping[str, Any]
 
@@ -258,7 +259,7 @@ class HealthCallback(TrainerCallback):
         if state.is_world_process_zero:
             for watch, appeared in changes.items():
                 line = _message(watch, logs) if appeared else f"health/{watch.name} is over"
-                print(f"step {state.global_step}: {line}", file=sys.stderr, flush=True)
+                say(f"step {state.global_step}: {line}")
         if "loss" in logs:
             ended = {f"health/{w.name}": 0.0 for w, appeared in changes.items() if not appeared}
             flags = {f"health/{name}": 1.0 for name in self.diagnosis.holding} | ended

@@ -1,11 +1,12 @@
 """Where a run's time went: seconds and share of each phase, each second counted once."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from eval.terminal import say
 
 PHASES = ("rollout", "rewards", "reference", "forward", "backward", "optimizer")
 
@@ -122,4 +123,4 @@ class PhaseCallback(TrainerCallback):
     ) -> None:
         """Print the table on the first process."""
         if state.is_world_process_zero:
-            print(self.phases.table(), file=sys.stderr, flush=True)
+            say(self.phases.table())

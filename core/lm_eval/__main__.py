@@ -15,12 +15,14 @@ from lm_eval.__main__ import cli_evaluate
 
 from core.lm_eval import model  # noqa: F401 - registers `repro`
 from eval.errors import ReproError
+from eval.terminal import say, visible_messages
 
 if __name__ == "__main__":
     if not any(argument.startswith("--include_path") for argument in sys.argv):
         sys.argv += ["--include_path", str(files("eval.lm_tasks"))]
     try:
-        cli_evaluate()
+        with visible_messages():
+            cli_evaluate()
     except ReproError as error:
-        print(error, file=sys.stderr)
+        say(str(error))
         sys.exit(error.exit_code)

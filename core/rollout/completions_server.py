@@ -1,6 +1,5 @@
 """A server of completions over HTTP: found when it is needed, its faults told in one line."""
 
-import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from urllib3.util import Retry
 from core.errors import EngineError
 from core.rollout.bounded_http import LARGEST, TooLarge, bounded_session, exchange, parsed
 from eval.errors import BadValue
-from eval.tables.filters import visible
+from eval.terminal import say
 
 AT_ONCE = 256  # requests in flight; a server batches them
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})  # what may be over a moment later
@@ -180,7 +179,7 @@ class Server:
 
     def quoted(self, text: str) -> str:
         """Return a server's own words on one line, cut short and without the key."""
-        line = visible(" ".join(text.split()))
+        line = " ".join(text.split())
         return (line.replace(self.key, "***") if self.key else line)[:SAID]
 
     def passing(self, error: BaseException) -> bool:
@@ -204,7 +203,7 @@ class Server:
         with self.telling:
             if monotonic() - self.told >= TOLD_S:
                 self.told = monotonic()
-                print(f"{fault(state).args[0]}; asking again", file=sys.stderr, flush=True)
+                say(f"{fault(state).args[0]}; asking again")
 
     def each(
         self, ask: Callable[[Asked], Answer], asked: Sequence[Asked]

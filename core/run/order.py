@@ -24,11 +24,12 @@ from core.run.stages.chain import Chain
 from core.run.stages.evaluate import modes_of
 from core.run.stages.held_out import split_as_asked
 from core.run.stages.record import publish_records, run_chain, score_start
-from core.run.stages.stage import Stage, say
+from core.run.stages.stage import Stage
 from core.run.stages.tools import check_tools
 from core.run.trials import check_trials, compared_arms, trials_of, tuning_record
 from eval.errors import BadValue
 from eval.stats.seeds import Look
+from eval.terminal import say
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,12 +22,12 @@ from core.models.pocket import POLICY, Size, new_model, train_tokenizer
 from core.rollout.samplers.policy import PolicySampler
 from core.run.files import folder_files
 from core.run.records.record import new_record, write_record
-from core.run.stages.stage import say
 from core.trainers.sft import SFTTrainer
 from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.summary import Score, score
+from eval.terminal import say
 
 SEED = 17
 PASS_AT, PASS_LIMIT = 16, 96

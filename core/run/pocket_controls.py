@@ -21,12 +21,12 @@ from core.rollout.samplers.policy import PolicySampler
 from core.run.records.controls import CONTROLS, FREE, POCKET, START, best_of
 from core.run.records.record import Record, new_record, write_record
 from core.run.stages.sources import model_version
-from core.run.stages.stage import say
 from eval.pocket.draft import FINAL, final
 from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding
 from eval.samples.store import judged
 from eval.sets.benchmarks import find_benchmark
+from eval.terminal import say
 
 LIMIT, LONGER = 96, 200  # tokens of an answer
 CHOSEN_ON = 144  # problems of the valid split, of all kinds and levels

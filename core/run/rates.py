@@ -10,10 +10,10 @@ from core.run.order import claimed_arms
 from core.run.places import reports
 from core.run.records.record import read_records, standard
 from core.run.records.schema import runs_of
-from core.run.stages.stage import say
 from eval.stats.seeds import LOOKS
 from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
 from eval.tables.render import environment
+from eval.terminal import say
 
 RUNS = 12_000  # of each line
 SOURCE = "deepseekmath-grpo"  # whose runs in the pocket world show what scatters

@@ -19,9 +19,9 @@ from core.run.records.record import latest, read_records
 from core.run.records.schema import claims_of, runs_of, tunings_of
 from core.run.refusals import refuse
 from core.run.stages.chain import Chain
-from core.run.stages.stage import say
 from eval.errors import ReproError
 from eval.stats.seeds import LOOKS, Look
+from eval.terminal import say
 
 
 @dataclass(frozen=True)

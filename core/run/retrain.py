@@ -22,8 +22,8 @@ from core.run.records.schema import Record, RunRecord, place_of, runs_of, tuning
 from core.run.resolve import resolve
 from core.run.spread.pool import FailedUnit, Unit, run_units
 from core.run.stages.chain import Chain
-from core.run.stages.stage import say
 from eval.errors import BadValue
+from eval.terminal import say
 
 # Where rounding changed an answer:
 CURVE = 0.25  # the most that the mean of a curve over its steps may differ, relative,

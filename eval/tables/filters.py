@@ -3,11 +3,12 @@
 import re
 from decimal import ROUND_HALF_UP, Decimal
 from math import floor, log10
-from unicodedata import category, east_asian_width
+from unicodedata import east_asian_width
 
 from markupsafe import Markup, escape
 
 from eval.tables.table import Versus
+from eval.terminal import visible
 
 TEX = {
     "\\": r"\textbackslash{}",
@@ -123,14 +124,6 @@ def prose(text: str) -> Markup:
 def one_line(text: str) -> str:
     """Write every run of white space as one space."""
     return " ".join(str(text).split())
-
-
-def visible(text: str) -> str:
-    r"""A model's text with what no reader sees, all but line ends and tabs, written as `\u200b`."""
-    return "".join(
-        c if c in "\n\t" or category(c)[0] != "C" else c.encode("unicode_escape").decode()
-        for c in text
-    )
 
 
 def fenced(text: str) -> str:

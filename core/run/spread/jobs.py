@@ -6,15 +6,14 @@ their jobs, units need no talk with each other, and there is no service to keep 
 
 import shlex
 import subprocess
-import sys
 from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.run.places import root
 from core.run.spread.pool import PYTHON, FailedUnit, Unit
-from core.run.stages.stage import say
 from eval.errors import BadValue, UnknownName
+from eval.terminal import say
 
 CLUSTERS = ("slurm", "local")
 POLL_S = 1.0  # between two looks at the queue; submitit itself asks SLURM less often
@@ -106,6 +105,6 @@ def call(command: list[str]) -> tuple[int, str]:
     last = ""
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr or ():
-            print(line, end="", file=sys.stderr, flush=True)
+            say(line.rstrip("\n"))
             last = line.rstrip() or last
     return process.returncode, last

@@ -15,8 +15,8 @@ from core.run.settings import RunSettings
 from core.run.spread.launcher import ENDED, FAILED, OUTPUTS
 from core.run.spread.pool import PYTHON, FailedUnit, Unit, run_units
 from core.run.stages.checkpoints import last_checkpoint
-from core.run.stages.stage import say
 from eval.errors import BadValue
+from eval.terminal import say
 
 CONFIGS = Path(__file__).parent / "accelerate_configs"
 LAUNCHER = (*PYTHON, "-m", "core.run.spread.launcher")

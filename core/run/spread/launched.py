@@ -18,6 +18,7 @@ def main(seed: str, models: str, data: str, folder: str, *words: str) -> None:
     from core.run.spread.launch import Models, run_of
     from core.run.stages.train import train_model
     from eval.errors import ReproError
+    from eval.terminal import say
 
     place = Path(folder)
     try:
@@ -28,7 +29,7 @@ def main(seed: str, models: str, data: str, folder: str, *words: str) -> None:
         try:
             write_atomic(place / FAILED, Exception.__str__(error))
         except DiskFull:
-            print(error, file=sys.stderr)  # whoever launched this has the last line
+            say(str(error))  # whoever launched this has the last line
         sys.exit(error.exit_code)
     if outputs:
         write_atomic(place / OUTPUTS, json.dumps(outputs))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from threading import Thread
 from time import sleep
 
-from core.run.stages.stage import say
 from eval.errors import ReproError
+from eval.terminal import say
 
 # Not the folder where we are, which Python searches first for a module that it runs: a `core` or an
 # `eval.py` that somebody has there would be ours.

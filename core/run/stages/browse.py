@@ -8,10 +8,11 @@ from core.run.files import digest_of, write_atomic
 from core.run.places import from_here
 from core.run.stages.chain import Chain
 from core.run.stages.evaluate import PLAIN_MODE, SAMPLES, Evaluate, Question
-from core.run.stages.stage import PAGE, say
+from core.run.stages.stage import PAGE
 from eval.samples.prompted_samples import with_questions
 from eval.samples.store import read_samples
 from eval.tables.page import Asked, render_page
+from eval.terminal import say
 
 SEAL = "<!-- sha256 of the lines above: {} -->\n"
 

@@ -9,7 +9,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from core.run.files import folder_files
 from core.run.notes import check_files, read_note, write_note
-from core.run.stages.stage import say
+from eval.terminal import say
 
 SEAL = "complete.json"
 

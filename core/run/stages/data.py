@@ -18,9 +18,10 @@ from core.run.bounds import check_held_out
 from core.run.files import file_digest
 from core.run.settings import ONE_IN
 from core.run.stages.sources import rows_version
-from core.run.stages.stage import Stage, say
+from core.run.stages.stage import Stage
 from eval.errors import BadValue, DamagedFile
 from eval.json_lines import answer_text, as_answer, json_lines
+from eval.terminal import say
 
 ROWS = "rows.jsonl"
 TRAIN, VALID = "train", "valid"  # what is trained on, and what is held out

@@ -15,7 +15,7 @@ from core.run.resolve import Resolved
 from core.run.settings import RunSettings
 from core.run.stages.loading import Loading, scoring_of
 from core.run.stages.sources import model_folder, source_of
-from core.run.stages.stage import Policy, Stage, say
+from core.run.stages.stage import Policy, Stage
 from core.run.stages.tools import tools
 from core.run.stages.train import prepare_torch
 from core.run.watch.meter import metered
@@ -27,6 +27,7 @@ from eval.samples.parts import score_parts
 from eval.samples.store import Sample, read_samples, write_samples
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import curve, metrics, score
+from eval.terminal import say
 
 SAMPLES = "samples.jsonl.gz"
 JOURNAL = "journal"

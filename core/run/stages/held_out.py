@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from core.run.resolve import HELD_OUT_ROWS, Resolved
 from core.run.stages.data import read_rows, split_rows
-from core.run.stages.stage import say
+from eval.terminal import say
 
 Rows: TypeAlias = list[dict[str, Any]]  # Any: columns of any type
 

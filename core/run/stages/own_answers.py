@@ -9,8 +9,9 @@ from core.forward.own_answers import OWN_ANSWERS, said_of
 from core.rollout.seeds import seed_of
 from core.run.stages.data import Data, read_rows, split_rows
 from core.run.stages.evaluate import Answering
-from core.run.stages.stage import Stage, say
+from core.run.stages.stage import Stage
 from eval.samples.evaluation import Decoding
+from eval.terminal import say
 
 
 @dataclass(frozen=True)

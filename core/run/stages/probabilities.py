@@ -14,7 +14,8 @@ from core.forward.quantities import completion_logps, quantities
 from core.rewards.verifiers import spread
 from core.run.stages.data import Data, read_rows, split_rows
 from core.run.stages.evaluate import Answering
-from core.run.stages.stage import Outputs, Stage, say
+from core.run.stages.stage import Outputs, Stage
+from eval.terminal import say
 
 
 @dataclass(frozen=True, kw_only=True)

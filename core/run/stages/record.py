@@ -26,8 +26,9 @@ from core.run.stages.chain import Chain
 from core.run.stages.evaluate import Scored, evaluate
 from core.run.stages.outcomes import held_out_outcomes, outcomes_of
 from core.run.stages.probabilities import compared
-from core.run.stages.stage import Outputs, say
+from core.run.stages.stage import Outputs
 from core.run.watch.heldout import FOLDER
+from eval.terminal import say
 
 
 def run_chain(chain: Chain, *, force: bool = False) -> Record:

@@ -13,8 +13,9 @@ from core.run.resolve import Resolved
 from core.run.stages.data import ROWS, Data, Made, read_rows, split_rows
 from core.run.stages.evaluate import JOURNAL, Answering
 from core.run.stages.loading import loading_of
-from core.run.stages.stage import Policy, say
+from core.run.stages.stage import Policy
 from eval.grading import GRADER_VERSION
+from eval.terminal import say
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,8 @@ from core.rollout.native.native import NativeEngine
 from core.rollout.seeds import seed_of
 from core.run.stages.data import Data, read_rows, split_rows
 from core.run.stages.evaluate import Answering
-from core.run.stages.stage import Stage, say
+from core.run.stages.stage import Stage
+from eval.terminal import say
 
 
 @dataclass(frozen=True)

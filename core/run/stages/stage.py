@@ -3,7 +3,6 @@
 import fcntl
 import re
 import shutil
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from core.run.files import SHORT, canonical, digest_of, folder_files, no_space
 from core.run.notes import check_files, read_note, write_note
 from core.run.places import root
 from eval.errors import DamagedFile
+from eval.terminal import say
 
 SCHEMA = 1  # of stage outputs and records; part of every key
 DONE = "done.json"
@@ -139,11 +139,6 @@ def is_made_later(name: str, written: Container[str]) -> bool:
         path = path.with_name(partial["name"])
     sampled = path.parent.name == OUTCOMES and str(path.parent.parent / path.name) in written
     return str(path) in (DONE, PAGE, f"{MODEL}/{CARD}") or sampled
-
-
-def say(line: str) -> None:
-    """One line of progress on standard error."""
-    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

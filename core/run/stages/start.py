@@ -12,7 +12,8 @@ from core.models.load import load_policy, load_tokenizer
 from core.rollout.chat import chat_text
 from core.run.files import digest_of, folder_files
 from core.run.stages.sources import model_folder, model_version
-from core.run.stages.stage import Policy, say
+from core.run.stages.stage import Policy
+from eval.terminal import say
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from functools import cache
 from typing import TypeAlias
 
 from core.rollout.samplers.journal import Journal, JournaledExecutor
-from core.run.stages.stage import say
 from eval.samples.evaluation import Sampler
 from eval.samples.pal import ProgramSampler
 from eval.samples.tir import ToolSampler
 from eval.sandbox import Sandbox
 from eval.sets.fewshot import PAL
+from eval.terminal import say
 
 Tools: TypeAlias = Callable[[Sampler, Journal | None], Sampler]
 PROGRAMS: Mapping[str, type[ToolSampler | ProgramSampler]] = {

@@ -33,7 +33,7 @@ from core.run.stages.checkpoints import SealCallback, last_checkpoint
 from core.run.stages.data import Data
 from core.run.stages.held_out import split_as_asked
 from core.run.stages.sources import source_of
-from core.run.stages.stage import MODEL, Policy, say
+from core.run.stages.stage import MODEL, Policy
 from core.run.stages.start import Chosen
 from core.run.watch.heldout import (
     FOLDER,
@@ -47,6 +47,7 @@ from core.trainers.resume import ResumableTrainer
 from eval.errors import BadValue, ReproError, error_line
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding
+from eval.terminal import say
 
 DATASET: Any = Dataset  # Any: its methods are half typed
 LOG = "log.jsonl"

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from core.run.stages.stage import say
+from eval.terminal import say, visible
 
 LINE_S = 10.0  # seconds between two plain lines
 
@@ -37,13 +37,13 @@ class Meter:
                 TimeRemainingColumn(),
                 console=Console(stderr=True),
             )
-            self.bar.add_task(name, total=None, completed=first, text="")
+            self.bar.add_task(visible(name), total=None, completed=first, text="")
             self.bar.start()
 
     def show(self, done: int, total: int, text: str = "", *, now: bool = False) -> None:
         """Show how much is done, with a `text` about it."""
         if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=done, total=total, text=text)
+            self.bar.update(self.bar.task_ids[0], completed=done, total=total, text=visible(text))
         elif now or monotonic() - self.last_line > LINE_S:
             self.last_line = monotonic()
             left = f"{self.left(done, total):.0f} s left" if done > self.first else ""
