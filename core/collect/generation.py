@@ -7,6 +7,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from core.bounded_templates import apply_template
 from core.configs.generation_keywords import listed, passed_on, sampling_settings
 from core.configs.rollout import RolloutConfig
 from core.forward.logps import evaluating
@@ -67,8 +68,13 @@ def tokenize_prompts(
     encoder: Any = tokenizer  # Any: its return type depends on the keywords
     if not is_conversation(prompts[0]):
         return encoder(text=list(prompts))["input_ids"]
-    return encoder.apply_chat_template(
-        list(prompts), add_generation_prompt=True, tokenize=True, return_dict=True, **template
+    return apply_template(
+        encoder,
+        list(prompts),
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        **template,
     )["input_ids"]
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers.utils import logging
 
+from core.bounded_templates import apply_template
 from core.collect.event_loop import AsyncLoop
 from core.errors import RewardError
 from core.rewards.completions import Completion, completion_text
@@ -283,4 +284,4 @@ class RewardModel:
         if isinstance(prompt, str):
             return prompt + completion_text(completion)
         messages = [*prompt, *completion]
-        return self.tokenizer.apply_chat_template(messages, tokenize=False, **self.template)
+        return apply_template(self.tokenizer, messages, tokenize=False, **self.template)

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from jinja2 import UndefinedError
 
+from core.bounded_templates import apply_template
 from eval.errors import BadValue
 
 Row: TypeAlias = Mapping[str, Any]  # Any: a row of a dataset, or a message
@@ -26,12 +27,12 @@ def templated(tokenizer: Tokenizer, messages: Sequence[Row], **keywords: Any) ->
     """
     turns = [with_calls(turn) for turn in messages]
     try:
-        return tokenizer.apply_chat_template(turns, **keywords)
-    except (TypeError, UndefinedError):
+        return apply_template(tokenizer, turns, **keywords)
+    except BadValue as error:
         mapped = [with_mappings(turn) for turn in turns]
-        if mapped == turns:
+        if not isinstance(error.__cause__, TypeError | UndefinedError) or mapped == turns:
             raise
-        return tokenizer.apply_chat_template(mapped, **keywords)
+        return apply_template(tokenizer, mapped, **keywords)
 
 
 def with_calls(turn: Row) -> Row:

@@ -14,6 +14,7 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
+from core.bounded_templates import apply_template
 from core.lm_eval.requests import continuation_logps, decoding_options, endings
 from core.models.load import load_policy, load_tokenizer
 from core.rollout.engine import Sampling
@@ -84,7 +85,8 @@ class ReproLM(TemplateLM):
     ) -> str:
         """The turns as text; from now on the template alone places special tokens."""
         self.templated = True
-        return self.tokenizer.apply_chat_template(
+        return apply_template(
+            self.tokenizer,
             chat_history,
             tokenize=False,
             add_generation_prompt=add_generation_prompt,

@@ -2,8 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from jinja2 import TemplateError
-
+from core.bounded_templates import apply_template
 from eval.errors import BadValue
 
 Turns: TypeAlias = list[dict[str, str]]
@@ -31,10 +30,7 @@ def chat_text(tokenizer: Any, prompt: Asked, system: str | None = None) -> str: 
             "or answer benchmarks with --mode few-shot"
         )
     turns: Any = turns_of(prompt, system)
-    try:
-        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-    except TemplateError as error:
-        raise BadValue(f"the chat template of {name} refuses these turns: {error}") from error
+    text = apply_template(tokenizer, turns, tokenize=False, add_generation_prompt=True)
     if (system or "").strip() not in text:
         raise BadValue(f"the chat template of {name} leaves a system's turn out: give none")
     return text

@@ -1,0 +1,200 @@
+"""Chat templates come with models, so they run in a sandbox with bounds of time, memory and length.
+
+Importing this module puts the bounds on every template that transformers renders in this process.
+"""
+
+import resource
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from contextlib import AbstractContextManager
+from pathlib import Path
+from threading import RLock
+from time import thread_time
+from typing import Any
+
+from jinja2 import Template, TemplateError, TemplateRuntimeError, TemplateSyntaxError, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from transformers.utils import chat_template_utils
+
+from eval.errors import BadValue, ReproError
+
+SECONDS = 2.0  # of the processor, for one conversation
+MEMORY = 2**28  # bytes that one conversation may add to the process
+LENGTH = 2**24  # characters of a template, of its text and of what it repeats
+SAID = 300  # characters of a template's own words in an error
+BITS = 2**12  # of a product or a power of integers
+MEMORY_USED = Path("/proc/self/statm")  # of Linux; elsewhere the memory is not bounded
+
+
+def apply_template(
+    tokenizer: Any,  # Any: half typed
+    messages: Sequence[Any],  # Any: messages, or conversations of them
+    **keywords: Any,  # Any: of `apply_chat_template`
+) -> Any:  # Any: a text, token ids or a mapping, by the keywords
+    """Apply the chat template of a tokenizer, which is foreign code, to messages.
+
+    Raises:
+        BadValue: the template refuses the messages, fails on them, or exceeds its bounds.
+    """
+    try:
+        return tokenizer.apply_chat_template(messages, **keywords)
+    except ReproError:
+        raise
+    except Exception as error:  # a template raises whatever its expressions raise
+        kind = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
+        said = " ".join(str(error).split())[:SAID]
+        raise BadValue(
+            f"the chat template of {tokenizer.name_or_path} refuses these turns: {kind}{said}"
+        ) from error
+
+
+class TemplateBound(TemplateRuntimeError):
+    """A template that takes longer, needs more memory or writes more than it may."""
+
+
+class Bounds(AbstractContextManager[None]):
+    """The bounds of one conversation, which holds them whenever its template is at work.
+
+    One template works at a time: the bound on memory is the whole process's.
+    """
+
+    lock = RLock()
+
+    def __init__(self, sandbox: "BoundedSandbox"):
+        self.sandbox = sandbox
+        self.left_s = SECONDS
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        self.before = self.sandbox.end
+        self.sandbox.end = thread_time() + self.left_s
+        self.limits = resource.getrlimit(resource.RLIMIT_AS)
+        if MEMORY_USED.is_file():
+            pages = int(MEMORY_USED.read_text(encoding="ascii").split()[0])
+            soft, hard = self.limits
+            most = pages * resource.getpagesize() + MEMORY
+            bound = most if soft == resource.RLIM_INFINITY else min(soft, most)
+            resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        resource.setrlimit(resource.RLIMIT_AS, self.limits)
+        self.left_s = self.sandbox.end - thread_time()
+        self.sandbox.end = self.before
+        self.lock.release()
+        if kind is not None and issubclass(kind, MemoryError):
+            raise TemplateBound(f"it takes more than {MEMORY >> 20} MiB of memory") from None
+
+
+class BoundedTemplate(Template):
+    """A template whose texts are written within `Bounds`."""
+
+    def render(self, *args: Any, **keywords: Any) -> str:
+        """See `Template.render`."""
+        with Bounds(self.environment):  # pyright: ignore[reportArgumentType] - its own sandbox
+            return super().render(*args, **keywords)
+
+    def generate(self, *args: Any, **keywords: Any) -> Iterator[str]:
+        """See `Template.generate`."""
+        pieces, bounds = super().generate(*args, **keywords), Bounds(self.environment)  # pyright: ignore[reportArgumentType] - as above
+        length = 0
+        while True:
+            with bounds:
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            length += len(piece)
+            check_length(length)
+            yield piece
+
+
+class BoundedSandbox(ImmutableSandboxedEnvironment):
+    """A sandbox that looks at the clock in every loop and call, and before it multiplies."""
+
+    template_class = BoundedTemplate
+    intercepted_binops = frozenset({"*", "**"})
+
+    def __init__(self, *args: Any, **keywords: Any):
+        super().__init__(*args, **keywords)
+        self.end = float("inf")  # of the processor time of this thread
+        self.filters["timed"] = self.timed
+        del self.globals["lipsum"]  # writes as much as it is asked to
+
+    def check_time(self) -> None:
+        """Raise if the time of the template at work is over."""
+        if thread_time() > self.end:
+            raise TemplateBound(f"it takes more than {SECONDS:g} s of processor time")
+
+    def timed(self, values: Iterable[Any]) -> Iterator[Any]:
+        """Yield values for a loop, and look at the clock before each."""
+        for value in values:
+            self.check_time()
+            yield value
+
+    def compile(self, source: Any, *args: Any, **keywords: Any) -> Any:
+        """See `Environment.compile`, which computes what is constant."""
+        if isinstance(source, str):
+            check_length(len(source))
+        with Bounds(self):
+            try:
+                return super().compile(source, *args, **keywords)
+            except RecursionError as error:
+                raise TemplateSyntaxError("it is nested too deep", 1) from error
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        """See `Environment._parse`; every loop goes over `timed` values."""
+        tree = super()._parse(source, name, filename)
+        for loop in list(tree.find_all(nodes.For)):
+            timed = nodes.Filter(loop.iter, "timed", [], [], None, None, lineno=loop.lineno)
+            loop.iter = timed.set_environment(self)
+        return tree
+
+    def call(self, *args: Any, **keywords: Any) -> Any:
+        """See `SandboxedEnvironment.call`."""
+        self.check_time()
+        return super().call(*args, **keywords)
+
+    def call_filter(self, *args: Any, **keywords: Any) -> Any:
+        """See `Environment.call_filter`, with which `map` goes over values."""
+        self.check_time()
+        return super().call_filter(*args, **keywords)
+
+    def call_test(self, *args: Any, **keywords: Any) -> Any:
+        """See `Environment.call_test`, with which `select` goes over values."""
+        self.check_time()
+        return super().call_test(*args, **keywords)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """See `SandboxedEnvironment.call_binop`."""
+        self.check_time()
+        check_product(operator, left, right)
+        return super().call_binop(context, operator, left, right)
+
+    def concat(self, pieces: Iterable[str]) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] - "".join
+        """Join the pieces of a text that is not too long."""
+        kept, length = list[str](), 0
+        for piece in pieces:
+            length += len(piece)
+            check_length(length)
+            kept.append(piece)
+        return "".join(kept)
+
+
+def check_length(length: int) -> None:
+    """Raise if a text has too many characters."""
+    if length > LENGTH:
+        raise TemplateBound(f"it makes {length} characters: expected at most {LENGTH}")
+
+
+def check_product(operator: str, left: Any, right: Any) -> None:
+    """Raise if a product or a power is too large to compute."""
+    if isinstance(left, int) and isinstance(right, int):
+        size = left.bit_length()
+        bits = size * right if operator == "**" else size + right.bit_length()
+        if bits > BITS:
+            raise TemplateBound(f"it computes an integer of {bits} bits: expected at most {BITS}")
+    for values, times in ((left, right), (right, left)):
+        if isinstance(times, int) and isinstance(values, Sized):
+            check_length(len(values) * times)
+
+
+# transformers makes the sandbox of a chat template by this name, and has no other hook for it.
+chat_template_utils.ImmutableSandboxedEnvironment = BoundedSandbox  # pyright: ignore[reportPrivateImportUsage]
