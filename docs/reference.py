@@ -36,7 +36,7 @@ def commands() -> Iterator[str]:
             continue
         yield f"\n## repro {name}\n"
         yield prose(command.help)
-        yield ""
+        yield f"\n```sh\n{command.epilog.removeprefix('Example: ')}\n```\n"
         yield from options(command.params)
 
 

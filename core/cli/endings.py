@@ -6,10 +6,8 @@ import select
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from core.run.files import NO_SPACE
 from eval.errors import ReproError
@@ -80,19 +78,3 @@ def ignore_empty_terminal() -> None:
     for name in ("COLUMNS", "LINES"):
         if os.environ.get(name, "").strip("0") == "":
             os.environ.pop(name, None)
-
-
-class Commands(TyperGroup):
-    """Commands that end as `ending_in_a_line` says, also while their arguments are read."""
-
-    def make_context(self, *arguments: Any, **options: Any) -> Any:  # Any: as typer passes them
-        """Read the arguments."""
-        ignore_empty_terminal()
-        with ending_in_a_line():
-            return super().make_context(*arguments, **options)
-
-    def invoke(self, ctx: Any) -> Any:  # Any: typer's
-        """Run the command; in a working directory, without which libraries of torch end it."""
-        with ending_in_a_line():
-            os.getcwd()
-            return super().invoke(ctx)

@@ -1,7 +1,7 @@
 """The command `repro`: reproduces a paper, scores it and says whether its claims held."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import wraps
@@ -13,7 +13,7 @@ import typer
 
 from core.cli.checking import bench, check, doctor
 from core.cli.cleaning import clean
-from core.cli.endings import Commands
+from core.cli.commands import Commands
 from core.cli.evaluating import evaluate
 from core.cli.finding import compare, runs
 from core.cli.interrupts import INTERRUPTED, interruptible
@@ -113,11 +113,40 @@ def options(
     """What may stand before a command."""
 
 
-TRAINING = (show, diff, plan, run, reproduce, runs, compare, clean)
-for verb in (*TRAINING, score, table, report, check, bench, new, doctor):
-    app.command()(guarded(verb))
-app.command("list")(guarded(list_papers))
-app.command("eval")(guarded(evaluate))
+# What a user wants to do, the first thing first: commands with their names and an example of each.
+MENU: Mapping[str, Mapping[str, tuple[Callable[..., int | None], str]]] = {
+    "Run a paper": {
+        "run": (run, "repro run dapo --claims --seeds 3"),
+        "plan": (plan, "repro plan dapo --at gpu learning_rate=1e-5"),
+        "list": (list_papers, "repro list --family grpo"),
+        "show": (show, "repro show dapo"),
+        "reproduce": (reproduce, "repro reproduce grpo --looks 3"),
+    },
+    "Show results": {
+        "runs": (runs, "repro runs dapo --at cpu"),
+        "table": (table, "repro table deepseekmath --format latex"),
+        "compare": (compare, "repro compare 1f0c 9a3e --samples 5"),
+        "report": (report, "repro report"),
+    },
+    "Score": {
+        "score": (score, "repro score answers.jsonl --benchmark gsm8k"),
+        "eval": (evaluate, "repro eval pocket-instruct --benchmarks pocket-gsm8k --limit 20"),
+    },
+    "Add a paper": {
+        "new": (new, "repro new my-paper --arxiv 2501.01234 --base dapo"),
+        "diff": (diff, "repro diff dr-grpo trl"),
+        "check": (check, "repro check dapo"),
+    },
+    "Look after a machine": {
+        "doctor": (doctor, "repro doctor"),
+        "clean": (clean, "repro clean --unfinished"),
+        "bench": (bench, "repro bench commands"),
+    },
+}
+for section, verbs in MENU.items():
+    for name, (verb, example) in verbs.items():
+        named = app.command(name, rich_help_panel=section, epilog=f"Example: {example}")
+        named(guarded(verb))
 app.command(hidden=True)(guarded(one))
 
 if __name__ == "__main__":
