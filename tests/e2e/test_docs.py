@@ -1,12 +1,12 @@
-"""The documentation is built without a warning, its links lead somewhere, its examples run."""
+"""The documentation is built without a warning, its links lead somewhere."""
 
 import re
-import shlex
 import subprocess
 import sys
 from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -18,8 +18,6 @@ from core.run.settings import RunSettings
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-NAMED = re.compile(r"# (\w+\.py)\n")
 
 
 class Names(HTMLParser):
@@ -63,7 +61,8 @@ def test_links_lead_somewhere(site):
 
 def test_every_command_and_setting_has_its_place(site):
     commands = (site / "reference" / "commands.html").read_text()
-    for name, command in typer.main.get_command(app).commands.items():
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
         assert (f"repro {name}" in commands) != command.hidden
         for one in command.params if not command.hidden else ():
             assert one.opts[0] in commands or one.param_type_name == "argument"
@@ -78,27 +77,3 @@ def test_every_command_and_setting_has_its_place(site):
     }
     assert len(ours) > 100
     assert [name for name in sorted(ours) if f">{name}<" not in settings] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_examples_of_a_page_run(page, repro, root, settings, monkeypatch):
-    """In their order, in one folder; a run is made short."""
-    monkeypatch.chdir(root)
-    for language, text in BLOCK.findall(page.read_text()):
-        if language == "python":
-            if name := NAMED.match(text):
-                Path(name[1]).write_text(text)
-            exec(compile(text, page.name, "exec"), {"__name__": page.stem})
-            continue
-        for line in text.splitlines():
-            program, *words = shlex.split(line)
-            assert program == "repro"
-            given = {word.partition("=")[0] for word in words}
-            short = [one for one in settings if one.partition("=")[0] not in given]
-            done = repro(*words, *(("--jobs", 1, *short) if "run" in words else ()))
-            assert done.exit_code == 0, (line, done.output, done.exception)
-
-
-def test_pages_have_examples():
-    found = {page.stem: len(BLOCK.findall(page.read_text())) for page in PAGES}
-    assert all(found[name] for name in ("start", "own-data", "add-a-paper", "claims", "scales"))

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from huggingface_hub import ModelCard
@@ -71,14 +72,15 @@ def write_rows(path, rows):
 
 def test_readme_leads_from_a_reward_and_rows_to_a_verdict_in_ten_lines(here, repro, settings):
     section = README.read_text().split("## Your own question")[1].split("\n## ")[0]
-    code, command, shown = re.findall(r"```\w*\n(.*?)```", section, re.DOTALL)
-    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    _, code, command, shown = re.findall(r"```\w*\n(.*?)```", section, re.DOTALL)
+    assert len([line for line in code.splitlines() if re.match("[^#]", line)]) <= 10
     (here / "brief.py").write_text(code)
     rows = [{"problem": f"{i}+1=", "answer": str(i + 1)} for i in range(32)]
     write_rows(here / "rows.jsonl", rows)
-    program, *words = shlex.split(command)
+    program, *words = shlex.split(command.replace("\\\n", ""))
     assert program == "repro"
-    tiny = [word for word in settings if word.partition("=")[0] != "max_steps"]
+    printed = {word.partition("=")[0] for word in words}
+    tiny = [word for word in settings if word.partition("=")[0] not in printed]
     given = ["max_steps=2" if word.startswith("max_steps=") else word for word in words]
     done = repro(*given, "--jobs", "1", *tiny)
     assert done.exit_code in (0, 1), done.output
@@ -132,7 +134,7 @@ def test_a_run_comparison_site_and_card_outside_the_repository(here, repro, sett
     _, *problems = repro(*plugged, "check", "my-question", "--accept").stdout.splitlines()
     assert {line.split(":")[0].strip() for line in problems} == {"derived"}  # all end as one model
 
-    card = ModelCard.load(model_of(find_run(one)) / "README.md")
+    card: Any = ModelCard.load(model_of(find_run(one)) / "README.md")
     assert {row.dataset_type for row in card.data.eval_results} == {"my-twin"}
     assert "https://example.org/mine" in card.text
     assert "The reward shortens answers." in card.text

@@ -33,7 +33,7 @@ def test_what_one_seed_prints_is_what_its_record_gives(records):
     table = render(runs_table(paper, [run], "cpu"), "md")
     lines = [verdict_line(verdict) for verdict in judge(paper, [run])]
     printed = "\n".join([table, *lines, f"report: reports/{SLUG}/cpu/report.md"])
-    assert f"```\n{printed}\n```" in README
+    assert f"```text\n{printed}\n```" in README
 
 
 def test_the_table_of_claims_is_that_of_the_record_of_all_seeds(records):
