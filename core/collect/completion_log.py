@@ -1,9 +1,10 @@
 """The completions behind the latest log: a parquet file each time, and a table on the screen."""
 
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 from rich.console import Console
@@ -14,6 +15,8 @@ from core.configs.rollout import RolloutConfig
 from core.rewards.completions import Completion, completion_text
 from eval.errors import BadValue
 from eval.terminal import visible
+
+OWN = ("step", "prompt", "completion", "advantage")  # columns that no reward gives
 
 
 class RewardLogs:
@@ -78,10 +81,15 @@ def plain(value: Any, column: str) -> Any:
 
 
 class CompletionLog:
-    """Keeps the last rollout's prompts, completions, rewards and advantages."""
+    """The latest prompts, completions, rewards and advantages of the training or an evaluation.
 
-    def __init__(self, size: int):
-        self.size = size
+    Args:
+        size: How many rows are kept; all if None.
+        name: The prefix of an evaluation's metrics, empty for the training.
+    """
+
+    def __init__(self, size: int | None, name: str = ""):
+        self.name = name
         self.columns: dict[str, deque[Any]] = defaultdict(lambda: deque(maxlen=size))
         self.rewards: list[str] = []
 
@@ -93,10 +101,19 @@ class CompletionLog:
         extra: dict[str, Sequence[Any]],
         advantages: Sequence[Any],
     ) -> None:
-        """Append the rows of a rollout, None where a column has nothing; the oldest fall out."""
-        self.rewards = list(rewards)
-        rows = {"prompt": prompts, "completion": completions, **rewards, **extra}
-        rows["advantage"] = advantages
+        """Append the rows of a rollout, None where a column has nothing; the oldest fall out.
+
+        A reward or an extra column that has the name of another column gets a prefix.
+        """
+        self.rewards = [beside(OWN, name, "reward/") for name in rewards]
+        taken = (*OWN, *self.rewards)
+        rows = {
+            "prompt": prompts,
+            "completion": completions,
+            **dict(zip(self.rewards, rewards.values(), strict=True)),
+            **{beside(taken, name, "extra/"): values for name, values in extra.items()},
+            "advantage": advantages,
+        }
         before, n = len(self.columns["prompt"]), len(prompts)
         for name in dict.fromkeys([*self.columns, *rows]):
             column = self.columns[name]
@@ -120,25 +137,29 @@ class CompletionLog:
         return pd.DataFrame({"step": [step] * len(columns.get("prompt", [])), **columns})
 
     def write(self, folder: Path, step: int) -> pd.DataFrame:
-        """Write `completions_<step>.parquet`."""
+        """Write `completions_<step>.parquet`, of an evaluation `completions_<name>_<step>`."""
         folder.mkdir(parents=True, exist_ok=True)
         frame = self.frame(step)
-        frame.to_parquet(folder / f"completions_{step:05d}.parquet")
+        of = f"{quote(self.name, safe='')}_" if self.name else ""
+        frame.to_parquet(folder / f"completions_{of}{step:05d}.parquet")
         return frame
 
-    def show(self, step: int, rows: int | None) -> None:
-        """Print the first `rows` completions, all of them if None."""
-        table = Table(title=f"completions at step {step}", show_lines=True)
+    def show(self, step: int, rows: int) -> None:
+        """Print the first `rows` completions."""
+        table = Table(title=f"{self.name} completions at step {step}".strip(), show_lines=True)
         for name in ("prompt", "completion", *self.rewards, "advantage"):
             table.add_column(name)
-        for row in (
-            self.frame(step).head(rows if rows is not None else self.size).to_dict("records")
-        ):
+        for row in self.frame(step).head(rows).to_dict("records"):
             texts = (completion_text(row["prompt"]), completion_text(row["completion"]))
             numbers = (shown(row[name]) for name in (*self.rewards, "advantage"))
             # As texts: rich would read the brackets of a string as markup.
             table.add_row(*(Text(visible(cell)) for cell in (*texts, *numbers)))
         Console(stderr=True).print(table)
+
+
+def beside(taken: Collection[str], name: str, prefix: str) -> str:
+    """Return the name of a column, with the prefix if another column has the name."""
+    return prefix + name if name in taken else name
 
 
 def shown(value: Any) -> str:
@@ -151,7 +172,8 @@ def shown(value: Any) -> str:
 def report_completions(log: CompletionLog, args: RolloutConfig, step: int) -> None:
     """Write the completions, print them, and send them to W&B if a run is open there."""
     frame = log.write(Path(str(args.output_dir)) / "completions", step)
-    log.show(step, args.num_completions_to_print)
+    most = args.num_completions_to_print
+    log.show(step, args.rollout_size if most is None else most)
     if "wandb" not in (args.report_to or []):
         return
     import wandb  # only there with the extra of the same name
@@ -160,4 +182,5 @@ def report_completions(log: CompletionLog, args: RolloutConfig, step: int) -> No
         repeated = frame["prompt"].astype(str).duplicated()
         rows = frame.loc[~repeated] if args.log_unique_prompts else frame
         table = wandb.Table(dataframe=pd.DataFrame(rows))
-        wandb.log({"completions": table}, commit=False)  # in one row with the numbers of this log
+        name = f"{log.name}/completions" if log.name else "completions"
+        wandb.log({name: table}, commit=False)  # in one row with the numbers of this log

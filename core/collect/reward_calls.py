@@ -3,18 +3,16 @@
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import partial
 from inspect import Parameter, iscoroutinefunction, signature
+from itertools import count
 from numbers import Real
 from typing import Any, Self
 
-import torch
-from torch import Tensor, nn
 from transformers.utils import logging
 
-from core.bounded_templates import apply_template
 from core.collect.event_loop import AsyncLoop
 from core.errors import RewardError
 from core.rewards.completions import Completion, completion_text
@@ -88,6 +86,28 @@ class RewardFunction:
         return iscoroutinefunction(call) or iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004 - the method
 
 
+def named_apart(functions: Sequence[RewardFunction]) -> list[RewardFunction]:
+    """Return the functions, numbered where several have one name: `f_1`, `f_2`."""
+    names = [f.name for f in functions]
+    taken = set(names)
+    apart: list[RewardFunction] = []
+    for f in functions:
+        free = (name for n in count(1) if (name := f"{f.name}_{n}") not in taken)
+        name = f.name if names.count(f.name) == 1 else next(free)
+        taken.add(name)
+        apart.append(replace(f, name=name))
+    return apart
+
+
+def copied(value: Any) -> Any:  # Any: a value of a column
+    """Copy lists and mappings, also those within; everything else stays the same object."""
+    if isinstance(value, list):
+        return [copied(part) if isinstance(part, list | dict) else part for part in value]
+    if isinstance(value, dict):
+        return {key: copied(part) for key, part in value.items()}
+    return value
+
+
 def place_of(name: str, functions: Sequence[RewardFunction]) -> int:
     """Which of the functions `selection_reward` names.
 
@@ -127,10 +147,13 @@ class Samples:
         return Samples(columns=columns, prompt_texts=prompt_texts)
 
     def keywords(self, f: RewardFunction) -> dict[str, list[Any]]:
-        """The keywords of a function; a column of the dataset wins over the texts of prompts."""
+        """The keywords of a function; a column of the dataset wins over the texts of prompts.
+
+        Their lists are copies, which the function may change.
+        """
         if self.prompt_texts is None or not f.reads_prompt_texts:
-            return self.columns
-        return {PROMPT_TEXTS: self.prompt_texts, **self.columns}
+            return copied(self.columns)
+        return copied({PROMPT_TEXTS: self.prompt_texts, **self.columns})
 
     def __len__(self) -> int:
         return len(self.columns["prompts"])
@@ -254,34 +277,3 @@ def warn_of_unscored(values: Sequence[Sequence[Value]], samples: Samples) -> Non
                 "advantage is 0: let at least one function return a reward"
             )
             return
-
-
-@dataclass(frozen=True)
-class RewardModel:
-    """A sequence classifier with one label as a reward: its logit for prompt and completion."""
-
-    model: nn.Module
-    tokenizer: Any  # Any: a transformers tokenizer
-    template: dict[str, Any]
-
-    @torch.inference_mode()
-    def __call__(
-        self, *, prompts: Sequence[Completion], completions: Sequence[Completion], **_: Any
-    ) -> Tensor:
-        """Score each pair."""
-        texts = [self.text(p, c) for p, c in zip(prompts, completions, strict=True)]
-        inputs = self.tokenizer(
-            text=texts,
-            return_tensors="pt",
-            padding=True,
-            padding_side="right",
-            add_special_tokens=False,
-        ).to(next(self.model.parameters()).device)
-        return self.model(**inputs).logits[:, 0].float().cpu()
-
-    def text(self, prompt: Completion, completion: Completion) -> str:
-        """Join a prompt and its completion, through the chat template if they are messages."""
-        if isinstance(prompt, str):
-            return prompt + completion_text(completion)
-        messages = [*prompt, *completion]
-        return apply_template(self.tokenizer, messages, tokenize=False, **self.template)

@@ -45,12 +45,12 @@ class OnPolicy(Family, Protocol):
         Raises:
             BadValue: with both numbers; or `selection_reward` names none of them.
         """
-        from core.collect.reward_calls import RewardFunction, place_of
+        from core.collect.reward_calls import RewardFunction, named_apart, place_of
 
         c = cast("RolloutConfig", config)
         weights, judge = c.reward_weights, c.selection_reward
         if judge is not None and "reward" not in roles:  # of which the trainer knows the name
-            place_of(judge, [RewardFunction.of(reward) for reward in rewards])
+            place_of(judge, named_apart([RewardFunction.of(reward) for reward in rewards]))
         count = len(rewards) + ("reward" in roles)
         if weights and len(weights) != count:
             raise BadValue(f"reward_weights has {len(weights)} entries for {count} rewards")

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase, TrainingArguments
 
-from core.collect.reward_calls import RewardFunction, RewardModel
+from core.collect.reward_calls import RewardFunction
+from core.collect.reward_model import RewardModel
 from core.configs.grpo import GRPOConfig
 from core.trainers.token_masks import TokenMasks
 from eval.errors import BadValue

@@ -75,7 +75,10 @@ class OnPolicyTrainer(SamplingTrainer):
             place_of(args.selection_reward, self.rewards)
         super().__init__(args=args, **rest)
         self.loop = AsyncLoop()
-        self.completion_log = CompletionLog(args.rollout_size)
+        self.completion_logs = {
+            "train": CompletionLog(args.rollout_size),
+            "eval": CompletionLog(None, "eval"),
+        }
         self.reward_logs = RewardLogs()
 
     @property
@@ -239,7 +242,7 @@ class OnPolicyTrainer(SamplingTrainer):
             columns = logged_columns(draw.logs, len(draw.rows))
             if self.args.log_completions:
                 rewards = draw.scored.rewards
-                self.completion_log.add(
+                self.completion_logs[self.mode].add(
                     gather_object([row["prompt"] for row in draw.rows]),
                     gather_object(draw.generated.completions),
                     {f.name: rewards[:, i].tolist() for i, f in enumerate(self.rewards)},
@@ -260,18 +263,29 @@ class OnPolicyTrainer(SamplingTrainer):
             batch["completion_mask"] = batch["completion_mask"] * complete.unsqueeze(1)
         return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
 
+    def evaluate(
+        self,
+        eval_dataset: Any = None,  # Any: what transformers takes
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """Evaluate as transformers does; the completions of each evaluation have their own log."""
+        self.completion_logs["eval"] = CompletionLog(None, metric_key_prefix)
+        return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
+
     def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
         """Log as TRL does; write and print the completions if `log_completions` asks for it."""
-        if self.args.log_completions and self.accelerator.is_main_process:
-            report_completions(self.completion_log, self.args, self.state.global_step)
+        log = self.completion_logs[self.mode]
+        if log.columns and self.args.log_completions and self.accelerator.is_main_process:
+            report_completions(log, self.args, self.state.global_step)
         super().log(logs, start_time)
 
     def own_state(self) -> dict[str, Any]:
         """As of every sampler, with the completions of the next log."""
-        return {**super().own_state(), "completions": self.completion_log.state()}
+        return {**super().own_state(), "completions": self.completion_logs["train"].state()}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
         """Go on in the middle of a rollout, or at its end."""
         super().take_state(state)
         if state:
-            self.completion_log.take_state(state["completions"])
+            self.completion_logs["train"].take_state(state["completions"])

@@ -7,7 +7,8 @@ from datasets import Dataset
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
-from core.collect.reward_calls import SHARED, RewardFunction, RewardModel
+from core.collect.reward_calls import SHARED, RewardFunction, named_apart
+from core.collect.reward_model import RewardModel
 from core.configs.rollout import RolloutConfig
 from core.data.chatml import in_chatml
 from core.errors import MissingColumn
@@ -23,7 +24,7 @@ def reward_functions(
     tokenizers: Any,  # Any: a tokenizer, a list of them, or None
     args: RolloutConfig,
 ) -> list[RewardFunction]:
-    """Name the rewards; a name or module is a reward model with one label.
+    """Name the rewards, each differently; a name or module is a reward model with one label.
 
     Raises:
         BadValue: there is no reward, or another number of weights or tokenizers.
@@ -40,11 +41,8 @@ def reward_functions(
     for name, values in (("reward_weights", weights), ("reward_processing_classes", matched)):
         if len(values) != len(listed):
             raise BadValue(f"{name} has {len(values)} entries for {len(listed)} reward functions")
-    functions = [
-        reward_function(source, tokenizer, args)
-        for source, tokenizer in zip(listed, matched, strict=True)
-    ]
-    return functions
+    pairs = zip(listed, matched, strict=True)
+    return named_apart([reward_function(source, tokenizer, args) for source, tokenizer in pairs])
 
 
 def as_list(values: Any) -> list[Any]:  # Any: one value, or a list or tuple of several

@@ -1,12 +1,13 @@
 """What rewards give to the table of completions: kept in checkpoints, aligned with its rows."""
 
 import datetime
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from grpo_runs import digits
+from grpo_runs import digits, logs, prompts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,3 +103,84 @@ def test_a_metric_that_is_no_number_is_refused_when_it_is_given(make_grpo):
 
     with pytest.raises(BadValue, match=r"log_metric\('longest', 'long'\): expected a number"):
         make_grpo(reward).train()
+
+
+EVALUATING = {
+    "log_completions": True,
+    "eval_strategy": "steps",
+    "eval_steps": 1,
+    "per_device_eval_batch_size": 4,
+    "max_steps": 2,
+}
+
+
+def files_of(folder):
+    return {path.stem: pd.read_parquet(path) for path in (folder / "completions").iterdir()}
+
+
+def test_completions_of_training_and_of_each_evaluation_are_kept_apart(make_grpo, tmp_path):
+    make_grpo(log_completions=True, max_steps=2).train()
+    alone = files_of(tmp_path / "out")
+    shutil.rmtree(tmp_path / "out")
+    sets = {"two": prompts(2), "a/b": prompts(3)}
+    make_grpo(evaluation=sets, **EVALUATING).train()
+    found = files_of(tmp_path / "out")
+    assert set(alone) == {"completions_00001", "completions_00002"}
+    assert set(found) - set(alone) == {
+        f"completions_eval_{name}_0000{step}" for name in ("two", "a%2Fb") for step in (1, 2)
+    }
+    for name, frame in alone.items():
+        pd.testing.assert_frame_equal(found[name], frame)
+    for step in (1, 2):
+        for name, rows in {"two": 8, "a%2Fb": 12}.items():
+            assert found[f"completions_eval_{name}_0000{step}"]["step"].tolist() == [step] * rows
+
+
+def test_an_evaluation_logs_its_own_completions_alone_and_all_of_them(make_grpo, tmp_path):
+    trainer = make_grpo(evaluation=prompts(5), **EVALUATING)
+    trainer.predict(prompts(2))
+    for _ in range(2):
+        trainer.evaluate()
+    (frame,) = files_of(tmp_path / "out").values()
+    assert len(frame) == 5 * 4
+
+
+def test_rewards_of_one_name_have_a_column_each(make_grpo, tmp_path):
+    def made(value):
+        def reward(completions, **_):
+            return [value] * len(completions)
+
+        return reward
+
+    given = [made(1.0), lambda completions, **_: [2.0] * len(completions), made(4.0)]
+    given += [lambda completions, **_: [8.0] * len(completions), made(16.0)]
+    given[-1].__name__ = "reward_1"
+    trainer = make_grpo(given, log_completions=True, max_steps=1)
+    trainer.train()
+    names = {"reward_2": 1.0, "<lambda>_1": 2.0, "reward_3": 4.0, "<lambda>_2": 8.0}
+    names["reward_1"] = 16.0
+    assert trainer.reward_func_names == list(names)
+    (frame,) = files_of(tmp_path / "out").values()
+    for name, value in names.items():
+        assert logs(trainer, f"rewards/{name}/mean") == [value]
+        assert frame[name].tolist() == [value] * 8
+    assert logs(trainer, "reward") == [31.0]
+
+
+@pytest.mark.parametrize("name", ["step", "prompt", "completion", "advantage", "reward"])
+def test_what_rewards_name_like_another_column_stands_beside_it(name, make_grpo, tmp_path):
+    make_grpo(log_completions=True, max_steps=1).train()
+    (plain,) = files_of(tmp_path / "out").values()
+
+    def reward(completions, log_extra, **_):
+        log_extra(name, ["of the reward"] * len(completions))
+        return digits(completions)
+
+    reward.__name__ = name
+    make_grpo(reward, log_completions=True, max_steps=1).train()
+    (frame,) = files_of(tmp_path / "out").values()
+    shown = name if name == "reward" else f"reward/{name}"
+    assert frame[shown].tolist() == plain["digits"].tolist()
+    assert frame[f"extra/{name}"].tolist() == ["of the reward"] * 8
+    own = ["step", "prompt", "completion", "advantage"]
+    pd.testing.assert_frame_equal(frame[own], plain[own])

@@ -1,15 +1,26 @@
 import asyncio
+import json
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from grpo_runs import digits
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.collect.event_loop import AsyncLoop
-from core.collect.reward_calls import RewardFunction, Samples, call_rewards, outcome, reward_note
+from core.collect.reward_calls import (
+    RewardFunction,
+    Samples,
+    call_rewards,
+    named_apart,
+    outcome,
+    reward_note,
+)
 from core.collect.step_rewards import ending_token, step_tensors, token_steps
 from core.errors import RewardError
+from eval.errors import BadValue
 
 ROWS = [{"prompt": f"what is {i} + {i}?", "answer": str(2 * i), "level": i} for i in range(3)]
 TEXTS = ["0", "2", "5"]
@@ -219,3 +230,54 @@ def test_step_tensors_pad_with_nan():
 def test_a_partial_is_named_after_its_function(make_grpo):
     (reward,) = make_grpo([partial(digits, scale=2.0)]).rewards
     assert reward.name == "digits"
+
+
+def spoil(value):
+    """Empty every list and mapping of a value, the innermost first."""
+    for part in value.values() if isinstance(value, dict) else value:
+        if isinstance(part, list | dict):
+            spoil(part)
+    value.clear()
+
+
+def test_each_function_gets_lists_of_its_own_all_the_way_down():
+    def rows():
+        message = [{"role": "user", "content": "hi"}]
+        return [{"prompt": message, "tests": [["a"], {"b": [1]}], "name": "n"} for _ in range(2)]
+
+    answers = [[{"role": "assistant", "content": "yes"}] for _ in range(2)]
+    ids, given, seen = [[1, 2], [3]], rows(), []
+
+    def first(**keywords):
+        seen.append({name: json.dumps(value) for name, value in keywords.items()})
+        for value in keywords.values():
+            spoil(value)
+        return [1.0, 2.0]
+
+    async def last(**keywords):
+        return first(**keywords)
+
+    functions = [RewardFunction(name="f", call=f) for f in (first, last, first, last)]
+    values = call_rewards(functions, Samples.of(given, answers, ids), {}, AsyncLoop())
+    assert values == [[1.0, 2.0]] * 4
+    assert all(one == seen[0] for one in seen)
+    assert given == rows()
+    assert ids == [[1, 2], [3]]
+    assert [answer[0]["content"] for answer in answers] == ["yes", "yes"]
+    assert {"prompts", "completions", "completion_ids", "tests", "name"} == set(seen[0])
+
+
+@given(st.lists(st.sampled_from(["f", "f_1", "f_2", "g"]), max_size=6))
+def test_functions_are_named_apart_and_a_name_of_one_alone_stays(names):
+    functions = [RewardFunction(name=name, call=digits) for name in names]
+    apart = [f.name for f in named_apart(functions)]
+    assert len({*apart}) == len(names)
+    for name, old in zip(apart, names, strict=True):
+        assert name == old if names.count(old) == 1 else name.startswith(f"{old}_")
+
+
+def test_a_selection_by_one_of_two_rewards_of_a_name_says_which(make_grpo):
+    settings = {"rollout_selection": "varied", "selection_reward": "digits"}
+    with pytest.raises(BadValue, match="expected the name of one reward of digits_1, digits_2"):
+        make_grpo([digits, digits], **settings)
+    make_grpo([digits, digits], **settings | {"selection_reward": "digits_2"})

@@ -1,0 +1,42 @@
+"""A sequence classifier that rewards completions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from core.bounded_templates import apply_template
+from core.rewards.completions import Completion, completion_text
+
+
+@dataclass(frozen=True)
+class RewardModel:
+    """A sequence classifier with one label as a reward: its logit for prompt and completion."""
+
+    model: nn.Module
+    tokenizer: Any  # Any: a transformers tokenizer
+    template: dict[str, Any]
+
+    @torch.inference_mode()
+    def __call__(
+        self, *, prompts: Sequence[Completion], completions: Sequence[Completion], **_: Any
+    ) -> Tensor:
+        """Score each pair."""
+        texts = [self.text(p, c) for p, c in zip(prompts, completions, strict=True)]
+        inputs = self.tokenizer(
+            text=texts,
+            return_tensors="pt",
+            padding=True,
+            padding_side="right",
+            add_special_tokens=False,
+        ).to(next(self.model.parameters()).device)
+        return self.model(**inputs).logits[:, 0].float().cpu()
+
+    def text(self, prompt: Completion, completion: Completion) -> str:
+        """Join a prompt and its completion, through the chat template if they are messages."""
+        if isinstance(prompt, str):
+            return prompt + completion_text(completion)
+        messages = [*prompt, *completion]
+        return apply_template(self.tokenizer, messages, tokenize=False, **self.template)
