@@ -97,8 +97,8 @@ class CompletionLog:
         self,
         prompts: Sequence[Completion],
         completions: Sequence[Completion],
-        rewards: dict[str, Sequence[float]],
-        extra: dict[str, Sequence[Any]],
+        rewards: Mapping[str, Sequence[float]],
+        extra: Mapping[str, Sequence[Any]],
         advantages: Sequence[Any],
     ) -> None:
         """Append the rows of a rollout, None where a column has nothing; the oldest fall out.

@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from changed_settings import changed
 from typer.testing import CliRunner
 from waiting import checkpoint, wait_for
 
@@ -30,42 +31,41 @@ def straight(tmp_path_factory, settings):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRO_ROOT", str(tmp_path_factory.mktemp("straight")))
-        command = ["run", PAPER, "--jobs", "1", *settings, FOUR]
+        command = ["run", PAPER, "--jobs", "1", *changed(settings, FOUR)]
         assert CliRunner().invoke(app, command).exit_code == 0
         return sorted(names())
 
 
 def test_kill_9_in_training_continues_to_the_same_weights(start, root, repro, settings, straight):
-    process = start("run", PAPER, "--jobs", 1, *settings, FOUR)
+    process = start("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     wait_for(checkpoint(root, 3), process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert names() == []
-    again = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+    again = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     assert again.exit_code == 0, again.output
     assert "continues from checkpoint-" in again.stderr
     assert sorted(names()) == straight
 
 
 def test_ctrl_c_says_so_and_the_same_command_continues(start, root, repro, settings, straight):
-    process = start("run", PAPER, "--jobs", 1, *settings, FOUR)
+    process = start("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     wait_for(checkpoint(root, 2), process)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said.strip().splitlines()[-1].startswith("interrupted: what was finished is kept")
     assert "Traceback" not in said
-    again = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+    again = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     assert again.exit_code == 0
     assert sorted(names()) == straight
 
 
 def interrupted(start, root, settings):
     """A run killed after its third checkpoint; the folder of its newest whole checkpoint."""
-    process = start("run", PAPER, "--jobs", 1, *settings, FOUR)
+    process = start("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     wait_for(
-        lambda: checkpoint(root, 3)() and (checkpoint(root, 3)() / "complete.json").exists(),
-        process,
+        lambda: (third := checkpoint(root, 3)()) and (third / "complete.json").exists(), process
     )
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -79,11 +79,11 @@ def test_checkpoints_half_written_are_dropped_and_damaged_ones_refused(
     newest = interrupted(start, root, settings)
     weights = newest / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    refused = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+    refused = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     assert refused.exit_code == 2
     assert f"{weights} was altered or cut off; delete {newest}" in refused.stderr.splitlines()[-1]
     (newest / "complete.json").unlink()
-    again = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+    again = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     assert again.exit_code == 0
     assert f"{newest.name} was only half written when the run stopped, dropped" in again.stderr
     assert sorted(names()) == straight
@@ -105,17 +105,18 @@ def no_larger_file(size):
 @pytest.mark.usefixtures("root")
 def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_too(repro, settings, straight):
     """In its weights, which safetensors writes, and in its optimizer, which torch writes."""
-    chain = Chain(resolve(find_paper(PAPER), arguments=(*settings, FOUR)))
+    chain = Chain(resolve(find_paper(PAPER), arguments=changed(settings, FOUR)))
+    assert chain.train is not None
     chain.train.data.run()
     chain.start.run()
     for size in (60_000, 100_000):
         with no_larger_file(size):
-            full = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+            full = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
         assert full.exit_code == 1, full.output
         last = full.stderr.strip().splitlines()[-1]
         assert last.startswith("DiskFull: no space to write ")
         assert "the same command again; what was finished is kept" in last
-    again = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+    again = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     assert again.exit_code == 0, again.output
     assert sorted(names()) == straight
 
@@ -127,11 +128,11 @@ def test_a_full_disk_is_one_line_and_the_same_command_continues(repro, settings,
         "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000));"
         "sys.argv[0] = 'repro'; from core.cli.main import app; app()"
     )
-    command = [sys.executable, "-c", limit, "run", PAPER, "--jobs", "1", *settings, FOUR]
+    command = [sys.executable, "-c", limit, "run", PAPER, "--jobs", "1", *changed(settings, FOUR)]
     full = subprocess.run(command, capture_output=True, text=True, check=False)
     assert full.returncode == 1, full.stderr[-2000:]
     assert full.stderr.strip().splitlines()[-1].startswith("DiskFull: no space to write")
     assert "Traceback" not in full.stderr
-    again = repro("run", PAPER, "--jobs", 1, *settings, FOUR)
+    again = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     assert again.exit_code == 0
     assert sorted(names()) == straight

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from changed_settings import changed
 
 from core.run.kernels import KERNELS, processor, processor_text
 
@@ -42,7 +43,7 @@ def keys(*arguments, **variables):
 
 
 def test_parent_and_children_train_the_same_weights_under_the_same_key(tmp_path, settings):
-    few = (*settings, "max_steps=1", "heldout_problems=0")
+    few = changed(settings, "max_steps=1", "heldout_problems=0")
     for jobs in (1, 2):  # this process trains, and those that it starts
         done = repro(tmp_path / str(jobs), "run", "deepseekmath-grpo", *few, "--jobs", jobs)
         assert done.returncode in (0, 1), done.stderr

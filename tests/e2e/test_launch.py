@@ -9,6 +9,7 @@ from contextlib import suppress
 import numpy as np
 import psutil
 import pytest
+from changed_settings import changed
 from typer.testing import CliRunner
 from waiting import checkpoint, wait_for
 
@@ -58,7 +59,7 @@ def two_machines(tmp_path_factory, settings):
 
 def launched(settings):
     """The command of a run on two processes."""
-    return ("run", PAPER, *settings, *REWARDED, "--launch", "fsdp2", *TWO)
+    return ("run", PAPER, *changed(settings, *REWARDED), "--launch", "fsdp2", *TWO)
 
 
 def workers(process):
@@ -90,7 +91,7 @@ def test_two_machines_write_the_record_of_one(repro, root, settings, two_machine
         "samples.html",
         "trained.json",
     }
-    done = repro("run", PAPER, *settings, *REWARDED)
+    done = repro("run", PAPER, *changed(settings, *REWARDED))
     assert done.exit_code == 0, done.output
     spread, alone = run_record(two_machines), run_record(root)
     assert spread["train"].pop("launch") == "fsdp2, 2 processes"
@@ -151,7 +152,7 @@ def test_a_crash_is_tried_once_more(name, starts, repro, root, settings, monkeyp
 
 
 def test_an_error_of_the_processes_is_told_once(repro, settings):
-    done = repro("run", PAPER, *settings, "num_generations=3", "--launch", "ddp", *TWO)
+    done = repro("run", PAPER, *changed(settings, "num_generations=3"), "--launch", "ddp", *TWO)
     assert done.exit_code == 2
     assert done.stderr.count("is no multiple of num_generations=3") == 1
     assert "Traceback" not in done.stderr

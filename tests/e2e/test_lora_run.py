@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from changed_settings import changed
 
 from core.models.load import load_policy
 from core.run.records.record import read_records
@@ -23,7 +24,7 @@ SMALL = ("max_steps=1", "at_k_samples=2", "at_k_limit=1", "heldout_problems=2")
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
 def test_a_run_keeps_adapters_and_scores_what_they_make(repro, settings, tiny_model, root):
-    result = repro("run", SLUG, "--jobs", 1, *settings, *SMALL, *LORA)
+    result = repro("run", SLUG, "--jobs", 1, *changed(settings, *SMALL, *LORA))
     assert result.exit_code == 0, result.output
     (record,) = (r for r in read_records(SLUG, own=True) if r["kind"] == "run")
     assert record["config"]["use_peft"] == {"value": True, "source": "command line"}
@@ -40,12 +41,11 @@ def test_a_run_keeps_adapters_and_scores_what_they_make(repro, settings, tiny_mo
 
 
 def test_adapters_enter_the_key_of_a_run_that_has_them():
-    plain, four, eight = (
-        Chain(resolve(PAPER, arguments=arguments)).train
-        for arguments in ((), ("use_peft=true", "lora_r=4"), ("use_peft=true", "lora_r=8"))
-    )
+    given = ((), ("use_peft=true", "lora_r=4"), ("use_peft=true", "lora_r=8"))
+    trainings = [Chain(resolve(PAPER, arguments=arguments)).train for arguments in given]
+    plain, four, eight = filter(None, trainings)
     assert len({plain.key, four.key, eight.key}) == 3
-    assert not [name for name in plain.inputs["settings"] if "lora" in name]
+    assert "lora" not in str(plain.inputs["settings"])
 
 
 @pytest.mark.parametrize(

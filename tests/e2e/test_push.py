@@ -1,7 +1,8 @@
 """A trained model and its card reach the hub, and what is in the way is said before training."""
 
 import pytest
-from hub_server import serving
+from changed_settings import changed
+from hub_server import serving  # pyright: ignore[reportMissingImports] - in tests/unit
 
 PAPER = "deepseekmath-grpo"
 NAME = ("--push-to-hub", "me/named")
@@ -9,7 +10,7 @@ NAME = ("--push-to-hub", "me/named")
 
 def test_a_model_and_its_card_are_sent_after_the_run(start, root, settings):
     few = ("benchmarks=gsm8k", "heldout_problems=0", "max_steps=1")
-    asked = ("run", PAPER, *NAME, "--jobs", 1, *settings, *few)
+    asked = ("run", PAPER, *NAME, "--jobs", 1, *changed(settings, *few))
     with serving() as (server, env):
         unknown = start(*asked, HF_TOKEN="hf_of_nobody", **env)
         said = unknown.communicate()[1].splitlines()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import wandb
+from changed_settings import changed
 from wandb_files import records, rows
 
 from core.run.records.record import read_records
@@ -20,8 +21,8 @@ def send(repro, root, settings, monkeypatch):
     monkeypatch.setenv("WANDB_SILENT", "true")
 
     def run(*given):
-        asked = ("--jobs", 1, *settings, "report_to=wandb")
-        result = repro("run", "deepseekmath-grpo", *asked, *given)
+        asked = changed(settings, "report_to=wandb", *given)
+        result = repro("run", "deepseekmath-grpo", "--jobs", 1, *asked)
         wandb.teardown()  # as where a process ends: before it a file need not be whole
         assert result.exit_code == 0, result.output
         of_all = (JOB, SWEEP)

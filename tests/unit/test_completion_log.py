@@ -183,4 +183,4 @@ def test_what_rewards_name_like_another_column_stands_beside_it(name, make_grpo,
     assert frame[shown].tolist() == plain["digits"].tolist()
     assert frame[f"extra/{name}"].tolist() == ["of the reward"] * 8
     own = ["step", "prompt", "completion", "advantage"]
-    pd.testing.assert_frame_equal(frame[own], plain[own])
+    pd.testing.assert_frame_equal(frame.filter(own), plain.filter(own))

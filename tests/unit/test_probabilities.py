@@ -93,7 +93,7 @@ def test_a_run_measures_before_and_after_and_its_page_shows_it(root):
     nll = probability("nll/training")
     assert nll.read(record, "sft") != nll.read(record, START)
     chain = Chain(resolve(PAPER_, arm="sft", arguments=FEW))
-    before, after = (stage.outputs() for stage in chain.probabilities)
+    before, after = (stage.outputs() or {} for stage in chain.probabilities)
     assert nll.read(record, START) == before["nll/training"]["value"]
     assert nll.read(record, "sft") == after["nll/training"]["value"]
     held = [row for row in before if not row.endswith("/training")]
@@ -111,8 +111,8 @@ def keys(*arguments):
 
 def test_the_keys_follow_the_policy_the_rows_and_their_number():
     first, trained = keys()
-    assert keys("learning_rate=2e-3")[0] == first != keys("model=pocket-base")[0]
-    assert keys("learning_rate=2e-3")[1] != trained
+    assert keys("weight_decay=0.5")[0] == first != keys("model=pocket-base")[0]
+    assert keys("weight_decay=0.5")[1] != trained
     assert not set(keys("heldout_problems=7")) & {first, trained}
     assert not set(keys("data=pocket-worked+pocket-worked")) & {first, trained}
     assert keys("heldout_problems=0") == []

@@ -121,7 +121,7 @@ def test_nan_is_none_as_in_trl():
     def undefined_steps(**_):
         return [[(1, float("nan")), (2, 1.0)], [], [(3, 0.0)]]
 
-    undefined_steps.per_step = True
+    vars(undefined_steps)["per_step"] = True
     assert call(undefined, undefined_steps) == [[None, None, 2.0], [[(2, 1.0)], [], [(3, 0.0)]]]
 
 
@@ -187,7 +187,7 @@ def test_a_partial_of_an_async_object_is_awaited():
             return [scale] * 3
 
     judge = partial(Judge(), scale=2.0)
-    judge.__name__ = "judge"
+    vars(judge)["__name__"] = "judge"
     assert call(judge) == [[2.0] * 3]
 
 
