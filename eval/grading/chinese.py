@@ -9,14 +9,16 @@ UNITS = {"十": 10, "百": 100, "千": 1000}
 GROUPS = {"万": 10**4, "亿": 10**8}
 NUMERALS = "零〇一二两三四五六七八九十百千万亿"
 NUMERAL = f"[{NUMERALS}]+"
-HAN = "㐀-鿿"
+HAN = "㐀-鿿ぁ-ヿ"  # and kana
 FIRST = rf"(?<![{NUMERALS}]){NUMERAL}+|(?<!\d)\d++"  # a whole run: none is read from its middle
 SPELLED = re.compile(
-    rf"(?P<minus>负)?(?:(?P<whole>{FIRST})又)?(?P<d>{FIRST})分之(?P<n>{NUMERAL}|\d+(?:\.\d+)?|{NUMERAL}点{NUMERAL})"
+    rf"(?P<minus>负)?(?:(?P<whole>{FIRST})又)?(?P<d>{FIRST})分[之の](?P<n>{NUMERAL}|\d+(?:\.\d+)?|{NUMERAL}点{NUMERAL})"
 )
 POINT = re.compile(rf"(?P<minus>负)?(?P<whole>{NUMERAL})(?:点(?P<tail>[零〇一二三四五六七八九]+))?")
 MEASURE = rf"[{HAN}]{{0,6}}"
-HALF = re.compile(rf"一半|(?P<whole>{NUMERAL}|\d+)个半{MEASURE}")
+HALF = re.compile(
+    rf"一半|(?P<whole>{NUMERAL}|\d+)(?:[个個年天周月里斤元杯倍]|時間|小时|小時|分钟)半{MEASURE}"
+)
 SCALED = re.compile(rf"(?P<number>-?\d[\d,]*(?:\.\d+)?)(?P<scale>万亿|[万亿])(?P<unit>{MEASURE})")
 NUMBER = re.compile(
     r"-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:\s*/\s*\d+|\s*\\?%)?|-?\s*\\frac\s*\{\d+\}\s*\{\d+\}"
@@ -26,6 +28,8 @@ WORDS = re.compile(rf"(?:[{HAN}\s,.:;()¥$~={{}}A-Za-z]|(?<=[A-Za-z])[²³]|\\te
 KILO = re.compile(  # 五千克 is 5 kg and 十八千米 18 km, but 五千米 are 5000 m
     "千(?=克)|(?:(?<=[十百])|(?<=[十百][一二三四五六七八九]))千(?=[米瓦卡帕])"
 )
+DENIED = re.compile("不是|不等|ではな|じゃな|ではありません")
+HALF_MORE = re.compile("半(?!径)")
 JOINERS = re.compile(  # 千 before a unit is kilo: 18千克
     "或|和|与|比|余|又|到|至|点|分之|万|亿|百|千(?![克米瓦卡帕])|十|半|不"
 )
@@ -98,9 +102,11 @@ def spelled_fraction(match: re.Match[str]) -> tuple[Fraction, bool] | None:
 def only_number(text: str) -> str | None:
     """The number of a text that has exactly one among Chinese words: 一共需要18小包 gives 18."""
     found = list(NUMBER.finditer(text))
-    if len(found) != 1:
+    if len(found) != 1 or DENIED.search(text):
         return None
     before, after = text[: found[0].start()], text[found[0].end() :]
-    if not (WORDS.fullmatch(before) and WORDS.fullmatch(after)) or JOINERS.match(after.strip()):
+    if not (WORDS.fullmatch(before) and WORDS.fullmatch(after)) or HALF_MORE.search(after):
+        return None
+    if JOINERS.match(after.strip()):
         return None
     return found[0].group()

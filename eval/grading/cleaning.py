@@ -9,7 +9,7 @@ import re
 FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     ord(wide): narrow
     for wide, narrow in zip(
-        "　−–—×÷。、《》【】￥", [*" ---", r"\times ", r"\div ", *".,<>[]¥"], strict=True
+        "　−–—×÷。।、《》【】￥", [*" ---", r"\times ", r"\div ", *"..,<>[]¥"], strict=True
     )
 }
 WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))

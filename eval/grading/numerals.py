@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 from eval.grading.chinese import chinese_number, only_number
 from eval.grading.cleaning import clean
-from eval.grading.units import multiplier
+from eval.grading.units import CURRENCIES, multiplier
 from eval.grading.words import in_digits
 
 DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?!\d)|\d+)"
@@ -23,7 +23,7 @@ TEN_POWER = (
     r"|\s*(?:\\times|\\cdot|\*)\s*10\s*\^\s*+\{?\s*+(?P<ten>[+-]?\d{1,3})\s*+\}?)"
 )
 NUMBER = re.compile(
-    rf"(?P<sign>[-+]?)\s*+(?:\\?[$€£¥]\s*+)?(?P<sign2>-?)\s*+(?:"
+    rf"(?P<sign>[-+]?)\s*+(?:\\?[{CURRENCIES}]\s*+)?(?P<sign2>-?)\s*+(?:"
     rf"(?:(?P<whole>\d+)\s*)?\\frac\s*(?:\{{\s*(?P<n1>-?{DECIMAL})\s*\}}|(?P<n2>\d))"
     rf"\s*(?:\{{\s*(?P<d1>-?{DECIMAL})\s*\}}|(?P<d2>\d+))"
     rf"|(?:(?P<whole2>\d+)\s+)?(?P<n3>{DECIMAL})\s*/\s*(?P<d3>{DECIMAL})"

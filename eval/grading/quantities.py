@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from eval.grading.numerals import answer_key
+from eval.grading.units import CURRENCIES
 
 FORMULA = re.compile(  # a dollar before a digit ends no formula: $10 + $4 is money
     r"\$\$?((?:\\.|[^$\\])+)\$\$?(?!\d)|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL
 )
-CURRENCY = r"(?:\\?[$€£¥￥]\s?)"
+CURRENCY = rf"(?:\\?[{CURRENCIES}￥]\s?)"
 SCALE = r"(?:percent|hundred|thousand|million|billion|trillion|dozen)"
 NUMBER = (
-    rf"(?>(?:[-−](?={CURRENCY}?[\d.])|(?<=[$€£¥￥])-)?{CURRENCY}?-?)"
+    rf"(?>(?:[-−](?={CURRENCY}?[\d.])|(?<=[{CURRENCIES}￥])-)?{CURRENCY}?-?)"
     r"(?:\\frac\s?\{[\d.,]+\}\s?\{[\d.,]+\}|(?:\d{1,3}(?:[,，]\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)"
     r"(?:\s\d+/\d+|(?:\s?[/:]\s?|\sto\s)\d+(?:\.\d+)?)?"
     rf"(?:\s?\\?[%％]|\s{SCALE}\b)?[A-Za-z²³]*+"

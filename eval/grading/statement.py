@@ -17,7 +17,7 @@ from eval.grading.quantities import (
     quantities,
     without_delimiters,
 )
-from eval.grading.units import changes_value
+from eval.grading.units import LETTERS, changes_value
 from eval.grading.words import MINUS, in_digits
 
 TITLES = "".join(
@@ -42,7 +42,7 @@ CONCLUSION = re.compile(
     re.IGNORECASE,
 )
 QUOTED = re.compile(r"\\(?:text\w*|mbox|mathrm|operatorname|begin|end)\s*\{[^{}]*\}")
-WORD = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{2,}")
+WORD = re.compile(rf"(?<![\\A-Za-z])(?:(?![\d_])[\w{LETTERS}]){{2,}}")
 IN_FORMULAS = "and or und oder et ou и или sin cos tan cot sec csc log ln sqrt pi"
 NO_PROSE = frozenset(IN_FORMULAS.split())
 

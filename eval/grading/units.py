@@ -15,19 +15,29 @@ SHORT = (
     "PM mph kph rpm GB MB KB TB px pt pts pcs sq cu ha kW kWh Hz yr yrs wk wks USD EUR GBP CNY RMB"
 )
 SYMBOLS = frozenset(SHORT.split())
-LETTER = "[A-Za-zÀ-ɏЀ-ӿ]"
+ALPHABETIC = "A-Za-zÀ-ɏͰ-ӿ"  # Latin, Greek and Cyrillic, whose letters are also variables
+LETTERS = (  # and the marks of vowels in the scripts of India and Thailand
+    rf"{ALPHABETIC}\u0530-\u0963\u0966-\u0e3e\u0e40-\u13ff\u200c\u200d\u3041-\u30ff\uac00-\ud7af"
+)
+LETTER = f"[{LETTERS}]"
+CURRENCIES = "$€£¥₹৳฿₽₩₫₴₦₺₪₱"
 IN_TEXT = re.compile(rf"\\text\s*\{{\s*({'|'.join(MULTIPLIERS)})\b")
 WORD = rf"(?:[ap]\.\s?m\b\.?|(?!(?:{NOT_UNITS}|{'|'.join(MULTIPLIERS)})\b){LETTER}{{2,}}+\.?)"
 UNIT = re.compile(  # possessive throughout: a hostile text must not make it backtrack
     rf"(?:\s*+(?:\\text\s*+\{{(?:\s*+(?:{WORD}|{LETTER}(?!{LETTER})|[./,'()^23²³-]))*+\s*+\}}"
     rf"|{WORD}|(?:(?<=\s)[mgLh]|(?<=[a-z]/)[hs])(?![A-Za-z])"
     rf"|[/-](?=\s*+[A-Za-z\\])|(?<=[A-Za-z}}])\s*+\^\s*+\{{?[23]\}}?|[²³]"
-    r"|\\\$|[$€£¥]))*+\s*+",
+    r"|\\\$|[" + CURRENCIES + r"]))*+\s*+",
     re.IGNORECASE,
 )
 CHANGING = re.compile(rf"\b(?:{NOT_UNITS}|{'|'.join(MULTIPLIERS)})\b")
+ALPHABET = re.compile(f"[{ALPHABETIC}]")
 FIRST = re.compile(rf"(?P<space>\s*)(?P<word>{LETTER}{{2,}})")
-VOWEL = re.compile("[aeiouà-ɏа-я]", re.IGNORECASE)
+VOWEL = re.compile(rf"[aeiouà-ɏа-яά-ώαεηιουω]|[^{ALPHABETIC}]", re.IGNORECASE)
+CHANGES = re.compile(  # half of the unit more, or not the number
+    "半|ครึ่ง|অর্ধ|আধ|সাড়ে|సగం|ముప్పావు|आध|साढ़|نصف"
+    "|ではな|じゃな|ではありません|ไม่|নয়|নহে|కాదు|नहीं|아니|아닙|ليس"
+)
 
 
 def multiplier(tail: str) -> int | None:
@@ -38,13 +48,14 @@ def multiplier(tail: str) -> int | None:
 
 
 def is_unit(tail: str) -> bool:
-    """Is the tail units and nothing else? `5xy` and `5 ab` are products of variables."""
+    """Is the tail units, of any script, and nothing else? `5xy` and `5 ab` are products."""
     first = FIRST.match(tail)
     if first and first["word"] not in SYMBOLS:
         long = 3 if first["space"] else 4
-        if len(first["word"]) < long or not VOWEL.search(first["word"]):
+        variables = ALPHABET.match(first["word"]) and len(first["word"]) < long
+        if variables or not VOWEL.search(first["word"]):
             return False
-    return UNIT.fullmatch(tail) is not None
+    return not CHANGES.search(tail) and UNIT.fullmatch(tail) is not None
 
 
 def changes_value(text: str) -> bool:

@@ -1,0 +1,70 @@
+"""Writes numbers with words of magnitude in digits: 2万3千 is 23000, 1.5 lakh 150000."""
+
+import re
+from fractions import Fraction
+
+MYRIADS = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8, "兆": 10**12}
+FACTORS = MYRIADS | {
+    word: factor
+    for factor, words in (
+        (100, "百"),
+        (1000, "千 হাজার వేలు వేల พัน हज़ार हजार"),
+        (10**4, "หมื่น"),
+        (10**5, "lakhs lakh লাখ লক্ষ లక్షలు లక్షల లక్ష แสน लाख"),
+        (10**6, "ล้าน"),
+        (10**7, "crores crore কোটি కోట్లు కోట్ల కోటి करोड़"),
+    )
+    for word in words.split()
+}
+BEFORE_NUMBER = {"elfu": 10**3, "laki": 10**5, "milioni": 10**6, "bilioni": 10**9}  # Swahili
+NOT_NEXT = {  # 5千克 are 5 kg, 百分之 is a percentage, พันธุ์ a species
+    "百": "分",
+    "千": "分克米瓦卡帕伏赫",
+    "พัน": "ธ",
+    "lakh": "a-z",
+    "lakhs": "a-z",
+    "crore": "a-z",
+    "crores": "a-z",
+} | dict.fromkeys(MYRIADS, "分")
+NUMBER = r"(?:\d{1,3}(?:,\d{3}){1,4}(?!\d)|\d{1,15})(?:\.\d{1,15})?"
+SCALE = "|".join(
+    rf"{word}(?![{NOT_NEXT[word]}])" if word in NOT_NEXT else word
+    for word in sorted(FACTORS, key=len, reverse=True)
+)
+SCALED = re.compile(
+    rf"(?<![\d.,]){NUMBER}\s?(?:{SCALE})(?:{SCALE}|\s?{NUMBER}\s?(?:{SCALE})){{0,12}}"
+    r"(?:\d{2,4}(?![\d.,]*\d))?",
+    re.IGNORECASE,
+)
+PREFIXED = re.compile(rf"\b({'|'.join(BEFORE_NUMBER)})\s({NUMBER})(?![.,]?\d)", re.IGNORECASE)
+TOKEN = re.compile(rf"{NUMBER}|{SCALE}", re.IGNORECASE)
+
+
+def without_scales(text: str) -> str:
+    """Return a text whose numbers with words of magnitude are written in digits."""
+    return PREFIXED.sub(prefixed, SCALED.sub(scaled, text))
+
+
+def scaled(match: re.Match[str]) -> str:
+    """Return the digits of a match of SCALED: what precedes 万 counts 万, and 3千 is 3 of 千."""
+    total = section = Fraction(0)
+    number: Fraction | None = None
+    for token in TOKEN.findall(match.group()):
+        word = token.lower()
+        if word not in FACTORS:
+            number = Fraction(word.replace(",", ""))
+            continue
+        if word not in MYRIADS:
+            section += (1 if number is None else number) * FACTORS[word]
+        elif section or number is not None:
+            total += (section + (number or 0)) * MYRIADS[word]
+            section = Fraction(0)
+        else:  # 万亿
+            total *= MYRIADS[word]
+        number = None
+    return str(total + section + (number or 0))
+
+
+def prefixed(match: re.Match[str]) -> str:
+    """Return the digits of a match of PREFIXED."""
+    return str(BEFORE_NUMBER[match[1].lower()] * Fraction(match[2].replace(",", "")))
