@@ -45,20 +45,26 @@ def without_scales(text: str) -> str:
     return PREFIXED.sub(prefixed, SCALED.sub(scaled, text))
 
 
+def value_of(number: str) -> int | Fraction:
+    """Return the value of a match of NUMBER."""
+    return Fraction(number.replace(",", "")) if "." in number else int(number.replace(",", ""))
+
+
 def scaled(match: re.Match[str]) -> str:
     """Return the digits of a match of SCALED: what precedes 万 counts 万, and 3千 is 3 of 千."""
-    total = section = Fraction(0)
-    number: Fraction | None = None
+    total: int | Fraction = 0
+    section: int | Fraction = 0
+    number: int | Fraction | None = None
     for token in TOKEN.findall(match.group()):
         word = token.lower()
         if word not in FACTORS:
-            number = Fraction(word.replace(",", ""))
+            number = value_of(word)
             continue
         if word not in MYRIADS:
             section += (1 if number is None else number) * FACTORS[word]
         elif section or number is not None:
             total += (section + (number or 0)) * MYRIADS[word]
-            section = Fraction(0)
+            section = 0
         else:  # 万亿
             total *= MYRIADS[word]
         number = None
@@ -67,4 +73,4 @@ def scaled(match: re.Match[str]) -> str:
 
 def prefixed(match: re.Match[str]) -> str:
     """Return the digits of a match of PREFIXED."""
-    return str(BEFORE_NUMBER[match[1].lower()] * Fraction(match[2].replace(",", "")))
+    return str(BEFORE_NUMBER[match[1].lower()] * value_of(match[2]))

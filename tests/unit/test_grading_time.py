@@ -10,9 +10,12 @@ from eval.grading.chinese import HAN, WORDS
 MOST_S = 0.05  # processor time of one text
 RUNS = "a|Zz|ab²|³|\\text|{|}|(|)|一|千|点|分之|.|,|:|\\|’|3|12|1,000|-|%|/|$|=|é|১|\\%|_{|^|答案是"
 MARKS = r"\boxed{|\frac{1}{2}|\text {|#### |the answer is |or |and |<think>|</think>"
-MARKS += "|[THINK]|◁think▷|<answer>|<|channel|>final|assistantfinal|<|begin_of_|\\boxed{}"
-MARKS += "|\\boxed{answer}|2万|3千|1,500|২ লাখ|টাকা|พัน|ドル|\\setminus|\\ne|半"
 PIECES = [*RUNS.split("|"), *MARKS.split("|"), "|", " ", "\n"]
+FORMATS = (
+    "[THINK] ◁think▷ <answer> <|channel|>final assistantfinal <|begin_of_ \\boxed{} \\boxed{answer}"
+)
+NUMBERS = "2万 3千 1,500 ২ লাখ টাকা พัน ドル \\setminus \\ne 半"
+ALL_PIECES = [*PIECES, *FORMATS.split(), *NUMBERS.split()]
 
 
 def test_a_sentence_with_one_foreign_letter_and_one_number_has_a_verdict():
@@ -38,7 +41,7 @@ def test_twenty_thousand_hostile_texts_are_graded_within_a_bound_each():
     sizes = [*[100] * 19_400, *[3_000] * 560, *[100_000] * 40]
     slow = []
     for size in sizes:
-        unit = "".join(chosen.choices(PIECES, k=chosen.randint(1, 4)))
+        unit = "".join(chosen.choices(ALL_PIECES, k=chosen.randint(1, 4)))
         text = unit * (size // len(unit) + 1) + chosen.choice(["", "’5", " 5", "}"])
         start = process_time()
         grade(text, "5", chosen.choice(["en", "zh", "fr", "ru"]))
