@@ -14,9 +14,11 @@ from typing import Any, Self
 from transformers.utils import logging
 
 from core.collect.event_loop import AsyncLoop
+from core.collect.reward_time import report_overrun, time_limit_s
 from core.errors import RewardError
 from core.rewards.completions import Completion, completion_text
 from eval.errors import BadValue
+from eval.time_limit import each_within
 
 Step = tuple[int, float]  # (offset just after the step in the text, its reward)
 Value = float | None | list[Step]
@@ -177,20 +179,20 @@ def call_rewards(
     """The values of each function, in order; `shared` are the keywords without a value per sample.
 
     Functions run one after the other, the asynchronous ones together after them. What one raises is
-    raised as it is, with a note that names the function.
+    raised as it is, with a note that names the function. Plain calls are limited by `reward_time`.
 
     Raises:
         RewardError: a value is missing, not finite or no number.
     """
     waiting = [f for f in functions if f.is_async]
-    plain = {id(f): call_one(f, samples, shared) for f in functions if not f.is_async}
+    plain = {id(f): call_within_limit(f, samples, shared) for f in functions if not f.is_async}
     together = loop.run(gather_calls(waiting, samples, shared)) if waiting else []
     for f, output in zip(waiting, together, strict=True):
         if isinstance(output, BaseException):
             output.add_note(raised_by(f, samples))
             raise output
-    outputs = plain | {id(f): output for f, output in zip(waiting, together, strict=True)}
-    return [checked(f, samples, outputs[id(f)]) for f in functions]
+    awaited = {id(f): checked(f, samples, o) for f, o in zip(waiting, together, strict=True)}
+    return [(plain | awaited)[id(f)] for f in functions]
 
 
 async def gather_calls(
@@ -199,6 +201,20 @@ async def gather_calls(
     """The outputs of async functions, or what they raised."""
     calls = (f.call(**samples.keywords(f), **shared) for f in functions)
     return await asyncio.gather(*calls, return_exceptions=True)
+
+
+def call_within_limit(f: RewardFunction, samples: Samples, shared: dict[str, Any]) -> list[Value]:
+    """Call a function that is not asynchronous; over its time limit no completion gets a reward."""
+    n, limit_s = len(samples), time_limit_s(called(f.call), len(samples))
+
+    def scored(one: RewardFunction) -> list[Value]:
+        return checked(one, samples, call_one(one, samples, shared))
+
+    [values] = each_within(limit_s, scored, [f], None)
+    if values is None:
+        report_overrun(f.name, limit_s, called_on(samples), n, shared)
+        return [[] if f.per_step else None for _ in range(n)]
+    return values
 
 
 def call_one(f: RewardFunction, samples: Samples, shared: dict[str, Any]) -> Any:
@@ -213,9 +229,14 @@ def call_one(f: RewardFunction, samples: Samples, shared: dict[str, Any]) -> Any
 def raised_by(f: RewardFunction, samples: Samples) -> str:
     """Say which function raised an error, and what it was called on."""
     return (
-        f"reward {f.name!r} {RAISED} {len(samples)} completions, the first to "
-        f"({samples.prompt(0)}): fix it and continue from the last checkpoint"
+        f"reward {f.name!r} {RAISED} {called_on(samples)}: fix it and continue from the last "
+        "checkpoint"
     )
+
+
+def called_on(samples: Samples) -> str:
+    """Say how many completions a function was called on, and to which prompt the first."""
+    return f"{len(samples)} completions, the first to ({samples.prompt(0)})"
 
 
 def reward_note(error: BaseException) -> str | None:

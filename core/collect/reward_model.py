@@ -1,8 +1,9 @@
 """A sequence classifier that rewards completions."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ class RewardModel:
     model: nn.Module
     tokenizer: Any  # Any: a transformers tokenizer
     template: dict[str, Any]
+    time_limit_s: ClassVar[float] = math.inf  # that of a forward pass, whatever a text says
 
     @torch.inference_mode()
     def __call__(

@@ -72,7 +72,7 @@ def length_summary(
 
 
 def named_metrics(logs: RewardLogs, accelerator: Accelerator) -> Metrics:
-    """What rewards gave to `log_metric`: the mean of each name over a rollout."""
+    """What rewards gave to `log_metric`: each name's mean over a rollout, the sum of timeouts."""
     means: Metrics = {}
     for name in sorted(set(gather_object(list(logs.metrics)))):
         given = logs.metrics.get(name, [])
@@ -80,7 +80,7 @@ def named_metrics(logs: RewardLogs, accelerator: Accelerator) -> Metrics:
             [sum(given), len(given)], dtype=torch.float64, device=accelerator.device
         )
         total, count = cast(Tensor, accelerator.gather(sums)).view(-1, 2).sum(0).tolist()
-        means[name] = total / count
+        means[name] = total if name.endswith("/timeouts") else total / count
     return means
 
 

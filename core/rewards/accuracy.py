@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.rewards.completions import Completion, completion_text
+from core.rewards.timeouts import LogMetric, log_timeouts
 from eval.grading import grade_many
 from eval.json_lines import answer_text
 from eval.sets.problem import Answers
@@ -34,6 +35,7 @@ class Accuracy:
         language: Sequence[str] | None = None,
         exact_form: Sequence[bool | None] | None = None,
         answers: Sequence[Mapping[str, Any] | None] | None = None,  # Any: fields of `Answers`
+        log_metric: LogMetric | None = None,
         **_: Any,  # other columns of the dataset
     ) -> list[float | None]:
         """Grade each completion against its answer, a text or a number.
@@ -49,6 +51,7 @@ class Accuracy:
             for one, form, row in zip(right, forms, answers or [None] * len(answer), strict=True)
         ]
         verdicts = grade_many(texts, asked, language or "en")
+        log_timeouts(log_metric, self.__name__, sum(v.rule == "timeout" for v in verdicts))
         value = {True: self.right, False: self.wrong, None: None}
         return [value[verdict.correct] for verdict in verdicts]
 

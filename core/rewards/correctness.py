@@ -6,8 +6,9 @@ from typing import Any
 
 from core.rewards.completions import Completion, first_text
 from core.rewards.cosine import cosine
+from core.rewards.timeouts import LogMetric, log_timeouts
 from eval.errors import BadValue
-from eval.grading.whole_text import TextVerdict, verify_texts
+from eval.grading.whole_text import LATE, TextVerdict, verify_texts
 
 LogExtra = Callable[[str, list[Any]], None]
 UNFINISHED = TextVerdict(False, "[incomplete reasoning]", "[incomplete reasoning]")
@@ -17,15 +18,15 @@ def accuracy_reward(
     completions: Sequence[Completion],
     solution: Sequence[str],
     log_extra: LogExtra | None = None,
-    **_: Any,  # other columns of the dataset
+    **columns: Any,  # of the dataset, and `log_metric`
 ) -> list[float | None]:
     """1 for the solution's answer, else 0; None where the solution has none or no verdict is due.
 
     The answer is read from the completion's LaTeX, a box first; that of a completion with reasoning
     marks is read outside the reasoning, as in the evaluation.
     """
-    texts = [first_text(completion) for completion in completions]
-    found = verify_texts(solution, texts, "outputs")
+    found = verify_texts(solution, [first_text(one) for one in completions], "outputs")
+    log_timeouts(columns.get("log_metric"), "accuracy_reward", count_late(found))
     return rewards(found, solution, log_extra)
 
 
@@ -34,7 +35,7 @@ def reasoning_accuracy_reward(
     solution: Sequence[str],
     reasoning_delimiters: Sequence[str] | None = None,
     log_extra: LogExtra | None = None,
-    **_: Any,  # other columns of the dataset
+    **columns: Any,  # of the dataset, and `log_metric`
 ) -> list[float | None]:
     """`accuracy_reward` of what follows the reasoning, which ends with the first delimiter found.
 
@@ -47,6 +48,7 @@ def reasoning_accuracy_reward(
     ]
     verdicts = iter(verify_texts([gold for gold, _ in finished], [text for _, text in finished]))
     found = [UNFINISHED if text is None else next(verdicts) for text in answers]
+    log_timeouts(columns.get("log_metric"), "reasoning_accuracy_reward", count_late(found))
     return rewards(found, solution, log_extra)
 
 
@@ -59,6 +61,11 @@ def rewards(
         log_extra("gold_parsed", [verdict.solution for verdict in found])
         log_extra("answer_parsed", [verdict.answer for verdict in found])
     return [None if verdict.correct is None else float(verdict.correct) for verdict in found]
+
+
+def count_late(found: Sequence[TextVerdict]) -> int:
+    """Return how many have no verdict because the deadline passed."""
+    return sum(verdict == LATE for verdict in found)
 
 
 def after_reasoning(text: str, ends: Sequence[str]) -> str | None:
@@ -94,13 +101,15 @@ class CosineScaled:
         completions: Sequence[Completion],
         solution: Sequence[str],
         completion_ids: Sequence[Sequence[int]],
+        log_metric: LogMetric | None = None,
         **_: Any,  # other columns of the dataset
     ) -> list[float | None]:
         """Judge each completion, and look at its number of tokens."""
-        right = accuracy_reward(completions, solution)
+        found = verify_texts(solution, [first_text(one) for one in completions], "outputs")
+        log_timeouts(log_metric, self.__name__, count_late(found))
         return [
-            None if accuracy is None else self.scaled(accuracy == 1.0, len(ids))
-            for accuracy, ids in zip(right, completion_ids, strict=True)
+            None if verdict.correct is None else self.scaled(verdict.correct, len(ids))
+            for verdict, ids in zip(found, completion_ids, strict=True)
         ]
 
     def scaled(self, correct: bool, length: int) -> float:

@@ -22,6 +22,10 @@ class TextVerdict:
     answer: str
 
 
+LATE = TextVerdict(None, "[timeout]", "[timeout]")
+UNDECIDED = {"timeout": LATE, "error": TextVerdict(None, "[undecided]", "[undecided]")}
+
+
 def verify_texts(
     solutions: Sequence[str], texts: Sequence[str], rules: Literal["texts", "outputs"] = "texts"
 ) -> list[TextVerdict]:
@@ -30,10 +34,7 @@ def verify_texts(
     Of `outputs`, the answer is read outside of the reasoning.
     """
     outcomes = ask_all(list(zip(solutions, texts, strict=True)), rules)
-    return [
-        TextVerdict(None, f"[{o}]", f"[{o}]") if isinstance(o, str) else TextVerdict(*o)
-        for o in outcomes
-    ]
+    return [UNDECIDED[o] if isinstance(o, str) else TextVerdict(*o) for o in outcomes]
 
 
 def stated_text(output: str) -> str:

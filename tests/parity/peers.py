@@ -158,6 +158,7 @@ def shared_metrics(logged):
         "completions/wrong_mean_length",
         "frac_all_",
         "health/",
+        "/timeouts",
         "/unscored",
         "num_completions",
         "num_effective_prompts",

@@ -1,0 +1,27 @@
+"""How much processor time a call of a reward function may take, and what is said of one over it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from transformers.utils import logging
+
+CALL_S, COMPLETION_S = 60.0, 2.0  # of processor time: for a call, and more for each completion
+logger = logging.get_logger(__name__)
+
+
+def time_limit_s(function: Callable[..., Any], completions: int) -> float:
+    """Return the function's own `time_limit_s`, else a limit in proportion to the completions."""
+    own = getattr(function, "time_limit_s", None)
+    return CALL_S + COMPLETION_S * completions if own is None else float(own)
+
+
+def report_overrun(
+    name: str, limit_s: float, where: str, n: int, shared: Mapping[str, Any]
+) -> None:
+    """Warn that `n` completions get no reward from a function, and count them in the log."""
+    logger.warning(
+        f"reward {name!r} used more than {limit_s:g} s of processor time on {where}: they get no "
+        "reward from it. Where it needs as long, give the function an attribute time_limit_s"
+    )
+    if "log_metric" in shared:
+        shared["log_metric"](f"rewards/{name}/timeouts", n)
