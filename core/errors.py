@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable
 
-from eval.errors import ReproError
+from eval.errors import BadValue, ReproError
 
 
 class RewardError(ReproError):
     """A reward function failed or returned something that is no reward."""
+
+
+class WrongType(BadValue, TypeError):
+    """A value of another type than an argument takes."""
 
 
 class MissingColumn(ReproError, LookupError):

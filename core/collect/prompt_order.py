@@ -1,11 +1,16 @@
 """Which prompts come next: whole groups for a data loader, any number from a stream."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set, Sized
+from copy import deepcopy
+from itertools import repeat
 from typing import Any
 
 import torch
+from datasets import IterableDataset
+from torch.utils.data import IterableDataset as TorchIterableDataset
 from torch.utils.data import Sampler
 
+from core.data.streams import Blocks, Passes
 from eval.errors import BadValue
 
 
@@ -73,9 +78,13 @@ class PromptStream:
         BadValue: the sampler does not yield one rollout.
     """
 
-    def __init__(self, sampler: Any, *, group: int, prompts: int, repeats: int = 1):
-        # Any: a sampler with a length, and `set_epoch` if its order depends on the epoch
+    def __init__(
+        self, sampler: Any, rows: Any = None, *, group: int, prompts: int, repeats: int = 1
+    ):
+        # Any: a sampler with a length, and `set_epoch` if its order depends on the epoch; and what
+        # has a row at each place that the sampler yields
         self.sampler = sampler
+        self.rows = rows
         self.group = group
         self.rollout = group * prompts
         self.block = self.rollout * repeats  # what the sampler yields for one rollout
@@ -87,7 +96,8 @@ class PromptStream:
         if not self.size:
             raise BadValue(
                 f"the sampler yields {len(sampler)} rows in an epoch: expected at least the "
-                f"{self.block} of one rollout"
+                f"{self.block} of one rollout: add prompts, or lower per_device_train_batch_size, "
+                "steps_per_generation or generation_batch_size"
             )
 
     def take(self, count: int) -> list[int]:
@@ -119,6 +129,19 @@ class PromptStream:
         size = len(rows) // processes
         return rows[process * size : (process + 1) * size]
 
+    def draw(self, process: int = 0, processes: int = 1) -> list[Any]:  # Any: rows
+        """Return one process's rows of the next rollout."""
+        count = self.rollout // self.group
+        return [self.rows[place] for place in self.share(count, process, processes)]
+
+    @property
+    def position(self) -> None:
+        """Return None: `drawn` is the whole position."""
+
+    def go_on(self, drawn: int, position: object = None) -> None:  # noqa: ARG002 - as of a stream
+        """Continue behind the prompts that were drawn before."""
+        self.drawn = drawn
+
     def epoch(self, number: int) -> Sequence[int]:
         """The prompts of one epoch, each once."""
         if self.order[0] != number:
@@ -128,6 +151,49 @@ class PromptStream:
             once = [rows[start : start + self.rollout : self.group] for start in blocks]
             self.order = number, [row for rollout in once for row in rollout][: self.size]
         return self.order[1]
+
+
+class StreamedPrompts(TorchIterableDataset):
+    """The prompts of a training from a dataset without a length, one rollout after another.
+
+    The dataset is read pass after pass; rows at its end that fill no rollout are left out of the
+    pass. Every process reads the whole dataset and takes its part of each rollout. Iterating over
+    the object yields one empty batch for each micro-batch, without end.
+
+    Attributes:
+        drawn: the prompts drawn so far, over all processes.
+    """
+
+    def __init__(self, rows: IterableDataset, *, group: int, prompts: int):
+        self.group = group
+        self.prompts = prompts
+        self.passes = Passes(Blocks(rows, prompts))
+        self.rollouts = iter(self.passes)
+        self.drawn = 0
+
+    def __iter__(self) -> Iterator[list[Any]]:  # Any: rows, of which there are none
+        return repeat([])
+
+    def draw(self, process: int = 0, processes: int = 1) -> list[Any]:  # Any: rows
+        """Return one process's rows of the next rollout, each as often as a group has members."""
+        places = [row for row in next(self.rollouts) for _ in range(self.group)]
+        self.drawn += self.prompts
+        size = len(places) // processes
+        return [deepcopy(row) for row in places[process * size : (process + 1) * size]]
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Return the number of the pass and the rollouts drawn in it."""
+        return self.passes.position
+
+    def go_on(self, drawn: int, position: tuple[int, int] | None) -> None:
+        """Continue behind the prompts that were drawn before; without a position, count them."""
+        if position is None:
+            for _ in range(drawn // self.prompts):
+                next(self.rollouts)
+        else:
+            self.passes.position = position
+        self.drawn = drawn
 
 
 class PassRates:

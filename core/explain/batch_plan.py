@@ -5,6 +5,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_utils import has_length
 
 from core.losses.selection import SELECTIONS
 from eval.errors import BadValue
@@ -204,11 +205,11 @@ class BatchPlanCallback(TrainerCallback):
         args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
-        train_dataloader: Any = None,  # Any: a DataLoader over a dataset with a length
+        train_dataloader: Any = None,  # Any: a DataLoader over a dataset, perhaps with a length
         **_: object,
     ) -> None:
-        """Print it to standard error."""
-        if state.is_world_process_zero:
+        """Print it to standard error, unless the dataset has no length to plan epochs by."""
+        if state.is_world_process_zero and has_length(train_dataloader.dataset):
             arguments: Any = args  # Any: a GRPOConfig, which the caller's signature hides
             plan = batch_plan(arguments, len(train_dataloader.dataset), args.world_size)
             say(str(plan))

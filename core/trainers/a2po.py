@@ -9,6 +9,7 @@ from torch import Tensor
 from core.collect.generation import Generated
 from core.collect.metrics import sum_and_count
 from core.configs.a2po import A2POConfig
+from core.data.streams import columns_of
 from core.errors import MissingColumn
 from core.forward.batches import Batch
 from core.losses.aggregate import Scale
@@ -51,7 +52,7 @@ class A2POTrainer(GRPOTrainer):
     def __init__(self, *args: Any, **keywords: Any):
         super().__init__(*args, **keywords)
         self.logged = ()
-        columns: list[str] = self.train_dataset.column_names  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue] - a `Dataset`, which was checked
+        columns = columns_of(self.train_dataset)
         if COLUMN not in columns:
             advice = "make it with a preparation of the family optimal-value"
             raise MissingColumn("train_dataset", [COLUMN], columns, advice)

@@ -20,12 +20,16 @@ from core.trainers.resume import ResumableTrainer, load_reference, save_referenc
 class BaseTrainer(ResumableTrainer):
     """Averages what is recorded between two logs, and may keep the starting policy."""
 
-    def __init__(self, *, callbacks: list[TrainerCallback], **rest: Any):
+    def __init__(self, *, args: Any, callbacks: list[TrainerCallback], **rest: Any):
+        # Any: a `BaseConfig`, whose `accelerator_config` is parsed from a mapping or a file
         self.phases = Phases()
         self.ref_model: nn.Module | None = None
         self._reference_moves = False
         self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
-        super().__init__(callbacks=[*callbacks, PhaseCallback(self.phases)], **rest)
+        loading = args.accelerator_config
+        if loading.dispatch_batches is None:
+            loading.dispatch_batches = False  # each process reads a streamed dataset itself
+        super().__init__(args=args, callbacks=[*callbacks, PhaseCallback(self.phases)], **rest)
         self.frame = without_weights(self.policy()) if shards_weights(self.accelerator) else None
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import torch
 from accelerate.utils import set_seed
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from transformers.utils import logging
@@ -22,6 +22,7 @@ from core.collect.metrics import (
 )
 from core.configs.grpo import GRPOConfig
 from core.configs.idle import ratio_is_one
+from core.data.streams import is_stream
 from core.forward.batches import Batch, as_rollout
 from core.forward.logps import token_logps
 from core.forward.micro_pieces import kept_mask
@@ -41,6 +42,7 @@ from core.trainers.publish import DEEPSEEKMATH
 from core.trainers.rewards import RewardSource, check_needs, prompt_datasets, reward_functions
 from core.trainers.setup import (
     check_launch,
+    check_streams,
     policy_model,
     policy_tokenizer,
     refuse,
@@ -50,6 +52,7 @@ from core.trainers.setup import (
 from core.trainers.uncalled_methods import GRPO_METHODS
 
 logger = logging.get_logger(__name__)
+Data = Dataset | IterableDataset
 
 
 class GRPOTrainer(GRPOAttributes, ComparingTrainer):
@@ -72,8 +75,8 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         model: str | PreTrainedModel,
         reward_funcs: RewardSource | list[RewardSource] | None = None,
         args: GRPOConfig | None = None,
-        train_dataset: Dataset | None = None,
-        eval_dataset: Dataset | dict[str, Dataset] | None = None,
+        train_dataset: Data | None = None,
+        eval_dataset: Data | dict[str, Data] | None = None,
         processing_class: PreTrainedTokenizerBase | None = None,
         reward_processing_classes: Any = None,  # Any: a tokenizer or a list with None in it
         callbacks: list[TrainerCallback] | None = None,
@@ -92,6 +95,10 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         )
         args = taken(args, self.settings, model, self._name)
         train_dataset, eval_dataset = prompt_datasets(train_dataset, eval_dataset)
+        check_streams(args, train_dataset, eval_dataset)
+        if is_stream(train_dataset) and args.dataloader_num_workers:
+            logger.warning("dataloader_num_workers is set to 0: a stream of prompts has one reader")
+            args.dataloader_num_workers = 0
         set_seed(args.seed)
         policy = adapted(policy_model(model, args), peft_config, args)
         tokenizer = policy_tokenizer(processing_class, policy, args, named=isinstance(model, str))

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from core.collect.prompt_order import GroupSampler, PassRates, PromptStream
+from core.collect.prompt_order import GroupSampler, PassRates, PromptStream, StreamedPrompts
 from core.configs.rollout import RolloutConfig
+from core.data.streams import Repeated, is_stream
 from core.trainers.base import BaseTrainer
+from core.trainers.rewards import checked_prompts
+from core.trainers.setup import check_dispatch
 from eval.errors import BadValue
 
 Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
@@ -20,13 +23,12 @@ class PromptTrainer(BaseTrainer):
 
     The data loader only counts the micro-batches of an epoch. Its data set and its sampler are
     those of the stream, so that a subclass may override `get_train_dataloader` or
-    `_get_train_sampler`.
+    `_get_train_sampler`. A dataset without a length is read pass after pass in one epoch.
     """
 
     args: RolloutConfig
-    prompts: PromptStream  # of the training that runs
+    prompts: PromptStream | StreamedPrompts  # of the training that runs
     passes: PassRates  # likewise; empty where prompts do not retire
-    _prompt_rows: Any  # Any: the data loader's dataset, of whichever kind
     _completions = 0  # sampled in this training, over all processes
     _effective = 0  # prompts whose completions had different rewards
 
@@ -41,10 +43,7 @@ class PromptTrainer(BaseTrainer):
 
         Every process has to draw when one does.
         """
-        processes = self.accelerator.num_processes
-        rank, count = self.accelerator.process_index, self.args.rollout_prompts
-        rows = self.prompts.share(count, rank, processes)
-        return [self._prompt_rows[row] for row in rows]
+        return self.prompts.draw(self.accelerator.process_index, self.accelerator.num_processes)
 
     def count_seen(self, completions: int, tokens: int, idle: float) -> None:
         """Count the completions that training has sampled, and their tokens with the prompts'.
@@ -61,10 +60,10 @@ class PromptTrainer(BaseTrainer):
 
     def retire(self, right: Tensor) -> None:
         """Count which completions (N,) of the prompts drawn last are right, over all processes."""
-        counts = right.view(-1, self.group).sum(1).int().tolist()
-        self.passes.count(self.prompts.latest, counts, self.group)
-        self.prompts.retired = self.passes.retired
-        self.record_total("prompts/retired", len(self.prompts.retired))
+        counts, stream = right.view(-1, self.group).sum(1).int().tolist(), self.numbered()
+        self.passes.count(stream.latest, counts, self.group)
+        stream.retired = self.passes.retired
+        self.record_total("prompts/retired", len(stream.retired))
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
@@ -72,14 +71,41 @@ class PromptTrainer(BaseTrainer):
 
     def get_train_dataloader(self) -> DataLoader:
         """One batch for each micro-batch of an epoch; each is as large as a whole rollout."""
+        rows: Any = self.train_dataset  # Any: torch's type and that of `datasets` differ
+        if is_stream(rows):
+            return DataLoader(self.streamed_prompts(rows), batch_size=None, collate_fn=list)
         return self._get_dataloader(
-            dataset=cast(
-                Any, self.train_dataset
-            ),  # Any: torch's type and that of `datasets` differ
+            dataset=rows,
             description="Training",
             batch_size=self._train_batch_size * self.args.rollout_parts,
             sampler_fn=cast(Any, self._get_train_sampler),
             is_training=True,
+        )
+
+    def streamed_prompts(self, rows: IterableDataset) -> StreamedPrompts:
+        """Return the prompts of a streamed dataset, shuffled within a buffer if settings say so."""
+        args = self.args
+        if args.remove_unused_columns:
+            rows = rows.select_columns(["prompt"])
+        if args.shuffle_dataset:
+            rows = rows.shuffle(seed=args.seed)
+        return StreamedPrompts(rows, group=args.num_generations, prompts=args.rollout_prompts)
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:  # Any: a name too
+        """As transformers does; a dataset that is given is checked, and may be a stream."""
+        if eval_dataset is not None and not isinstance(eval_dataset, str):
+            eval_dataset = checked_prompts(eval_dataset, "eval_dataset")
+        chosen: Any = self.eval_dataset if eval_dataset is None else eval_dataset
+        rows = cast(Any, self.eval_dataset)[chosen] if isinstance(chosen, str) else chosen
+        if not is_stream(rows):
+            return super().get_eval_dataloader(eval_dataset)
+        check_dispatch(self.args)
+        self.args.check_evaluation()
+        if self.args.remove_unused_columns:
+            rows = rows.select_columns(["prompt"])
+        repeated = Repeated(rows.shuffle(seed=self.args.seed), self.args.generations_eval)
+        return self.accelerator.prepare(
+            DataLoader(repeated, batch_size=self.args.eval_batch_size, collate_fn=list)
         )
 
     def _get_train_sampler(self, train_dataset: Dataset | None = None) -> GroupSampler:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -101,17 +127,18 @@ class PromptTrainer(BaseTrainer):
         self, max_steps: int, train_dataloader: DataLoader, resume_from_checkpoint: str | None
     ) -> Any:  # Any: transformers' own
         self.prompts = self.prompt_stream(train_dataloader)
-        self._prompt_rows = train_dataloader.dataset
         self._completions = 0
         self.passes = PassRates(self.args.prompt_retirement)
         return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
 
-    def prompt_stream(self, loader: DataLoader) -> PromptStream:
-        """All prompts in the order of the data loader's sampler.
+    def prompt_stream(self, loader: DataLoader) -> PromptStream | StreamedPrompts:
+        """All prompts in the order of the data loader's sampler, or of its stream.
 
         Raises:
             BadValue: it has none of a known length.
         """
+        if isinstance(loader.dataset, StreamedPrompts):
+            return loader.dataset
         sampler, args = sampler_of(loader), self.args
         if not hasattr(sampler, "__len__"):
             raise BadValue(
@@ -120,6 +147,7 @@ class PromptTrainer(BaseTrainer):
             )
         return PromptStream(
             sampler,
+            loader.dataset,
             group=args.num_generations,
             prompts=args.rollout_prompts,
             repeats=args.rollout_uses,
@@ -129,6 +157,7 @@ class PromptTrainer(BaseTrainer):
         """The position in the stream of prompts, and what was sampled of them so far."""
         mine = {
             "drawn": self.prompts.drawn,
+            "position": self.prompts.position,
             "num_completions": self._completions,
             "num_effective_prompts": self._effective,
         }
@@ -143,11 +172,26 @@ class PromptTrainer(BaseTrainer):
         args = self.args
         micro_batches = self.state.global_step * args.gradient_accumulation_steps
         rollouts = -(-micro_batches // args.rollout_uses)
-        drawn = self.prompts.drawn = state.get("drawn", rollouts * args.rollout_prompts)
+        drawn = state.get("drawn", rollouts * args.rollout_prompts)
+        self.prompts.go_on(drawn, state.get("position"))
         self._completions = state.get("num_completions", drawn * args.num_generations)
         self._effective = state.get("num_effective_prompts", 0)
         self.passes = PassRates(args.prompt_retirement, state.get("passes"))
-        self.prompts.retired = self.passes.retired
+        if args.prompt_retirement is not None:
+            self.numbered().retired = self.passes.retired
+
+    def numbered(self) -> PromptStream:
+        """Return the stream of prompts, which have numbers.
+
+        Raises:
+            BadValue: the prompts come from a dataset without a length.
+        """
+        if isinstance(self.prompts, StreamedPrompts):
+            raise BadValue(
+                "prompt_retirement needs prompts with numbers, but train_dataset is an "
+                "IterableDataset: give a datasets.Dataset, or leave prompt_retirement out"
+            )
+        return self.prompts
 
 
 def sampler_of(loader: DataLoader) -> Any:  # Any: a sampler, None if there is none

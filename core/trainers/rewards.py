@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from datasets import Dataset
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
@@ -11,6 +10,7 @@ from core.collect.reward_calls import SHARED, RewardFunction, named_apart
 from core.collect.reward_model import RewardModel
 from core.configs.rollout import RolloutConfig
 from core.data.chatml import in_chatml
+from core.data.streams import check_dataset, columns_of
 from core.errors import MissingColumn
 from core.losses.estimators import ESTIMATORS, NEEDS
 from core.trainers.setup import load_keywords, own_tokenizer
@@ -109,29 +109,26 @@ def reward_model(name: str, keywords: Mapping[str, Any]) -> nn.Module:
 
 def prompt_datasets(train: Any, evaluation: Any) -> tuple[Any, Any]:  # Any: one, several, or none
     """The training set and each evaluation set, checked, with their conversations in ChatML."""
+    trained = checked_prompts(train, "train_dataset")
     if isinstance(evaluation, dict):
-        several = {n: prompts(rows, f"eval_dataset[{n!r}]") for n, rows in evaluation.items()}
-        return prompts(train, "train_dataset"), several
-    single = None if evaluation is None else prompts(evaluation, "eval_dataset")
-    return prompts(train, "train_dataset"), single
+        several = {
+            n: checked_prompts(rows, f"eval_dataset[{n!r}]") for n, rows in evaluation.items()
+        }
+        return trained, several
+    return trained, None if evaluation is None else checked_prompts(evaluation, "eval_dataset")
 
 
-def prompts(dataset: object, name: str) -> Dataset:
+def checked_prompts(dataset: Any, name: str) -> Any:  # Any: a Dataset or an IterableDataset
     """A dataset of prompts, with its conversations in ChatML.
 
     Raises:
-        BadValue: it is no `Dataset`, is empty, holds images, or a column has the name of something
-            else that reward functions are called with.
+        BadValue: it is missing or empty, holds images, or a column has the name of something else
+            that reward functions are called with.
         MissingColumn: it has no column `prompt`.
+        WrongType: it is no dataset.
     """
-    if dataset is None:
-        raise BadValue(f"`{name}` is required: pass a datasets.Dataset of prompts")
-    if not isinstance(dataset, Dataset):
-        raise BadValue(
-            f"{name} is a {type(dataset).__name__}: expected a datasets.Dataset (streaming ones "
-            "are not supported)"
-        )
-    columns = dataset.column_names
+    check_dataset(dataset, name)
+    columns = columns_of(dataset)
     if "prompt" not in columns:
         raise MissingColumn(name, ["prompt"], columns, "rename the column that holds the prompts")
     if {"image", "images"} & set(columns):
@@ -142,6 +139,4 @@ def prompts(dataset: object, name: str) -> Dataset:
             f"{name} has a column {taken[0]!r}, which reward functions get from the trainer: "
             "rename the column"
         )
-    if not len(dataset):
-        raise BadValue(f"{name} has no rows")
     return in_chatml(dataset)

@@ -15,6 +15,7 @@ from transformers.utils import logging
 
 from core.configs.base import BaseConfig
 from core.configs.processes import asks_for_shards
+from core.data.streams import is_stream
 from core.models.load import load_causal, load_policy
 from eval.errors import BadValue
 
@@ -48,6 +49,34 @@ def taken(
         raise BadValue(f"args is a {given}: expected a {config.__name__} of core")
     settings.settle()
     return settings
+
+
+def check_streams(args: BaseConfig, train: object, evaluation: object) -> None:
+    """Refuse settings that datasets without a length do not go with, if there is such a dataset.
+
+    Raises:
+        BadValue: the settings ask for batches that one process sends to the others, or nothing
+            says when a training on such a dataset ends.
+    """
+    others = evaluation.values() if isinstance(evaluation, dict) else [evaluation]
+    if any(map(is_stream, [train, *others])):
+        check_dispatch(args)
+    if is_stream(train) and args.max_steps <= 0:
+        raise BadValue("train_dataset is an IterableDataset, which has no length: set max_steps")
+
+
+def check_dispatch(args: BaseConfig) -> None:
+    """Refuse that one process reads a streamed dataset for the others: text is sent to none.
+
+    Raises:
+        BadValue: `accelerator_config` has `dispatch_batches=True`.
+    """
+    loading: Any = args.accelerator_config  # Any: parsed from a mapping or a file
+    if loading.dispatch_batches:
+        raise BadValue(
+            "Iterable datasets require `dispatch_batches=False`, but accelerator_config has True: "
+            "set it to False, or leave it out"
+        )
 
 
 def default_output(model: str | PreTrainedModel, method: str) -> str:

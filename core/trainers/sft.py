@@ -7,6 +7,7 @@ import torch
 from accelerate.utils import set_seed
 from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -14,23 +15,29 @@ from transformers import (
     TrainingArguments,
 )
 from transformers.trainer_utils import PredictionOutput
+from transformers.utils import logging
 
 from core.configs.sft import SFTConfig
 from core.data.best_fit import LENGTHS
 from core.data.collate import DataCollatorForLanguageModeling
 from core.data.preparation import Data, Preparation
+from core.data.streams import Passes, check_dataset, is_stream
 from core.forward.labelled import Labelled, labelled_logps
 from core.forward.router import router_loss, router_weight
 from core.losses.supervised import SUPERVISED
 from core.trainers.base import BaseTrainer
 from core.trainers.setup import (
+    check_dispatch,
     check_processes,
+    check_streams,
     refuse,
     taken,
 )
 from core.trainers.uncalled_methods import SFT_METHODS
 from core.trainers.vocabulary import policy_and_tokenizer
 from eval.errors import BadValue
+
+logger = logging.get_logger(__name__)
 
 
 class SFTTrainer(BaseTrainer):
@@ -41,6 +48,7 @@ class SFTTrainer(BaseTrainer):
     _tag_names = ("sft",)
 
     args: SFTConfig
+    passes: Passes | None  # over the dataset of the training that runs, if it has no length
 
     def __init__(
         self,
@@ -61,12 +69,16 @@ class SFTTrainer(BaseTrainer):
         formatting_func: Callable[[Any], str] | None = None,
     ):
         refuse("SFTTrainer", quantization_config=quantization_config)
-        if train_dataset is None:
-            raise BadValue("`train_dataset` is required: pass the dataset to train on")
+        check_dataset(train_dataset, "train_dataset")
         if type(args) is TrainingArguments:
             args = SFTConfig(**{**args.to_dict(), "hub_token": args.hub_token})  # hidden by to_dict
         args = taken(args, SFTConfig, model, "SFT")
         check_functions(args, data_collator, compute_loss_func)
+        loading: Any = args.accelerator_config  # Any: parsed from a mapping or a file
+        if is_stream(train_dataset) and loading.dispatch_batches:
+            logger.warning("dispatch_batches is set to False: each process reads the stream itself")
+            loading.dispatch_batches = False
+        check_streams(args, train_dataset, eval_dataset)
         set_seed(args.seed)  # of the adapters
         policy, tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
         self._tokens_seen = 0.0
@@ -78,9 +90,6 @@ class SFTTrainer(BaseTrainer):
             own_collator=data_collator is not None,
         )
         padding = cast(int, tokenizer.pad_token_id)
-        loading: Any = args.accelerator_config  # Any: parsed from a mapping or a file
-        if isinstance(train_dataset, IterableDataset) and loading.dispatch_batches is None:
-            loading.dispatch_batches = False  # one process would join batches of unlike widths
         super().__init__(
             model=policy,
             args=args,
@@ -130,8 +139,25 @@ class SFTTrainer(BaseTrainer):
             return {name: self.prepared(data, packing=packing) for name, data in datasets.items()}
         return self.prepared(datasets, packing=packing)
 
+    def get_train_dataloader(self) -> DataLoader:
+        """As transformers does; a dataset without a length is read pass after pass."""
+        loader = super().get_train_dataloader()
+        if not is_stream(self.train_dataset):
+            return loader
+        cast(Any, loader).base_dataloader.generator = torch.Generator()  # a pass draws no seed
+        return DataLoader(Passes(cast(Any, loader)), batch_size=None, collate_fn=unchanged)
+
+    def _prepare_for_training(
+        self, max_steps: int, train_dataloader: DataLoader, resume_from_checkpoint: str | None
+    ) -> Any:  # Any: transformers' own
+        dataset = train_dataloader.dataset
+        self.passes = dataset if isinstance(dataset, Passes) else None
+        return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
+
     def evaluate(self, eval_dataset: Any = None, *args: Any, **keywords: Any) -> dict[str, float]:
         """As transformers does; a dataset given here is prepared like that of the trainer."""
+        if is_stream(eval_dataset):
+            check_dispatch(self.args)
         if isinstance(eval_dataset, dict):  # comes back here one by one
             return super().evaluate(eval_dataset, *args, **keywords)
         return super().evaluate(self.evaluation_rows(eval_dataset, self.args), *args, **keywords)
@@ -221,12 +247,21 @@ class SFTTrainer(BaseTrainer):
         self.record_total("num_tokens", self._tokens_seen)
 
     def own_state(self) -> dict[str, Any]:
-        """The tokens seen so far."""
-        return {"tokens_seen": self._tokens_seen}
+        """The tokens seen so far, and the position in a dataset without a length."""
+        return {"tokens_seen": self._tokens_seen, "position": self.passes and self.passes.position}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
-        """Go on counting."""
+        """Go on counting, and reading a dataset without a length."""
         self._tokens_seen = state.get("tokens_seen", 0.0)
+        position = state.get("position")
+        if self.passes is not None and position is not None and not self.args.ignore_data_skip:
+            self.passes.position = position
+            self.passes.passed_over = self.state.global_step * self.args.gradient_accumulation_steps
+
+
+def unchanged(batch: Any) -> Any:  # Any: of any data collator
+    """Return a batch that is collated already."""
+    return batch
 
 
 def tokens_of(inputs: Mapping[str, Tensor]) -> Tensor:
