@@ -6,6 +6,8 @@ from itertools import repeat
 from typing import Any, Protocol
 
 from datasets import Dataset, IterableDataset
+from torch import Generator
+from torch.utils.data import DataLoader
 from torch.utils.data import IterableDataset as TorchIterableDataset
 
 from core.errors import WrongType
@@ -85,6 +87,17 @@ class Passes(TorchIterableDataset):
                     "read several times, or fewer max_steps"
                 )
             number, read = number + 1, 0
+
+
+def endless(loader: Any) -> DataLoader:  # Any: a DataLoader that accelerate prepared
+    """Return a data loader of the batches of another one, read pass after pass."""
+    loader.base_dataloader.generator = Generator()  # so that beginning a pass draws no seed
+    return DataLoader(Passes(loader), batch_size=None, collate_fn=unchanged)
+
+
+def unchanged(batch: Any) -> Any:  # Any: of any data collator
+    """Return a batch that is collated already."""
+    return batch
 
 
 class Blocks:

@@ -82,3 +82,10 @@ def head_reads_tokens(
         and not any(map(has_virtual_tokens, model.modules()))
         and (not joined or goes_by_segments(model))
     )
+
+
+def row_sums(values: Tensor, labels: Tensor) -> Tensor:
+    """Return the sum of the values (M,) of each row's labelled tokens and their number, (B, 2)."""
+    place = (labels[:, 1:] != IGNORED).nonzero()[:, 0]
+    pairs = torch.stack([values, torch.ones_like(values)], 1).double()
+    return pairs.new_zeros(len(labels), 2).index_add(0, place, pairs)

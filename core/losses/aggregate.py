@@ -104,6 +104,11 @@ class Aggregate:
     counts_mask: bool = False
 
     @property
+    def weighs_tokens(self) -> bool:
+        """Whether batches count by their tokens in a mean over several, not by completions."""
+        return self.counts_tokens or not self.splits
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """The settings that act with it."""
         return ("token_normalizer",) if self.counts_tokens else ()

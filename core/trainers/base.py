@@ -2,13 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, TrainerCallback
-from transformers.trainer_utils import PredictionOutput
+from transformers.trainer_utils import EvalLoopOutput, PredictionOutput
 
 from core.explain.phases import PhaseCallback, Phases
 from core.shards.reference import SyncReferenceCallback, frozen_copy
@@ -26,6 +27,9 @@ class BaseTrainer(ResumableTrainer):
         self.ref_model: nn.Module | None = None
         self._reference_moves = False
         self._metrics = {"train": defaultdict(list), "eval": defaultdict(list)}
+        self._weights: defaultdict[str, list[float]] = defaultdict(list)  # of held-out metrics
+        self._held_out: list[Tensor] = []  # sums of losses and what they are divided by, (B, 2)
+        self.batch_weight = 1.0  # of an evaluation batch in the means over several
         loading = args.accelerator_config
         if loading.dispatch_batches is None:
             loading.dispatch_batches = False  # each process reads a streamed dataset itself
@@ -73,10 +77,30 @@ class BaseTrainer(ResumableTrainer):
         """Rows of all processes, in their order."""
         return cast(Tensor, self.accelerator.gather(tensor))
 
-    def record(self, metrics: Mapping[str, float]) -> None:
-        """Keep numbers for the next log, which averages them."""
+    def evaluation_loop(self, *args: Any, **keywords: Any) -> EvalLoopOutput:
+        """Evaluate as transformers does; the loss is a mean that no batch size changes."""
+        self._held_out = []
+        output = super().evaluation_loop(*args, **keywords)
+        if self._held_out:
+            rows = torch.cat(self._held_out).double()
+            finite = rows[rows.isfinite().all(1)]
+            kept = finite if self.args.logging_nan_inf_filter and len(finite) else rows
+            total, count = kept.sum(0).tolist()
+            metrics = cast(dict[str, float], output.metrics)
+            metrics[f"{keywords.get('metric_key_prefix', 'eval')}_loss"] = total / max(count, 1.0)
+        return output
+
+    def record(self, metrics: Mapping[str, float], weight: float | None = None) -> None:
+        """Keep numbers for the next log, which averages them.
+
+        Args:
+            metrics: the numbers by name.
+            weight: what held-out numbers are weighted by; unset, `batch_weight`.
+        """
         for name, value in metrics.items():
             self._metrics[self.mode][name].append(value)
+            if self.mode == "eval":
+                self._weights[name].append(self.batch_weight if weight is None else weight)
 
     def record_total(self, name: str, value: float) -> None:
         """Keep a count so far, of which the next log shows the last value."""
@@ -87,10 +111,11 @@ class BaseTrainer(ResumableTrainer):
         mode = self.mode
         prefix = "eval_" if mode == "eval" else ""
         for name, values in self._metrics[mode].items():
-            valid = [value for value in values if not math.isnan(value)]
-            logs[prefix + name] = sum(valid) / len(valid) if valid else None
+            weights = self._weights[name] if mode == "eval" else []
+            logs[prefix + name] = weighted_mean(values, weights or [1.0] * len(values))
         super().log(logs, start_time)
         self._metrics[mode].clear()
+        self._weights.clear()
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
@@ -103,3 +128,10 @@ class BaseTrainer(ResumableTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint and self.ref_model is not None:
             load_reference(Path(checkpoint), self.ref_model, self.frame)
+
+
+def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float | None:
+    """Return the mean of the values that are not NaN, None if they have no weight."""
+    valid = [(x, w) for x, w in zip(values, weights, strict=True) if not math.isnan(x)]
+    total = sum(weight for _, weight in valid)
+    return sum(value * weight for value, weight in valid) / total if total else None

@@ -222,6 +222,12 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         parts = self.args.rollout_parts if self.mode == "train" else 1
         return [kept.double() * parts / len(batches)] * len(batches)
 
+    def held_out_weight(self, batch: Batch) -> Tensor:
+        """Return the weight of an evaluation batch: its tokens where the loss is their mean."""
+        if self.args.aggregate.weighs_tokens:
+            return batch["num_items_in_batch"].double()
+        return super().held_out_weight(batch)
+
     def scale(self, inputs: Batch) -> Scale:
         """Where a micro-batch stands in its optimizer step; an evaluation batch stands alone."""
         training = self.mode == "train"

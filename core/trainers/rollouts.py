@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback
+from transformers.trainer_utils import EvalLoopOutput
 
 from core.collect.metrics import LossSums, loss_metrics
 from core.configs.rollout import RolloutConfig
@@ -41,6 +42,7 @@ class RolloutTrainer(PromptTrainer):
         self._step = 0  # micro-batches done
         self._rollouts = 0  # rollouts done
         self._step_time = 0.0
+        self._evaluated = 0  # completions of this evaluation
         self._parts: Parts | None = None
         self._rows: Iterable[Rows] = ()  # of the micro-batches of the next optimizer step
         self._prepared: list[Batch] = []
@@ -198,7 +200,8 @@ class RolloutTrainer(PromptTrainer):
         with self.phases("forward"):
             loss = self.loss(model, inputs)
         if not self._more:
-            self.record(loss_metrics(self.seen, self.logged, self.accelerator))
+            tokens = float(inputs["num_items_in_batch"]) if self.mode == "eval" else None
+            self.record(loss_metrics(self.seen, self.logged, self.accelerator), weight=tokens)
             self.seen.clear()
         return loss
 
@@ -210,9 +213,29 @@ class RolloutTrainer(PromptTrainer):
         ignore_keys: list[str] | None = None,  # noqa: ARG002 - there are no outputs
     ) -> tuple[Tensor, None, None]:
         """Sample, score and evaluate the loss of one batch."""
+        processes = self.accelerator.num_processes
+        self.batch_weight = float(len(inputs) * processes)
+        self._evaluated += len(inputs) * processes
         with torch.no_grad(), self.compute_loss_context_manager():
-            loss = self.compute_loss(model, self._prepare_inputs(inputs))
-        return loss.mean().detach(), None, None
+            batch = self._prepare_inputs(inputs)
+            loss = self.compute_loss(model, batch).detach().mean().double()
+        count = self.held_out_weight(batch) / processes
+        self._held_out.append(self.gather(torch.stack([loss * count, count]).unsqueeze(0)))
+        self.batch_weight = 1.0
+        return loss, None, None
+
+    def held_out_weight(self, batch: Batch) -> Tensor:
+        """Return the weight of an evaluation batch, over all processes: its completions."""
+        rows = len(batch["completion_ids"]) * self.accelerator.num_processes
+        return torch.tensor(float(rows), dtype=torch.float64, device=self.args.device)
+
+    def evaluation_loop(self, *args: Any, **keywords: Any) -> EvalLoopOutput:
+        """As of every trainer; the prompts of a dataset without a length are counted."""
+        self._evaluated = 0
+        output = super().evaluation_loop(*args, **keywords)
+        if output.num_samples:
+            return output
+        return output._replace(num_samples=self._evaluated // self.args.generations_eval)
 
     def own_state(self) -> dict[str, Any]:
         """Counters, and the micro-batches of a rollout that is not used up."""

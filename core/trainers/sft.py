@@ -21,8 +21,8 @@ from core.configs.sft import SFTConfig
 from core.data.best_fit import LENGTHS
 from core.data.collate import DataCollatorForLanguageModeling
 from core.data.preparation import Data, Preparation
-from core.data.streams import Passes, check_dataset, is_stream
-from core.forward.labelled import Labelled, labelled_logps
+from core.data.streams import Passes, check_dataset, endless, is_stream
+from core.forward.labelled import Labelled, labelled_logps, row_sums
 from core.forward.router import router_loss, router_weight
 from core.losses.supervised import SUPERVISED
 from core.trainers.base import BaseTrainer
@@ -142,10 +142,7 @@ class SFTTrainer(BaseTrainer):
     def get_train_dataloader(self) -> DataLoader:
         """As transformers does; a dataset without a length is read pass after pass."""
         loader = super().get_train_dataloader()
-        if not is_stream(self.train_dataset):
-            return loader
-        cast(Any, loader).base_dataloader.generator = torch.Generator()  # a pass draws no seed
-        return DataLoader(Passes(cast(Any, loader)), batch_size=None, collate_fn=unchanged)
+        return endless(loader) if is_stream(self.train_dataset) else loader
 
     def _prepare_for_training(
         self, max_steps: int, train_dataloader: DataLoader, resume_from_checkpoint: str | None
@@ -203,6 +200,8 @@ class SFTTrainer(BaseTrainer):
                 items = len(found.logps) if num_items_in_batch is None else num_items_in_batch
                 losses = SUPERVISED[self.args.loss_type].loss(found.logps)
                 loss = losses.sum() / torch.as_tensor(items).clamp(min=1)
+                if self.mode == "eval":
+                    self.hold_out(losses + balance, inputs["labels"])
             if self.args.average_tokens_across_devices and num_items_in_batch is not None:
                 loss = loss * self.accelerator.num_processes
             if self.compute_loss_func is None:  # which is the whole loss where it is given
@@ -241,10 +240,21 @@ class SFTTrainer(BaseTrainer):
         counts = torch.stack([found.entropy.sum(), found.right.sum(), n, read]).float()
         totals = cast(Tensor, self.accelerator.reduce(counts, reduction="sum"))
         entropy, right, n, tokens = totals.tolist()
-        self.record({"entropy": entropy / max(n, 1), "mean_token_accuracy": right / max(n, 1)})
+        means = {"entropy": entropy / max(n, 1), "mean_token_accuracy": right / max(n, 1)}
+        self.record(means, weight=n)
         if self.mode == "train":
             self._tokens_seen += tokens
         self.record_total("num_tokens", self._tokens_seen)
+
+    @torch.no_grad()
+    def hold_out(self, losses: Tensor, labels: Tensor) -> None:
+        """Add the losses (M,) of an evaluation batch's labelled tokens to the held-out loss.
+
+        Rows that were repeated to give all processes equally many are left out.
+        """
+        rows = row_sums(losses, labels)
+        gather = self.gather if self.args.joins_rows else self.accelerator.gather_for_metrics
+        self._held_out.append(cast(Tensor, gather(rows)))
 
     def own_state(self) -> dict[str, Any]:
         """The tokens seen so far, and the position in a dataset without a length."""
@@ -257,11 +267,6 @@ class SFTTrainer(BaseTrainer):
         if self.passes is not None and position is not None and not self.args.ignore_data_skip:
             self.passes.position = position
             self.passes.passed_over = self.state.global_step * self.args.gradient_accumulation_steps
-
-
-def unchanged(batch: Any) -> Any:  # Any: of any data collator
-    """Return a batch that is collated already."""
-    return batch
 
 
 def tokens_of(inputs: Mapping[str, Tensor]) -> Tensor:
