@@ -96,8 +96,7 @@ class PromptStream:
         if not self.size:
             raise BadValue(
                 f"the sampler yields {len(sampler)} rows in an epoch: expected at least the "
-                f"{self.block} of one rollout: add prompts, or lower per_device_train_batch_size, "
-                "steps_per_generation or generation_batch_size"
+                f"{self.block} of one rollout"
             )
 
     def take(self, count: int) -> list[int]:

@@ -131,6 +131,14 @@ class PromptTrainer(BaseTrainer):
         self.passes = PassRates(self.args.prompt_retirement)
         return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
 
+    def empty_epoch(self, rows: int) -> str:
+        """Say how many prompts a rollout has, and what to change."""
+        return (
+            f"train_dataset has {rows} prompts, which do not fill one rollout of "
+            f"{self.args.rollout_prompts}: add prompts, or lower per_device_train_batch_size, "
+            "steps_per_generation or generation_batch_size"
+        )
+
     def prompt_stream(self, loader: DataLoader) -> PromptStream | StreamedPrompts:
         """All prompts in the order of the data loader's sampler, or of its stream.
 

@@ -1,20 +1,21 @@
 """What a checkpoint needs beyond the weights so that a resumed run is the same run."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import torch
 from safetensors.torch import load_model, save_model
 from torch import nn
+from torch.utils.data import DataLoader
 from transformers import (
     TrainerCallback,
     TrainerControl,
     TrainerState,
     TrainingArguments,
 )
-from transformers.trainer_utils import TrainOutput
+from transformers.trainer_utils import TrainOutput, has_length
 
 from core.configs.base import BaseConfig
 from core.explain.phases import Phases
@@ -22,7 +23,7 @@ from core.shards.reference import mix_into
 from core.shards.sharding import gathered
 from core.trainers.publish import PublishedTrainer
 from core.trainers.uncalled_methods import refuse_uncalled
-from eval.errors import DamagedFile
+from eval.errors import BadValue, DamagedFile
 
 STATE = "rollout_state.pt"
 REFERENCE = "reference.safetensors"
@@ -52,6 +53,23 @@ class ResumableTrainer(PublishedTrainer):
         refuse_uncalled(self, self.UNCALLED)  # put on the class or on this object since
         cast(BaseConfig, self.args).refuse_late()
         return super().train(*args, **keywords)
+
+    def set_initial_training_values(self, args: TrainingArguments, dataloader: DataLoader) -> Any:
+        """Count steps and epochs as transformers does.
+
+        Raises:
+            BadValue: an epoch has no batch.
+        """
+        if has_length(dataloader) and not len(dataloader):
+            raise BadValue(self.empty_epoch(len(cast(Sized, dataloader.dataset))))
+        return super().set_initial_training_values(args, dataloader)
+
+    def empty_epoch(self, rows: int) -> str:
+        """Say why so few rows give no batch, and what to change."""
+        return (
+            f"train_dataset has {rows} rows, which fill no batch: add rows, lower "
+            "per_device_train_batch_size, or leave dataloader_drop_last out"
+        )
 
     def _run_epoch(self, *args: Any, **keywords: Any) -> None:
         """Train an epoch, but none where the last step was taken before a checkpoint was written.

@@ -240,3 +240,11 @@ def test_completions_are_counted_in_training_alone(make):
     assert trainer.evaluate(prompts(2))["eval_num_completions"] == 24
     assert logs(trainer, "num_completions") == [8, 16, 24]
     assert len(seen) == 3 * 2 + 2
+
+
+@pytest.mark.parametrize("length", [{}, {"max_steps": -1, "num_train_epochs": 2}])
+def test_too_few_prompts_for_a_rollout_are_refused_however_long_the_training(length, make_grpo):
+    trainer = make_grpo(per_device_train_batch_size=8, dataset=prompts(3), **length)
+    message = "train_dataset has 3 prompts, which do not fill one rollout of 4: add prompts, or"
+    with pytest.raises(BadValue, match=message):
+        trainer.train()

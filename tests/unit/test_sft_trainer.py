@@ -184,3 +184,17 @@ def test_a_loss_function_counts_for_all_processes_as_the_loss_does(
         batch = trainer.data_collator(list(trainer.train_dataset))
         losses.append(trainer.compute_loss(trainer.model, batch, num_items_in_batch=50))
     torch.testing.assert_close(*losses)
+
+
+@pytest.mark.parametrize("length", [{}, {"max_steps": -1}])
+def test_fewer_rows_than_a_batch_are_refused_if_the_last_is_dropped(
+    length, build_llama, tiny_tokenizer, tmp_path
+):
+    trainer = SFTTrainer(
+        model=build_llama(),
+        args=SFTConfig(**config(tmp_path, dataloader_drop_last=True, **length)),
+        train_dataset=Dataset.from_list(ROWS[:3]),
+        processing_class=tiny_tokenizer,
+    )
+    with pytest.raises(BadValue, match="has 3 rows, which fill no batch: add rows, lower"):
+        trainer.train()
