@@ -42,7 +42,7 @@ class RolloutTrainer(PromptTrainer):
         self._step = 0  # micro-batches done
         self._rollouts = 0  # rollouts done
         self._step_time = 0.0
-        self._evaluated = 0  # completions of this evaluation
+        self.evaluated = 0  # completions of this evaluation so far
         self._parts: Parts | None = None
         self._rows: Iterable[Rows] = ()  # of the micro-batches of the next optimizer step
         self._prepared: list[Batch] = []
@@ -215,13 +215,13 @@ class RolloutTrainer(PromptTrainer):
         """Sample, score and evaluate the loss of one batch."""
         processes = self.accelerator.num_processes
         self.batch_weight = float(len(inputs) * processes)
-        self._evaluated += len(inputs) * processes
         with torch.no_grad(), self.compute_loss_context_manager():
             batch = self._prepare_inputs(inputs)
             loss = self.compute_loss(model, batch).detach().mean().double()
         count = self.held_out_weight(batch) / processes
         self._held_out.append(self.gather(torch.stack([loss * count, count]).unsqueeze(0)))
         self.batch_weight = 1.0
+        self.evaluated += len(inputs) * processes
         return loss, None, None
 
     def held_out_weight(self, batch: Batch) -> Tensor:
@@ -231,11 +231,11 @@ class RolloutTrainer(PromptTrainer):
 
     def evaluation_loop(self, *args: Any, **keywords: Any) -> EvalLoopOutput:
         """As of every trainer; the prompts of a dataset without a length are counted."""
-        self._evaluated = 0
+        self.evaluated = 0
         output = super().evaluation_loop(*args, **keywords)
         if output.num_samples:
             return output
-        return output._replace(num_samples=self._evaluated // self.args.generations_eval)
+        return output._replace(num_samples=self.evaluated // self.args.generations_eval)
 
     def own_state(self) -> dict[str, Any]:
         """Counters, and the micro-batches of a rollout that is not used up."""

@@ -85,8 +85,12 @@ class SamplingTrainer(RolloutTrainer):
         return self.vllm.serving(model, self.state.global_step if self.args.samples_policy else 0)
 
     def seeds(self, prompts: list[Completion]) -> list[int]:
-        """A seed for each completion of this rollout, the same however processes share them."""
-        start = self.accelerator.process_index * len(prompts)
+        """A seed for each completion of this rollout, the same however processes share them.
+
+        In evaluation, completions are numbered over all batches, so that no seed depends on these.
+        """
+        before = self.evaluated if self.mode == "eval" else 0
+        start = before + self.accelerator.process_index * len(prompts)
         moment = (self.args.seed, self.mode, self.state.global_step, self._rollouts)
         return [seed_of(*moment, row, prompt) for row, prompt in enumerate(prompts, start)]
 

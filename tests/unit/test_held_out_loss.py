@@ -79,3 +79,13 @@ def test_online_trainers_average_as_the_loss_says(loss_type, make_grpo):
         found.append([metrics[name] for name in names])
     assert found == [pytest.approx(found[0], rel=1e-5)] * 3
     assert abs(found[0][0]) > 1e-4
+
+
+def test_completions_sampled_in_evaluation_do_not_depend_on_its_batches(make_grpo):
+    held_out, found = prompts(3).select([0, 1, 1, 2, 2]), []
+    for size in (4, 8, 20):
+        trainer = make_grpo(evaluation=held_out, beta=0.1, per_device_eval_batch_size=size)
+        metrics = trainer.evaluate()
+        names = ("eval_loss", "eval_reward", "eval_completions/mean_length", "eval_entropy")
+        found.append([metrics[name] for name in names])
+    assert found == [pytest.approx(found[0], rel=1e-5, abs=1e-7)] * 3
