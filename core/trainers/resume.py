@@ -1,7 +1,7 @@
 """What a checkpoint needs beyond the weights so that a resumed run is the same run."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -60,8 +60,9 @@ class ResumableTrainer(PublishedTrainer):
         Raises:
             BadValue: an epoch has no batch.
         """
-        if has_length(dataloader) and not len(dataloader):
-            raise BadValue(self.empty_epoch(len(cast(Sized, dataloader.dataset))))
+        loader: Any = dataloader  # Any: one of a dataset with a length, or without
+        if has_length(loader) and not len(loader):
+            raise BadValue(self.empty_epoch(len(cast(Any, dataloader.dataset))))
         return super().set_initial_training_values(args, dataloader)
 
     def empty_epoch(self, rows: int) -> str:
