@@ -1,8 +1,5 @@
 """Datasets without a length train and evaluate every trainer, and a killed run continues."""
 
-import os
-import signal
-
 import pytest
 import torch
 from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict
@@ -10,7 +7,6 @@ from grpo_runs import digits, logs, prompts, weights
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import SequentialSampler
-from transformers import TrainerCallback
 
 from core import (
     A2POConfig,
@@ -127,32 +123,6 @@ def test_a_run_stopped_at_a_checkpoint_continues_bit_for_bit(kind, settings, mak
         assert torch.equal(weights(resumed.model), weights(whole.model))
         for name in ("loss", "grad_norm", "num_tokens", "epoch"):
             assert logs(resumed, name) == logs(whole, name)
-
-
-class Kill(TrainerCallback):
-    """Ends the process without any warning after a step."""
-
-    def on_step_end(self, args, state, control, **_):  # noqa: ARG002
-        if state.global_step == 5:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.parametrize("kind", ["grpo", "sft"])
-def test_a_killed_run_continues_bit_for_bit(kind, make):
-    settings = {"save_strategy": "steps", "save_steps": 2}
-    child = os.fork()
-    if child == 0:
-        try:
-            make(kind, callbacks=[Kill()], **settings).train()
-        finally:
-            os._exit(0)  # not reached: the process is killed before
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    resumed = make(kind, **settings)
-    resumed.train(resume_from_checkpoint=True)
-    straight = make(kind)
-    straight.train()
-    assert resumed.state.global_step == 7
-    assert torch.equal(weights(resumed.model), weights(straight.model))
 
 
 @pytest.mark.parametrize("kind", ONLINE)
