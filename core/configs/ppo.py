@@ -1,7 +1,7 @@
 """Settings of proximal policy optimisation with a value model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import ClassVar
 
 from core.configs.grpo import GRPOConfig
@@ -13,8 +13,9 @@ from eval.errors import BadValue
 class PPOConfig(GRPOConfig):
     """Settings of `PPOTrainer`: those of GRPO with PPO's defaults, and those of values.
 
-    TRL's last PPO called `num_iterations` num_ppo_epochs, `steps_per_generation` num_mini_batches
-    and `epsilon` cliprange.
+    `cliprange` and `num_ppo_epochs` are the names that TRL's last PPO had for `epsilon` and
+    `num_iterations`; its num_mini_batches times `gradient_accumulation_steps` is
+    `steps_per_generation`.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
@@ -61,6 +62,16 @@ class PPOConfig(GRPOConfig):
         "KL that the weight is steered to, from rollout to rollout, by that of the last pass; "
         "unset, it stays.",
     )
+
+    cliprange: InitVar[float | None] = None
+    num_ppo_epochs: InitVar[int | None] = None
+
+    def __post_init__(self, cliprange: float | None, num_ppo_epochs: int | None):
+        for name, value in (("epsilon", cliprange), ("num_iterations", num_ppo_epochs)):
+            if value is not None:
+                self.said.add(name)
+                setattr(self, name, value)
+        super().__post_init__()
 
     @property
     def scales_rewards(self) -> bool:

@@ -1,0 +1,158 @@
+"""Settings of TRL's paper index for GRPO, RLOO, SFT and PPO: built here where TRL builds them."""
+
+import pytest
+import trl
+
+import core
+from eval.errors import BadValue
+
+DAPO = {
+    "mask_truncated_completions": True,
+    "loss_type": "dapo",
+    "epsilon_high": 0.28,
+    "epsilon": 0.2,
+    "per_device_train_batch_size": 512,
+    "num_generations": 16,
+    "max_completion_length": 20480,
+    "beta": 0.0,
+}
+CORRECTED = {"use_vllm": True, "vllm_importance_sampling_clip_max": 2.0}
+CALLS = {
+    "GRPOConfig": {
+        "DeepSeekMath": {
+            "loss_type": "grpo",
+            "beta": 0.001,
+            "epsilon": 10.0,
+            "num_generations": 16,
+            "max_completion_length": 32768,
+            "steps_per_generation": 16,
+            "per_device_train_batch_size": 4,
+            "gradient_accumulation_steps": 128,
+        },
+        "DeepSeek-R1": {
+            "learning_rate": 4e-5,
+            "max_prompt_length": 4096,  # a field until TRL 0.28
+            "max_completion_length": 32768,
+            "num_generations": 16,
+            "beta": 0.001,
+            "use_vllm": True,
+        },
+        "GSPO": {
+            "importance_sampling_level": "sequence",
+            "loss_type": "grpo",
+            "beta": 0.0,
+            "epsilon": 3e-4,
+            "epsilon_high": 4e-4,
+            "gradient_accumulation_steps": 1,
+            "steps_per_generation": 4,
+        },
+        "DAPO": DAPO,
+        "80/20": DAPO | {"top_entropy_quantile": 0.2},
+        "Dr. GRPO": {  # for eight processes
+            "loss_type": "dr_grpo",
+            "per_device_train_batch_size": 1,
+            "num_generations": 8,
+            "max_completion_length": 3000,
+            "beta": 0.0,
+        },
+        "Lite PPO": {
+            "scale_rewards": "batch",
+            "loss_type": "dapo",
+            "beta": 0.0,
+            "top_p": 0.99,
+            "top_k": 100,
+            "temperature": 0.99,
+            "num_generations": 8,
+            "num_iterations": 1,
+            "per_device_train_batch_size": 4,
+            "gradient_accumulation_steps": 32,
+            "steps_per_generation": 8,
+        },
+        "TIS": CORRECTED | {"vllm_importance_sampling_mode": "sequence_truncate"},
+        "MIS": CORRECTED | {"vllm_importance_sampling_mode": "sequence_mask"},
+        "ScaleRL": {  # for two processes
+            "loss_type": "cispo",
+            "epsilon_high": 5.0,
+            "num_generations": 16,
+            "scale_rewards": "batch",
+            "cast_lm_head_to_fp32": True,
+        },
+        "SAPO": {
+            "loss_type": "sapo",
+            "sapo_temperature_pos": 1.0,
+            "sapo_temperature_neg": 1.05,
+            "scale_rewards": "group",
+        },
+        "DeepSeek-V3.2, KL": {"beta": 0.001, "use_bias_correction_kl": True},
+        "DeepSeek-V3.2, masks": {"off_policy_mask_threshold": 0.5},
+        "GDPO": {"multi_objective_aggregation": "normalize_then_sum"},
+        "LUSPO": {
+            "loss_type": "luspo",
+            "importance_sampling_level": "sequence",
+            "epsilon": 2e-3,
+            "epsilon_high": 2.5e-3,
+        },
+        "INTELLECT-2": {  # for two processes
+            "delta": 4,
+            "epsilon": 0.2,
+            "beta": 0.001,
+            "num_generations": 16,
+            "learning_rate": 3e-7,
+        },
+    },
+    "SFTConfig": {
+        "DFT": {"loss_type": "dft"},
+        "DFT, its setup": {
+            "loss_type": "dft",
+            "learning_rate": 5e-5,
+            "max_length": 2048,
+            "per_device_train_batch_size": 8,
+            "gradient_accumulation_steps": 32,
+        },
+        "T5": {"packing": True, "max_length": 512},
+    },
+    "RLOOConfig": {
+        "RLOO": {
+            "per_device_train_batch_size": 512,
+            "steps_per_generation": 2,
+            "beta": 0.03,
+            "num_generations": 2,
+            "learning_rate": 1e-6,
+        },
+        "REINFORCE++": {"normalize_advantages": True},
+    },
+}
+HERE = {"use_cpu": True, "bf16": False}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize(
+    ("kind", "paper"), [(kind, paper) for kind, papers in CALLS.items() for paper in papers]
+)
+def test_what_trl_builds_is_built_with_its_values(kind, paper, tmp_path):
+    settings = CALLS[kind][paper] | HERE | {"output_dir": str(tmp_path)}
+    try:
+        theirs = getattr(trl, kind)(**settings)
+    except (TypeError, ValueError) as refusal:
+        with pytest.raises(type(refusal)):
+            getattr(core, kind)(**settings)
+        return
+    ours = getattr(core, kind)(**settings)
+    follow = {"generation_batch_size", "vllm_importance_sampling_clip_max"} & vars(theirs).keys()
+    for name in {*CALLS[kind][paper], *follow}:
+        assert getattr(ours, name) == getattr(theirs, name), name
+
+
+def test_an_earlier_name_is_refused_with_the_newer_one(tmp_path):
+    """TIS and MIS have it in the index; TRL deprecates it."""
+    with pytest.raises(BadValue, match=r"_cap=2\.0 is not supported: set `vllm_import"):
+        core.GRPOConfig(vllm_importance_sampling_cap=2.0, **HERE, output_dir=str(tmp_path))
+
+
+def test_the_names_of_trls_last_ppo_are_taken(tmp_path):
+    index = {"num_ppo_epochs": 3, "gamma": 1.0, "lam": 0.95, "kl_coef": 0.05, "vf_coef": 0.1}
+    ours = core.PPOConfig(cliprange=0.1, **index, **HERE, output_dir=str(tmp_path))
+    assert (ours.epsilon, ours.num_iterations) == (0.1, 3)
+    ours.learning_rate = 1e-4
+    ours.settle()
+    assert (ours.epsilon, ours.num_iterations) == (0.1, 3)

@@ -1,0 +1,97 @@
+"""Twin runs in double precision: where ours and TRL's weights differ, and what makes them differ.
+
+Both sides turn positions into rotary angles in single precision, and TRL shifts the positions of
+padded prompts: prompts of one length leave nothing of it. Adam divides by the size of a gradient,
+so that one of rounding alone becomes a step; SGD does not.
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import trl
+from datasets import Dataset
+from peers import build, double, exact_head, prompts
+from test_replay import COMMON, Player, digit_reward, recorder
+
+import core
+from core.trainers import comparison
+
+OFF_POLICY = {"steps_per_generation": 4, "num_iterations": 2}
+EXACT = 1e-12
+PLACES = 4  # digits of an entropy that are compared
+
+
+def equal_prompts():
+    sums = [f"{a}+{b}=" for a in (1, 3, 5, 7) for b in (2, 4, 6, 8)][:14]
+    turns = [[{"role": "user", "content": text}] for text in sums]
+    return Dataset.from_dict({"prompt": turns, "answer": ["1"] * len(turns)})
+
+
+def coarse(entropies):
+    """Entropies in steps that are wide beside rounding, in the precision of TRL's threshold."""
+    return (entropies.float() * 10**PLACES).round() / 10**PLACES
+
+
+@pytest.fixture
+def twins(saved_llama, tiny_tokenizer, tmp_path, monkeypatch):
+    """The largest difference of the twins' weights after some steps, and how far they moved."""
+    exact_head(monkeypatch)
+    start = double(saved_llama)
+
+    def train(rows, optim="adamw_torch", **options):
+        shared = COMMON | {"max_steps": 6, "optim": optim, "rewards": digit_reward, "rows": rows}
+        shared |= {"learning_rate": 0.05} if optim == "sgd" else {}
+        rollouts = []
+        ends = []
+        for package in (core, trl):
+            played = {"rollout": Player(rollouts)} if ends else {"kind": recorder(rollouts)}
+            folder = tmp_path / f"{package.__name__}-{optim}"
+            trainer = build(package, start, tiny_tokenizer, folder, **shared | options, **played)
+            for model in filter(None, (trainer.model, trainer.ref_model)):
+                double(model)
+            trainer.train()
+            ends.append(torch.cat([p.detach().flatten() for p in trainer.model.parameters()]))
+        begun = torch.cat([p.detach().flatten() for p in start.parameters()])
+        assert (ends[0] - begun).abs().max() > 1e-3  # they did train
+        return (ends[0] - ends[1]).abs().max().item()
+
+    return train
+
+
+@pytest.mark.parametrize(
+    ("run", "options"),
+    [
+        ("dapo", {}),
+        ("grpo, off-policy", {"loss_type": "grpo", **OFF_POLICY}),
+        ("dapo, moving reference", {"beta": 0.1, "sync_ref_model": True}),
+    ],
+)
+def test_prompts_of_one_length_leave_rounding_alone(run, options, twins, measured):
+    assert measured(f"twins, {run}: weights", twins(equal_prompts(), **options)) < EXACT
+
+
+def test_padded_prompts_differ_by_their_angles_and_adam_makes_it_more(twins, measured):
+    options = {"loss_type": "grpo", **OFF_POLICY}
+    plain = measured("twins, padded, SGD: weights", twins(prompts(14), optim="sgd", **options))
+    adam = measured("twins, padded, Adam: weights", twins(prompts(14), **options))
+    assert EXACT < plain < 1e-7
+    assert plain < adam < 1e-5
+
+
+def test_a_share_by_entropy_differs_by_its_ties(twins, measured, monkeypatch):
+    """Completions of a group begin with one entropy; rounding decides who passes the threshold."""
+    chosen = comparison.ENDS["most"]
+
+    def kept(entropy, every, share):
+        return chosen.kept(coarse(entropy), coarse(every), share)
+
+    monkeypatch.setitem(comparison.ENDS, "most", replace(chosen, kept=kept))
+    masked = trl.GRPOTrainer.get_high_entropy_mask
+
+    def get_high_entropy_mask(self, entropies, mask, threshold):
+        return masked(self, coarse(entropies), mask, threshold)
+
+    monkeypatch.setattr(trl.GRPOTrainer, "get_high_entropy_mask", get_high_entropy_mask)
+    found = twins(equal_prompts(), top_entropy_quantile=0.4)
+    assert measured("twins, share by entropy without ties: weights", found) < EXACT
