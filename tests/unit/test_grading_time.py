@@ -9,7 +9,7 @@ from eval.grading.chinese import HAN, WORDS
 
 MOST_S = 0.05  # processor time of one text
 RUNS = "a|Zz|ab²|³|\\text|{|}|(|)|一|千|点|分之|.|,|:|\\|’|3|12|1,000|-|%|/|$|=|é|১|\\%|_{|^|答案是"
-MARKS = r"\boxed{|\frac{1}{2}|\text {|#### |the answer is |or |and |<think>|</think>"
+MARKS = r"\boxed{|\frac{1}{2}|\text {|#### |the answer is |or |and |<think>|</think>|```"
 PIECES = [*RUNS.split("|"), *MARKS.split("|"), "|", " ", "\n"]
 FORMATS = (
     "[THINK] ◁think▷ <answer> <|channel|>final assistantfinal <|begin_of_ \\boxed{} \\boxed{answer}"
