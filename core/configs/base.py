@@ -12,6 +12,7 @@ from transformers import TrainingArguments
 from transformers.integrations import integration_utils
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
+from core.configs.number_texts import take_numbers
 from core.configs.processes import asks_for_shards, join_on_cpu
 from core.option import option
 from core.paper.overrides import field_types
@@ -43,6 +44,7 @@ class BaseConfig(TrainingArguments):
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
+    REMOVED: ClassVar[Mapping[str, str]] = {}  # fields of earlier releases of TRL, and what to do
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {}
     ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {}
     AT_LEAST: ClassVar[Mapping[str, float]] = {}
@@ -61,12 +63,17 @@ class BaseConfig(TrainingArguments):
 
     def __new__(cls, *args: Any, **keywords: Any):  # Any: as of the fields
         """Note which fields are given, also those at their defaults."""
+        for name in keywords.keys() & cls.REMOVED.keys():
+            raise BadValue(
+                f"{cls.__name__}.{name}={keywords[name]!r} is not supported: {cls.REMOVED[name]}"
+            )
         made = super().__new__(cls)
         names = [each.name for each in fields(cls) if each.init]
         made.__dict__["_said"] = {*names[: len(args)], *keywords}
         return made
 
     def __post_init__(self):
+        take_numbers(self)
         self._given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         self.take_defaults()
         self.resolve()

@@ -44,6 +44,10 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         "transformers_continuous_batching_config": NO_PAGED,
         "auto_find_batch_size": "a smaller batch would break the groups",
     }
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "max_prompt_length": "TRL has had none since 0.28, and prompts are never cut here: drop or "
+        "shorten longer prompts in the dataset, and leave it out",
+    }
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "rollout_policy": tuple(ROLLOUT_POLICIES),
         "rollout_engine": tuple(ENGINES),

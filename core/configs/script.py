@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from core.configs.number_texts import take_numbers
 from core.option import option
 from eval.errors import BadValue
 
@@ -30,6 +31,9 @@ class DatasetConfig:
     columns: list[str] | None = None
     fraction: float | None = None
 
+    def __post_init__(self):
+        take_numbers(self)
+
 
 @dataclass
 class DatasetMixtureConfig:
@@ -42,6 +46,7 @@ class DatasetMixtureConfig:
     test_split_size: float | None = option(None, "Share or number of rows to evaluate on.")
 
     def __post_init__(self):
+        take_numbers(self)
         self.datasets = [DatasetConfig(**d) if isinstance(d, dict) else d for d in self.datasets]
 
 
@@ -72,6 +77,7 @@ class ModelConfig:
     bnb_4bit_quant_storage: str | None = option(None, "Type in which 4 bits are stored.")
 
     def __post_init__(self):
+        take_numbers(self)
         if self.load_in_8bit and self.load_in_4bit:
             raise BadValue("load_in_8bit and load_in_4bit are both set: leave one of them out")
         modules = self.lora_target_modules
