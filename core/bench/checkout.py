@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from core.run.places import no_runs, results, samples_file
+from core.run.places import no_runs, record_file, samples_file
 from core.run.records.record import read_records, standard
 from core.run.records.regrade import held_out
 from core.run.records.schema import RunRecord, runs_of
@@ -60,4 +60,4 @@ def size_of(digests: set[str]) -> int:
 
 def record_size(run: RunRecord) -> int:
     """The bytes of a record."""
-    return (results() / run["paper"] / f"{run['digest']}.json").stat().st_size
+    return record_file(run["paper"], run["digest"]).stat().st_size

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from core.models.builds import BUILDS
 from core.paper.registry import GROUP, find_entry
 from core.run.files import write_atomic
-from core.run.places import ACCEPTED, SAMPLES, results, samples_file
+from core.run.places import ACCEPTED, SAMPLES, Shelf, results, samples_file
 from core.run.records.accepted import run_name
 from core.run.records.answers import content_of, name_of
 from core.run.records.record import read_records, standard
@@ -36,7 +36,7 @@ def collection(slug: str, papers: int, runs: int) -> Iterator[dict[str, str]]:
     Raises:
         BadValue: the paper's records are not here to be copied.
     """
-    records = standard(read_records(slug))
+    records = standard(read_records(slug, Shelf.PUBLISHED))
     if not any(record["kind"] == "run" for record in records):
         raise BadValue(f"no runs of {slug} in {results()}: they are in the repository's checkout")
     with TemporaryDirectory() as name:

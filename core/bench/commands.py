@@ -49,7 +49,7 @@ def bench_commands() -> list[Measure]:
 def bench_collection() -> list[Measure]:
     """`list` and `check` of as many papers and records as are aimed at, which passed before."""
     with collection(PAPER, PAPERS, RUNS) as environment:
-        output(repro("report"), **environment)
+        output(repro("publish"), **environment)
         first = seconds(lambda: output(repro("check"), **environment))
         again = seconds(lambda: output(repro("check"), **environment))
         output(repro("list"), **environment)

@@ -18,7 +18,7 @@ from core.bench.step import bench_step
 from core.bench.training import bench_training
 from core.run.files import write_atomic
 from core.run.pages.speed_chart import chart
-from core.run.places import check_writable, results
+from core.run.places import check_writable, own_results
 from core.run.records.record import machine, new_record, versions, write_record
 from eval.errors import BadValue, UnknownName
 from eval.terminal import say
@@ -48,7 +48,7 @@ def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fie
     for name in names:
         if name not in BENCHES:
             raise UnknownName("benchmark", name, BENCHES)
-    check_writable(results() / "bench")
+    check_writable(own_results() / "bench")
     return [row for name in names or runnable() for row in recorded(name)]
 
 
@@ -66,7 +66,7 @@ def recorded(name: str) -> list[dict[str, Any]]:
         "measures": rows,
     }
     record = write_record(new_record("bench", versions=versions(*PEERS), **content))
-    write_atomic(results() / "bench" / f"{record['digest']}.svg", chart(rows))
+    write_atomic(own_results() / "bench" / f"{record['digest']}.svg", chart(rows))
     return rows
 
 

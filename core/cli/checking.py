@@ -19,9 +19,7 @@ def check(
             help="Default: all in a checkout, else those of others or with records here.",
         ),
     ] = None,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Take the newest records as the ones to beat.")
-    ] = False,
+    accept: Annotated[bool, typer.Option("--accept", hidden=True)] = False,
     ask_again: Annotated[
         bool, typer.Option("--all", help="Grade and render again what passed here before.")
     ] = False,
@@ -41,21 +39,18 @@ def check(
     as_json: AsJson = False,
 ) -> int:
     """Check modules, records, samples, reports and regressions; exit code 1 if one fails."""
-    from core.paper.registry import entries, find_entry
+    from core.paper.registry import find_entry
 
+    if accept:
+        raise BadValue("--accept: expected with `repro publish`, which takes the newest records")
     if retrain is None and (draw, within) != (None, None):
         raise BadValue("--draw and --within choose what --retrain N trains: give it too")
     slugs = tuple(find_entry(slug).slug for slug in papers or ())  # before what is slow to import
     say_loading()
     from core.run.places import record_files
-    from core.run.records.accepted import accept as accept_records
     from core.run.records.check import check_papers
-    from core.run.records.record import read_records, standard
     from core.run.records.sealed import absent_texts
 
-    if accept:
-        for slug in slugs or entries():
-            accept_records(slug, standard(read_records(slug)))
     found = check_papers(slugs, ask_again=ask_again)
     if retrain is not None:
         found["retrained"] = retrained(slugs, retrain, draw, within)

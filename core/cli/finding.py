@@ -47,7 +47,7 @@ def runs(
         find_paper(paper)  # a misspelt name is no empty list
     if at is not None and at not in SCALES:
         raise UnknownName("scale", at, SCALES)
-    if (count := len(record_files(paper, own=True))) > MANY:
+    if (count := len(record_files(paper))) > MANY:
         say(f"reading {count} records")
     found = find_runs(paper, arm=arm, scale=at, seed=seed)
     if as_json:

@@ -22,7 +22,7 @@ from core.cli.running import one, reproduce, run
 from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
 from core.cli.showing_plan import plan
-from core.cli.tables import report, table
+from core.cli.tables import publish, report, table
 from core.cli.writing import new
 from core.paper.registry import GROUP
 from eval.errors import ReproError
@@ -136,6 +136,7 @@ MENU: Mapping[str, Mapping[str, tuple[Callable[..., int | None], str]]] = {
         "new": (new, "repro new my-paper --arxiv 2501.01234 --base dapo"),
         "diff": (diff, "repro diff dr-grpo trl"),
         "check": (check, "repro check dapo"),
+        "publish": (publish, "repro publish dapo --accept"),
     },
     "Look after a machine": {
         "doctor": (doctor, "repro doctor"),

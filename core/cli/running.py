@@ -205,8 +205,10 @@ def with_launch(
 
 def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
     """Render and print what came of a run; the exit code is 1 if a claim was refuted."""
+    from core.run.likeness import likeness_lines
     from core.run.pages.render import render_outcome
 
+    compared = [*likeness_lines(order, outcome)]
     shown = render_outcome(order.paper, outcome)
     if "wandb" in reported_to(order):
         from core.run.watch.wandb_report import send_report
@@ -218,12 +220,14 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
             {
                 "runs": [record["digest"] for record in outcome.runs],
                 "claims": outcome.claims["digest"],
+                "published": compared,
                 "verdicts": outcome.verdicts,
                 "report": str(shown.path),
             }
         )
     else:
         print_markdown(shown.table)
+        print_text("\n".join(compared))
         print_verdicts(shown.verdicts)
         print_text(f"report: {from_here(shown.path)}")
     return 1 if outcome.refuted else 0

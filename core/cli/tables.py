@@ -1,4 +1,4 @@
-"""`repro table` and `repro report`: what is rendered from records."""
+"""`repro table`, `repro report` and `repro publish`: what is rendered from records."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 
 from core.cli.options import AsJson
 from core.cli.output import print_json, print_markdown, print_text, say_loading, tell
+from core.run.places import from_here
 
 
 def table(
@@ -47,7 +48,7 @@ def report(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Render reports/ from the records in results/."""
+    """Render the pages of all records here, published ones and those of runs/, in runs/reports/."""
     say_loading()
     from core.run.pages.render import render_all
     from core.run.places import no_runs
@@ -61,3 +62,31 @@ def report(
     else:
         print_text("\n".join(map(str, pages)))
     return tell(errors)
+
+
+def publish(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PAPER",
+            help="Default: all with records here; also bench, or pocket.",
+        ),
+    ] = None,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take the newest records as the ones to beat.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check what was run here, move its records to results/, and render reports/.
+
+    No other command changes these two folders. Records of settings of your own stay in runs/.
+    """
+    say_loading()
+    from core.run.publish import publish as publish_records
+
+    moved, pages = publish_records(names or (), accept=accept)
+    if as_json:
+        return print_json({"records": [*map(str, moved)], "pages": [*map(str, pages)]})
+    for path in moved:
+        print_text(f"published: {from_here(path)}")
+    return print_text(f"{len(moved)} records published, {len(pages)} pages rendered")

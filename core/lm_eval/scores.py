@@ -15,7 +15,7 @@ from lm_eval.tasks import TaskManager
 from core.lm_eval.model import ReproLM
 from core.models.load import locate
 from core.run.files import digest_of, folder_files
-from core.run.places import check_writable, root
+from core.run.places import check_writable, own_results
 from core.run.records.record import Record, new_record, write_record
 from core.run.stages.loading import Loading
 from eval.errors import BadValue, MissingFile, UnknownName
@@ -103,14 +103,14 @@ def score_tasks(
     seed: int,
     loading: Loading | None = None,
 ) -> list[TaskScore]:
-    """Scores of a model on lm-eval's tasks, also stored as a record under `results/lm-eval/`.
+    """Scores of a model on lm-eval's tasks, also stored as a record under `runs/results/lm-eval/`.
 
     A tokenizer's chat template is used where there is one, as on our own benchmarks.
 
     Raises:
         UnknownName, MissingFile, BadValue: a task that does not exist or cannot run here.
     """
-    check_writable(root() / "results" / "lm-eval")
+    check_writable(own_results() / "lm-eval")
     manager = find_tasks(names, data)
     how = loading or Loading()
     lm = ReproLM(model, seed=seed, dtype=how.dtype, device=how.device, batch_size=how.batch_size)

@@ -19,7 +19,8 @@ from core.run.stages.stage import DONE
 STAGE = re.compile("[a-z]+-.*?[0-9a-f]{16}")  # the name of a stage's folder ends with its key
 NAMED = re.compile("[0-9a-f]{64}|[0-9a-f]{16}")  # digests and keys
 POLICIES = ("start", "train")  # stages that give one
-PAGES = "reports"  # of runs with settings of one's own
+PAGES = "reports"
+PAGE = re.compile(".*-([0-9a-f]{16})")  # the folder of a page of runs with settings of one's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ def leftovers(*, unfinished: bool = False) -> list[Leftover]:
     Raises:
         DamagedFile: a record or a stage's end note is not what was written.
     """
-    records = current(read_records(own=True))
+    records = current(read_records())
     runs = root() / "runs"
     stages = {path: end_note(path) for path in runs.glob("*") if STAGE.fullmatch(path.name)}
     kept = referred(stages, records)
@@ -59,9 +60,8 @@ def leftovers(*, unfinished: bool = False) -> list[Leftover]:
     samples = (own_results() / SAMPLES).glob("*.jsonl.gz")
     found += [(path, "no record") for path in samples if path.name.partition(".")[0] not in told]
     shown = {record["digest"] for record in records}
-    found += [
-        (path, "no record") for path in (runs / PAGES).glob("*") if path.name[-16:] not in shown
-    ]
+    pages = ((path, PAGE.fullmatch(path.name)) for path in (runs / PAGES).glob("*"))
+    found += [(path, "no record") for path, of in pages if of and of[1] not in shown]
     sized = [Leftover(path=path, why=why, size=size_of(path)) for path, why in found if free(path)]
     return sorted(sized, key=lambda one: (-one.size, one.path))
 

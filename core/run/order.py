@@ -8,10 +8,10 @@ from core.claims import Claim
 from core.models.load import locate
 from core.paper import Paper
 from core.paper.page import PREPARED
-from core.run.places import SAMPLES, check_writable, reports, results, root
+from core.run.places import check_writable, root
 from core.run.records.asked import recorded_runs, recorded_trials
 from core.run.records.judged import judged, verdicts_record
-from core.run.records.record import Record, home, read_records, write_record
+from core.run.records.record import Record, read_records, write_record
 from core.run.records.verdicts import cannot_test
 from core.run.refusals import refuse, refuse_paper
 from core.run.resolve import Resolved, resolve
@@ -23,7 +23,7 @@ from core.run.spread.pool import Unit, run_units
 from core.run.stages.chain import Chain
 from core.run.stages.evaluate import modes_of
 from core.run.stages.held_out import split_as_asked
-from core.run.stages.record import publish_records, run_chain, score_start
+from core.run.stages.record import run_chain, score_start
 from core.run.stages.stage import Stage
 from core.run.stages.tools import check_tools
 from core.run.trials import check_trials, compared_arms, trials_of, tuning_record
@@ -101,8 +101,6 @@ def run_order(order: Order) -> Outcome:
         else:
             records = run_chains(order, chains(order, arms, order.seeds, tunings))
         claims = verdicts_record(order.paper, order.scale, records, order.looks, tunings)
-        if home(claims) == results():
-            publish_records([*records, *tunings])
         return Outcome(runs=records, tunings=tunings, claims=write_record(claims))
 
 
@@ -253,7 +251,7 @@ def check_outputs(slug: str) -> None:
         BadValue: a folder cannot be written.
         DamagedFile: a record is not what was written.
     """
-    check_writable(root() / "runs", results() / slug, results() / SAMPLES, reports() / slug)
+    check_writable(root() / "runs")
     read_records(slug)
 
 

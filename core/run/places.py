@@ -1,7 +1,8 @@
-"""Where records and reports lie; light enough for the command line to start fast."""
+"""Where records and pages lie; light enough for the command line to start fast."""
 
 import os
 from collections.abc import Iterable
+from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -20,18 +21,35 @@ def root() -> Path:
 
 
 def results() -> Path:
-    """The folder of all records."""
+    """Return the folder of the published records."""
     return root() / "results"
 
 
 def own_results() -> Path:
-    """The folder of the records of runs with settings of one's own, beside those runs."""
+    """Return the folder of the records that commands write, beside the runs."""
     return root() / "runs" / "results"
 
 
-def reports() -> Path:
-    """The folder of all rendered reports."""
-    return root() / "reports"
+class Shelf(Enum):
+    """Which records are read, and where the pages made of them lie.
+
+    `PUBLISHED` are `results/` and `reports/`, which `repro publish` alone changes. `HERE` are the
+    published records and those that commands wrote in `runs/results/`, with pages in
+    `runs/reports/`.
+    """
+
+    PUBLISHED = "published"
+    HERE = "here"
+
+    @property
+    def records(self) -> tuple[Path, ...]:
+        """The folders of the records."""
+        return (results(),) if self is Shelf.PUBLISHED else (results(), own_results())
+
+    @property
+    def reports(self) -> Path:
+        """The folder of the pages."""
+        return root() / ("reports" if self is Shelf.PUBLISHED else "runs/reports")
 
 
 def page_of(slug: str, scale: str) -> str:
@@ -39,9 +57,9 @@ def page_of(slug: str, scale: str) -> str:
     return f"{slug}/{scale}/report"
 
 
-def report_folder(slug: str, scale: str) -> Path:
-    """The folder of that page, of its tables and figures."""
-    return (reports() / page_of(slug, scale)).parent
+def report_folder(slug: str, scale: str, shelf: Shelf) -> Path:
+    """Return the folder of that page, of its tables and figures."""
+    return (shelf.reports / page_of(slug, scale)).parent
 
 
 def claims_table() -> Path:
@@ -67,8 +85,8 @@ def own_entries() -> list[Entry]:
 def no_runs(slug: str = "PAPER") -> str:
     """That there are no runs to show, and how there come to be some."""
     return (
-        f"no runs of standard settings in {results()}: `repro run {slug}` makes one; those of the "
-        "repository are in its checkout, not in what pip installs"
+        f"no runs of standard settings in {results()} or {own_results()}: `repro run {slug}` "
+        "makes one; those of the repository are in its checkout, not in what pip installs"
     )
 
 
@@ -95,9 +113,9 @@ def from_here(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def record_files(slug: str | None = None, *, own: bool = False) -> list[Path]:
-    """All record files, of one paper or of all; with `own` those beside the runs too."""
-    folders = (results(), own_results()) if own else (results(),)
+def record_files(slug: str | None = None, shelf: Shelf = Shelf.HERE) -> list[Path]:
+    """Return the record files of a shelf, of one paper or of all."""
+    folders = shelf.records
     return [path for one in folders for path in records_in(one.glob(f"{slug or '*'}/*.json"))]
 
 

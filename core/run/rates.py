@@ -7,7 +7,7 @@ from core.paper.registry import find_paper
 from core.run.components import Components, components
 from core.run.files import write_atomic
 from core.run.order import claimed_arms
-from core.run.places import reports
+from core.run.places import Shelf
 from core.run.records.record import read_records, standard
 from core.run.records.schema import runs_of
 from eval.stats.seeds import LOOKS
@@ -77,7 +77,10 @@ def shown_components() -> list[Components]:
     Of the arms that claims compare: those of controls are meant to end elsewhere.
     """
     paper = find_paper(SOURCE)
-    compared, runs = claimed_arms(paper), runs_of(standard(read_records(SOURCE)), "cpu")
+    compared, runs = (
+        claimed_arms(paper),
+        runs_of(standard(read_records(SOURCE, Shelf.PUBLISHED)), "cpu"),
+    )
     return components(paper, [run for run in runs if run["arm"] in compared])
 
 
@@ -99,7 +102,7 @@ def main() -> Path:
         looks=LOOKS,
         error=100 * (0.05 * 0.95 / RUNS) ** 0.5,
     )
-    return write_atomic(reports() / "rates.md", page)
+    return write_atomic(Shelf.PUBLISHED.reports / "rates.md", page)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from run_records import SUITES, run_record
 
 from core.paper.registry import entries, find_entry
 from core.run.files import canonical
-from core.run.pages.tables import publish_reported
+from core.run.pages.tables import record_reported
 from core.run.places import samples_file
 from core.run.records.accepted import accept
 from core.run.records.answers import content_of, name_of
@@ -344,7 +344,7 @@ def pristine(tmp_path_factory):
                 run_record(right, arm=arm, seed=seed, created=made, sealed=True)
         first = judged_with_main_arm(20, 2025)
         second = judged_with_main_arm(45, 2026)
-        publish_reported(PAPER)
+        record_reported(PAPER)
         accept(SLUG, standard(read_records(SLUG)))
         words = [
             {row["id"]: row["verdict"] for row in each["verdicts"]} for each in (first, second)

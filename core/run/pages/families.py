@@ -15,7 +15,7 @@ from core.run.order import claimed_arms
 from core.run.pages.stored import files_of
 from core.run.pages.tables import shown_at
 from core.run.pages.verdicts import claim_result, measured_suites, summary
-from core.run.places import page_of, reports
+from core.run.places import Shelf, page_of
 from core.run.records.judged import without_runs
 from core.run.records.record import latest, read_records
 from core.run.records.schema import ClaimsRecord, Record, claims_of, runs_of
@@ -25,8 +25,8 @@ FOLDER = "families"
 RULES = "How its claims are judged, and at which learning rates, is on the page of each paper."
 
 
-def families_files(scale: str) -> dict[str, str]:
-    """The pages of all families that have papers, by their places in reports/."""
+def families_files(scale: str, shelf: Shelf) -> dict[str, str]:
+    """Return the pages of all families that have papers, by their places among the reports."""
     known = whole_papers()
     heads = [name for name, one in FAMILIES.items() if one.listed_with in ("", name)]
     papers = {name: [one for one in known if one.family in listed(name)] for name in heads}
@@ -34,26 +34,21 @@ def families_files(scale: str) -> dict[str, str]:
         f"{FOLDER}/{file}": text
         for name, some in papers.items()
         if some
-        for file, text in family_files(name, some, scale).items()
+        for file, text in family_files(name, some, scale, shelf).items()
     }
 
 
-def write_families(scale: str) -> list[Path]:
-    """Write the page of every family; returns those in Markdown."""
-    written = [write_atomic(reports() / name, text) for name, text in families_files(scale).items()]
-    return [path for path in written if path.suffix == ".md"]
-
-
 def write_family(name: str, papers: Sequence[Paper], scale: str) -> Path:
-    """Write the page in every format; returns that in Markdown."""
-    for file, text in family_files(name, papers, scale).items():
-        write_atomic(reports() / FOLDER / file, text)
-    return reports() / FOLDER / f"{stem(name, scale)}.md"
+    """Write the page of a family in every format; return that in Markdown."""
+    folder = Shelf.HERE.reports / FOLDER
+    for file, text in family_files(name, papers, scale, Shelf.HERE).items():
+        write_atomic(folder / file, text)
+    return folder / f"{stem(name, scale)}.md"
 
 
-def family_files(name: str, papers: Sequence[Paper], scale: str) -> dict[str, str]:
+def family_files(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> dict[str, str]:
     """The page by the names of its files; the same records give the same bytes."""
-    page = family_page(name, papers, scale)
+    page = family_page(name, papers, scale, shelf)
     return {f"{stem(name, scale)}.{fmt}": render_report(page, fmt) for fmt in REPORT_FORMATS}
 
 
@@ -62,9 +57,9 @@ def stem(name: str, scale: str) -> str:
     return name if scale == SCALES[0] else f"{name}-{scale}"
 
 
-def family_page(name: str, papers: Sequence[Paper], scale: str) -> Report:
+def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> Report:
     """Every verdict at a scale, paper by paper, and a line for each paper."""
-    records = {paper.slug: latest(read_records(paper.slug)) for paper in papers}
+    records = {paper.slug: latest(read_records(paper.slug, shelf)) for paper in papers}
     judged = [found for some in records.values() if (found := judged_at(some, scale))]
     rows = [(one.slug, row) for one in papers for row in verdicts_of(one, records[one.slug], scale)]
     exact = sum(is_exact(claim) for paper in papers for claim in paper.claims)
@@ -89,7 +84,7 @@ def family_page(name: str, papers: Sequence[Paper], scale: str) -> Report:
             for paper, some in zip(papers, records.values(), strict=True)
             for at in dict.fromkeys([scale, *shown_at(some)])
         ),
-        records=files_of(judged, reports() / FOLDER),
+        records=files_of(judged, shelf.reports / FOLDER),
     )
 
 

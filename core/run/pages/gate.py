@@ -1,7 +1,7 @@
 """The page of how often `repro check` finds a drop; `make gate` simulates it anew."""
 
 from core.run.files import write_atomic
-from core.run.places import reports
+from core.run.places import Shelf
 from eval.stats import gate_rates, regressions
 from eval.tables.render import environment
 
@@ -15,4 +15,4 @@ def gate_page(found: list[gate_rates.Rate]) -> str:
 
 
 if __name__ == "__main__":
-    write_atomic(reports() / PAGE, gate_page(gate_rates.rates()))
+    write_atomic(Shelf.PUBLISHED.reports / PAGE, gate_page(gate_rates.rates()))

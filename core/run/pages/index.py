@@ -12,7 +12,7 @@ from core.run.pages.differences import PAGE as DIFFERENCES
 from core.run.pages.families import FOLDER, to_run, verdicts_of
 from core.run.pages.tables import shown_at
 from core.run.pages.verdicts import WORDS, verdict_word
-from core.run.places import claims_table, page_of
+from core.run.places import Shelf, claims_table, page_of
 from core.run.records.record import latest, read_records
 from core.run.records.schema import runs_of
 from eval.tables.render import environment
@@ -32,10 +32,10 @@ class Row:
     left: str
 
 
-def index_files() -> dict[str, str]:
-    """The page in both formats by name; nothing where no paper has a page."""
+def index_files(shelf: Shelf) -> dict[str, str]:
+    """Return the page in both formats by name; nothing where no paper has a page."""
     known = whole_papers()
-    rows = [row for paper in known for row in rows_of(paper)]
+    rows = [row for paper in known for row in rows_of(paper, shelf)]
     named = {name: [row for row in rows if family_of(row.paper) == name] for name in FAMILIES}
     families = {name: some for name, some in named.items() if some}
     return {
@@ -57,9 +57,9 @@ def in_checkout() -> bool:
     return claims_table().is_file()
 
 
-def rows_of(paper: Paper) -> list[Row]:
+def rows_of(paper: Paper, shelf: Shelf) -> list[Row]:
     """A row for every scale at which a paper has a page, in a checkout always for the first."""
-    records = latest(read_records(paper.slug))
+    records = latest(read_records(paper.slug, shelf))
     return [
         Row(
             paper=paper,

@@ -1,30 +1,24 @@
-"""Writes reports/: which pages there are, and where they lie."""
+"""Writes the pages of a shelf: which ones there are, and where they lie."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import find_entry
 from core.run.files import write_atomic
 from core.run.order import Outcome
 from core.run.pages.card import write_cards
-from core.run.pages.claims import claims_files
-from core.run.pages.differences import differences_files
-from core.run.pages.families import write_families
-from core.run.pages.index import index_files
+from core.run.pages.collection import collection_files
 from core.run.pages.report import report_files
 from core.run.pages.runs import runs_table
-from core.run.pages.speed import speed_files
-from core.run.pages.tables import publish_reported, shown_at
+from core.run.pages.tables import record_reported, shown_at
 from core.run.pages.verdicts import verdict_line
-from core.run.places import claims_table, own_entries, report_folder, reports, root
+from core.run.places import Shelf, own_entries, report_folder
 from core.run.records.controls import shown_records
 from core.run.records.fair import fair
 from core.run.records.judged import judge_again
-from core.run.records.record import read_records
-from core.run.records.schema import Record
 from core.run.watch.meter import each
 from eval.errors import ReproError
 from eval.tables import render
@@ -40,41 +34,47 @@ class Shown:
 
 
 def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
-    """Render the report, a card for each model, and return the table and the verdicts.
+    """Render the report in runs/ and a card for each model; return the table and the verdicts.
 
-    Runs with overrides of their own get a page beside the runs, not in reports/.
+    Runs with overrides have a page of their own, others are shown on the page of their paper.
     """
-    publish_reported(paper)
-    scale = outcome.claims["scale"]
-    if outcome.claims["overrides"]:
-        folder = root() / "runs" / "reports" / f"{paper.slug}-{scale}-{outcome.claims['digest']}"
-        records = fair([*outcome.runs, *outcome.tunings, outcome.claims])
+    record_reported(paper)
+    scale, claims = outcome.claims["scale"], outcome.claims
+    if claims["overrides"]:
+        folder = Shelf.HERE.reports / f"{paper.slug}-{scale}-{claims['digest']}"
+        records = fair([*outcome.runs, *outcome.tunings, claims])
+        write_files(folder, report_files(paper, records, scale, folder, alone=True))
     else:
-        folder = report_folder(paper.slug, scale)
-        records = shown_records(paper.slug)
-    path = write_report(paper, records, scale, folder)
+        folder = report_folder(paper.slug, scale, Shelf.HERE)
+        judge_again(paper)
+        write_reports(paper, Shelf.HERE)
     write_cards(paper, outcome.runs, outcome.verdicts)
-    shown = render(runs_table(paper, fair([*outcome.runs, *outcome.tunings]), scale), "md")
-    return Shown(table=shown, verdicts=[*map(verdict_line, outcome.verdicts)], path=path)
+    return Shown(
+        table=render(runs_table(paper, fair([*outcome.runs, *outcome.tunings]), scale), "md"),
+        verdicts=[*map(verdict_line, outcome.verdicts)],
+        path=folder / "report.md",
+    )
 
 
-def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError]]:
-    """Render the reports of papers; without `slugs` of all here, and the pages of no paper.
+def render_all(
+    slugs: Sequence[str] = (), shelf: Shelf = Shelf.HERE, *, collection: bool = False
+) -> tuple[list[Path], list[ReproError]]:
+    """Render the reports of papers, without `slugs` of all here, on a shelf.
 
-    The pages, and why others could not be made.
+    The pages of the whole `collection` are rendered where it is asked for or no paper is named.
+
+    Returns:
+        The pages in Markdown, and why others could not be made.
     """
     chosen = [find_entry(slug) for slug in slugs] or own_entries()
     pages, errors = list[Path](), list[ReproError]()
-    makers = {one.slug: lambda one=one: render_paper(one.load()) for one in chosen}
-    others = {
-        "families": render_families,
-        "speed": render_speed,
-        "claims": render_claims,
-        "differences to TRL": render_differences,
-        "index": render_index,
+    makers: dict[str, Callable[[], list[Path]]] = {
+        one.slug: lambda one=one: render_paper(one.load(), shelf) for one in chosen
     }
-    named = [*(makers if slugs else makers | others).items()]
-    for _, make in each("report", named, lambda one: one[0]):
+    if not slugs or collection:
+        files = collection_files(shelf)
+        makers |= {name: partial(write_made, shelf, make) for name, make in files.items()}
+    for _, make in each("report", [*makers.items()], lambda one: one[0]):
         try:
             pages += make()
         except ReproError as error:
@@ -82,47 +82,28 @@ def render_all(slugs: tuple[str, ...] = ()) -> tuple[list[Path], list[ReproError
     return pages, errors
 
 
-def render_paper(paper: Paper) -> list[Path]:
-    """A page for every scale that has one."""
-    publish_reported(paper)
+def render_paper(paper: Paper, shelf: Shelf = Shelf.HERE) -> list[Path]:
+    """Write the pages of a paper, with verdicts that follow from the records."""
+    record_reported(paper)
     judge_again(paper)
-    records = shown_records(paper.slug)
-    return [
-        write_report(paper, records, scale, report_folder(paper.slug, scale))
-        for scale in shown_at(records)
-    ]
+    return write_reports(paper, shelf)
 
 
-def render_families() -> list[Path]:
-    """The page of every family, in a checkout."""
-    return write_families(SCALES[0]) if claims_table().is_file() else []
+def write_reports(paper: Paper, shelf: Shelf) -> list[Path]:
+    """Write a page for every scale that has one; return those in Markdown."""
+    records, pages = shown_records(paper.slug, shelf), list[Path]()
+    for scale in shown_at(records):
+        folder = report_folder(paper.slug, scale, shelf)
+        pages += write_files(folder, report_files(paper, records, scale, folder))
+    return [page for page in pages if page.stem == "report"]
 
 
-def render_speed() -> list[Path]:
-    """The page of speed, if it was measured."""
-    speed = speed_files(read_records("bench"))
-    written = [write_atomic(reports() / name, content) for name, content in speed.items()]
+def write_made(shelf: Shelf, make: Callable[[], Mapping[str, str | bytes]]) -> list[Path]:
+    """Make files and write them among the reports of a shelf; return those in Markdown."""
+    return write_files(shelf.reports, make())
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
+    """Write files by name; return those in Markdown."""
+    written = [write_atomic(folder / name, content) for name, content in files.items()]
     return [path for path in written if path.suffix == ".md"]
-
-
-def render_claims() -> list[Path]:
-    """The page of claims, if there is a table of them."""
-    return [write_atomic(reports() / name, page) for name, page in claims_files().items()]
-
-
-def render_differences() -> list[Path]:
-    """The page of differences to TRL, in a checkout."""
-    return [write_atomic(reports() / name, page) for name, page in differences_files().items()]
-
-
-def render_index() -> list[Path]:
-    """The first page, from which all papers are found."""
-    return [write_atomic(reports() / name, page) for name, page in index_files().items()]
-
-
-def write_report(paper: Paper, records: Sequence[Record], scale: str, folder: Path) -> Path:
-    """Write the page, tables and figures of one paper; returns the Markdown page."""
-    files = report_files(paper, records, scale, folder)
-    for name, content in files.items():
-        write_atomic(folder / name, content)
-    return folder / "report.md"

@@ -19,7 +19,7 @@ from core.run.pages.stored import files_of
 from core.run.pages.tables import measured_tables, printed_tables, shown_at
 from core.run.pages.trials import trial_passages
 from core.run.pages.verdicts import claim_result, measured_suites, rules, summary
-from core.run.places import page_of, report_folder
+from core.run.places import page_of
 from core.run.records.controls import controls_of
 from core.run.records.judged import without_runs
 from core.run.records.schema import Record, RunRecord, claims_of, runs_of, tunings_of
@@ -33,19 +33,21 @@ SUFFIX = {"md": "md", "latex": "tex", "html": "html", "csv": "csv"}
 
 
 def report_files(
-    paper: Paper, records: Sequence[Record], scale: str, folder: Path | None = None
+    paper: Paper, records: Sequence[Record], scale: str, folder: Path, *, alone: bool = False
 ) -> dict[str, str | bytes]:
-    """Every file of a report by name; the same records give the same bytes.
+    """Return every file of a report by name; the same records give the same bytes.
 
-    It lies in the `folder`, by default that of the paper and scale. Without runs it is the page
-    alone: what the paper says, and the verdicts that need no run.
+    The report lies in `folder`. A report that stands `alone` has no links to those of the paper's
+    other scales. Without runs it is the page alone: what the paper says, and the verdicts that need
+    no run.
     """
-    here = folder or report_folder(paper.slug, scale)
     runs = [run for some in by_arm(paper, runs_of(records, scale)).values() for run in some]
-    page = make_report(paper, records, runs, scale, here)
+    page = make_report(paper, records, runs, scale, folder)
     files: dict[str, str | bytes] = {}
+    if not alone:
+        page = replace(page, scales=other_scales(paper, records, scale))
     if runs:
-        page = with_runs(page, paper, records, runs, here)
+        page = with_runs(page, paper, records, runs, folder)
         files |= {picture.path: picture.svg for picture in page.pictures}
         for table in (*page.tables, *page.printed):
             files |= {f"{table.name}.{SUFFIX[fmt]}": render(table, fmt) for fmt in SUFFIX}
@@ -63,14 +65,12 @@ def make_report(
     own = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
     tunings = tunings_of(records, scale)
     used = [*runs, *tunings, *claims[-1:], *elsewhere, *controls_of(records, runs)]
-    published = folder == report_folder(paper.slug, scale)
     return Report(
         title=paper.title,
         paper=paper.slug,
         address=paper.address,
         place=paper.place,
         scale=scale,
-        scales=other_scales(paper, records, scale) if published else (),
         summary=f"{summary(verdicts)} {to_run(paper, records, scale)}".strip(),
         claims=tuple(
             claim_result(verdict, own.get(verdict["id"]), elsewhere, measured_suites(runs))

@@ -1,4 +1,4 @@
-"""Tables by name, from the records in results/ and the printed numbers of the papers."""
+"""Tables by name, from records and the printed numbers of the papers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -132,8 +132,8 @@ def samples_of(path: Path) -> dict[str, list[Sample]]:
     return found
 
 
-def publish_reported(paper: Paper) -> Record | None:
-    """The record of the paper's printed numbers, written once; None if it prints none."""
+def record_reported(paper: Paper) -> Record | None:
+    """Write the record of the paper's printed numbers, once; return None if it prints none."""
     if not paper.reported:
         return None
     cells = [number.cell() for number in paper.reported]

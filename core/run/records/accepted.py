@@ -48,7 +48,7 @@ def list_problems(slug: str, records: Sequence[Record]) -> Iterator[str]:
         state = "not in" if known else "there is no"
         yield (
             f"{', '.join(lacking)}: {state} {slug}/{ACCEPTED}: restore it, or take them as the "
-            f"ones to beat with `repro check {slug} --accept`"
+            f"ones to beat with `repro publish {slug} --accept`"
         )
 
 

@@ -3,26 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from core.families.profiles import SCALES
 from core.paper import Paper
 from core.paper.registry import Entry, entries, find_entry, lineage
 from core.run.files import as_text, canonical, folder_files
-from core.run.pages.claims import claims_files
-from core.run.pages.differences import differences_files
-from core.run.pages.families import families_files
-from core.run.pages.index import index_files
+from core.run.pages.collection import collection_files
 from core.run.pages.report import report_files
-from core.run.pages.speed import speed_files
 from core.run.pages.tables import shown_at
 from core.run.paper_problems import module_problems
-from core.run.places import (
-    claims_table,
-    no_runs,
-    own_entries,
-    record_files,
-    report_folder,
-    reports,
-)
+from core.run.places import Shelf, no_runs, own_entries, record_files, report_folder
 from core.run.records.accepted import accepted, drops, list_problems
 from core.run.records.answers import seal_of
 from core.run.records.controls import POCKET, controls_problems, shown_among
@@ -38,6 +26,7 @@ from eval.errors import MissingFile, ReproError
 RENDERER = ("core.paper", "core.run", "eval")
 MEANT = ("core", "eval")  # what settings and laws are made by, and pages rendered
 LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
+PUBLISHED = Shelf.PUBLISHED
 
 
 def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
@@ -62,59 +51,78 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
     passed.save(whole=not slugs)
     if slugs:
         return found
-    rooms = {"speed": check_speed(regrader), POCKET: check_pocket(regrader)}
-    makers = {"claims": claims_files, "trl": differences_files, "index": index_files}
-    pages = {name: check_page(files) for name, files in makers.items()}
-    if claims_table().is_file():
-        pages["families"] = check_page(lambda: families_files(SCALES[0]))
-    return found | rooms | pages | {"results": [*unknown_files(tuple(entries()))]}
+    pages = {name: check_page(files) for name, files in collection_files(PUBLISHED).items()}
+    rooms = {"speed": check_room("bench", regrader), POCKET: check_pocket(regrader)}
+    rooms["speed"] = rooms["speed"] or pages["speed"]  # no page is made of damaged records
+    return found | pages | rooms | {"results": [*unknown_files(tuple(entries()))]}
 
 
 def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
-    """The problems of one paper: its module's, its records', its report's, its regressions."""
+    """Return the problems of a paper: its module's, its records', its report's, its regressions.
+
+    Samples, printed numbers and regressions are those of all records here, lost records, verdicts
+    and pages those of what is published.
+    """
     try:
         paper = entry.load()
         found = [f"module: {line}" for line in module_problems(entry, paper)]
     except ReproError as error:
         return [f"module: {error}"]
     records, damaged = whole_records(paper.slug)
-    found += damaged + evidence_problems(entry, paper, records, passed, regrader)
+    published, _ = whole_records(paper.slug, PUBLISHED)
+    found += damaged + sample_problems(records, passed, regrader)
+    found += [f"reported: {line}" for line in reported_problems(paper, records)]
+    found += verdict_problems(entry, paper, published, passed)
+    found += [f"kept: {line}" for line in kept_problems(paper.slug, published, regrader)]
+    found += [f"accepted: {line}" for line in list_problems(paper.slug, published)]
     if not found:  # a report and a comparison say nothing about damaged records
-        shown = shown_among(records, whole_records(POCKET)[0])
-        seen = {"records": [seal_of(r) for r in shown], "code": code_digest(RENDERER, LIBRARIES)}
-        drawn = seen | {
-            "code": code_digest(MEANT, LIBRARIES),
-            "paper": [as_text(paper), entry.text(), *map(as_text, lineage(paper))],
-            "files": files_of(paper.slug),
-        }
-        known = seen | {"accepted": accepted(paper.slug)}
-        worse = passed.problems(known, drops(paper.slug, standard(records)))
-        found += [
-            f"report: {line}" for line in passed.problems(drawn, report_problems(paper, shown))
-        ]
-        found += [f"regression: {line}" for line in worse]
+        found += page_problems(entry, paper, published, passed)
+        found += regressions(paper.slug, records, passed)
     return found
 
 
-def evidence_problems(
-    entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed, regrader: Regrader
-) -> list[str]:
-    """What records say that their samples, each other, or the paper's module do not."""
+def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrader) -> list[str]:
+    """Return what records of runs say and their samples do not."""
     problems = [
         line
         for run in runs_of(records)
         for line in list(regrader.damaged(run))
         or passed.problems(graded_with(run), regrader.problems(run))
     ]
-    said = {"paper": [as_text(paper), entry.text()], **derived_from(records)}
-    found = {
-        "samples": dict.fromkeys(problems),
-        "reported": reported_problems(paper, records),
-        "kept": kept_problems(paper.slug, records, regrader),
-        "accepted": list_problems(paper.slug, records),
-        "derived": passed.problems(said, derived_problems(paper, records)),
+    return [f"samples: {line}" for line in dict.fromkeys(problems)]
+
+
+def verdict_problems(
+    entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed
+) -> list[str]:
+    """Return what records say that each other, or the paper's module, do not."""
+    key = {"paper": [as_text(paper), entry.text()], **derived_from(records)}
+    return [f"derived: {line}" for line in passed.problems(key, derived_problems(paper, records))]
+
+
+def page_problems(
+    entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed
+) -> list[str]:
+    """Return the published pages of a paper that are not what its records give."""
+    shown = shown_among(records, whole_records(POCKET, PUBLISHED)[0])
+    key = {
+        "records": [seal_of(record) for record in shown],
+        "code": code_digest(MEANT, LIBRARIES),
+        "paper": [as_text(paper), entry.text(), *map(as_text, lineage(paper))],
+        "files": files_of(paper.slug),
     }
-    return [f"{name}: {line}" for name, lines in found.items() for line in lines]
+    return [f"report: {line}" for line in passed.problems(key, report_problems(paper, shown))]
+
+
+def regressions(slug: str, records: Sequence[Record], passed: Passed) -> list[str]:
+    """Return what the newest runs and verdicts lost against the accepted ones."""
+    shown = standard(records)
+    key = {
+        "records": [seal_of(record) for record in shown],
+        "code": code_digest(RENDERER, LIBRARIES),
+        "accepted": accepted(slug),
+    }
+    return [f"regression: {line}" for line in passed.problems(key, drops(slug, shown))]
 
 
 def reported_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
@@ -122,52 +130,44 @@ def reported_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
     cells = canonical([number.cell() for number in paper.reported])
     published = current(r for r in records if r["kind"] == "reported")
     if records and cells and not published:
-        yield f"{paper.slug}: no record of the printed numbers: run `repro report`"
+        yield f"{paper.slug}: no record of the printed numbers: run `repro publish`"
     for record in published:
         if (record["title"], record["cells"]) != (paper.title, cells):
-            said = "has other numbers than the paper's module: run `repro report`"
+            said = "has other numbers than the paper's module: run `repro publish`"
             yield f"{place_of(record)} {said}"
 
 
 def files_of(slug: str) -> dict[str, str]:
     """The digests of the files that a paper's reports consist of now."""
-    folder = reports() / slug
+    folder = PUBLISHED.reports / slug
     return folder_files(folder) if folder.is_dir() else {}
 
 
 def check_room(room: str, regrader: Regrader) -> list[str]:
     """The problems of the records of a folder that belongs to no paper."""
-    records, damaged = whole_records(room)
+    records, damaged = whole_records(room, PUBLISHED)
     return damaged + [f"kept: {line}" for line in kept_problems(room, records, regrader)]
 
 
 def check_pocket(regrader: Regrader) -> list[str]:
     """The problems of the pocket world: its records', and controls of what is not shipped."""
-    found = [f"controls: {line}" for line in controls_problems(whole_records(POCKET)[0])]
+    found = [f"controls: {line}" for line in controls_problems(whole_records(POCKET, PUBLISHED)[0])]
     return check_room(POCKET, regrader) + found
 
 
-def check_speed(regrader: Regrader) -> list[str]:
-    """The problems of the measured speed: its records' and its page's."""
-    if damaged := check_room("bench", regrader):  # a report says nothing about damaged records
-        return damaged
-    records, _ = whole_records("bench")
-    return [f"report: {line}" for line in stale(reports(), speed_files(records))]
-
-
-def check_page(files: Callable[[], Mapping[str, str]]) -> list[str]:
+def check_page(files: Callable[[], Mapping[str, str | bytes]]) -> list[str]:
     """The problems of what a page is made of, and of the page."""
     try:
-        return [f"report: {line}" for line in stale(reports(), files())]
+        return [f"report: {line}" for line in stale(PUBLISHED.reports, files())]
     except ReproError as error:
         return [f"page: {error}"]
 
 
-def whole_records(slug: str) -> tuple[list[Record], list[str]]:
-    """The records of a folder in the order of their making, and what is wrong with the others."""
+def whole_records(slug: str, shelf: Shelf = Shelf.HERE) -> tuple[list[Record], list[str]]:
+    """Return the records of a paper in the order of their making, and the faults of the others."""
     records: list[Record] = []
     damaged: list[str] = []
-    for path in record_files(slug):
+    for path in record_files(slug, shelf):
         try:
             records.append(read_record(path))
         except ReproError as error:
@@ -179,10 +179,11 @@ def report_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
     """Files in reports/ that the records give otherwise, or not at all."""
     given: set[Path] = set()
     for scale in shown_at(records):
-        files, folder = report_files(paper, records, scale), report_folder(paper.slug, scale)
+        folder = report_folder(paper.slug, scale, PUBLISHED)
+        files = report_files(paper, records, scale, folder)
         given |= {folder / name for name in files}
         yield from stale(folder, files)
-    whole = reports() / paper.slug
+    whole = PUBLISHED.reports / paper.slug
     if left := [name for name in files_of(paper.slug) if whole / name not in given]:
         yield f"{whole}: no record gives {', '.join(left)}: delete them, or run what they show"
 
@@ -195,4 +196,4 @@ def stale(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[str]:
         expected = content.encode() if isinstance(content, str) else content
         if written != expected:
             state = "is missing" if written is None else "differs from its records"
-            yield f"{path} {state}: run `repro report`"
+            yield f"{path} {state}: run `repro publish`"

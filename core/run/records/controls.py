@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from core.models.builds import BUILDS
+from core.run.places import Shelf
 from core.run.records.agreement import agree
 from core.run.records.judged import at_other_settings
 from core.run.records.record import Record, current, read_records, standard
@@ -15,9 +16,9 @@ START = "pocket-instruct"  # the start policy, in several builds
 FREE = "free"  # the name of no intervention
 
 
-def shown_records(slug: str) -> list[Record]:
-    """What the tables and reports of a paper are made of: its records and those of controls."""
-    return shown_among(read_records(slug), read_records(POCKET))
+def shown_records(slug: str, shelf: Shelf = Shelf.HERE) -> list[Record]:
+    """Return what the tables and reports of a paper are made of: its records and the controls."""
+    return shown_among(read_records(slug, shelf), read_records(POCKET, shelf))
 
 
 def shown_among(records: Sequence[Record], pocket: Iterable[Record]) -> list[Record]:

@@ -121,13 +121,13 @@ def verdict_problems(
     used = [there[digest] for digest in named]
     newer = {one["supersedes"] for one in (*runs, *tried.values())}
     if old := [digest for digest in (*named, *tunings) if digest in newer]:
-        yield f"judges runs that newer ones supersede: {', '.join(old)}; run `repro report`"
+        yield f"judges runs that newer ones supersede: {', '.join(old)}; run `repro publish`"
     seeds = sorted({run["seed"] for run in used})
     if used and seeds != sorted(claims["seeds"]):
         yield f"says that it is over seeds {claims['seeds']}, its runs are of {seeds}"
     chosen = cast(list[Record], [tried[digest] for digest in tunings])
     if found := other_verdicts(paper, claims, cast(list[Record], used), chosen):
-        yield f"has other verdicts than its runs give now ({', '.join(found)}): run `repro report`"
+        yield f"has other verdicts than its runs give now ({', '.join(found)}): run `repro publish`"
 
 
 def derived_from(records: Sequence[Record]) -> dict[str, object]:

@@ -24,7 +24,7 @@ def find_runs(
     """
     return [
         run
-        for run in runs_of(current(read_records(paper, own=True)), scale)
+        for run in runs_of(current(read_records(paper)), scale)
         if arm in (None, run["arm"]) and seed in (None, run["seed"])
     ]
 
@@ -38,7 +38,7 @@ def find_run(name: str) -> RunRecord:
         DamagedFile: it is not what was written.
     """
     path = Path(name)
-    known = record_files(own=True)
+    known = record_files()
     fits = [path] if path.is_file() else [p for p in known if p.stem.startswith(name)]
     if not fits:
         raise UnknownName("run", name, [p.stem for p in known], "repro runs")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from core.run.files import canonical, has_digest, write_atomic
-from core.run.places import own_results, record_files, results
+from core.run.places import Shelf, own_results, record_files
 from core.run.records.answers import content_of, name_of, said, unchanged
 from core.run.records.fair import fair, is_tuned
 from core.run.records.schema import KINDS, VERSION, Record, mistakes
@@ -62,7 +62,7 @@ def validate(record: Record, where: object = "record") -> None:
 
 
 def write_record(record: Record) -> Record:
-    """Store a record under the digest of its answers, once; one of the same answers is left.
+    """Store a record in runs/ under the digest of its answers, once; one of the same is left.
 
     A run of the same settings that came out differently is superseded, not overwritten.
     """
@@ -75,31 +75,16 @@ def write_record(record: Record) -> Record:
         content["supersedes"] = previous[-1]["digest"]
     content["content"] = content_of(content)
     digest = name_of(content)
-    path = home(content) / content["paper"] / f"{digest}.json"
+    path = own_results() / content["paper"] / f"{digest}.json"
     if path.exists():
         return read_record(path)
     write_atomic(path, as_lines(content))
     return {**content, "digest": digest}
 
 
-def home(content: Record) -> Path:
-    """The folder for a record: results/, or beside the runs if they have settings of one's own.
-
-    Verdicts over the seeds of a first look are shown in the paper's report, whatever the settings.
-    """
-    if not content.get("overrides"):
-        return results()
-    from eval.stats.seeds import LOOKS  # scipy, which commands that only list do not wait for
-
-    shown = content["kind"] == "claims" and len(content["seeds"]) >= LOOKS[0].seeds
-    return results() if shown else own_results()
-
-
 def predecessors(content: Record) -> list[Record]:
     """The records that stand and answer the question of this one."""
-    return [
-        r for r in current(read_records(content["paper"], own=True)) if same_question(r, content)
-    ]
+    return [r for r in current(read_records(content["paper"])) if same_question(r, content)]
 
 
 def standing(content: Record, previous: Iterable[Record]) -> Record | None:
@@ -147,9 +132,9 @@ def _read(path: Path, *_state: int) -> Record:  # the state tells a file from wh
     return {**content, "digest": digest}
 
 
-def read_records(slug: str | None = None, *, own: bool = False) -> list[Record]:
-    """The records in results/, with `own` all, in the order in which they were made."""
-    found = [read_record(path) for path in record_files(slug, own=own)]
+def read_records(slug: str | None = None, shelf: Shelf = Shelf.HERE) -> list[Record]:
+    """Return the records of a shelf, of one paper or of all, in the order of their making."""
+    found = [read_record(path) for path in record_files(slug, shelf)]
     return sorted(found, key=lambda record: (record.get("created", ""), record["digest"]))
 
 

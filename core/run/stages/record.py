@@ -1,20 +1,18 @@
 """The record of a run: every stage of its chain done once, and what they gave in one file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
 from core.run.files import canonical, copy_atomic, file_digest
-from core.run.places import SAMPLES, own_results, record_file, results, samples_file
+from core.run.places import SAMPLES, own_results, results
 from core.run.records.form_splits import form_splits
 from core.run.records.record import (
     Record,
-    home,
     machine,
     new_record,
     predecessors,
-    read_records,
     standing,
     write_record,
 )
@@ -51,7 +49,7 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
         after, (trained, seen) = outcomes_of(after), held_out_outcomes(trained, seen)
     files = before.files | after.files | seen.files
     forms = form_splits(before.scores, after.scores, files.__getitem__) if chain.train else {}
-    return published(
+    return stored(
         files,
         new_record(
             "run",
@@ -141,40 +139,25 @@ def held_out(chain: Chain, trained: Outputs) -> Scored:
     return Scored(files={digest: folder / f"{step}.jsonl.gz" for step, digest in files.items()})
 
 
-def published(files: Mapping[str, Path], record: Record) -> Record:
-    """Write a record, or find the one that says the same, once its samples lie where it refers to.
+def stored(files: Mapping[str, Path], record: Record) -> Record:
+    """Write a record, or find the one that says the same, once its samples are stored too.
 
     A record that stands keeps the samples with their texts if it has them.
     """
     content = cast(Record, canonical(record))
     stands = standing(content, predecessors(content)) or content
     named = {digest: files[digest] for digest in files_of(stands) if digest in files}
-    publish_samples(named, home(stands))
+    store_samples(named, own_results())
     return write_record(content)
 
 
-def publish_samples(files: Mapping[str, Path], folder: Path) -> None:
-    """Copy samples to where records in a folder refer to, under their digest; once if in both."""
+def store_samples(files: Mapping[str, Path], folder: Path) -> None:
+    """Copy samples to a folder of records under their digest, unless they are published."""
     for digest, path in files.items():
         target = folder / SAMPLES / f"{digest}.jsonl.gz"
         there = (target, results() / SAMPLES / target.name)
         if not any(one.exists() and file_digest(one) == file_digest(path) for one in there):
             copy_atomic(path, target)
-
-
-def publish_records(records: Iterable[Record]) -> None:
-    """Move records that lie beside the runs to results/, with their samples and those before."""
-    for record in records:
-        known = {one["digest"]: one for one in read_records(record["paper"], own=True)}
-        one: Record | None = record
-        while one is not None:
-            place = record_file(one["paper"], one["digest"])
-            if place.is_relative_to(own_results()):
-                samples = files_of(one) if one["kind"] == "run" else ()
-                publish_samples({digest: samples_file(digest) for digest in samples}, results())
-                copy_atomic(place, results() / place.relative_to(own_results()))
-                place.unlink()
-            one = known.get(one["supersedes"] or "")
 
 
 def size_of(parameters: int | None) -> str | None:

@@ -1,0 +1,155 @@
+"""How a run that was made here compares with the published run of the same arm and seed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from core.run.order import Order, Outcome
+from core.run.places import Shelf, samples_file
+from core.run.records.answers import answers
+from core.run.records.asked import factor_of
+from core.run.records.compared import key_of
+from core.run.records.fair import is_tuned
+from core.run.records.record import Record, latest, read_records
+from core.run.records.schema import RunRecord, ScoreRow, runs_of, tunings_of
+from core.run.resolve import resolve
+from core.run.retrain import is_near, parts
+from core.run.stages.chain import Chain
+from eval.samples.store import read_samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class Likeness:
+    """How two runs of one arm and seed compare.
+
+    Attributes:
+        identical: All answers, curves and weights are the same, to the last bit.
+        apart: Names of fields that differ by more than other rounding explains.
+        largest: The largest relative difference (below 1 an absolute one) of the curves' points
+            and of the scores, and the name of the curve or benchmark that has it.
+        changed: How many answers differ, of how many (`count`).
+    """
+
+    identical: bool
+    apart: Sequence[str]
+    largest: tuple[float, str]
+    changed: int
+    count: int
+
+    def __str__(self) -> str:
+        if self.identical:
+            return "identical to the published run, to the last bit"
+        size, name = self.largest
+        seen = (
+            f"largest difference {size:.2g} ({name}), "
+            f"{self.changed:,} of {self.count:,} answers changed"
+        )
+        if self.apart:
+            return f"different from the published run ({', '.join(self.apart)}): {seen}"
+        return f"equal to the published run within rounding: {seen}"
+
+
+def likeness_lines(order: Order, outcome: Outcome) -> Iterator[str]:
+    """Yield for each run that was made here how it compares with the published one.
+
+    Runs with overrides are not published, and have no line.
+    """
+    if outcome.claims["overrides"]:
+        return
+    shown = runs_of(latest(read_records(order.paper.slug, Shelf.PUBLISHED)))
+    published = {name_of(run): run for run in shown}
+    chosen = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(outcome.tunings)}
+    for run in runs_of(outcome.runs):
+        factor = factor_of(run, chosen)
+        resolved = resolve(
+            order.paper,
+            arm=run["arm"],
+            scale=run["scale"],
+            arguments=order.arguments,
+            factor=1.0 if factor is None else factor,
+        )
+        computed = computed_here(run, Chain(resolved, run["seed"]))
+        if computed is not None:
+            before = published.get(name_of(run))
+            found = str(likeness(before, computed)) if before else "no published run of it"
+            yield f"{run['arm']}, seed {run['seed']}: {found}"
+
+
+def name_of(run: RunRecord) -> tuple[str, str, int, bool]:
+    """Return the scale, arm and seed of a run, and whether trials chose its learning rate."""
+    return run["scale"], run["arm"], run["seed"], is_tuned(run)
+
+
+def computed_here(run: RunRecord, chain: Chain) -> RunRecord | None:
+    """Return a run as it was computed here, None if it was not.
+
+    The record of a run may be an older one, made elsewhere, of the same answers: the weights, the
+    kernels and the curves are those of the stage that ran here.
+    """
+    if chain.train is None:
+        return run
+    trained = chain.train.outputs()
+    if trained is None:
+        return None
+    weights = {"weights": trained["weights"], "kernels": trained["kernels"]}
+    return cast(
+        RunRecord, {**run, "train": {**run["train"], **weights}, "curves": trained["curves"]}
+    )
+
+
+def likeness(published: RunRecord, run: RunRecord) -> Likeness:
+    """Compare a run with a published one."""
+    old, new = parts(cast(Record, published)), parts(cast(Record, run))
+    curves = {name for name in old.keys() & new.keys() if name.startswith("curves ")}
+    others = {name for name in old.keys() | new.keys() if not name.startswith("curves ")}
+    exact = answers(published) == answers(run) and all(
+        old.get(name) == new.get(name) for name in {*curves, "train weights"}
+    )
+    pairs = [*paired(published["scores"], run["scores"])]
+    counts = [changed_answers(one, other) for one, other in pairs]
+    return Likeness(
+        identical=exact,
+        apart=[
+            name
+            for name in sorted(curves | others)
+            if not is_near(name, old.get(name), new.get(name))
+        ],
+        largest=max(distances(published, run), default=(0.0, "curves")),
+        changed=sum(changed for changed, _ in counts),
+        count=sum(count for _, count in counts),
+    )
+
+
+def distances(published: RunRecord, run: RunRecord) -> Iterator[tuple[float, str]]:
+    """Yield the largest distance of each curve and score that both runs have, with its name."""
+    for name in published["curves"].keys() & run["curves"].keys():
+        points = zip(published["curves"][name], run["curves"][name], strict=False)
+        yield max((distance(one[1], other[1]) for one, other in points), default=0.0), name
+    for one, other in paired(published["scores"], run["scores"]):
+        yield distance(one["value"], other["value"]), one["benchmark"]
+
+
+def distance(one: float, other: float) -> float:
+    """Return the relative distance of two numbers, below 1 the absolute one."""
+    return abs(one - other) / max(1.0, abs(one))
+
+
+def paired(
+    rows: Sequence[ScoreRow], others: Sequence[ScoreRow]
+) -> Iterator[tuple[ScoreRow, ScoreRow]]:
+    """Yield the scores that both runs have."""
+    known = {key_of(row): row for row in others}
+    return ((row, known[key_of(row)]) for row in rows if key_of(row) in known)
+
+
+def changed_answers(one: ScoreRow, other: ScoreRow) -> tuple[int, int]:
+    """Return how many answers behind two scores differ, and how many there are."""
+    if one["digest"] == other["digest"]:
+        return 0, one["n"] * one.get("samples", 1)
+    before, after = (by_name(row["digest"]) for row in (one, other))
+    return sum(after.get(name) != answer for name, answer in before.items()), len(before)
+
+
+def by_name(digest: str) -> Mapping[tuple[str, int], Any]:  # Any: samples, sealed or not
+    """Return stored samples by problem and number."""
+    return {(one.id, one.sample): one for one in read_samples(samples_file(digest), digest)}

@@ -1,0 +1,106 @@
+"""Publishes what was run here: checks it, moves it to results/, and renders reports/."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from core.paper.registry import entries, find_entry
+from core.run.files import copy_atomic
+from core.run.pages.render import render_all
+from core.run.pages.tables import record_reported
+from core.run.paper_problems import module_problems
+from core.run.places import Shelf, own_results, record_files, results, samples_file
+from core.run.records.accepted import accept as accept_records
+from core.run.records.check import regressions, sample_problems, verdict_problems, whole_records
+from core.run.records.judged import at_other_settings, judge_again
+from core.run.records.kept import ROOMS
+from core.run.records.passed import Passed
+from core.run.records.record import Record, read_record, read_records, standard
+from core.run.records.regrade import Regrader, files_of
+from core.run.runs_lock import working_in_runs
+from core.run.stages.record import store_samples
+from eval.errors import BadValue, UnknownName
+
+PICTURE = ".svg"  # of a record of speed, beside it
+
+
+def publish(names: Sequence[str] = (), *, accept: bool = False) -> tuple[list[Path], list[Path]]:
+    """Move the records of standard settings from runs/ to results/, and render reports/.
+
+    Args:
+        names: Papers, or rooms of records that belong to no paper; default: all with records here.
+        accept: Take the newest runs and verdicts as those that later ones are compared with.
+
+    Returns:
+        The records that were moved, and the pages that were written.
+
+    Raises:
+        UnknownName: there is no such paper or room.
+        BadValue: a record of these papers fails a check; nothing was moved.
+    """
+    for name in names:
+        if name not in {*entries(), *ROOMS}:
+            raise UnknownName("paper or room of records", name, {*entries(), *ROOMS})
+    with working_in_runs():
+        papers = [slug for slug in entries() if slug in names or (not names and record_files(slug))]
+        records = {slug: publishable(slug, accept=accept) for slug in papers}
+        for room in ROOMS:
+            if room in names or not names:
+                records[room] = read_records(room)
+        moved = [path for one in records.values() for path in move(one)]
+    if accept:
+        for slug in papers:
+            accept_records(slug, standard(read_records(slug, Shelf.PUBLISHED)))
+    pages, errors = render_all(papers if names else (), Shelf.PUBLISHED, collection=True)
+    if errors:
+        raise errors[0]
+    return moved, pages
+
+
+def publishable(slug: str, *, accept: bool) -> list[Record]:
+    """Return the records of a paper that are to be published, once they have passed their checks.
+
+    These are all of standard settings; verdicts at other settings over the seeds of a first look,
+    which the paper's page shows; and the runs and trials that these name.
+
+    Raises:
+        BadValue: a check failed.
+    """
+    entry = find_entry(slug)
+    paper = entry.load()
+    record_reported(paper)
+    judge_again(paper)
+    records, problems = whole_records(slug)
+    elsewhere = at_other_settings(records)
+    named = {name for one in elsewhere for name in (*one["runs"], *one.get("tunings", ()))}
+    shown = {one["digest"] for one in elsewhere} | named
+    chosen = [one for one in records if not one.get("overrides") or one["digest"] in shown]
+    passed = Passed()
+    problems += [f"module: {line}" for line in module_problems(entry, paper)]
+    problems += sample_problems(chosen, passed, Regrader())
+    problems += verdict_problems(entry, paper, chosen, passed)
+    problems += [] if accept else regressions(slug, chosen, passed)
+    passed.save(whole=False)
+    if problems:
+        raise BadValue(f"{slug} is not published, nor is any other: {'; '.join(problems)}")
+    return chosen
+
+
+def move(records: Iterable[Record]) -> list[Path]:
+    """Move records from runs/ to results/ with their samples and those that they supersede."""
+    moved: list[Path] = []
+    for record in records:
+        known = {path.stem: path for path in record_files(record["paper"])}
+        name: str | None = record["digest"]
+        while name in known and known[name].is_relative_to(own_results()):
+            path = known.pop(name)
+            one = read_record(path)
+            samples = files_of(one) if one["kind"] == "run" else ()
+            store_samples({digest: samples_file(digest) for digest in samples}, results())
+            for file in (path, path.with_suffix(PICTURE)):
+                if file.is_file():
+                    target = results() / file.relative_to(own_results())
+                    copy_atomic(file, target)
+                    file.unlink()
+            moved.append(results() / path.relative_to(own_results()))
+            name = one["supersedes"]
+    return moved
