@@ -14,7 +14,7 @@ export TOKENIZERS_PARALLELISM := false
 # What the tests of a file share is made once; the long files come first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 12
 
-.PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce wheels report docs check clean
+.PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce wheels publish docs check clean
 
 demo: $(VENV)/.run
 	$(BIN)/repro run deepseekmath-grpo
@@ -74,8 +74,8 @@ rates: $(VENV)/.run
 reproduce: $(VENV)/.run
 	$(BIN)/repro reproduce $(FAMILY)
 
-report: $(VENV)/.run
-	$(BIN)/repro report
+publish: $(VENV)/.run
+	$(BIN)/repro publish
 
 docs: $(VENV)/.test
 	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from pathlib import Path
 from string import ascii_lowercase, digits
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before the libraries that read it
@@ -22,6 +23,22 @@ LONGEST = ("test_all_papers.py", "test_two_processes.py", "test_sandbox_hostile.
 def pytest_collection_modifyitems(items):
     """Put the longest files first, so that no worker is alone with one of them in the end."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+ROOT = Path(__file__).parents[1]
+PUBLISHED = ("results", "reports", "papers", "CHANGELOG.md")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checkout(tmp_path_factory):
+    """A folder with what this checkout publishes and an empty runs/: what was run here is not
+    read. Commands work in it where a test gives them no folder of their own."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in PUBLISHED:
+        (folder / name).symlink_to(ROOT / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRO_ROOT", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="module", autouse=True)

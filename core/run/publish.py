@@ -8,7 +8,15 @@ from core.run.files import copy_atomic
 from core.run.pages.render import render_all
 from core.run.pages.tables import record_reported
 from core.run.paper_problems import module_problems
-from core.run.places import Shelf, own_results, record_files, results, samples_file
+from core.run.places import (
+    SAMPLES,
+    Shelf,
+    check_writable,
+    own_results,
+    record_files,
+    results,
+    samples_file,
+)
 from core.run.records.accepted import accept as accept_records
 from core.run.records.check import regressions, sample_problems, verdict_problems, whole_records
 from core.run.records.judged import at_other_settings, judge_again
@@ -18,9 +26,15 @@ from core.run.records.record import Record, read_record, read_records, standard
 from core.run.records.regrade import Regrader, files_of
 from core.run.runs_lock import working_in_runs
 from core.run.stages.record import store_samples
-from eval.errors import BadValue, UnknownName
+from eval.errors import ReproError, UnknownName
 
 PICTURE = ".svg"  # of a record of speed, beside it
+
+
+class FailedCheck(ReproError):
+    """Records that do not pass the checks of `repro check`."""
+
+    exit_code = 1
 
 
 def publish(names: Sequence[str] = (), *, accept: bool = False) -> tuple[list[Path], list[Path]]:
@@ -35,11 +49,13 @@ def publish(names: Sequence[str] = (), *, accept: bool = False) -> tuple[list[Pa
 
     Raises:
         UnknownName: there is no such paper or room.
-        BadValue: a record of these papers fails a check; nothing was moved.
+        FailedCheck: a record of these papers fails a check; nothing was moved.
+        BadValue: a folder cannot be written.
     """
     for name in names:
         if name not in {*entries(), *ROOMS}:
             raise UnknownName("paper or room of records", name, {*entries(), *ROOMS})
+    check_writable(results(), Shelf.PUBLISHED.reports)
     with working_in_runs():
         papers = [slug for slug in entries() if slug in names or (not names and record_files(slug))]
         records = {slug: publishable(slug, accept=accept) for slug in papers}
@@ -63,7 +79,7 @@ def publishable(slug: str, *, accept: bool) -> list[Record]:
     which the paper's page shows; and the runs and trials that these name.
 
     Raises:
-        BadValue: a check failed.
+        FailedCheck: a check failed.
     """
     entry = find_entry(slug)
     paper = entry.load()
@@ -81,7 +97,7 @@ def publishable(slug: str, *, accept: bool) -> list[Record]:
     problems += [] if accept else regressions(slug, chosen, passed)
     passed.save(whole=False)
     if problems:
-        raise BadValue(f"{slug} is not published, nor is any other: {'; '.join(problems)}")
+        raise FailedCheck(f"{slug} is not published, nor is any other: {'; '.join(problems)}")
     return chosen
 
 
@@ -96,6 +112,8 @@ def move(records: Iterable[Record]) -> list[Path]:
             one = read_record(path)
             samples = files_of(one) if one["kind"] == "run" else ()
             store_samples({digest: samples_file(digest) for digest in samples}, results())
+            for digest in samples:
+                (own_results() / SAMPLES / samples_file(digest).name).unlink(missing_ok=True)
             for file in (path, path.with_suffix(PICTURE)):
                 if file.is_file():
                     target = results() / file.relative_to(own_results())

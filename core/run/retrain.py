@@ -13,7 +13,6 @@ from core.paper import Paper
 from core.paper.registry import Entry
 from core.run.kernels import PROCESSOR
 from core.run.order import Order, name_of, one_run
-from core.run.places import Shelf
 from core.run.records.agreement import EXACT, agree
 from core.run.records.answers import ANY, NEAR, answers, said
 from core.run.records.asked import asked_problems, factor_of
@@ -80,7 +79,7 @@ def drawn(
 
 def candidates(paper: Paper, within: float | None) -> Iterator[Retraining]:
     """Yield the shown runs of a paper that can be trained again with the settings of its module."""
-    records, _ = whole_records(paper.slug, Shelf.PUBLISHED)
+    records, _ = whole_records(paper.slug)
     shown = standard(records)
     chosen = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(shown)}
     for run in runs_of(shown, "cpu"):

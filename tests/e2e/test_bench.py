@@ -17,7 +17,7 @@ def test_the_light_commands_are_measured_recorded_and_reported(repro, root):
     assert all(0.01 < row["ours"] < 60 for row in rows)  # a process was really started
     (record,) = read_records("bench")
     assert record["measures"] == rows
-    drawn = (root / "results" / "bench" / f"{record['digest']}.svg").read_text()
+    drawn = (root / "runs" / "results" / "bench" / f"{record['digest']}.svg").read_text()
     assert ">commands: repro list</text>" in drawn
     assert ">commands: repro --help</text>" in drawn
 
@@ -34,7 +34,7 @@ def test_a_benchmark_of_a_gpu_without_one_is_misuse(repro, root):
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert "found no CUDA device, expected one: run it where there is a GPU" in line
-    assert not (root / "results" / "bench").exists()
+    assert not (root / "runs" / "results" / "bench").exists()
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")  # TRL reads it

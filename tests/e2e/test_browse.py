@@ -275,7 +275,7 @@ def test_a_run_leaves_the_page_of_its_answers_and_the_next_one_as_it_is(
     assert repro(*asked).exit_code == 0
     (path,) = root.glob("runs/train-*/samples.html")
     browser.get(path.as_uri())
-    (run,) = runs_of(read_records(own=True))
+    (run,) = runs_of(read_records())
     suites = {row["benchmark"] for row in run["scores"]}
     names = texts(browser, "select[name=asked] option")
     assert suites <= {*names}

@@ -8,7 +8,7 @@ import pytest
 from core.claims import START, Claim, score
 from core.run.leftovers import leftovers
 from core.run.order import Order, run_order
-from core.run.pages.render import write_report
+from core.run.pages.report import report_files
 from core.run.places import record_file
 from core.run.plan import make_plan
 from core.run.records.answers import content_of, name_of
@@ -99,7 +99,7 @@ def test_every_arm_runs_at_its_own_rate_and_once_more_where_another_is_better(ou
     assert rates["grpo", 1e-5] == f"best of 2 on valid, seed {TRIAL_SEED}"
     assert rates["grpo", BROKEN] == "arm grpo"
     assert len(rates) == 4
-    shown = runs_of(standard(read_records(own=True)))
+    shown = runs_of(standard(read_records()))
     assert {(run["arm"], run["config"]["learning_rate"]["value"]) for run in shown} == (
         rates.keys() - {("grpo", BROKEN)}
     )
@@ -144,7 +144,7 @@ def test_a_plan_shows_the_trials_with_their_cost_and_state(outcome):
 
 
 def test_the_page_shows_what_was_tried_and_both_verdicts(outcome, tmp_path):
-    page = write_report(FAIR, standard(read_records(own=True)), "cpu", tmp_path).read_text()
+    page = report_files(FAIR, standard(read_records()), "cpu", tmp_path)["report.md"]
     assert "with each arm at its own learning rate: " in page
     assert "takes 1e-05; at the edge: a rate beyond may be better" in page
     assert "its own; at the edge" in page
@@ -153,7 +153,7 @@ def test_the_page_shows_what_was_tried_and_both_verdicts(outcome, tmp_path):
 
 def forged(change):
     """The records of the order after a change of one, which is named as it is then."""
-    records = json.loads(json.dumps(read_records(own=True)))
+    records = json.loads(json.dumps(read_records()))
     changed = change(records)
     changed["content"] = content_of(changed)
     changed["digest"], old = name_of(changed), changed["digest"]
@@ -223,7 +223,7 @@ FORGERIES = {
 
 def test_records_are_derived_again(outcome):
     del outcome
-    assert problems(read_records(own=True)) == []
+    assert problems(read_records()) == []
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda one: one.__name__)

@@ -26,12 +26,12 @@ def two(repro, settings):
         own = (*settings[:-1], "weight_decay=0.1", f"learning_rate={rate}")
         done = repro("run", PAPER, *own, "--jobs", "1")
         assert done.exit_code == 0, done.output
-    return [record for record in read_records(PAPER, own=True) if record["kind"] == "run"]
+    return [record for record in read_records(PAPER) if record["kind"] == "run"]
 
 
 def test_two_runs_are_listed_and_compared(repro, two, tmp_path, monkeypatch):
     monkeypatch.setattr(finding, "MANY", 1)
-    assert repro("runs").stderr == f"reading {len(record_files(own=True))} records\n"
+    assert repro("runs").stderr == f"reading {len(record_files())} records\n"
     listed = json.loads(repro("runs", PAPER, "--json").stdout)
     assert [row["digest"] for row in listed] == [run["digest"] for run in two]
     assert [read_record(Path(row["path"])) for row in listed] == two
@@ -69,7 +69,7 @@ def test_only_what_no_record_refers_to_is_deleted(repro, two, root):
     assert "nothing" in repro("clean").stdout
     gone, stands = two
     of = {run["digest"]: {row["digest"] for row in run["scores"]} for run in two}
-    for record in read_records(PAPER, own=True):
+    for record in read_records(PAPER):
         if gone["digest"] in (record["digest"], *record.get("runs", [])):
             record_file(PAPER, record["digest"]).unlink()
     killed = root / "runs" / "train-0123456789abcdef"
@@ -112,7 +112,7 @@ def test_a_run_that_is_not_there_or_not_one_is_named_in_a_line(repro, two):
         assert refused.exit_code == 2
         (line,) = refused.stderr.strip().splitlines()
         assert words in line
-    (claims, *_) = [r["digest"] for r in read_records(PAPER, own=True) if r["kind"] == "claims"]
+    (claims, *_) = [r["digest"] for r in read_records(PAPER) if r["kind"] == "claims"]
     refused = repro("compare", claims, two[0]["digest"])
     assert refused.exit_code == 2
     assert "is no record of a run" in refused.stderr

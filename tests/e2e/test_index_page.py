@@ -8,6 +8,7 @@ import pytest
 from core.claims import Claim
 from core.paper.registry import entries, find_paper
 from core.run.pages.index import index_files
+from core.run.places import Shelf
 
 ROOT = Path(__file__).parents[2]
 LINK = {"html": r'href="([^"]+)"', "md": r"\]\(([^)]+)\)"}
@@ -19,9 +20,7 @@ return [...document.querySelectorAll(".scroll")].filter(
 
 @pytest.fixture(scope="module")
 def pages():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REPRO_ROOT", str(ROOT))
-        return {name.rpartition(".")[2]: text for name, text in index_files().items()}
+    return {name.rpartition(".")[2]: text for name, text in index_files(Shelf.PUBLISHED).items()}
 
 
 def test_every_paper_is_on_it_and_every_link_leads_somewhere(pages):
@@ -43,7 +42,7 @@ def test_every_claim_is_counted_once(pages):
 
 def test_a_folder_without_records_has_none(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
-    assert index_files() == {}
+    assert index_files(Shelf.PUBLISHED) == {}
 
 
 @pytest.mark.parametrize("width", [400, 1000])

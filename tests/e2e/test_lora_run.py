@@ -26,7 +26,7 @@ SMALL = ("max_steps=1", "at_k_samples=2", "at_k_limit=1", "heldout_problems=2")
 def test_a_run_keeps_adapters_and_scores_what_they_make(repro, settings, tiny_model, root):
     result = repro("run", SLUG, "--jobs", 1, *changed(settings, *SMALL, *LORA))
     assert result.exit_code == 0, result.output
-    (record,) = (r for r in read_records(SLUG, own=True) if r["kind"] == "run")
+    (record,) = (r for r in read_records(SLUG) if r["kind"] == "run")
     assert record["config"]["use_peft"] == {"value": True, "source": "command line"}
     (saved,) = root.glob("runs/*/model")
     files = {path.name for path in saved.iterdir()}

@@ -18,7 +18,7 @@ def test_a_run_on_a_file_of_json_lines(repro, root, settings):
     asked = (f"data={file}", "prompt_template=of {{ level }}: {{ problem }}")
     done = repro("run", PAPER, *settings, *asked, f"system_prompt={SYSTEM}")
     assert done.exit_code == 0, done.output
-    (run,) = runs_of(read_records(PAPER, own=True))
+    (run,) = runs_of(read_records(PAPER))
     assert run["data"]["name"] == str(file)
     assert run["data"]["rows"] == 12
     assert run["overrides"]["system_prompt"] == SYSTEM

@@ -113,8 +113,8 @@ def test_a_run_comparison_site_and_card_outside_the_repository(here, repro, sett
     assert done.exit_code in (0, 1), done.output
     assert "| + short " in done.stdout
     assert re.search(r"^(held|refuted|undecided) +shorter +[+-].* 3 seeds$", done.stdout, re.M)
-    assert done.stdout.splitlines()[-1] == "report: reports/my-question/cpu/report.md"
-    assert all(path.is_relative_to(here / "results") for path in record_files(own=True))
+    assert done.stdout.splitlines()[-1] == "report: runs/reports/my-question/cpu/report.md"
+    assert all(path.is_relative_to(here / "runs" / "results") for path in record_files())
 
     listed = json.loads(repro(*plugged, "runs", "my-question", "--json").stdout)
     assert sorted((run["arm"], run["seed"]) for run in listed) == [
@@ -127,12 +127,14 @@ def test_a_run_comparison_site_and_card_outside_the_repository(here, repro, sett
 
     rendered = repro(*plugged, "report")
     assert rendered.exit_code == 0, rendered.output
-    page = (here / "reports" / "my-question" / "cpu" / "report.html").read_text()
+    page = (here / "runs" / "reports" / "my-question" / "cpu" / "report.html").read_text()
     assert "A question of mine" in page
     assert "The reward shortens answers." in page
-    assert "my-question" in (here / "reports" / "index.html").read_text()
-    _, *problems = repro(*plugged, "check", "my-question", "--accept").stdout.splitlines()
-    assert {line.split(":")[0].strip() for line in problems} == {"derived"}  # all end as one model
+    assert "my-question" in (here / "runs" / "reports" / "index.html").read_text()
+    refused = repro(*plugged, "publish", "my-question", "--accept")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "my-question is not published, nor is any other: derived: " in refused.stderr
+    assert not (here / "results").exists()  # all arms end as one model
 
     card: Any = ModelCard.load(model_of(find_run(one)) / "README.md")
     assert {row.dataset_type for row in card.data.eval_results} == {"my-twin"}

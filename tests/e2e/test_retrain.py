@@ -5,12 +5,13 @@ from copy import deepcopy
 from dataclasses import replace
 
 import pytest
+from short_run import MODULE, SLUG
 from typer.testing import CliRunner
 
 from core.cli.main import app
 from core.paper.registry import find_entry
 from core.run.files import canonical
-from core.run.places import results
+from core.run.places import own_results, record_file, samples_file
 from core.run.records.answers import content_of, name_of
 from core.run.records.asked import asked_problems
 from core.run.records.check import whole_records
@@ -19,34 +20,6 @@ from core.run.retrain import differences, drawn, retrained_problems
 from core.run.spread.pool import Unit, run_units
 from eval.plugins import VARIABLE, use
 from eval.samples.store import read_samples, write_samples
-
-MODULE = """
-from dataclasses import replace
-
-from papers.deepseekmath_grpo import PAPER as BASE
-
-PAPER = replace(
-    BASE,
-    slug="short-run",
-    claims=(),
-    reported=(),
-    benchmarks=("gsm8k",),
-    evaluations=(replace(BASE.evaluations[0], benchmarks=("gsm8k",)),),
-    arms={"grpo": {}},
-    profiles={
-        "cpu": {
-            "max_steps": 2,
-            "num_generations": 8,
-            "per_device_train_batch_size": 16,
-            "max_completion_length": 48,
-            "eval_max_tokens": 48,
-            "eval_limit": 6,
-            "heldout_problems": 8,
-        }
-    },
-)
-"""
-SLUG = "short-run"
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +79,9 @@ def swapped_curves(record):
 def other_samples(record):
     """Samples have other texts, under their right digest."""
     row = record["scores"][0]
-    stored = read_samples(results() / "samples" / f"{row['digest']}.jsonl.gz")
+    stored = read_samples(samples_file(row["digest"]))
     told = [replace(sample, output=sample.output + " ") for sample in stored]
-    path = results() / "samples" / "new.jsonl.gz"
+    path = own_results() / "samples" / "new.jsonl.gz"
     row["digest"] = write_samples(path, told)
     path.replace(path.with_name(f"{row['digest']}.jsonl.gz"))
 
@@ -183,10 +156,11 @@ def test_30_of_33_forgeries_are_seen(record):
     assert (len(FORGERIES), len(seen)) == (30, 33)
 
 
-def test_a_forged_curve_fails_the_command(folder, record):
+@pytest.mark.usefixtures("folder")
+def test_a_forged_curve_fails_the_command(record):
     """`repro check --retrain` trains again, names the curve and exits with 1."""
     copy = forged(record, FORGERIES["longer completions"])
-    path = folder / "results" / SLUG / f"{record['digest']}.json"
+    path = record_file(SLUG, record["digest"])
     path.write_text(json.dumps({k: v for k, v in copy.items() if k != "digest"}))
     refused = CliRunner().invoke(app, ["check", SLUG, "--retrain", "1", "--draw", "5", "--json"])
     (line,) = json.loads(refused.stdout)["retrained"]

@@ -24,7 +24,7 @@ PAPER = "deepseekmath-grpo"
 
 
 def records(kind="run"):
-    found: list[Any] = read_records(PAPER, own=True)  # Any: records of several kinds
+    found: list[Any] = read_records(PAPER)  # Any: records of several kinds
     return [record for record in found if record["kind"] == kind]
 
 
@@ -51,7 +51,7 @@ def done(first, root):
 
 def test_a_run_writes_a_record_and_shows_table_verdicts_and_report(done, root):
     (run,) = records()
-    assert runs_of(read_records(PAPER)) == []  # in results/: these settings are no paper's
+    assert not (root / "results").exists()
     assert (run["arm"], run["seed"], run["scale"], run["main"]) == ("grpo", 0, "cpu", True)
     assert run["config"]["beta"] == {"value": 0.04, "source": "deepseekmath-grpo s4.2"}
     assert run["config"]["max_steps"] == {"value": 3, "source": "command line"}
@@ -87,7 +87,7 @@ def test_the_same_command_skips_what_is_done_and_gives_the_same_record(
 ):
     """The first line says where the record is; the report is named from where one stands."""
     monkeypatch.chdir(root)
-    before = [(p, p.stat().st_mtime_ns) for p in record_files(PAPER, own=True)]
+    before = [(p, p.stat().st_mtime_ns) for p in record_files(PAPER)]
     again = repro("run", PAPER, "--jobs", 1, *settings)
     assert again.exit_code == 0
     first_line = again.stderr.splitlines()[0]
@@ -95,7 +95,7 @@ def test_the_same_command_skips_what_is_done_and_gives_the_same_record(
     assert " s ago in runs/results/" in first_line or " min ago in runs/results/" in first_line
     assert "trained before" in again.stderr
     assert "one rollout" not in again.stderr
-    assert [(p, p.stat().st_mtime_ns) for p in record_files(PAPER, own=True)] == before
+    assert [(p, p.stat().st_mtime_ns) for p in record_files(PAPER)] == before
     assert again.stdout == done.stdout.replace(f"{first[0]}/", "")
 
 
@@ -133,11 +133,11 @@ def test_with_json_standard_output_is_json_alone(repro, settings):
 
 def test_force_does_everything_again_and_comes_to_the_same_record(done, repro, settings):
     del done
-    before = [p.name for p in record_files(PAPER, own=True)]
+    before = [p.name for p in record_files(PAPER)]
     again = repro("run", PAPER, "--jobs", 1, "--force", *settings)
     assert again.exit_code == 0
     assert "one rollout" in again.stderr
-    assert [p.name for p in record_files(PAPER, own=True)] == before
+    assert [p.name for p in record_files(PAPER)] == before
 
 
 def test_an_arm_beside_the_main_one_leaves_outcomes_and_the_digests_of_its_texts(
@@ -146,7 +146,7 @@ def test_an_arm_beside_the_main_one_leaves_outcomes_and_the_digests_of_its_texts
     """Both are judged again; the texts stay where the stages lie, and nowhere else."""
     del done
     assert repro("run", PAPER, "--arm", "online-rft", "--jobs", 1, *settings).exit_code == 0
-    (run,) = [run for run in runs_of(read_records(PAPER, own=True)) if run["arm"] == "online-rft"]
+    (run,) = [run for run in runs_of(read_records(PAPER)) if run["arm"] == "online-rft"]
     assert list(Regrader().damaged(run)) == list(Regrader().problems(run)) == []
     texts = {row.get("texts") for row in run["scores"]} | {*run["train"].get("texts", {}).values()}
     kept = {
@@ -187,7 +187,7 @@ def test_a_damaged_stage_is_named_and_forcing_repairs_it(done, repro, settings, 
 
 def test_a_damaged_record_is_named(done, repro, settings):
     del done
-    path = record_files(PAPER, own=True)[0]
+    path = record_files(PAPER)[0]
     path.write_text(path.read_text()[:-40])
     again = repro("run", PAPER, "--jobs", 1, *settings)
     assert again.exit_code == 2
@@ -212,18 +212,17 @@ def test_an_overridden_run_enters_no_table(done, repro):
     assert "`repro run deepseekmath-grpo` makes one" in table.stderr
 
 
-@pytest.mark.parametrize("name", ["runs", "results", "reports"])
 @pytest.mark.parametrize("place", ["a file", "/proc"])
-def test_a_folder_that_cannot_be_written_is_noticed_first(repro, root, settings, name, place):
+def test_a_folder_that_cannot_be_written_is_noticed_first(repro, root, settings, place):
     """A link into /proc is one that even root cannot write to."""
     if place == "a file":
-        (root / name).touch()
+        (root / "runs").touch()
     else:
-        (root / name).symlink_to(place)
+        (root / "runs").symlink_to(place)
     result = repro("run", PAPER, "--jobs", 1, *settings)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert line.startswith(f"BadValue: {root / name}")
+    assert line.startswith(f"BadValue: {root / 'runs'}")
     assert "cannot be written" in line
     assert not list(root.glob("*/train-*"))
 

@@ -36,7 +36,7 @@ def swept(sweep, root):
 
 
 def runs():
-    return [record for record in read_records(PAPER, own=True) if record["kind"] == "run"]
+    return [record for record in read_records(PAPER) if record["kind"] == "run"]
 
 
 def test_a_sweep_ends_with_one_table_of_all_its_runs(repro, settings, swept):

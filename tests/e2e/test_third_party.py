@@ -27,7 +27,7 @@ def place(tmp_path_factory, pip_install, tiny_model):
              "per_device_train_batch_size": 8, "max_completion_length": 8, "eval_max_tokens": 8,
              "eval_limit": 2, "at_k_samples": 2, "at_k_limit": 2}  # fmt: skip
     changed(site / "more_papers" / "low_kl.py", "arms=", f"profiles={{'cpu': {short}}}, arms=")
-    done = shell(folder, "repro run low-kl --jobs 1; repro report")
+    done = shell(folder, "repro run low-kl --jobs 1; repro publish")
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -43,7 +43,7 @@ def test_wandb_gets_the_scores_of_a_sweep(send):
     (run,) = [record.run for record in records(swept) if record.run.run_id]
     assert (run.run_group, run.job_type) == ("deepseekmath-grpo", SWEEP)
     told = summary(records(swept))
-    for run in runs_of(read_records(own=True)):
+    for run in runs_of(read_records()):
         arm = f"grpo learning_rate={run['config']['learning_rate']['value']}"
         for row in run["scores"]:
             assert told[f"score/{arm}/{row['benchmark']}/cot/{row['metric']}"] == row["value"]
@@ -62,13 +62,13 @@ def check_verdicts(path):
     """Scores and verdicts are those of the records, and the pages come with them."""
     found = [*records(path)]
     (run,) = [record.run for record in found if record.run.run_id]
-    (claims,) = [r for r in read_records(own=True) if r["kind"] == "claims"]
+    (claims,) = [r for r in read_records() if r["kind"] == "claims"]
     assert (run.run_group, run.job_type) == ("deepseekmath-grpo", JOB)
     assert run.run_id == f"{JOB}-{claims['digest']}"
     told = summary(found)
     for verdict in claims["verdicts"]:
         assert told[f"verdict/{verdict['id']}"] == verdict["verdict"]
-    (scored,) = runs_of(read_records(own=True))
+    (scored,) = runs_of(read_records())
     for row in scored["scores"]:
         assert told[f"score/grpo/{row['benchmark']}/cot/{row['metric']}"] == row["value"]
     (report,) = [r.artifact for r in found if r.artifact.type == "report"]

@@ -28,17 +28,15 @@ def read():
 @pytest.fixture(scope="module")
 def executed():
     """The notebook after a kernel of its own has run it in the folder that it lies in."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("REPRO_ROOT", raising=False)
-        notebook = read()
-        client = NotebookClient(
-            notebook,
-            timeout=120,
-            kernel_name="python3",
-            record_timing=False,
-            resources={"metadata": {"path": PATH.parent}},
-        )
-        client.execute()
+    notebook = read()
+    client = NotebookClient(
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": PATH.parent}},
+    )
+    client.execute()
     return notebook
 
 
@@ -62,8 +60,7 @@ def test_its_outputs_are_those_of_the_records_now(executed):
     assert texts(executed) == texts(written), f"{PATH.name} differs: `make golden` rewrites it"
 
 
-def test_its_verdicts_are_those_of_the_record(executed, monkeypatch):
-    monkeypatch.setenv("REPRO_ROOT", str(ROOT))
+def test_its_verdicts_are_those_of_the_record(executed):
     slug = find_paper("deepseekmath-grpo").slug
     (recorded,) = claims_of(standard(read_records(slug)), "cpu")
     lines = {row["id"]: verdict_line(row) for row in recorded["verdicts"]}

@@ -3,14 +3,18 @@
 from shutil import rmtree
 
 from core.paper.registry import find_paper
-from core.run.places import record_files, results, samples_file
+from core.run.pages.render import render_all
+from core.run.pages.tables import record_reported
+from core.run.places import SAMPLES, Shelf, own_results, record_files, samples_file
+from core.run.publish import move
 from core.run.records.form_splits import form_splits
-from core.run.records.record import new_record, write_record
+from core.run.records.judged import judge_again
+from core.run.records.record import new_record, read_records, write_record
 from core.run.records.regrade import files_of
 from core.run.resolve import resolve
 from core.run.stages.evaluate import Question, Scored, at_k_curve, score_rows
 from core.run.stages.outcomes import held_out_outcomes, outcomes_of
-from core.run.stages.record import publish_samples, request_of
+from core.run.stages.record import request_of, store_samples
 from core.run.stages.sources import model_version
 from core.run.stages.stage import OUTCOMES
 from core.run.stages.start import Chosen
@@ -42,10 +46,18 @@ def answering(benchmark, right):
 
 def stored(samples):
     """The digest of samples, which lie where records refer to."""
-    path = results() / "samples" / "new.jsonl.gz"
+    path = own_results() / SAMPLES / "new.jsonl.gz"
     digest = write_samples(path, samples)
-    path.rename(samples_file(digest))
+    path.rename(path.with_name(f"{digest}.jsonl.gz"))
     return digest
+
+
+def published(slug):
+    """Publish all records, without the checks that those of a test fail; the pages of a paper."""
+    record_reported(find_paper(slug))
+    judge_again(find_paper(slug))
+    move(read_records())
+    return render_all((slug,), Shelf.PUBLISHED)
 
 
 def asked(question, right):
@@ -174,8 +186,8 @@ def without_texts(record):
     }
     made = record | {"scores": after.scores, "train": train, "sampling": sampling}
     made_files = after.files | seen.files
-    publish_samples({digest: made_files[digest] for digest in files_of(made)}, results())
-    rmtree(samples_file("").parent / OUTCOMES)
+    store_samples({digest: made_files[digest] for digest in files_of(made)}, own_results())
+    rmtree(own_results() / SAMPLES / OUTCOMES)
     named = "".join(path.read_text() for path in record_files(record["paper"]))
     for digest in files.keys() - files_of(made).keys():
         if digest not in named:

@@ -15,10 +15,10 @@ from core.bench.growth import AXES, Shape, endless, exponent, prompts, slope
 from core.bench.measure import Measure, in_turn, peak_memory, several_in_turn
 from core.run.pages.render import render_all
 from core.run.pages.speed_chart import chart
-from core.run.places import results
-from core.run.records.check import check_speed
+from core.run.places import record_files, results
+from core.run.publish import move, publish
+from core.run.records.check import check_papers
 from core.run.records.record import new_record, read_records, write_record
-from core.run.records.regrade import Regrader
 from eval.errors import BadValue
 
 PAIR = Measure(name="GRPO step, beta 0", unit="CPU s", ours=2.0, theirs=8.0, peer="TRL", at_least=3)
@@ -169,8 +169,8 @@ def root(tmp_path, monkeypatch):
 def test_the_page_shows_the_newest_measures_of_every_workload_and_what_is_met(root):
     store("2026-01-01", *ROWS)
     store("2026-01-02", row("step", replace(PAIR, ours=4.0)))
-    assert render_all() == ([root / "reports" / "speed.md"], [])
-    page = (root / "reports" / "speed.md").read_text()
+    assert render_all() == ([root / "runs" / "reports" / "speed.md"], [])
+    page = (root / "runs" / "reports" / "speed.md").read_text()
     lines = {line.split("|")[2].strip(): line for line in page.splitlines() if "|" in line}
     assert "2.00" in lines["GRPO step, beta 0"]
     assert "ratio ≥ 3 | **no**" in lines["GRPO step, beta 0"]
@@ -181,19 +181,23 @@ def test_the_page_shows_the_newest_measures_of_every_workload_and_what_is_met(ro
 
 @pytest.mark.usefixtures("root")
 def test_the_page_is_checked_against_its_records():
-    assert check_speed(Regrader()) == []  # nothing was measured yet
+    assert problems() == []  # nothing was measured yet
     record = store("2026-01-01", *ROWS)
-    assert len(check_speed(Regrader())) == 2  # page and chart are missing
-    render_all()
-    assert check_speed(Regrader()) == []
+    assert problems() == []  # nothing was published yet
+    move([record])
+    assert len(problems()) == 2  # page and chart are missing
+    publish()
+    assert problems() == []
     page = results().parent / "reports" / "speed.md"
     page.write_text(page.read_text().replace("4.00", "5.00"))
-    assert check_speed(Regrader()) == [
-        f"report: {page} differs from its records: run `repro report`"
-    ]
-    render_all()
-    assert check_speed(Regrader()) == []
+    assert problems() == [f"report: {page} differs from its records: run `repro publish`"]
+    publish()
+    assert problems() == []
     path = results() / "bench" / f"{record['digest']}.json"
     path.write_text(path.read_text().replace("8.0", "9.0").replace("8,", "9,"))
-    assert len(check_speed(Regrader())) == 1
-    assert "altered" in check_speed(Regrader())[0]
+    assert len(problems()) == 1
+    assert "altered" in problems()[0]
+
+
+def problems():
+    return check_papers()["speed"] if record_files() else []

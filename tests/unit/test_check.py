@@ -4,14 +4,14 @@ import json
 import re
 
 import pytest
-from run_records import run_record
+from run_records import published, run_record
 
 from core.paper.registry import find_paper
 from core.run.order import Outcome
 from core.run.pages.families import family_files
 from core.run.pages.index import index_files
-from core.run.pages.render import render_all, render_outcome
-from core.run.places import record_files, report_folder, results, samples_file
+from core.run.pages.render import render_outcome
+from core.run.places import Shelf, record_files, report_folder, results, samples_file
 from core.run.records.accepted import accept
 from core.run.records.check import check_papers
 from core.run.records.record import read_records, standard, write_record
@@ -36,7 +36,7 @@ def accept_all():
 def accepted():
     """One run, accepted and rendered."""
     record = run_record(40)
-    render_all((SLUG,))
+    published(SLUG)
     accept_all()
     return record
 
@@ -75,8 +75,8 @@ def test_a_record_of_other_printed_numbers_than_the_module_s_is_found_and_supers
     write_record(record)
     (line,) = problems()
     assert "reported:" in line
-    assert "other numbers than the paper's module: run `repro report`" in line
-    render_all((SLUG,))
+    assert "other numbers than the paper's module: run `repro publish`" in line
+    published(SLUG)
     assert problems() == []
 
 
@@ -92,19 +92,19 @@ def test_damaged_and_missing_samples_are_named(accepted):
 
 @pytest.mark.usefixtures("accepted")
 def test_an_edited_report_is_found_and_rendering_repairs_it():
-    page = report_folder(SLUG, "cpu") / "report.md"
+    page = report_folder(SLUG, "cpu", Shelf.PUBLISHED) / "report.md"
     page.write_text(page.read_text().replace("66.7", "99.9"))
-    assert problems() == [f"report: {page} differs from its records: run `repro report`"]
-    render_all((SLUG,))
+    assert problems() == [f"report: {page} differs from its records: run `repro publish`"]
+    published(SLUG)
     assert problems() == []
 
 
 @pytest.mark.usefixtures("accepted")
 def test_every_scale_has_a_page_that_leads_to_the_others_and_overwrites_none():
-    small, large = (report_folder(SLUG, scale) for scale in ("cpu", "gpu"))
+    small, large = (report_folder(SLUG, scale, Shelf.PUBLISHED) for scale in ("cpu", "gpu"))
     before = {path.name: path.read_bytes() for path in small.iterdir()}
     run_record(30, scale="gpu")
-    pages, _ = render_all((SLUG,))
+    pages, _ = published(SLUG)
     assert pages == [small / "report.md", large / "report.md"]
     after = {path.name: path.read_bytes() for path in small.iterdir()}
     moved = [name for name in before if before[name] != after[name]]
@@ -126,16 +126,16 @@ def test_every_scale_has_a_page_that_leads_to_the_others_and_overwrites_none():
         line for line in before["report.md"].decode().splitlines() if line
     ]
     assert "50.0" in (large / f"{SLUG}-gpu.md").read_text()
-    family = family_files("grpo", [find_paper(SLUG)], "cpu")["grpo.md"]
+    family = family_files("grpo", [find_paper(SLUG)], "cpu", Shelf.PUBLISHED)["grpo.md"]
     for scale, name in (("cpu", SLUG), ("gpu", f"{SLUG} at gpu")):
         row = (
             rf"\| \[{SLUG}\]\({SLUG}/{scale}/report.md\) *\| {scale} *\| 1 held, 7 untested +\| 1 "
         )
-        assert re.search(row, index_files()["index.md"])
+        assert re.search(row, index_files(Shelf.PUBLISHED)["index.md"])
         assert f"[{name}](../{SLUG}/{scale}/report.md): Of 8 claims: 1 held" in family
     assert problems() == []
     (large / "report.md").unlink()
-    assert problems() == [f"report: {large / 'report.md'} is missing: run `repro report`"]
+    assert problems() == [f"report: {large / 'report.md'} is missing: run `repro publish`"]
 
 
 @pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])
@@ -151,7 +151,7 @@ def test_a_run_ends_with_the_table_of_its_accuracies(scale):
 @pytest.mark.usefixtures("accepted")
 def test_a_significant_drop_fails_and_can_be_accepted():
     run_record(15, created="2026-02-02")
-    render_all((SLUG,))
+    published(SLUG)
     found = problems()
     assert len(found) == 2
     assert "regression: cpu, all arms together: -41.7 points" in found[0]
@@ -164,8 +164,8 @@ def test_a_significant_drop_fails_and_can_be_accepted():
 @pytest.mark.usefixtures("accepted")
 def test_a_gain_and_a_drop_within_the_noise_pass():
     run_record(38, created="2026-02-02")
-    render_all((SLUG,))
+    published(SLUG)
     assert problems() == []
     run_record(55, created="2026-03-03")
-    render_all((SLUG,))
+    published(SLUG)
     assert problems() == []

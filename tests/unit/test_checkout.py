@@ -4,7 +4,7 @@ import pytest
 from run_records import run_record
 
 from core.bench.checkout import projected_bytes
-from core.run.places import results
+from core.run.places import own_results
 from eval.errors import BadValue
 
 SLUG = "deepseekmath-grpo"
@@ -19,7 +19,7 @@ def _root(tmp_path, monkeypatch):
 def test_it_is_the_size_of_the_runs_that_are_there_and_more_papers_share_their_start(sealed):
     run_record(30, at_k=True)
     run_record(40, arm="rft", sealed=sealed)
-    there = sum(path.stat().st_size for path in results().rglob("*") if path.is_file())
+    there = sum(path.stat().st_size for path in own_results().rglob("*") if path.is_file())
     one = projected_bytes(SLUG, papers=1, seeds=1, arms=2)
     assert one == pytest.approx(there)
     assert projected_bytes(SLUG, papers=1, seeds=5, arms=2) == pytest.approx(5 * one)

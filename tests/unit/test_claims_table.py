@@ -25,8 +25,7 @@ def place(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def rows(monkeypatch):
-    monkeypatch.setenv("REPRO_ROOT", str(ROOT))
+def rows():
     return read_claims()
 
 
@@ -119,4 +118,4 @@ def test_a_page_that_the_table_no_longer_gives_is_found(place):
     (place.parents[1] / "reports" / "claims.md").write_text(claims_files()["claims.md"])
     assert check_page(claims_files) == []
     place.write_text(HEAD + "a,b,runs,c\n")
-    assert "differs from its records: run `repro report`" in check_page(claims_files)[0]
+    assert "differs from its records: run `repro publish`" in check_page(claims_files)[0]

@@ -5,11 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from run_records import run_record
+from run_records import published, run_record
 
 from core.models.builds import BUILDS
-from core.run.pages.render import render_all
-from core.run.places import report_folder, results
+from core.run.places import Shelf, report_folder, results
 from core.run.pocket_controls import write_scan
 from core.run.records.answers import content_of, name_of
 from core.run.records.check import check_papers, check_pocket
@@ -104,8 +103,8 @@ def test_the_best_is_the_first_of_the_highest_and_never_none_at_all():
 def test_a_paper_s_page_shows_them_beside_what_its_runs_gained():
     altered(START, lambda record: suite_of(record).update(helped=44.9))  # from 43.4
     run_record(23)  # of 60, from 20
-    render_all((SLUG,))
-    page = (report_folder(SLUG, "cpu") / "report.md").read_text()
+    published(SLUG)
+    page = (report_folder(SLUG, "cpu", Shelf.PUBLISHED) / "report.md").read_text()
     (line,) = (line for line in page.splitlines() if "44.9 [" in line)
     assert "30 %" in line, "1.5 of 5 points"
     for part in (START, suite_of(controls())["best"], "43.4 [40.4, 46.5] n=1000", "5.0 [", "n=60"):

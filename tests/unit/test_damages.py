@@ -18,12 +18,18 @@ from core.paper.registry import entries, find_entry
 from core.run.files import canonical
 from core.run.pages.tables import record_reported
 from core.run.places import samples_file
-from core.run.records.accepted import accept
+from core.run.publish import move
+from core.run.records.accepted import accept, list_problems
 from core.run.records.answers import content_of, name_of
-from core.run.records.check import evidence_problems, whole_records
+from core.run.records.check import (
+    reported_problems,
+    sample_problems,
+    verdict_problems,
+    whole_records,
+)
 from core.run.records.form_splits import form_splits
 from core.run.records.judged import verdicts_record
-from core.run.records.kept import unknown_files
+from core.run.records.kept import kept_problems, unknown_files
 from core.run.records.passed import Passed
 from core.run.records.record import read_records, standard, write_record
 from core.run.records.regrade import Regrader
@@ -345,6 +351,7 @@ def pristine(tmp_path_factory):
         first = judged_with_main_arm(20, 2025)
         second = judged_with_main_arm(45, 2026)
         record_reported(PAPER)
+        move(read_records(SLUG))
         accept(SLUG, standard(read_records(SLUG)))
         words = [
             {row["id"]: row["verdict"] for row in each["verdicts"]} for each in (first, second)
@@ -374,11 +381,19 @@ def folder(pristine, tmp_path, monkeypatch):
 
 def seen():
     """What is found without looking at a page."""
-    entry, passed = find_entry(SLUG), Passed()
+    entry, passed, regrader = find_entry(SLUG), Passed(), Regrader()
     records, damaged = whole_records(SLUG)
-    found = evidence_problems(entry, PAPER, records, passed, Regrader())
+    found = [
+        *damaged,
+        *sample_problems(records, passed, regrader),
+        *reported_problems(PAPER, records),
+        *verdict_problems(entry, PAPER, records, passed),
+        *kept_problems(SLUG, records, regrader),
+        *list_problems(SLUG, records),
+        *unknown_files(tuple(entries())),
+    ]
     passed.save(whole=False)
-    return [*damaged, *found, *unknown_files(tuple(entries()))]
+    return found
 
 
 def test_36_damages_of_which_34_can_be_seen():

@@ -6,12 +6,11 @@ from dataclasses import asdict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_records import run_record
+from run_records import published, run_record
 
 from core.paper.registry import find_paper
 from core.run.pages.gains_by_form import forms_tables
-from core.run.pages.render import render_all
-from core.run.places import report_folder, results
+from core.run.places import Shelf, record_file, report_folder
 from core.run.records.answers import content_of, name_of
 from core.run.records.check import check_papers
 from core.run.records.form_splits import form_splits
@@ -93,7 +92,7 @@ def problems():
 
 def forged(record, **said):
     """The record with other contents, under the name and seal that it then has."""
-    path = results() / SLUG / f"{record['digest']}.json"
+    path = record_file(SLUG, record["digest"])
     other = {**json.loads(path.read_text()), **said}
     if other["forms"] is None:
         del other["forms"]
@@ -105,7 +104,7 @@ def forged(record, **said):
 
 def test_a_split_that_the_samples_do_not_give_is_named():
     record = run_record(40)
-    render_all((SLUG,))
+    published(SLUG)
     assert problems() == []
     split = record["forms"]["pocket-math"]
     swapped = {"changed": split["unchanged"], "unchanged": split["changed"]}
@@ -117,9 +116,9 @@ def test_a_record_without_a_split_is_read_and_names_no_problem():
     record = run_record(40)
     older = forged(record, forms=None)
     assert name_of(older) == record["digest"]
-    render_all((SLUG,))
+    published(SLUG)
     assert problems() == []
-    assert not (report_folder(SLUG, "cpu") / f"{SLUG}-forms.md").exists()
+    assert not (report_folder(SLUG, "cpu", Shelf.PUBLISHED) / f"{SLUG}-forms.md").exists()
 
 
 def test_a_run_that_is_written_again_keeps_its_record_unless_its_split_is_another():
@@ -135,7 +134,7 @@ def test_the_page_shows_the_gain_and_both_parts_over_seeds():
     rights = (40, 44, 47)
     for seed, right in enumerate(rights):
         run_record(right, seed=seed)
-    render_all((SLUG,))
+    published(SLUG)
     (table,) = forms_tables(find_paper(SLUG), runs_of(read_records(SLUG)), "cpu")
     gain, same, other, changed = next(row for _, _, row in table.rows()).cells
     expected = over_seeds([100 * (right - 20) / 60 for right in rights])
@@ -143,7 +142,7 @@ def test_the_page_shows_the_gain_and_both_parts_over_seeds():
     assert same.value + other.value == pytest.approx(gain.value)
     assert changed.value == pytest.approx(gain.value), "those solved say so in a box"
     for name in ("report.md", "report.html"):
-        page = (report_folder(SLUG, "cpu") / name).read_text()
+        page = (report_folder(SLUG, "cpu", Shelf.PUBLISHED) / name).read_text()
         assert f"{gain.value:.1f}" in page
         assert "by form" in page
 

@@ -4,10 +4,9 @@ import json
 import shutil
 
 import pytest
-from run_records import run_record
+from run_records import published, run_record
 
-from core.run.pages.render import render_all
-from core.run.places import record_files, report_folder, results, root
+from core.run.places import Shelf, own_results, record_files, report_folder, results, root
 from core.run.records.check import check_papers
 from core.run.records.index import Index
 from core.run.records.passed import Passed, code_digest
@@ -56,7 +55,7 @@ def test_a_damaged_index_is_made_again(content):
 
 def test_a_record_that_is_no_json_is_named_and_the_others_are_kept():
     run_record(40)
-    (results() / SLUG / "ffff.json").write_text("no")
+    (own_results() / SLUG / "ffff.json").write_text("no")
     with pytest.raises(DamagedFile, match=r"ffff.json: not a JSON record"):
         counted()
     assert len(json.loads((root() / "runs" / "index.json").read_text())) == 1
@@ -65,9 +64,10 @@ def test_a_record_that_is_no_json_is_named_and_the_others_are_kept():
 def test_nothing_needs_to_be_written():
     """As where all is mounted to be read only: a file in the place of the folder refuses too."""
     run_record(40)
+    published(SLUG)
+    shutil.rmtree(root() / "runs")
     (root() / "runs").write_text("")
     assert counted() == counted() == ["cpu"]
-    render_all((SLUG,))
     assert problems() == problems() == []
 
 
@@ -89,22 +89,22 @@ def test_what_did_not_pass_is_asked_again():
 
 def test_what_passed_is_not_graded_again_unless_asked_for():
     run_record(40)
-    render_all((SLUG,))
+    published(SLUG)
     assert problems() == []
     path = root() / "runs" / "passed.json"
     passed = json.loads(path.read_text())
     assert len(passed) == 4  # the run's scores, what follows from it, the report, the regressions
-    page = report_folder(SLUG, "cpu") / "report.md"
+    page = report_folder(SLUG, "cpu", Shelf.PUBLISHED) / "report.md"
     page.write_text(page.read_text().replace("66.7", "99.9"))
     assert [line[:7] for line in problems()] == ["report:"]  # other files are another check
-    render_all((SLUG,))
+    published(SLUG)
     assert problems() == problems(ask_again=True) == []
     assert set(json.loads(path.read_text())) == set(passed)
 
 
 def test_samples_are_held_against_their_digest_though_their_record_passed():
     record = run_record(40)
-    render_all((SLUG,))
+    published(SLUG)
     assert problems() == []
     digest = record["start_scores"][0]["digest"]
     other = record["scores"][0]["digest"]

@@ -4,13 +4,13 @@ import pytest
 from run_records import run_record
 
 from core.run.pages.render import render_paper
-from core.run.places import own_results, record_file, record_files, results, samples_file
+from core.run.places import Shelf, record_file, record_files, results, samples_file
+from core.run.publish import move
 from core.run.records.check import check_papers
 from core.run.records.judged import verdicts_record
 from core.run.records.kept import unknown_files
-from core.run.records.record import write_record
+from core.run.records.record import read_records, write_record
 from core.run.records.regrade import files_of
-from core.run.stages.record import publish_records
 from papers.deepseekmath_grpo import PAPER
 
 FASTER = {"learning_rate": 3e-4}
@@ -28,8 +28,6 @@ def judged_at(overrides, right, seeds=3):
         for arm in ("grpo", "online-rft")
         for seed in range(seeds)
     ]
-    if seeds == 3:
-        publish_records(runs)
     return verdicts_record(PAPER, "cpu", runs)
 
 
@@ -38,28 +36,19 @@ def page():
     return path.read_text()
 
 
-def test_records_lie_beside_the_runs_until_verdicts_that_are_shown_are_of_them():
-    """What they superseded comes along, the samples too; the paper's own never lie elsewhere."""
+def test_a_record_is_published_with_its_samples_and_those_that_it_supersedes():
     old = run_record(35, overrides=FASTER)
     new, standard = run_record(36, overrides=FASTER), run_record(36)
     assert new["supersedes"] == old["digest"]
-    assert record_files() == [record_file(PAPER.slug, standard["digest"])]
-    for digest in files_of(new).keys() - files_of(standard).keys():
-        published = samples_file(digest)
-        published.rename(copy_of(published))
-        assert samples_file(digest) == copy_of(published)
-    publish_records([new])
+    assert record_files(shelf=Shelf.PUBLISHED) == []
+    move([standard])
+    published = record_file(PAPER.slug, standard["digest"])
+    assert record_files(shelf=Shelf.PUBLISHED) == [published]
+    move([new])
     assert {path.stem for path in record_files()} == {r["digest"] for r in (old, new, standard)}
-    assert record_files(own=True) == record_files()
+    assert record_files() == record_files(shelf=Shelf.PUBLISHED)
     assert all(results() in samples_file(digest).parents for digest in files_of(new))
     assert list(unknown_files([PAPER.slug])) == []
-
-
-def copy_of(published):
-    """Where samples lie that only runs with settings of one's own refer to."""
-    own = own_results() / published.relative_to(results())
-    own.parent.mkdir(parents=True, exist_ok=True)
-    return own
 
 
 def test_the_page_shows_them_where_they_are_over_the_seeds_of_a_first_look():
@@ -86,7 +75,7 @@ def test_other_verdicts_than_their_runs_give_are_found_and_made_again():
     wrong = judged_at(FASTER, 35)
     row = next(row for row in wrong["verdicts"] if row["runs"])
     right, row["verdict"] = row["verdict"], "refuted" if row["verdict"] != "refuted" else "held"
-    write_record(wrong)
+    move([write_record(wrong), *read_records(PAPER.slug)])
     problems = "\n".join(check_papers([PAPER.slug])[PAPER.slug])
     assert f"has other verdicts than its runs give now ({row['id']})" in problems
     assert f"; with learning_rate=0.0003: {right}, " in page()

@@ -11,9 +11,9 @@ from run_records import LIMIT, START_RIGHT, SUITES, run_record
 
 from core.paper.registry import find_paper
 from core.run.pages.examples import KINDS, firsts
-from core.run.pages.render import render_all, write_report
+from core.run.pages.render import render_all
 from core.run.pages.report import report_files
-from core.run.places import report_folder, root, samples_file
+from core.run.places import Shelf, report_folder, root, samples_file
 from core.run.records.controls import shown_records
 from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
@@ -29,8 +29,9 @@ def _root(tmp_path, monkeypatch):
 
 
 def page(form):
-    files = report_files(find_paper(SLUG), shown_records(SLUG), "cpu")
-    assert files == report_files(find_paper(SLUG), shown_records(SLUG), "cpu")
+    shown = find_paper(SLUG), shown_records(SLUG), "cpu", report_folder(SLUG, "cpu", Shelf.HERE)
+    files = report_files(*shown)
+    assert files == report_files(*shown)
     return str(files[f"report.{form}"])
 
 
@@ -100,7 +101,7 @@ def test_where_no_texts_are_stored_the_page_says_so():
 def test_every_score_of_every_seed_is_on_the_page_with_its_files():
     records = [run_record(right, seed=seed) for seed, right in enumerate((30, 40, 50))]
     render_all((SLUG,))
-    folder = report_folder(SLUG, "cpu")
+    folder = report_folder(SLUG, "cpu", Shelf.HERE)
     html = (folder / "report.html").read_text()
     part = html.partition('<h2 id="seeds">')[2].partition("<h2")[0]
     for record in records:
@@ -126,7 +127,9 @@ def test_links_of_a_page_beside_the_runs_lead_to_the_same_files():
     run_record(30, seed=0)
     run_record(30, seed=0, scale="gpu")
     folder = root() / "runs" / "reports" / "0"
-    plain = write_report(find_paper(SLUG), shown_records(SLUG), "cpu", folder).read_text()
+    folder.mkdir(parents=True)
+    files = report_files(find_paper(SLUG), shown_records(SLUG), "cpu", folder, alone=True)
+    plain = str(files["report.md"])
     links = re.findall(r"\]\((\.\.[^)]+)\)", plain)
     assert len(links) > 6
     assert all((folder / link).is_file() for link in links)

@@ -1,5 +1,7 @@
 """The page of a paper without runs says what the paper says, and the verdicts that need none."""
 
+from pathlib import Path
+
 import pytest
 
 from core.paper.registry import entries
@@ -12,7 +14,7 @@ PAPERS = [entry.load() for entry in entries().values()]
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.slug)
 def test_a_page_without_runs_has_settings_differences_and_verdicts(paper):
-    page = str(report_files(paper, (), "cpu")["report.md"])
+    page = str(report_files(paper, (), "cpu", Path())["report.md"])
     parts = {part.splitlines()[0]: part for part in page.split("\n## ")}
     for title, scale in (("Settings at paper scale", "paper"), ("Settings at cpu scale", "cpu")):
         for name, value in resolve(paper, scale=scale).values.items():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.paper.registry import find_paper
-from core.run.places import reports
+from core.run.places import Shelf
 from core.run.rates import MEASURED, POOLED, RUNS, SCENARIOS, UNEQUAL, shown_components
 from core.run.resolve import resolve
 from core.run.visible import problems_of, seen_at, visible_effects
@@ -105,7 +105,7 @@ def test_a_difference_as_large_as_the_margin_is_rarely_called_a_tie(look: Look):
 
 
 def test_the_page_is_of_these_scenarios_and_within_its_bounds():
-    page = (reports() / "rates.md").read_text(encoding="utf-8")
+    page = (Shelf.PUBLISHED.reports / "rates.md").read_text(encoding="utf-8")
     table = page.split("## Verdicts")[1].split("Bounds:")[0]
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")][2:]
     by_effect = {float(row[0]): [float(cell) for cell in row[1:]] for row in rows}

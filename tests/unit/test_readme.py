@@ -20,8 +20,7 @@ SLUG = "deepseekmath-grpo"
 
 
 @pytest.fixture
-def records(monkeypatch):
-    monkeypatch.setenv("REPRO_ROOT", str(ROOT))
+def records():
     return standard(read_records(SLUG))
 
 
@@ -32,7 +31,9 @@ def test_what_one_seed_prints_is_what_its_record_gives(records):
     )
     table = render(runs_table(paper, [run], "cpu"), "md")
     lines = [verdict_line(verdict) for verdict in judge(paper, [run])]
-    printed = "\n".join([table, *lines, f"report: reports/{SLUG}/cpu/report.md"])
+    same = f"{paper.main_arm}, seed 0: identical to the published run, to the last bit"
+    path = f"report: runs/reports/{SLUG}/cpu/report.md"
+    printed = "\n".join([table, same, *lines, path])
     assert f"```text\n{printed}\n```" in README
 
 

@@ -9,7 +9,7 @@ from core.claims import Claim, late
 from core.families.table import FAMILIES, listed
 from core.run.order import finished
 from core.run.pages.families import family_files
-from core.run.places import results
+from core.run.places import Shelf, results
 from core.run.records.asked import recorded_runs
 from core.run.records.judged import verdicts_record
 from core.run.records.record import latest, read_records, standard
@@ -116,7 +116,7 @@ def test_a_clone_with_records_judges_them_again_and_runs_nothing(tmp_path, monke
     assert is_judged(DEEPSEEKMATH, "cpu", LOOKS[-1])
     assert list(reproduce([DEEPSEEKMATH], looks=len(LOOKS))) == []
     assert not list((tmp_path / "runs").glob("train-*"))
-    page = family_files("grpo", [DEEPSEEKMATH, ALPHA], "cpu")["grpo.md"]
+    page = family_files("grpo", [DEEPSEEKMATH, ALPHA], "cpu", Shelf.HERE)["grpo.md"]
     assert all(claim.statement.split(",")[0] in page for claim in DEEPSEEKMATH.claims)
     assert "[alpha](../alpha/cpu/report.md): Of 1 claims: 0 held, 0 refuted" in page
 
