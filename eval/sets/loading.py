@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args  # rows of foreign data sets have no static type
 
 from eval.errors import DamagedFile, MissingFile
-from eval.json_lines import answer_text, json_lines
+from eval.json_lines import answer_text, as_answer, json_lines
 from eval.sets.problem import Answers, Counts, Problem
 
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
@@ -119,11 +119,12 @@ def with_answers(problems: Iterable[Problem], path: Path) -> list[Problem]:
 
 def answered(problem: Problem, row: Mapping[str, Any]) -> Problem:
     """The problem with the answers of a row."""
-    texts, counts = tuple(row["answers"]), row["mode"]
+    found, counts = [as_answer(answer) for answer in row["answers"]], row["mode"]
+    texts = tuple(text for text in found if text is not None)
     enough = len(texts) > 1 if counts in ("all", "any") else len(texts) == 1
-    if counts not in get_args(Counts) or not enough or not all(isinstance(t, str) for t in texts):
+    if counts not in get_args(Counts) or not enough or None in found:
         raise ValueError(f"mode {counts!r:.80} with answers {row['answers']!r:.80}")
-    if row["last_box"] != problem.answer:
+    if as_answer(row["last_box"]) != problem.answer:
         raise ValueError(f"last_box {row['last_box']!r:.80}, its answer is {problem.answer!r:.80}")
     answer = ", ".join(texts) if counts == "all" else texts[0]
     return replace(problem, answer=answer, answers=Answers(texts, counts))

@@ -228,9 +228,22 @@ def test_a_question_with_several_boxes_has_the_answers_of_the_file_beside_it(
     assert second.reference == Answers(("2",))
 
 
+def test_numbers_among_several_answers_are_their_texts(tmp_path: Path):
+    texts = with_several(tmp_path, {**SEVERAL, "answers": ["1", "2.5"]})
+    numbers = with_several(tmp_path, {**SEVERAL, "answers": [1.0, 2.5], "last_box": 2})
+    assert numbers == texts
+
+
 @pytest.mark.parametrize(
     "change",
-    [{"id": "c"}, {"mode": "some"}, {"answers": ["1"]}, {"answers": [1, 2]}, {"last_box": "3"}],
+    [
+        {"id": "c"},
+        {"mode": "some"},
+        {"answers": ["1"]},
+        {"answers": [True, 2]},
+        {"answers": ["1", None]},
+        {"last_box": "3"},
+    ],
 )
 def test_answers_that_fit_no_problem_are_refused(tmp_path: Path, change: dict[str, object]):
     with pytest.raises(DamagedFile, match=r"test_multibox.jsonl, line 1: .* mode \(all, any"):
