@@ -91,11 +91,15 @@ class GRPO(OnPolicy):
         from core.models.load import load_policy, load_tokenizer
 
         return self.trainer_class()(
-            model=load_policy(training.model),
+            model=load_policy(training.model, trust_code=training.config.trust_remote_code),
             reward_funcs=[*training.rewards, *training.roles.values()],
             args=cast("GRPOConfig", training.config),
             train_dataset=training.rows,
-            processing_class=load_tokenizer(training.model, training.chat_template),
+            processing_class=load_tokenizer(
+                training.model,
+                training.chat_template,
+                trust_code=training.config.trust_remote_code,
+            ),
             callbacks=list(training.callbacks),
             peft_config=training.adapters,
         )

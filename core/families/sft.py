@@ -87,10 +87,14 @@ class SFT(Offline):
         from core.trainers.sft import SFTTrainer
 
         return SFTTrainer(
-            model=load_policy(training.model),
+            model=load_policy(training.model, trust_code=training.config.trust_remote_code),
             args=cast("SFTConfig", training.config),
             train_dataset=training.rows,
-            processing_class=load_tokenizer(training.model, training.chat_template),
+            processing_class=load_tokenizer(
+                training.model,
+                training.chat_template,
+                trust_code=training.config.trust_remote_code,
+            ),
             callbacks=list(training.callbacks),
             peft_config=training.adapters,
         )

@@ -1,7 +1,9 @@
 """Policies and tokenizers by shipped name, folder or hub id."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import torch
 from huggingface_hub import hf_hub_download
 from huggingface_hub.constants import HF_HUB_OFFLINE
 from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-from safetensors import SafetensorError
+from torch import nn
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     AutoConfig,
@@ -29,7 +31,7 @@ ADAPTERS = "adapter_config.json"
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 MODEL = ("config.json", ADAPTERS)  # one of these makes a folder one of a model
 TOKENIZER = (*MODEL, "tokenizer_config.json", "tokenizer.json")
-UNREADABLE = (SafetensorError, OSError, ValueError, EOFError)
+SAID = 300  # characters of a library's own words in an error
 RESTORE = "in a checkout `make pocket` brings it back, else install repro-papers again"
 
 
@@ -72,41 +74,85 @@ def reach(name: str, files: Sequence[str] = MODEL) -> str:
     """
     place = locate(name, files)
     if not (Path(place).is_dir() or HF_HUB_OFFLINE):
-        try:
-            with quiet_hub():
+        with reading(name, place):
+            try:
                 hf_hub_download(place, files[0])
-        except LocalEntryNotFoundError as error:
-            raise unreadable(name, place, error) from error
-        except EntryNotFoundError:
-            pass  # adapters have another file
-        except UNREADABLE as error:
-            raise unreadable(name, place, error) from error
+            except LocalEntryNotFoundError:
+                raise
+            except EntryNotFoundError:
+                pass  # adapters have another file
     return place
 
 
-def load_policy(name: str, dtype: torch.dtype | str = torch.float32) -> PreTrainedModel:
-    """A causal language model for training or evaluation; adapters are merged into their model.
-
-    `dtype` may be a name, and "auto" for that of its files.
+@contextmanager
+def reading(name: str, place: str) -> Generator[None]:
+    """Say in one line why the files of a model cannot be read.
 
     Raises:
-        BadValue: it is adapters, and peft is not installed; or it is no causal language model.
-        DamagedFile: its weights or its config cannot be read.
+        BadValue, DamagedFile, MissingFile: see `unreadable`.
+    """
+    try:
+        with quiet_hub():
+            yield
+    except (ReproError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # each library fails on foreign files in its own way
+        raise unreadable(name, place, error) from error
+
+
+def load_policy(
+    name: str, dtype: torch.dtype | str = torch.float32, *, trust_code: bool = False
+) -> PreTrainedModel:
+    """A causal language model for training or evaluation; adapters are merged into their model.
+
+    `dtype` may be a name, and "auto" for that of its files. Python code that it brings is run only
+    with `trust_code`.
+
+    Raises:
+        BadValue: it is adapters, and peft is not installed; it is no causal language model; or it
+            brings code that is not trusted.
+        DamagedFile: its weights or its config cannot be read, or do not fit one another.
         MissingFile: it is not in the cache and the hub cannot be reached.
     """
     place = reach(name)
     if (Path(place) / ADAPTERS).is_file():
         return load_adapters(Path(place), dtype)
-    return load_causal(name, place, dtype=dtype)
+    return load_causal(name, place, dtype=dtype, trust_remote_code=trust_code)
 
 
 def load_causal(name: str, place: str, **keywords: Any) -> PreTrainedModel:  # Any: of any type
     """What is at a place, with keywords of `from_pretrained`; errors are as in `load_policy`."""
-    try:
-        with quiet_hub():
-            return AutoModelForCausalLM.from_pretrained(place, **keywords)
-    except UNREADABLE as error:
-        raise unreadable(name, place, error) from error
+    given = {"trust_remote_code": False, **keywords}  # None would ask on the terminal
+    with reading(name, place):
+        loaded: Any = AutoModelForCausalLM.from_pretrained(  # Any: a pair, with this keyword
+            place, output_loading_info=True, **given
+        )
+    model, found = loaded
+    check_fit(name, model, found["missing_keys"], found["unexpected_keys"])
+    return model
+
+
+def check_fit(name: str, model: nn.Module, missing: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse weights that are not those of the model that its config describes.
+
+    Raises:
+        DamagedFile: weights are missing, which chance would make up, or are of further layers.
+    """
+    layers = {
+        key: len(part) for key, part in model.named_modules() if isinstance(part, nn.ModuleList)
+    }
+    further = [
+        key
+        for key in others
+        for found in re.finditer(r"\.(\d+)(?=\.)", key)
+        if int(found[1]) >= layers.get(key[: found.start()], float("inf"))
+    ]
+    for what, keys in (("hold no", sorted(missing)), ("hold layers that it lacks:", further)):
+        if keys:
+            raise DamagedFile(
+                f"{name}: its config.json does not fit its weights, which {what} "
+                f"{', '.join(keys[:3])}; get both again"
+            )
 
 
 def load_adapters(folder: Path, dtype: torch.dtype | str) -> PreTrainedModel:
@@ -117,35 +163,33 @@ def load_adapters(folder: Path, dtype: torch.dtype | str) -> PreTrainedModel:
         )
     from peft import PeftModel
 
-    try:
-        base = json.loads((folder / ADAPTERS).read_text(encoding="utf-8"))[
-            "base_model_name_or_path"
-        ]
-    except (ValueError, KeyError, TypeError) as error:
-        raise unreadable(str(folder), str(folder), error) from error
+    with reading(str(folder), str(folder)):
+        config: Any = json.loads((folder / ADAPTERS).read_text(encoding="utf-8"))
+        base = config["base_model_name_or_path"]
     model = load_policy(str(base), dtype)
-    try:
+    with reading(str(folder), str(folder)):
         wrapped: Any = PeftModel.from_pretrained(model, str(folder))
-    except UNREADABLE as error:
-        raise unreadable(str(folder), str(folder), error) from error
     return wrapped.merge_and_unload()
 
 
-def load_tokenizer(name: str, chat_template: str | None = None) -> PreTrainedTokenizerBase:
+def load_tokenizer(
+    name: str, chat_template: str | None = None, *, trust_code: bool = False
+) -> PreTrainedTokenizerBase:
     """The tokenizer that belongs to a model, padding on the left.
 
-    A `chat_template`, "plain" or a file, takes the place of its own.
+    A `chat_template`, "plain" or a file, takes the place of its own. Python code that it brings is
+    run only with `trust_code`.
 
     Raises:
+        BadValue: it brings code that is not trusted.
         DamagedFile: its files cannot be read.
         MissingFile: it is not in the cache and the hub cannot be reached; or no such template.
     """
     place = reach(name, TOKENIZER)
-    try:
-        with quiet_hub():
-            tokenizer: Any = AutoTokenizer.from_pretrained(place, padding_side="left")
-    except UNREADABLE as error:
-        raise unreadable(name, place, error) from error
+    with reading(name, place):
+        tokenizer: Any = AutoTokenizer.from_pretrained(
+            place, padding_side="left", trust_remote_code=trust_code
+        )
     if chat_template is not None:
         tokenizer.chat_template = template_text(chat_template)
     return tokenizer
@@ -153,7 +197,12 @@ def load_tokenizer(name: str, chat_template: str | None = None) -> PreTrainedTok
 
 def unreadable(name: str, place: str, error: Exception) -> ReproError:
     """The error for a model that cannot be read, with what to do."""
-    reason = str(error).split("\n")[0]
+    reason = f"{type(error).__name__}: {error}".split("\n")[0][:SAID]
+    if "trust_remote_code" in str(error):
+        return BadValue(
+            f"{name} brings Python code of its own, which is run only where trust_remote_code=true "
+            "is set: read it first"
+        )
     if (kind := other_kind(place)) is not None:
         return BadValue(
             f"{name}: a {kind} is no causal language model, which is expected; one that reads text "
@@ -173,8 +222,10 @@ def other_kind(place: str) -> str | None:
     try:
         with quiet_hub():
             # It has been tried for; Any: its fields depend on its class.
-            config: Any = AutoConfig.from_pretrained(place, local_files_only=True)
-    except UNREADABLE:
+            config: Any = AutoConfig.from_pretrained(
+                place, local_files_only=True, trust_remote_code=False
+            )
+    except Exception:  # as in `reading`
         return None
     if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING or hasattr(config, "auto_map"):
         return None

@@ -13,6 +13,7 @@ from core.data.chatml import in_chatml
 from core.data.streams import check_dataset, columns_of
 from core.errors import MissingColumn
 from core.losses.estimators import ESTIMATORS, NEEDS
+from core.models.load import reading
 from core.trainers.setup import load_keywords, own_tokenizer
 from eval.errors import BadValue
 
@@ -96,9 +97,10 @@ def reward_model(name: str, keywords: Mapping[str, Any]) -> nn.Module:
     Raises:
         BadValue: its files lack weights, which chance would make up, as of a model without a label.
     """
-    model, loaded = AutoModelForSequenceClassification.from_pretrained(
-        name, num_labels=1, output_loading_info=True, **keywords
-    )
+    with reading(name, name):
+        model, loaded = AutoModelForSequenceClassification.from_pretrained(
+            name, num_labels=1, output_loading_info=True, **keywords
+        )
     if lacks := sorted(loaded["missing_keys"]):
         raise BadValue(
             f"reward model {name}: its files hold no {', '.join(lacks)}: give a sequence "

@@ -16,7 +16,7 @@ from transformers.utils import logging
 from core.configs.base import BaseConfig
 from core.configs.processes import asks_for_shards
 from core.data.streams import is_stream
-from core.models.load import load_causal, load_policy
+from core.models.load import load_causal, load_policy, reading
 from eval.errors import BadValue
 
 logger = logging.get_logger(__name__)
@@ -147,7 +147,10 @@ def own_tokenizer(
     """The tokenizer of a model; of its revision too, where the model was given by name."""
     revision = load_keywords(args).get("revision") if named else None
     code = args.trust_remote_code
-    return AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=code, **more)
+    with reading(name, name):
+        return AutoTokenizer.from_pretrained(
+            name, revision=revision, trust_remote_code=code, **more
+        )
 
 
 def given_tokenizer(

@@ -51,4 +51,6 @@ def generation_of(place: str) -> GenerationConfig:
     try:
         return GenerationConfig.from_pretrained(place)
     except OSError:
-        return GenerationConfig.from_model_config(AutoConfig.from_pretrained(place))
+        return GenerationConfig.from_model_config(
+            AutoConfig.from_pretrained(place, trust_remote_code=False)
+        )

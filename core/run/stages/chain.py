@@ -62,7 +62,8 @@ class Chain:
         """The starting model."""
         run, on_processor = self.resolved.run, self.resolved.config.get("use_cpu")
         kernels = acting_kernels() if on_processor else {}
-        return Start(self._chosen(run.model), run.chat_template, kernels)
+        trust_code = bool(self.resolved.config.get("trust_remote_code"))
+        return Start(self._chosen(run.model), run.chat_template, kernels, trust_code)
 
     @cached_property
     def data(self) -> Data:

@@ -31,7 +31,7 @@ class Loading:
     `engine` answers benchmarks: our own, vLLM in this process, which takes `tensor_parallel` of the
     GPUs that it sees, or the server that `serve` starts for the model, see `StartedServer`, which
     is told there in which precision and where. `chat_template`, "plain" or a file, takes the place
-    of the model's own.
+    of the model's own. Python code that a model brings is run only with `trust_code`.
 
     Raises:
         UnknownName, BadValue: no such precision or engine, no such device here, fewer than 1 at a
@@ -45,6 +45,7 @@ class Loading:
     tensor_parallel: int = 1
     serve: str = VLLM_SERVE
     chat_template: str | None = None
+    trust_code: bool = False
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -132,9 +133,9 @@ class Loading:
     def sampler(self, model: str) -> PolicySampler:
         """The model of this name or folder as a sampler."""
         self.make_room()
-        policy: Any = load_policy(model, self.dtype).eval()  # Any: its methods are half typed
+        policy: Any = load_policy(model, self.dtype, trust_code=self.trust_code)  # Any: half typed
         return PolicySampler(
-            policy.to(self.place),
+            policy.eval().to(self.place),
             self.tokenizer(model),
             rows=self.batch_size,
             chunk=CHUNK if self.place.type == "cpu" else DEVICE_CHUNK,
@@ -142,7 +143,7 @@ class Loading:
 
     def tokenizer(self, model: str) -> PreTrainedTokenizerBase:
         """The tokenizer of the model of this name or folder."""
-        return load_tokenizer(model, self.chat_template)
+        return load_tokenizer(model, self.chat_template, trust_code=self.trust_code)
 
     def make_room(self) -> None:
         """Give back the memory of a trainer or an engine that has ended."""
@@ -174,6 +175,7 @@ def loading_of(resolved: Resolved) -> Loading:
         dtype="float16" if config.get("fp16") else dtype,
         device="cpu" if config.get("use_cpu") else None,
         chat_template=resolved.run.chat_template,
+        trust_code=bool(config.get("trust_remote_code")),
     )
 
 

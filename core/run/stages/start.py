@@ -54,6 +54,7 @@ class Start(Policy):
     chosen: Chosen
     chat_template: str | None = None
     kernels: Mapping[str, str] = field(default_factory=dict[str, str])
+    trust_code: bool = False
 
     @property
     def model(self) -> str:
@@ -79,9 +80,9 @@ class Start(Policy):
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Load it once; name, digest and number of parameters."""
         logging.disable_progress_bar()  # there is one of ours
-        tokenizer = load_tokenizer(self.model, self.chat_template)
+        tokenizer = load_tokenizer(self.model, self.chat_template, trust_code=self.trust_code)
         chat_text(tokenizer, "?")  # or it ends here, before any training
-        model = load_policy(self.model)
+        model = load_policy(self.model, trust_code=self.trust_code)
         files = model_folder(self.model)
         size = sum(p.numel() for p in model.parameters())
         say(f"start: {self.of}, {size:,} parameters")

@@ -262,7 +262,9 @@ def save_policy(
     trainer.save_model(str(folder))
     if not trainer.is_world_process_zero():
         return
-    tokenizer: Any = load_tokenizer(model, chat_template)  # Any: its methods are half typed
+    tokenizer: Any = load_tokenizer(
+        model, chat_template, trust_code=trainer.args.trust_remote_code
+    )  # Any: its methods are half typed
     tokenizer.save_pretrained(str(folder))
     for name in ("training_args.bin", "README.md"):  # the second is peft's empty form
         (folder / name).unlink(missing_ok=True)

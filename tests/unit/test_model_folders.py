@@ -1,0 +1,116 @@
+"""Folders that are no models, or are those of others: each is one line, and none asks or runs."""
+
+import json
+import pickle
+import shutil
+import sys
+from contextlib import suppress
+
+import pytest
+import torch
+
+from core import GRPOConfig
+from core.models.load import CHECKPOINTS, load_policy, load_tokenizer
+from core.trainers.setup import policy_model
+from eval.errors import BadValue, DamagedFile, ReproError
+
+CODE = """
+from transformers import LlamaConfig, LlamaForCausalLM
+class OwnConfig(LlamaConfig):
+    model_type = "own"
+class OwnModel(LlamaForCausalLM):
+    config_class = OwnConfig
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(CHECKPOINTS / "pocket-instruct", tmp_path / "model")
+
+
+def change(folder, name="config.json", **fields):
+    path = folder / name
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def refusal(call, kind: type[ReproError] = ReproError):
+    with pytest.raises(kind) as caught:
+        call()
+    line = str(caught.value)
+    assert "\n" not in line
+    assert len(line) < 1000
+    return line
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [b"", b"no weights", pickle.dumps({"a": print}), b"PK\x03\x04", b"\x80\x02" + b"." * 9],
+)
+def test_a_file_that_is_no_weights_is_one_line(folder, weights):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(weights)
+    assert "unreadable" in refusal(lambda: load_policy(str(folder)), DamagedFile)
+
+
+def test_other_weights_are_one_line(folder):
+    (folder / "model.safetensors").unlink()
+    torch.save([1, 2], folder / "pytorch_model.bin")
+    refusal(lambda: load_policy(str(folder)), DamagedFile)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"hidden_size": 96},
+        {"num_hidden_layers": 1},
+        {"num_hidden_layers": 9},
+        {"vocab_size": 7},
+        {"intermediate_size": 8},
+        {"num_attention_heads": 0},
+        {"hidden_size": "many"},
+        {"hidden_size": -1},
+        {"hidden_act": "none"},
+        {"num_hidden_layers": None},
+        {"model_type": "nothing"},
+        {"model_type": []},
+        {"rope_parameters": {"rope_type": "none"}},
+    ],
+)
+def test_a_config_that_does_not_fit_is_one_line(folder, fields):
+    change(folder, **fields)
+    refusal(lambda: load_policy(str(folder)))
+
+
+@pytest.mark.parametrize("content", ["[]", "7", "null", '"a"', "{}", "[" * 9999, "\ufeff{", "{,"])
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])
+def test_side_files_of_other_content_are_one_line_or_unused(folder, name, content):
+    (folder / name).write_text(content)
+    for load in (load_policy, load_tokenizer):
+        with suppress(ReproError):
+            load(str(folder))
+
+
+@pytest.fixture
+def own(folder, monkeypatch):
+    """Make a model with code of its own, and a terminal that answers every question with yes."""
+    (folder / "own.py").write_text(CODE)
+    auto = {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnModel"}
+    change(folder, model_type="own", auto_map=auto)
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("it asks"))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    return folder
+
+
+def test_code_of_a_model_is_run_only_where_it_is_trusted(own, tmp_path):
+    args = GRPOConfig(str(tmp_path), use_cpu=True)
+    for load in (load_policy, lambda name: policy_model(name, args)):
+        assert "trust_remote_code=true" in refusal(lambda f=load: f(str(own)), BadValue)
+    trusted = GRPOConfig(str(tmp_path), use_cpu=True, trust_remote_code=True)
+    assert type(load_policy(str(own), trust_code=True)).__name__ == "OwnModel"
+    assert type(policy_model(str(own), trusted)).__name__ == "OwnModel"
+
+
+def test_code_of_a_tokenizer_is_not_run(own):
+    change(own, "tokenizer_config.json", auto_map={"AutoTokenizer": ["own.Tokens", None]})
+    change(own, "tokenizer_config.json", tokenizer_class="Tokens")
+    assert "trust_remote_code=true" in refusal(lambda: load_tokenizer(str(own)), BadValue)
