@@ -229,8 +229,11 @@ def test_a_question_with_several_boxes_has_the_answers_of_the_file_beside_it(
 
 
 def test_numbers_among_several_answers_are_their_texts(tmp_path: Path):
-    texts = with_several(tmp_path, {**SEVERAL, "answers": ["1", "2.5"]})
-    numbers = with_several(tmp_path, {**SEVERAL, "answers": [1.0, 2.5], "last_box": 2})
+    rows = [{"answers": ["1", "2.5"]}, {"answers": [1.0, 2.5], "last_box": 2}]
+    folders = [tmp_path / "texts", tmp_path / "numbers"]
+    for folder in folders:
+        folder.mkdir()
+    texts, numbers = (with_several(f, SEVERAL | row) for f, row in zip(folders, rows, strict=True))
     assert numbers == texts
 
 
