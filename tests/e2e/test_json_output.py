@@ -51,6 +51,7 @@ def arguments_of(model, outputs, settings):
         "plan": [(PAPER, "--gpus", "8xH100", *settings)],
         "score": [(outputs, "--benchmark", suite), (outputs, "--benchmark", suite, "--explain")],
         "report": [()],
+        "publish": [(PAPER, "--accept")],
         "table": [("deepseekmath",)],
         "check": [()],
         "doctor": [("--verifier", suite)],

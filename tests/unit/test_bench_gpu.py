@@ -231,7 +231,7 @@ def test_the_chart_has_ratios_of_the_rates_and_shares_apart(found):
 
 def test_the_page_says_that_nothing_was_measured_until_it_is(found, tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
-    page = tmp_path / "reports" / "speed.md"
+    page = tmp_path / "runs" / "reports" / "speed.md"
     content = {"paper": "bench", "scale": "cpu", "machine": "m"}
     alone = {**rows([replace(RATE, unit="s")])[0], "bench": "step"}
     write_record(new_record("bench", **content, measures=[alone], created="2026-01-01"))

@@ -9,7 +9,8 @@ from run_records import run_record
 from core.bench.collection import collection
 from core.bench.commands import output, repro
 from core.run.places import ACCEPTED
-from core.run.records.record import read_record
+from core.run.publish import move
+from core.run.records.record import read_record, read_records
 from eval.errors import BadValue
 
 SLUG = "deepseekmath-grpo"
@@ -23,6 +24,7 @@ def _root(tmp_path, monkeypatch):
 def test_every_copy_is_a_paper_with_runs_and_their_samples():
     run_record(40)
     run_record(30, seed=1)
+    move(read_records(SLUG))
     with collection(SLUG, papers=3, runs=4) as environment:
         listed = json.loads(output(repro("list", "--json"), **environment))
         runs = {row["paper"]: row["runs"]["cpu"] for row in listed if row["runs"]["cpu"]}
@@ -44,8 +46,9 @@ def test_without_runs_there_is_nothing_to_copy():
 @pytest.mark.parametrize(("arm", "sealed"), [("grpo", False), ("rft", True)])
 def test_a_collection_passes_its_check(arm, sealed):
     run_record(40, arm=arm, sealed=sealed)
+    move(read_records(SLUG))
     with collection(SLUG, papers=2, runs=2) as environment:
-        output(repro("report"), **environment)
+        output(repro("publish"), **environment)
         for _ in range(2):
             found = json.loads(output(repro("check", "--json"), **environment))
             assert {"copy-01", SLUG, "speed"} <= set(found)

@@ -61,7 +61,7 @@ def test_commands_work_beside_each_other(worker):
 
 
 def test_clean_deletes_nothing_beside_a_command(worker, tmp_path):
-    page = tmp_path / "runs" / "reports" / "page"
+    page = tmp_path / "runs" / "reports" / f"page-{0:016}"
     page.mkdir(parents=True)
     refused = CliRunner().invoke(app, ["clean", "--yes"])
     assert (refused.exit_code, page.exists()) == (2, True)

@@ -205,7 +205,7 @@ def test_a_judge_that_is_no_reward_is_refused_when_the_trainer_is_made(make):
         BadValue, match=r"selection_reward='acuracy': expected .* of endings, wordy"
     ):
         make("varied", reward=[endings, wordy], selection_reward="acuracy")
-    with pytest.raises(BadValue, match="expected the name of one reward of wordy, wordy"):
+    with pytest.raises(BadValue, match="expected the name of one reward of wordy_1, wordy_2"):
         make("varied", reward=[wordy, wordy], selection_reward="wordy")
 
 
