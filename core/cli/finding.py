@@ -12,8 +12,9 @@ from core.families.profiles import SCALES
 from core.paper.overrides import bounded, field_types, literal, named_texts
 from core.paper.registry import find_paper
 from core.run.files import as_text, canonical, write_atomic
-from core.run.places import from_here, record_file, record_files
-from core.run.records.found import find_run, find_runs
+from core.run.places import from_here, record_file
+from core.run.records.found import find_run, find_runs, list_runs
+from core.run.records.index import listed_run
 from core.run.settings import NEUTRAL, RunSettings
 from eval.errors import UnknownName
 from eval.terminal import say
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from core.run.records.compared import ScoreChange
     from core.run.records.schema import RunRecord, ScoreRow
 
-MANY = 100  # records that take so long to read that it is said before
 SHORT = 8  # characters of a digest that tell runs apart in a list
 AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Of `repro runs`, or a record's path.")]
@@ -47,11 +47,9 @@ def runs(
         find_paper(paper)  # a misspelt name is no empty list
     if at is not None and at not in SCALES:
         raise UnknownName("scale", at, SCALES)
-    if (count := len(record_files(paper))) > MANY:
-        say(f"reading {count} records")
-    found = find_runs(paper, arm=arm, scale=at, seed=seed)
+    found = list_runs(paper, arm=arm, scale=at, seed=seed)
     if as_json:
-        return print_json([summary(run) for run in found])
+        return print_json(found)
     rows = [
         (
             run["digest"][:SHORT],
@@ -61,7 +59,7 @@ def runs(
             run["scale"],
             " ".join(f"{n}={as_text(v)}" for n, v in sorted(run["overrides"].items())) or "-",
             age(run["created"]),
-            f"{path_of(run).stat().st_size / 1000:.0f} kB",
+            f"{run['size'] / 1000:.0f} kB",
             ", ".join(map(score_text, run["scores"])) or "-",
         )
         for run in found
@@ -92,7 +90,9 @@ def compare(
     if as_json:
         return print_json(
             {
-                "runs": [summary(old), summary(new)],
+                "runs": [
+                    listed_run(record_file(run["paper"], run["digest"])) for run in (old, new)
+                ],
                 "settings": [{"name": n, "before": a, "after": b} for n, a, b in settings],
                 "curves": [{"name": n, "before": a, "after": b} for n, a, b in ends],
                 "scores": [score_data(one, samples) for one in scores],
@@ -120,9 +120,10 @@ def announce(paper: str, given: tuple[str, ...], at: str, arm: str | None, seed:
     found = find_paper(paper)
     runs = find_runs(found.slug, arm=arm or found.main_arm, scale=at, seed=seed)
     for run in [run for run in runs if run["overrides"] == as_recorded(given)][-1:]:
+        place = from_here(record_file(run["paper"], run["digest"]))
         say(
             f"{found.slug}, {run['arm']} seed {seed} at {at}: recorded {age(run['created'])} ago "
-            f"in {from_here(path_of(run))}; what runs/ lacks of it is made again"
+            f"in {place}; what runs/ lacks of it is made again"
         )
 
 
@@ -134,25 +135,6 @@ def as_recorded(given: tuple[str, ...]) -> dict[str, object]:
         for name, text in named_texts(given).items()
         if name not in NEUTRAL
     }
-
-
-def summary(run: "RunRecord") -> dict[str, Any]:
-    """A run as JSON: what ran, when, where its record lies, and its scores."""
-    names = ("digest", "paper", "arm", "seed", "scale", "overrides", "created")
-    scored = ("benchmark", "mode", "metric", "value", "low", "high", "n")
-    scores = [{name: row[name] for name in scored} for row in run["scores"]]
-    path = path_of(run)
-    return {
-        **{name: run[name] for name in names},
-        "scores": scores,
-        "path": str(path),
-        "size": path.stat().st_size,
-    }
-
-
-def path_of(run: "RunRecord") -> Path:
-    """Where its record lies."""
-    return record_file(run["paper"], run["digest"])
 
 
 def score_text(row: "ScoreRow") -> str:

@@ -14,7 +14,7 @@ from core.families.table import FAMILIES, listed
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.run.files import as_text
-from core.run.records.index import Index
+from core.run.records.index import Index, kinds_and_scales
 from eval.errors import ReproError
 
 # A line of `repro list` for a paper that cannot be read.
@@ -31,7 +31,7 @@ def list_papers(
     """
     shown = listed(family) if family is not None else frozenset(FAMILIES)
     rows, errors = list[dict[str, Any]](), list[ReproError]()
-    with Index() as index:
+    with kinds_and_scales() as index:
         for entry in entries().values():
             try:
                 rows.append(summary(entry.load(), entry.distribution, index))
@@ -132,13 +132,13 @@ def diff(
     return print_text("".join(f"\n{line}\n" for line in remarks(find_entry(paper).load())), end="")
 
 
-def summary(paper: Paper, distribution: str, index: Index) -> dict[str, Any]:
+def summary(paper: Paper, distribution: str, index: Index[tuple[str, str]]) -> dict[str, Any]:
     """One line of `repro list`.
 
     Raises:
         DamagedFile: a record is no JSON object.
     """
-    kinds = Counter(index.kinds_and_scales(paper.slug))
+    kinds = Counter(index.shown(paper.slug))
     return {
         "paper": paper.slug,
         "title": paper.title,

@@ -6,9 +6,18 @@ import shutil
 import pytest
 from run_records import published, run_record
 
-from core.run.places import Shelf, own_results, record_files, report_folder, results, root
+from core.run.places import (
+    Shelf,
+    own_results,
+    record_file,
+    record_files,
+    report_folder,
+    results,
+    root,
+)
 from core.run.records.check import check_papers
-from core.run.records.index import Index
+from core.run.records.found import list_runs
+from core.run.records.index import kinds_and_scales
 from core.run.records.passed import Passed, code_digest
 from core.run.records.record import write_record
 from eval.errors import DamagedFile
@@ -22,8 +31,8 @@ def _root(tmp_path, monkeypatch):
 
 
 def counted():
-    with Index() as index:
-        return sorted(scale for kind, scale in index.kinds_and_scales(SLUG) if kind == "run")
+    with kinds_and_scales() as index:
+        return sorted(scale for kind, scale in index.shown(SLUG) if kind == "run")
 
 
 def problems(**asked):
@@ -50,7 +59,9 @@ def test_a_damaged_index_is_made_again(content):
     path = root() / "runs" / "index.json"
     path.write_text(content, errors="surrogateescape")
     assert counted() == ["cpu"]
-    assert list(json.loads(path.read_text())) == [f"{SLUG}/{p.name}" for p in record_files(SLUG)]
+    assert list(json.loads(path.read_text())) == [
+        p.relative_to(root()).as_posix() for p in record_files(SLUG)
+    ]
 
 
 def test_a_record_that_is_no_json_is_named_and_the_others_are_kept():
@@ -59,6 +70,21 @@ def test_a_record_that_is_no_json_is_named_and_the_others_are_kept():
     with pytest.raises(DamagedFile, match=r"ffff.json: not a JSON record"):
         counted()
     assert len(json.loads((root() / "runs" / "index.json").read_text())) == 1
+
+
+def test_listed_runs_are_those_that_stand_and_an_altered_one_is_named():
+    old = run_record(40)
+    new, other = run_record(41, created="2027-01-01"), run_record(30, arm="rft", seed=1)
+    expected = [other["digest"], new["digest"]]
+    for _ in range(2):
+        assert [run["digest"] for run in list_runs(SLUG)] == expected
+    assert new["supersedes"] == old["digest"]
+    assert [run["digest"] for run in list_runs(arm="rft")] == [other["digest"]]
+    assert list_runs(seed=0, scale="gpu") == []
+    path = record_file(SLUG, new["digest"])
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 2'))
+    with pytest.raises(DamagedFile, match=new["digest"]):
+        list_runs()
 
 
 def test_nothing_needs_to_be_written():

@@ -1,9 +1,11 @@
 """Recorded runs, found by what one remembers of them."""
 
 from pathlib import Path
+from typing import Any
 
 from core.run.notes import read_note
 from core.run.places import record_files, root
+from core.run.records.index import listed_runs
 from core.run.records.record import current, read_record, read_records
 from core.run.records.schema import RunRecord, runs_of
 from core.run.stages.stage import DONE, MODEL
@@ -27,6 +29,31 @@ def find_runs(
         for run in runs_of(current(read_records(paper)), scale)
         if arm in (None, run["arm"]) and seed in (None, run["seed"])
     ]
+
+
+def list_runs(
+    paper: str | None = None,
+    *,
+    arm: str | None = None,
+    scale: str | None = None,
+    seed: int | None = None,
+) -> list[dict[str, Any]]:
+    """Return what `repro runs` shows of the runs that match, as `find_runs` finds them.
+
+    Raises:
+        DamagedFile: a record is not what was written.
+    """
+    with listed_runs() as index:
+        known = [run for run in index.shown(paper) if run is not None]
+    superseded = {run["supersedes"] for run in known}
+    asked = {"arm": arm, "scale": scale, "seed": seed}
+    found = [
+        run
+        for run in known
+        if run["digest"] not in superseded
+        and all(value in (None, run[name]) for name, value in asked.items())
+    ]
+    return sorted(found, key=lambda run: (run["created"], run["digest"]))
 
 
 def find_run(name: str) -> RunRecord:
