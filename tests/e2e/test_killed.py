@@ -5,6 +5,7 @@ import signal
 from random import Random
 
 import pytest
+from changed_settings import changed
 from killed import Server
 from wandb_files import rows as wandb_rows
 
@@ -125,7 +126,7 @@ def result(root):
 @pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_killed_run_ends_as_a_whole_one(case, server, data, tiny_model, tmp_path):
-    asked = (*RUN, f"model={tiny_model}", *SMALL, *CASES[case])
+    asked = (*RUN, f"model={tiny_model}", *changed(SMALL, *CASES[case]))
     env = {
         "REPRO_DATA": str(data),
         "WANDB_MODE": "offline",
