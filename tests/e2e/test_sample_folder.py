@@ -50,7 +50,7 @@ def test_kill_9_twice_ends_with_the_same_bytes(repro, tiny_model, tmp_path):
     killed(2, "eval", tiny_model, *SAMPLED, "--out", cut)
     assert sorted(files(cut)) == ["pocket-math.journal", "pocket-math.jsonl.gz"]
     again = repro("eval", tiny_model, *SAMPLED, "--out", cut)
-    assert (again.exit_code, again.stdout) == (0, done.stdout)
+    assert (again.exit_code, again.stdout) == (0, done.stdout), again.output
     assert files(cut) == files(straight)
     assert sorted(files(cut)) == ["pocket-math.html", "pocket-math.json", "pocket-math.jsonl.gz"]
 
