@@ -138,7 +138,7 @@ def summary(paper: Paper, distribution: str, index: Index[tuple[str, str]]) -> d
     Raises:
         DamagedFile: a record is no JSON object.
     """
-    kinds = Counter(index.shown(paper.slug))
+    kinds = Counter((kind, scale) for kind, scale in index.shown(paper.slug))
     return {
         "paper": paper.slug,
         "title": paper.title,

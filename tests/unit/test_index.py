@@ -5,7 +5,9 @@ import shutil
 
 import pytest
 from run_records import published, run_record
+from typer.testing import CliRunner
 
+from core.cli.main import app
 from core.run.places import (
     Shelf,
     own_results,
@@ -165,3 +167,11 @@ def test_the_code_is_another_when_a_source_file_is(tmp_path, monkeypatch):
         seen |= {code_digest(("judges",), ()), code_digest(("judges",), ("numpy",))}
     code_digest.cache_clear()
     assert len(seen) == 4
+
+
+def test_a_list_is_the_same_when_it_comes_from_the_index():
+    run_record(40)
+    first, again = (CliRunner().invoke(app, ["list", "--json"]) for _ in range(2))
+    assert (first.exit_code, again.stdout) == (0, first.stdout)
+    (row,) = [row for row in json.loads(again.stdout) if row["paper"] == SLUG]
+    assert row["runs"]["cpu"] == 1
