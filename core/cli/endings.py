@@ -1,4 +1,4 @@
-"""What surrounds a command: closed outputs, a folder that is gone, a machine that is full."""
+"""The surroundings of a command: closed outputs, a folder that is gone, a machine that is full."""
 
 import errno
 import os
