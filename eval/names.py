@@ -1,4 +1,4 @@
-"""Which names may become parts of the names of files and folders."""
+"""Checks of names that become parts of the names of files and folders."""
 
 import re
 

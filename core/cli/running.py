@@ -96,7 +96,7 @@ def asked_run(
     config: Path | None,
     sweep: Sequence[str] = (),
 ) -> "RunFile":
-    """What is given, over what a file says; of this, no setting that is given or swept.
+    """Return the run asked for: what is given, and of a file the settings not given or swept.
 
     Raises:
         BadValue: neither names a paper, or they name two.

@@ -124,7 +124,7 @@ def sample(
 def sampling_of(
     args: RolloutConfig, tokenizer: Any, ends: Sequence[int]
 ) -> Sampling:  # Any: half typed
-    """How completions are drawn, as the settings and the keywords of generation say."""
+    """Return the decoding of completions from the settings and the keywords of generation."""
     drawn = sampling_settings(args)
     stops = listed(drawn.get("stop_strings") or [])
     return Sampling(

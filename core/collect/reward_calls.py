@@ -40,7 +40,7 @@ def called(function: Any) -> Any:  # Any: whatever can be called
 
 
 def reads_prompt_texts(call: Any) -> bool:  # Any: a reward function, or what one holds
-    """Whether a reward function, or one that it wraps, is marked to read prompts as text."""
+    """Return whether a reward function, or one that it wraps, reads prompts as text."""
     held = fields(call) if is_dataclass(call) and not isinstance(call, type) else ()
     parts = (getattr(call, field.name) for field in held)
     return bool(getattr(call, "reads_prompt_texts", False)) or any(map(reads_prompt_texts, parts))
@@ -68,7 +68,7 @@ class RewardFunction:
 
     @property
     def reads_prompt_texts(self) -> bool:
-        """Whether it, or a reward within it, reads prompts as the model does: as text."""
+        """Return whether this reward, or one within it, reads prompts as text, as models do."""
         return reads_prompt_texts(called(self.call))
 
     @property

@@ -1,4 +1,4 @@
-"""How much processor time a call of a reward function may take, and what is said of one over it."""
+"""Limits of processor time for calls of reward functions, and the warnings of passed ones."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

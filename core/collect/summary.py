@@ -72,7 +72,7 @@ def length_summary(
 
 
 def named_metrics(logs: RewardLogs, accelerator: Accelerator) -> Metrics:
-    """What rewards gave to `log_metric`: each name's mean over a rollout, the sum of timeouts."""
+    """Return the `log_metric` values of rewards: means over a rollout, and sums of timeouts."""
     means: Metrics = {}
     for name in sorted(set(gather_object(list(logs.metrics)))):
         given = logs.metrics.get(name, [])

@@ -22,7 +22,7 @@ NEUTRAL = {"do_sample": True, "num_beams": 1, "num_return_sequences": 1, "use_ca
 
 
 def sampling_settings(config: Any) -> dict[str, Any]:  # Any: a config with these fields
-    """How completions are drawn, in the words of transformers; `generation_kwargs` win over fields.
+    """Return the decoding in the words of transformers; `generation_kwargs` win over fields.
 
     Ends and stop strings are among them where they are given.
     """

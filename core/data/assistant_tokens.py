@@ -1,4 +1,4 @@
-"""Which tokens of a conversation the assistant wrote."""
+"""Masks of the tokens of a conversation that the assistant wrote."""
 
 import re
 from collections.abc import Sequence

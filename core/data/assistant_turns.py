@@ -1,4 +1,4 @@
-"""Which text of a conversation the assistant wrote, read from a chat template that does not say."""
+"""The assistant's text in a conversation, found where a chat template does not mark it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Pieces = list[tuple[str, bool]]  # texts that follow each other; whether the ass
 
 @dataclass(frozen=True)
 class Place:
-    """Where a turn stands in a text: what precedes its answer, leads to its content, follows it."""
+    """The place of a turn in a text: what precedes its answer, leads to its content, follows it."""
 
     front: str
     lead: str
@@ -93,7 +93,7 @@ class Template:
         return {"role": role, "content": like(self.example, "some words")}
 
     def place(self, messages: Sequence[Row], at: int) -> Place:
-        """Where the answer at a position stands.
+        """Return the place of the answer at a position.
 
         Raises:
             BadValue: it begins otherwise than a prompt of generation ends, or lacks its content.
@@ -127,7 +127,7 @@ class Template:
         return one[:end]
 
     def encoded(self, text: str) -> list[tuple[int, int]]:
-        """Each token of a text with the place where it ends."""
+        """Return the tokens of a text, each with the place where it ends."""
         found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         ends = (end for _, end in found["offset_mapping"])
         return list(zip(found["input_ids"], ends, strict=True))

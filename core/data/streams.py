@@ -43,7 +43,7 @@ def columns_of(dataset: Any) -> list[str]:  # Any: a Dataset or an IterableDatas
 
 
 class Repeatable(Protocol):
-    """What can be read several times, in an order that may depend on the number of the pass."""
+    """Rows that can be read several times, in an order that may depend on the pass."""
 
     def set_epoch(self, epoch: int, /) -> None:
         """Read in the order of this pass from the next iteration on."""

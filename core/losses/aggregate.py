@@ -105,7 +105,7 @@ class Aggregate:
 
     @property
     def weighs_tokens(self) -> bool:
-        """Whether batches count by their tokens in a mean over several, not by completions."""
+        """Return whether a mean over batches weighs them by tokens, not by completions."""
         return self.counts_tokens or not self.splits
 
     @property

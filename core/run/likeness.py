@@ -1,4 +1,4 @@
-"""How a run that was made here compares with the published run of the same arm and seed."""
+"""Comparison of a run made here with the published run of the same arm and seed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from eval.samples.store import read_samples
 
 @dataclass(frozen=True, kw_only=True)
 class Likeness:
-    """How two runs of one arm and seed compare.
+    """Comparison of two runs of one arm and seed.
 
     Attributes:
         identical: All answers, curves and weights are the same, to the last bit.

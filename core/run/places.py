@@ -1,4 +1,4 @@
-"""Where records and pages lie; light enough for the command line to start fast."""
+"""Places of records and pages; light enough for the command line to start fast."""
 
 import os
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def own_results() -> Path:
 
 
 class Shelf(Enum):
-    """Which records are read, and where the pages made of them lie.
+    """The records that are read, and the folder of the pages made of them.
 
     `PUBLISHED` are `results/` and `reports/`, which `repro publish` alone changes. `HERE` are the
     published records and those that commands wrote in `runs/results/`, with pages in

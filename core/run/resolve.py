@@ -71,12 +71,12 @@ class Resolved:
 
     @property
     def splits(self) -> bool:
-        """Whether rows are held out of those to train on: a data set has none of its own for it."""
+        """Return whether rows are held out of those to train on, as a set has no others for it."""
         return not all(one.source.holds_out for one in self.sets)
 
     @property
     def gives_held_out(self) -> bool:
-        """Whether the paper or the command line says how many rows are held out."""
+        """Return whether the paper or the command line says how many rows are held out."""
         told = self.values.get(HELD_OUT_ROWS)
         return told is not None and not told.source.startswith(PROFILE)
 

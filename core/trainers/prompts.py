@@ -140,7 +140,7 @@ class PromptTrainer(BaseTrainer):
         )
 
     def prompt_stream(self, loader: DataLoader) -> PromptStream | StreamedPrompts:
-        """All prompts in the order of the data loader's sampler, or of its stream.
+        """Return all prompts in the order of the data loader's sampler, or of its stream.
 
         Raises:
             BadValue: it has none of a known length.

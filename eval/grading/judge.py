@@ -55,7 +55,7 @@ def grade_many(
 
 
 def pairs_of(found: Extraction, asked: Answers) -> Iterator[Pair]:
-    """Each right answer with each extracted text, unless they are compared as texts."""
+    """Yield each right answer with each extracted text; none if they are compared as texts."""
     for text in (found.text, *found.parts):
         if text is not None and not asked.verbatim:
             yield from ((right, text) for right in asked.right)

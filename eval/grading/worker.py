@@ -36,7 +36,7 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def ask(self, rules: str, arguments: Sequence[Any]) -> Any:
-        """What the child's rules say; `timeout` when it ran out of time, `error` when it ended."""
+        """Return what the child's rules say; `timeout` if time ran out, `error` if it ended."""
         with self.lock:
             try:
                 process = self.process or self.start()
@@ -102,7 +102,7 @@ def compare_all(
 
 
 def ask_all(items: Sequence[Sequence[Any]], rules: str) -> list[Any]:
-    """What the rules say of the arguments in each item, in order, or `timeout` or `error`."""
+    """Return what the rules say of each item's arguments, in order, or `timeout` or `error`."""
     if len(items) < 8 or len(POOL) == 1:
         return [POOL[0].ask(rules, item) for item in items]
     outcomes: list[Any] = [False] * len(items)
