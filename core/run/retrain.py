@@ -34,6 +34,7 @@ AS_ASKED = (
     *("paper", "arm", "kind", "train steps"),
 )
 OF_PROCESSOR = ("train weights", "train kernels")
+OF_CODE = ("grader",)  # the version of the code that graded: what it decided is compared
 
 
 @dataclass(frozen=True)
@@ -181,11 +182,23 @@ def is_near(name: str, here: Any, there: Any) -> bool:  # Any: JSON of several t
 
 
 def parts(record: Record) -> dict[str, Any]:  # Any: JSON of several types
-    """Return what a record says, curves and fields of the training one by one."""
+    """Return the compared fields of a record, curves and fields of the training one by one."""
     fields = {name: value for name, value in said(record).items() if name not in ANY}
+    for name in ("start_scores", "scores", "sampling"):
+        fields[name] = without(OF_CODE, fields[name])
     curves = {f"curves {name}": points for name, points in fields.pop("curves").items()}
     trained = {f"train {name}": value for name, value in fields.pop("train").items()}
     return {**fields, **curves, **trained}
+
+
+def without(names: Sequence[str], value: Any) -> Any:  # Any: JSON of several types
+    """Return a JSON value without the fields of these names, at any depth."""
+    if isinstance(value, dict):
+        fields = cast(dict[str, Any], value)
+        return {k: without(names, v) for k, v in fields.items() if k not in names}
+    if isinstance(value, list):
+        return [without(names, item) for item in cast(list[Any], value)]
+    return value
 
 
 def mean_of(points: Sequence[Sequence[float]]) -> float:
