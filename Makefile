@@ -66,10 +66,10 @@ controls: $(VENV)/.run
 	$(BIN)/repro run deepseekmath-grpo --arm own-samples --seeds 3
 
 gate: $(VENV)/.run
-	$(BIN)/python -m core.run.pages.gate
+	$(BIN)/python -m core.pages.gate
 
 rates: $(VENV)/.run
-	$(BIN)/python -m core.run.rates
+	$(BIN)/python -m core.verdicts.rates
 
 reproduce: $(VENV)/.run
 	$(BIN)/repro reproduce $(FAMILY)

@@ -10,7 +10,7 @@ import typer
 
 from core import A2POConfig, GRPOConfig, PPOConfig, RLOOConfig, SFTConfig
 from core.cli.main import app
-from core.run.settings import RunSettings
+from core.settings.run_settings import RunSettings
 
 CONFIGS = (SFTConfig, GRPOConfig, RLOOConfig, PPOConfig, A2POConfig)
 SUPPORTED = "`transformers.TrainingArguments`"

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from core.run.places import no_runs, record_file, samples_file
-from core.run.records.record import read_records, standard
-from core.run.records.regrade import held_out
-from core.run.records.schema import RunRecord, runs_of
+from core.records.places import no_runs, record_file, samples_file
+from core.records.record import read_records, standard
+from core.records.schema import RunRecord, runs_of
+from core.verdicts.regrade import held_out
 from eval.errors import BadValue
 
 ARMS = 119 / 28  # trainings that claims of a paper need, of the 28 of family grpo that are run

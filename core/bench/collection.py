@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 
 from core.models.builds import BUILDS
 from core.paper.registry import GROUP, find_entry
-from core.run.files import write_atomic
-from core.run.places import ACCEPTED, SAMPLES, Shelf, results, samples_file
-from core.run.records.accepted import run_name
-from core.run.records.answers import content_of, name_of
-from core.run.records.record import read_records, standard
-from core.run.records.schema import Record
+from core.records.accepted import run_name
+from core.records.answers import content_of, name_of
+from core.records.files import write_atomic
+from core.records.places import ACCEPTED, SAMPLES, Shelf, results, samples_file
+from core.records.record import read_records, standard
+from core.records.schema import Record
 from eval.errors import BadValue
 from eval.pocket.suites import DRAWS
 from eval.samples.store import read_samples, write_samples

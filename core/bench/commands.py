@@ -10,8 +10,8 @@ from time import perf_counter
 from core.bench.checkout import projected_bytes
 from core.bench.collection import collection
 from core.bench.measure import Measure, median_seconds, seconds
-from core.run.places import no_runs, record_files
-from core.run.spread.pool import PYTHON
+from core.records.places import no_runs, record_files
+from core.stages.spread.pool import PYTHON
 from eval.terminal import say
 
 LIGHT = {"--help": None, "list": 0.4}  # and the most seconds that each may take

@@ -18,7 +18,7 @@ from core.configs.grpo import GRPOConfig
 from core.data.load import load_training_data
 from core.models.load import load_policy, load_tokenizer
 from core.paper.registry import find_paper
-from core.run.resolve import resolve
+from core.settings.resolve import resolve
 from core.trainers.grpo import GRPOTrainer
 from eval.errors import BadValue
 

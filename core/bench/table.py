@@ -16,10 +16,10 @@ from core.bench.rollout import bench_rollout
 from core.bench.sandbox import bench_sandbox
 from core.bench.step import bench_step
 from core.bench.training import bench_training
-from core.run.files import write_atomic
-from core.run.pages.speed_chart import chart
-from core.run.places import check_writable, own_results
-from core.run.records.record import machine, new_record, versions, write_record
+from core.pages.speed_chart import chart
+from core.records.files import write_atomic
+from core.records.places import check_writable, own_results
+from core.records.record import machine, new_record, versions, write_record
 from eval.errors import BadValue, UnknownName
 from eval.terminal import say
 

@@ -8,6 +8,6 @@ from core.cli.interrupts import exit_on_interrupt
 
 exit_on_interrupt()
 
-from core.run.kernels import pin_kernels  # noqa: E402 - Ctrl-C may come while it is imported
+from core.stages.kernels import pin_kernels  # noqa: E402 - Ctrl-C may come while it is imported
 
 pin_kernels()

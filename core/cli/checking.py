@@ -47,9 +47,9 @@ def check(
         raise BadValue("--draw and --within choose what --retrain N trains: give it too")
     slugs = tuple(find_entry(slug).slug for slug in papers or ())  # before what is slow to import
     say_loading()
-    from core.run.places import record_files
-    from core.run.records.check import check_papers
-    from core.run.records.sealed import absent_texts
+    from core.records.places import record_files
+    from core.records.sealed import absent_texts
+    from core.run.check import check_papers
 
     found = check_papers(slugs, ask_again=ask_again)
     if retrain is not None:
@@ -78,7 +78,7 @@ def retrained(
 ) -> list[str]:
     """Train recorded runs again; the differences to their records."""
     from core.paper.registry import find_entry
-    from core.run.places import own_entries
+    from core.records.places import own_entries
     from core.run.retrain import retrain
     from eval.terminal import say
 

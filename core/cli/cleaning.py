@@ -9,7 +9,7 @@ import typer
 from core.cli.finding import age
 from core.cli.options import AsJson
 from core.cli.output import print_columns, print_json, print_text
-from core.run.places import from_here, root
+from core.records.places import from_here, root
 
 MB = 1e6
 
@@ -28,8 +28,8 @@ def clean(
     come to a record yet. Nothing is deleted while a command works in runs/. What is asked for
     again is made again.
     """
+    from core.records.runs_lock import alone_in_runs
     from core.run.leftovers import leftovers
-    from core.run.runs_lock import alone_in_runs
 
     found = leftovers(unfinished=unfinished)
     if as_json:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import typer
 
-from core.run.files import NO_SPACE
+from core.records.files import NO_SPACE
 from eval.errors import ReproError
 from eval.terminal import say
 

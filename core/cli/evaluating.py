@@ -41,7 +41,7 @@ def model_named(name: str) -> str:
     """What a model is loaded from: that of a run of `repro runs`, or what is named."""
     if not RUN.fullmatch(name) or Path(name).exists():
         return name
-    from core.run.records.found import find_run, model_of
+    from core.records.found import find_run, model_of
 
     return str(model_of(find_run(name)))
 

@@ -12,7 +12,7 @@ from eval.errors import BadValue
 
 if TYPE_CHECKING:  # torch and scipy, which --help must not wait for
     from core.rollout.samplers.served import Service
-    from core.run.stages.loading import Loading
+    from core.stages.loading import Loading
     from eval.samples.evaluation import Decoding
 
 # What each way to evaluate takes; whatever else is given is refused.
@@ -162,7 +162,7 @@ class EvaluationOptions:
     def loading(self) -> "Loading":
         """How the model is loaded here."""
         from core.rollout.samplers.started import VLLM_SERVE
-        from core.run.stages.loading import Loading
+        from core.stages.loading import Loading
 
         return Loading(
             dtype=self.dtype,

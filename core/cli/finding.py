@@ -11,17 +11,17 @@ from core.cli.output import print_columns, print_json, print_text
 from core.families.profiles import SCALES
 from core.paper.overrides import bounded, field_types, literal, named_texts
 from core.paper.registry import find_paper
-from core.run.files import as_text, canonical, write_atomic
-from core.run.places import from_here, record_file
-from core.run.records.found import find_run, find_runs, list_runs
-from core.run.records.index import listed_run
-from core.run.settings import NEUTRAL, RunSettings
+from core.records.files import as_text, canonical, write_atomic
+from core.records.found import find_run, find_runs, list_runs
+from core.records.index import listed_run
+from core.records.places import from_here, record_file
+from core.settings.run_settings import NEUTRAL, RunSettings
 from eval.errors import UnknownName
 from eval.terminal import say
 
 if TYPE_CHECKING:
-    from core.run.records.compared import ScoreChange
-    from core.run.records.schema import RunRecord, ScoreRow
+    from core.records.schema import RunRecord, ScoreRow
+    from core.verdicts.compared import ScoreChange
 
 SHORT = 8  # characters of a digest that tell runs apart in a list
 AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -81,7 +81,7 @@ def compare(
 ) -> None:
     """Hold two recorded runs against each other: settings, curves, scores by problem, answers."""
     old, new = find_run(before), find_run(after)
-    from core.run.records.compared import ends_apart, scores_apart, settings_apart
+    from core.verdicts.compared import ends_apart, scores_apart, settings_apart
 
     settings, ends = list(settings_apart(old, new)), list(ends_apart(old, new))
     scores = list(scores_apart(old, new))
@@ -178,7 +178,7 @@ def score_data(one: "ScoreChange", samples: int) -> dict[str, Any]:
 def draw(path: Path, *runs: "RunRecord") -> None:
     """Draw what the paper of the first run shows of its training, a line for each run."""
     from core.families.table import find_family
-    from core.run.pages.figures import is_logged
+    from core.pages.figures import is_logged
     from eval.tables.palette import to_bytes
     from eval.tables.plots import training_curves
 

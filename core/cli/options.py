@@ -9,7 +9,7 @@ import typer
 
 from core.families.profiles import SCALES
 from core.paper.registry import entries, find_paper
-from core.run.settings import LARGEST_SEED
+from core.settings.run_settings import LARGEST_SEED
 from eval.errors import ReproError
 
 

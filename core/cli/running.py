@@ -30,12 +30,12 @@ from core.cli.output import (
     tell,
 )
 from core.paper.registry import entries, find_paper
-from core.run.places import from_here
+from core.records.places import from_here
 from eval.errors import BadValue, ReproError
 
 if TYPE_CHECKING:
     from core.run.order import Order, Outcome
-    from core.run.run_file import RunFile
+    from core.settings.run_file import RunFile
 
 
 Seeds = Annotated[
@@ -106,7 +106,7 @@ def asked_run(
     if paper is not None:
         find_paper(paper)  # before what is slow to import
     say_loading()
-    from core.run.run_file import RunFile, read_run_file
+    from core.settings.run_file import RunFile, read_run_file
 
     if config is None:
         if paper is None:
@@ -150,7 +150,7 @@ def run(
     asked = asked_run(paper, given, at, arm, seed, config, sweep or ())
     found = find_paper(asked.paper)
     from core.run.order import Order, claimed_arms, run_order
-    from core.run.spread.jobs import read_options
+    from core.stages.spread.jobs import read_options
     from eval.stats.seeds import LOOKS
 
     for name, value in {"arm": asked.arm, "sweep": sweep}.items():
@@ -205,13 +205,13 @@ def with_launch(
 
 def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
     """Render and print what came of a run; the exit code is 1 if a claim was refuted."""
+    from core.pages.render import render_outcome
     from core.run.likeness import likeness_lines
-    from core.run.pages.render import render_outcome
 
     compared = [*likeness_lines(order, outcome)]
     shown = render_outcome(order.paper, outcome)
     if "wandb" in reported_to(order):
-        from core.run.watch.wandb_report import send_report
+        from core.stages.watch.wandb_report import send_report
 
         claims, folder = outcome.claims, shown.path.parent
         send_report(order.paper, order.scale, outcome.runs, claims, folder)
@@ -235,7 +235,7 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
 
 def reported_to(order: "Order") -> list[str]:
     """The services to which the trainings of an order report."""
-    from core.run.resolve import resolve
+    from core.settings.resolve import resolve
 
     arm, given = order.arms[0], order.arguments
     config = resolve(order.paper, arm=arm, scale=order.scale, arguments=given).preview()
@@ -244,13 +244,13 @@ def reported_to(order: "Order") -> list[str]:
 
 def print_sweep(order: "Order", sweep: list[str], *, as_json: bool) -> int:
     """Run a sweep and print one table of all its runs."""
-    from core.run.pages.runs import runs_table
+    from core.pages.runs import runs_table
     from core.run.sweep import points, run_sweep
     from eval.tables import render
 
     records = run_sweep(order, points(sweep))
     if "wandb" in reported_to(order):
-        from core.run.watch.wandb_report import send_report
+        from core.stages.watch.wandb_report import send_report
 
         send_report(order.paper, order.scale, records)
     if as_json:
@@ -277,8 +277,8 @@ def reproduce(
     """
     say_loading()
     from core.families.table import listed
-    from core.run.pages.families import write_family
-    from core.run.pages.render import render_all
+    from core.pages.families import write_family
+    from core.pages.render import render_all
     from core.run.reproduce import reproduce as reproduce_papers
 
     families = listed(family)
@@ -311,11 +311,11 @@ def one(
     force: Force = False,
 ) -> None:
     """Run one arm with one seed, or, without an arm, score the starting model of the seed."""
-    from core.run.resolve import resolve
-    from core.run.runs_lock import working_in_runs
-    from core.run.spread.pool import die_with_parent
-    from core.run.stages.chain import Chain
-    from core.run.stages.record import run_chain, run_trial, score_start
+    from core.records.runs_lock import working_in_runs
+    from core.settings.resolve import resolve
+    from core.stages.chain import Chain
+    from core.stages.record import run_chain, run_trial, score_start
+    from core.stages.spread.pool import die_with_parent
 
     die_with_parent()
     resolved = resolve(

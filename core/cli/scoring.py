@@ -38,7 +38,7 @@ def score(
     from core.cli.graders import show_graders
     from core.evaluate.outputs import page_of, score_file
     from core.evaluate.reported import as_rows, read_reported, refuse_parts
-    from core.run.files import write_atomic
+    from core.records.files import write_atomic
     from eval.errors import BadValue
     from eval.samples.side_by_side import beside, judge_both, paper_scores, verdict_lines
     from eval.sets.benchmarks import find_benchmark

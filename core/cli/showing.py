@@ -13,8 +13,8 @@ from core.families.profiles import SCALES
 from core.families.table import FAMILIES, listed
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
-from core.run.files import as_text
-from core.run.records.index import Index, kinds_and_scales
+from core.records.files import as_text
+from core.records.index import Index, kinds_and_scales
 from eval.errors import ReproError
 
 # A line of `repro list` for a paper that cannot be read.
@@ -72,7 +72,7 @@ def show(paper: Slug, as_json: AsJson = False) -> None:
 
 def print_paper(found: Paper, text: str) -> None:
     """A paper with its module's docstring, section by section."""
-    from core.run.pages.printed import passages, printed_table
+    from core.pages.printed import passages, printed_table
     from eval.tables import render_all
 
     print_text(f"{found.title}\n{found.place}, family {found.family}\n\n{text}\n")
@@ -115,7 +115,7 @@ def diff(
     What a paper says of its entry in TRL's index as a whole stands below.
     """
     say_loading()
-    from core.run.differences import TRL, differences, remarks
+    from core.settings.differences import TRL, differences, remarks
 
     found = differences(paper, other, at)
     if as_json:

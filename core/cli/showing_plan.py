@@ -9,13 +9,13 @@ from core.cli.options import Arm, AsJson, Launch, Processes, Seed, Settings
 from core.cli.output import print_columns, print_json, print_text
 from core.cli.running import Config, MaybeAt, Named, asked_run, with_launch
 from core.paper.registry import find_paper
-from core.run.files import as_text
+from core.records.files import as_text
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
-    from core.run.memory import Cluster, Memory
     from core.run.plan import Plan
-    from core.run.resolve import Resolved
+    from core.settings.memory import Cluster, Memory
+    from core.settings.resolve import Resolved
 
 Gpus = Annotated[
     str | None, typer.Option(metavar="NxKIND", help="Memory on these GPUs, e.g. 8xH100.")
@@ -40,13 +40,13 @@ def plan(
     of = find_paper(asked.paper)
     if as_json and as_yaml:
         raise BadValue("--json with --yaml: leave one out")
-    from core.run.memory import Cluster
     from core.run.plan import make_plan, plan_memory
-    from core.run.resolve import resolve
+    from core.settings.memory import Cluster
+    from core.settings.resolve import resolve
 
     resolved = resolve(of, arm=asked.arm, scale=asked.at, arguments=asked.arguments)
     if as_yaml:
-        from core.run.run_file import written
+        from core.settings.run_file import written
 
         return print_text(written(resolved, asked.seed), end="")
     found = make_plan(resolved, asked.seed)
@@ -62,7 +62,7 @@ def plan(
 
 def print_plan(resolved: "Resolved", found: "Plan") -> None:
     """Print the settings that are no defaults, batches, stages, cost, and claims left untested."""
-    from core.run.records.verdicts import cannot_test
+    from core.verdicts.verdicts import cannot_test
     from eval.stats.seeds import LOOKS
 
     values = sorted(resolved.values.items())
@@ -98,7 +98,7 @@ def print_plan(resolved: "Resolved", found: "Plan") -> None:
 def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
     """Print what each launch needs on one GPU, in GB, and whether it is there."""
     from core.families.family import PROMPT_TOKENS
-    from core.run.memory import GB, GPUS, USABLE
+    from core.settings.memory import GB, GPUS, USABLE
 
     parts = (
         "weights", "gradients", "optimiser", "reference", "activations", "autocast", "gathered",

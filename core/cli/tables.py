@@ -7,7 +7,7 @@ import typer
 
 from core.cli.options import AsJson
 from core.cli.output import print_json, print_markdown, print_text, say_loading, tell
-from core.run.places import from_here
+from core.records.places import from_here
 
 
 def table(
@@ -28,7 +28,7 @@ def table(
     """Draw a paper's tables, as printed and of its runs, or compare systems by their samples."""
     from dataclasses import asdict
 
-    from core.run.pages.tables import tables_named
+    from core.pages.tables import tables_named
     from eval.tables import render_all
 
     found = tables_named(name, systems or ())
@@ -50,8 +50,8 @@ def report(
 ) -> int:
     """Render the pages of all records here, published ones and those of runs/, in runs/reports/."""
     say_loading()
-    from core.run.pages.render import render_all
-    from core.run.places import no_runs
+    from core.pages.render import render_all
+    from core.records.places import no_runs
     from eval.errors import MissingFile
 
     pages, errors = render_all(tuple(papers or ()))

@@ -11,10 +11,10 @@ from core.models.builds import SHIPPED
 from core.models.load import locate
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
-from core.run.stages.loading import Loading
-from core.run.stages.tools import tools
-from core.run.stages.train import prepare_torch
-from core.run.watch.meter import Watch, metered
+from core.stages.loading import Loading
+from core.stages.tools import tools
+from core.stages.train import prepare_torch
+from core.stages.watch.meter import Watch, metered
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.store import Sample
 from eval.samples.tir import program_scores

@@ -9,14 +9,21 @@ from typing import Any
 
 import torch
 
+from core.records.files import (
+    canonical,
+    canonical_text,
+    digest_of,
+    file_digest,
+    no_space,
+    write_atomic,
+)
+from core.records.notes import read_note, write_note
 from core.rollout.samplers.journal import Journal, difference
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import Service
-from core.run.files import canonical, canonical_text, digest_of, file_digest, no_space, write_atomic
-from core.run.notes import read_note, write_note
-from core.run.stages.loading import Loading
-from core.run.stages.sources import model_version
-from core.run.stages.tools import Tools, no_tools
+from core.stages.loading import Loading
+from core.stages.sources import model_version
+from core.stages.tools import Tools, no_tools
 from eval.errors import BadValue, DamagedFile
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding, run_benchmark

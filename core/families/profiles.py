@@ -1,7 +1,7 @@
 """The three scales: what runs on two cores, on one GPU, and as the paper says.
 
-Keys are fields of a family's config or of `core.run.settings.RunSettings`; nothing else differs
-between scales. Here is what families share; sizes of a step are on the page of each.
+Keys are fields of a family's config or of `core.settings.run_settings.RunSettings`; nothing else
+differs between scales. Here is what families share; sizes of a step are on the page of each.
 """
 
 from collections.abc import Mapping

@@ -4,7 +4,7 @@ lm-eval finds models in a registry of its own process only, so something has to 
 """
 
 # ruff: noqa: E402 - the kernels are chosen before any import can load torch
-from core.run.kernels import pin_kernels
+from core.stages.kernels import pin_kernels
 
 pin_kernels()
 

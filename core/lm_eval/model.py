@@ -22,7 +22,7 @@ from core.rollout.native.native import NativeEngine
 from core.rollout.native.room import ROWS
 from core.rollout.seeds import seed_of
 from core.rollout.stops import end_tokens
-from core.run.stages.train import prepare_torch
+from core.stages.train import prepare_torch
 from eval.errors import BadValue
 
 Tokens = list[int]

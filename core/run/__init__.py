@@ -1,1 +1,1 @@
-"""Runs papers: resolves settings, runs stages, writes records, judges claims, renders reports."""
+"""Orders: run a paper, reproduce a family, plan, sweep, check and publish."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from core.models.load import RESTORE
-from core.run.places import root
-from core.run.records.record import versions
-from core.run.stages.sources import model_folder
+from core.records.places import root
+from core.records.record import versions
+from core.stages.sources import model_folder
 from eval.sandbox import backends
 
 

@@ -8,9 +8,9 @@ from huggingface_hub.utils import HFValidationError, validate_repo_id
 
 from core.errors import HubError
 from core.families.table import find_family
+from core.records.found import model_of
+from core.records.schema import Record, runs_of
 from core.run.order import Order
-from core.run.records.found import model_of
-from core.run.records.schema import Record, runs_of
 from core.trainers.publish import reaching_hub
 from eval.errors import BadValue
 

@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from core.records.answers import answers
+from core.records.fair import is_tuned
+from core.records.places import Shelf, samples_file
+from core.records.record import Record, latest, read_records
+from core.records.schema import RunRecord, ScoreRow, runs_of, tunings_of
 from core.run.order import Order, Outcome
-from core.run.places import Shelf, samples_file
-from core.run.records.answers import answers
-from core.run.records.asked import factor_of
-from core.run.records.compared import key_of
-from core.run.records.fair import is_tuned
-from core.run.records.record import Record, latest, read_records
-from core.run.records.schema import RunRecord, ScoreRow, runs_of, tunings_of
-from core.run.resolve import resolve
 from core.run.retrain import is_near, parts
-from core.run.stages.chain import Chain
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.verdicts.asked import factor_of
+from core.verdicts.compared import key_of
 from eval.samples.store import read_samples
 
 

@@ -8,25 +8,25 @@ from core.claims import Claim
 from core.models.load import locate
 from core.paper import Paper
 from core.paper.page import PREPARED
-from core.run.places import check_writable, root
-from core.run.records.asked import recorded_runs, recorded_trials
-from core.run.records.judged import judged, verdicts_record
-from core.run.records.record import Record, read_records, write_record
-from core.run.records.verdicts import cannot_test
-from core.run.refusals import refuse, refuse_paper
-from core.run.resolve import Resolved, resolve
-from core.run.runs_lock import working_in_runs
-from core.run.settings import TRIAL_SEED
-from core.run.spread.jobs import run_jobs
-from core.run.spread.launch import check_installed
-from core.run.spread.pool import Unit, run_units
-from core.run.stages.chain import Chain
-from core.run.stages.evaluate import modes_of
-from core.run.stages.held_out import split_as_asked
-from core.run.stages.record import run_chain, score_start
-from core.run.stages.stage import Stage
-from core.run.stages.tools import check_tools
-from core.run.trials import check_trials, compared_arms, trials_of, tuning_record
+from core.records.places import check_writable, root
+from core.records.record import Record, read_records, write_record
+from core.records.runs_lock import working_in_runs
+from core.settings.refusals import refuse, refuse_paper
+from core.settings.resolve import Resolved, resolve
+from core.settings.run_settings import TRIAL_SEED
+from core.stages.chain import Chain
+from core.stages.evaluate import modes_of
+from core.stages.held_out import split_as_asked
+from core.stages.record import run_chain, score_start
+from core.stages.spread.jobs import run_jobs
+from core.stages.spread.launch import check_installed
+from core.stages.spread.pool import Unit, run_units
+from core.stages.stage import Stage
+from core.stages.tools import check_tools
+from core.verdicts.asked import recorded_runs, recorded_trials
+from core.verdicts.judged import judged, verdicts_record
+from core.verdicts.trials import check_trials, compared_arms, trials_of, tuning_record
+from core.verdicts.verdicts import cannot_test
 from eval.errors import BadValue
 from eval.stats.seeds import Look
 from eval.terminal import say
@@ -34,7 +34,7 @@ from eval.terminal import say
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What was asked for on the command line; `cluster` and `job` as in `core.run.spread.jobs`.
+    """What was asked for on the command line; `cluster` and `job` as in `core.stages.spread.jobs`.
 
     With `looks` at the claims the runs stop at the first that leaves none undecided, and after
     `until` of them if that is given. With `fair` arms each that a claim needs has the best of the

@@ -6,10 +6,10 @@ from core.claims import START, Need, problems
 from core.families.profiles import SCALES
 from core.paper import Evaluation, Paper
 from core.paper.registry import Entry, lineage
-from core.run.differences import index_problems
-from core.run.refusals import arms, check_arm, check_names, same_trainings
-from core.run.resolve import Resolved, resolve
-from core.run.trials import compared_arms, same_trials
+from core.settings.differences import index_problems
+from core.settings.refusals import arms, check_arm, check_names, same_trainings
+from core.settings.resolve import Resolved, resolve
+from core.verdicts.trials import compared_arms, same_trials
 from eval.errors import ReproError
 from eval.stats.summary import metrics
 

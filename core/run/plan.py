@@ -11,18 +11,18 @@ from core.configs.base import BaseConfig
 from core.models.shapes import GATED, find_shape
 from core.paper import Paper
 from core.rollout.native.room import ROWS
-from core.run.memory import Cluster, Memory, all_launches, work_of
 from core.run.order import claimed_arms
-from core.run.records.verdicts import cannot_test
-from core.run.refusals import refuse
-from core.run.resolve import Resolved
-from core.run.settings import TRIAL_SEED
-from core.run.stages.chain import Chain
-from core.run.stages.loading import scoring_of
-from core.run.stages.sources import model_folder
-from core.run.stages.stage import Stage
-from core.run.trials import compared_arms, rate_of, trials_of
 from core.run.visible import visible_effects
+from core.settings.memory import Cluster, Memory, all_launches, work_of
+from core.settings.refusals import refuse
+from core.settings.resolve import Resolved
+from core.settings.run_settings import TRIAL_SEED
+from core.stages.chain import Chain
+from core.stages.loading import scoring_of
+from core.stages.sources import model_folder
+from core.stages.stage import Stage
+from core.verdicts.trials import compared_arms, rate_of, trials_of
+from core.verdicts.verdicts import cannot_test
 from eval.errors import BadValue
 from eval.stats.seeds import LOOKS
 

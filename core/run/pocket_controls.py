@@ -3,7 +3,7 @@
 # (strictly, every call into transformers is partially unknown)
 
 # ruff: noqa: E402 - the kernels are chosen before any import can load torch
-from core.run.kernels import pin_kernels
+from core.stages.kernels import pin_kernels
 
 pin_kernels()
 
@@ -17,10 +17,10 @@ import torch
 
 from core.models.builds import BUILDS
 from core.models.load import load_policy, load_tokenizer
+from core.records.record import Record, new_record, write_record
 from core.rollout.samplers.policy import PolicySampler
-from core.run.records.controls import CONTROLS, FREE, POCKET, START, best_of
-from core.run.records.record import Record, new_record, write_record
-from core.run.stages.sources import model_version
+from core.stages.sources import model_version
+from core.verdicts.controls import CONTROLS, FREE, POCKET, START, best_of
 from eval.pocket.draft import FINAL, final
 from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from core.pages.render import render_all
+from core.pages.tables import record_reported
 from core.paper.registry import entries, find_entry
-from core.run.files import copy_atomic
-from core.run.pages.render import render_all
-from core.run.pages.tables import record_reported
-from core.run.paper_problems import module_problems
-from core.run.places import (
+from core.records.accepted import accept as accept_records
+from core.records.files import copy_atomic
+from core.records.passed import Passed
+from core.records.places import (
     SAMPLES,
     Shelf,
     check_writable,
@@ -17,15 +18,14 @@ from core.run.places import (
     results,
     samples_file,
 )
-from core.run.records.accepted import accept as accept_records
-from core.run.records.check import regressions, sample_problems, verdict_problems, whole_records
-from core.run.records.judged import at_other_settings, judge_again
-from core.run.records.kept import ROOMS
-from core.run.records.passed import Passed
-from core.run.records.record import Record, read_record, read_records, standard
-from core.run.records.regrade import Regrader, files_of
-from core.run.runs_lock import working_in_runs
-from core.run.stages.record import store_samples
+from core.records.record import Record, read_record, read_records, standard
+from core.records.runs_lock import working_in_runs
+from core.run.check import regressions, sample_problems, verdict_problems, whole_records
+from core.run.paper_problems import module_problems
+from core.stages.record import store_samples
+from core.verdicts.judged import at_other_settings, judge_again
+from core.verdicts.kept import ROOMS
+from core.verdicts.regrade import Regrader, files_of
 from eval.errors import ReproError, UnknownName
 
 PICTURE = ".svg"  # of a record of speed, beside it

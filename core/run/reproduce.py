@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from core.paper import Paper
+from core.records.record import latest, read_records
+from core.records.schema import claims_of, runs_of, tunings_of
 from core.run.order import (
     Order,
     chains,
@@ -13,12 +15,10 @@ from core.run.order import (
     run_order,
     undecided,
 )
-from core.run.records.asked import asked_problems, factor_of, recorded_runs
-from core.run.records.judged import judge_again, judged_runs, specified
-from core.run.records.record import latest, read_records
-from core.run.records.schema import claims_of, runs_of, tunings_of
-from core.run.refusals import refuse
-from core.run.stages.chain import Chain
+from core.settings.refusals import refuse
+from core.stages.chain import Chain
+from core.verdicts.asked import asked_problems, factor_of, recorded_runs
+from core.verdicts.judged import judge_again, judged_runs, specified
 from eval.errors import ReproError
 from eval.stats.seeds import LOOKS, Look
 from eval.terminal import say

@@ -11,17 +11,17 @@ from typing import Any, cast
 
 from core.paper import Paper
 from core.paper.registry import Entry
-from core.run.kernels import PROCESSOR
+from core.records.agreement import EXACT, agree
+from core.records.answers import ANY, NEAR, answers, said
+from core.records.record import read_records, standard
+from core.records.schema import Record, RunRecord, place_of, runs_of, tunings_of
+from core.run.check import whole_records
 from core.run.order import Order, name_of, one_run
-from core.run.records.agreement import EXACT, agree
-from core.run.records.answers import ANY, NEAR, answers, said
-from core.run.records.asked import asked_problems, factor_of
-from core.run.records.check import whole_records
-from core.run.records.record import read_records, standard
-from core.run.records.schema import Record, RunRecord, place_of, runs_of, tunings_of
-from core.run.resolve import resolve
-from core.run.spread.pool import FailedUnit, Unit, run_units
-from core.run.stages.chain import Chain
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.kernels import PROCESSOR
+from core.stages.spread.pool import FailedUnit, Unit, run_units
+from core.verdicts.asked import asked_problems, factor_of
 from eval.errors import BadValue
 from eval.terminal import say
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
+from core.records.runs_lock import working_in_runs
+from core.records.schema import Record
 from core.run.order import Order, chains, check_inputs, check_outputs, run_chains
-from core.run.records.schema import Record
-from core.run.refusals import refuse, refuse_paper
-from core.run.runs_lock import working_in_runs
+from core.settings.refusals import refuse, refuse_paper
 from eval.errors import BadValue
 
 Point = tuple[str, ...]  # name=value of every setting that is swept

@@ -3,7 +3,7 @@
 from core.claims import Claim, Comparison
 from core.claims.measures import is_validation
 from core.paper import Paper
-from core.run.settings import RunSettings
+from core.settings.run_settings import RunSettings
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.seeds import LOOKS, Look, detectable
 from eval.stats.simulated import expected_spread

@@ -43,8 +43,8 @@ PHASES = {
 IMPORTS = (
     "core.cli.main",
     "core.run.order",
-    "core.run.pages.render",
-    "core.run.stages.train",
+    "core.pages.render",
+    "core.stages.train",
     "core.trainers.grpo",
     "eval.stats.comparisons",
     "transformers.models.llama.modeling_llama",

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from core.bench.growth import Shape, bench_growth, slope
-from core.run.records.record import read_records
+from core.records.record import read_records
 
 
 def test_the_light_commands_are_measured_recorded_and_reported(repro, root):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from changed_settings import changed
 
-from core.run.records.record import read_records
-from core.run.records.schema import runs_of
+from core.records.record import read_records
+from core.records.schema import runs_of
 from eval.samples.prompted_samples import PromptedSample
 from eval.tables.page import SHOWN, Asked, render_page
 

@@ -14,7 +14,7 @@ import typer
 
 from core import A2POConfig, GRPOConfig, PPOConfig, RLOOConfig, SFTConfig
 from core.cli.main import app
-from core.run.settings import RunSettings
+from core.settings.run_settings import RunSettings
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))

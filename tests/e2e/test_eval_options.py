@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.record import score_start
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.record import score_start
 from papers.deepseekmath_grpo import PAPER
 
 SUITE = ("--benchmarks", "pocket-gsm8k", "--limit", 4, "--max-tokens", 6)

@@ -6,18 +6,18 @@ from dataclasses import replace
 import pytest
 
 from core.claims import START, Claim, score
+from core.pages.report import report_files
+from core.records.answers import content_of, name_of
+from core.records.fair import is_tuned
+from core.records.places import record_file
+from core.records.record import read_records, standard
+from core.records.schema import runs_of, tunings_of
 from core.run.leftovers import leftovers
 from core.run.order import Order, run_order
-from core.run.pages.report import report_files
-from core.run.places import record_file
 from core.run.plan import make_plan
-from core.run.records.answers import content_of, name_of
-from core.run.records.derived import derived_problems
-from core.run.records.fair import is_tuned
-from core.run.records.record import read_records, standard
-from core.run.records.schema import runs_of, tunings_of
-from core.run.resolve import resolve
-from core.run.settings import TRIAL_SEED
+from core.settings.resolve import resolve
+from core.settings.run_settings import TRIAL_SEED
+from core.verdicts.derived import derived_problems
 from papers.deepseekmath_grpo import PAPER
 
 pytestmark = pytest.mark.long

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from core.cli.finding import age
-from core.run.places import record_file, samples_file
-from core.run.records.found import model_of
-from core.run.records.record import read_record, read_records
+from core.records.found import model_of
+from core.records.places import record_file, samples_file
+from core.records.record import read_record, read_records
 from eval.samples.store import read_samples
 
 PAPER = "deepseekmath-grpo"

@@ -8,7 +8,7 @@ import typer
 
 from core.cli.main import MENU, app
 from core.paper.registry import find_paper
-from core.run.resolve import resolve
+from core.settings.resolve import resolve
 
 GROUP: Any = typer.main.get_command(app)
 SHOWN = {name: one for name, one in GROUP.commands.items() if not one.hidden}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from core.claims import Claim
+from core.pages.index import index_files
 from core.paper.registry import entries, find_paper
-from core.run.pages.index import index_files
-from core.run.places import Shelf
+from core.records.places import Shelf
 
 ROOT = Path(__file__).parents[2]
 LINK = {"html": r'href="([^"]+)"', "md": r"\]\(([^)]+)\)"}

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from waiting import checkpoint, wait_for
 
 from core.paper.registry import find_paper
-from core.run.places import record_files
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.records.places import record_files
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 
 PAPER = "deepseekmath-grpo"
 FOUR = "max_steps=8"  # long enough to be hit in the middle

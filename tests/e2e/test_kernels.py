@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from changed_settings import changed
 
-from core.run.kernels import KERNELS, processor, processor_text
+from core.stages.kernels import KERNELS, processor, processor_text
 
 AVX2 = " avx2 " in processor_text()
 pytestmark = pytest.mark.skipif(not AVX2, reason="the processor has no AVX2")
 STARTED = (sys.executable, "-m", "core.cli.main")
-LATE = "import torch; torch.ones(9).exp(); from core.run.kernels import check_kernels as check\n"
+LATE = "import torch; torch.ones(9).exp(); from core.stages.kernels import check_kernels as check\n"
 
 
 def unpinned(**variables):

@@ -10,8 +10,8 @@ from killed import Server
 from wandb_files import rows as wandb_rows
 
 from core.explain.jsonl import read_log
-from core.run.stages.train import TIMES
-from core.run.watch.wandb_report import JOB
+from core.stages.train import TIMES
+from core.stages.watch.wandb_report import JOB
 
 RUN = ("one", "deepseekmath-grpo", "--arm", "grpo", "--seed", 0, "data=gsm8k")
 SMALL = (

@@ -67,7 +67,7 @@ def workers(process):
     found = []
     for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.Error):  # it ends while it is looked at
-            if "-u -m core.run.spread.launched" in " ".join(child.cmdline()):
+            if "-u -m core.stages.spread.launched" in " ".join(child.cmdline()):
                 found.append(child)
     return found
 
@@ -143,7 +143,7 @@ def test_a_crash_is_tried_once_more(name, starts, repro, root, settings, monkeyp
     ends = f"open(sys.argv[1] + '/ended.txt', 'w').write('{name} ended process 1')"
     counts = f"open('{root}/starts', 'a').write('.')"
     script = f"import sys; {counts}; {ends}; sys.exit(1)"
-    monkeypatch.setattr("core.run.spread.launch.LAUNCHER", (sys.executable, "-c", script))
+    monkeypatch.setattr("core.stages.spread.launch.LAUNCHER", (sys.executable, "-c", script))
     done = repro(*launched(settings))
     assert done.exit_code == 1
     assert done.stderr.endswith(f"fsdp2 x2: {name} ended process 1\n")

@@ -13,7 +13,7 @@ from lm_eval import simple_evaluate
 from core.evaluate.model_scores import load_sampler
 from core.lm_eval.model import ReproLM
 from core.lm_eval.scores import OURS, find_tasks
-from core.run.records.record import read_records
+from core.records.record import read_records
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.sets.benchmarks import BENCHMARKS, find_benchmark

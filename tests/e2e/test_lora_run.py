@@ -6,9 +6,9 @@ import pytest
 from changed_settings import changed
 
 from core.models.load import load_policy
-from core.run.records.record import read_records
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.records.record import read_records
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 

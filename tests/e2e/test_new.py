@@ -6,8 +6,8 @@ import pytest
 
 from core.families.table import FAMILIES
 from core.paper import Paper
-from core.run.refusals import check_names
-from core.run.resolve import resolve
+from core.settings.refusals import check_names
+from core.settings.resolve import resolve
 
 
 def loaded(path):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from core.run.records.record import read_records
-from core.run.records.schema import runs_of
+from core.records.record import read_records
+from core.records.schema import runs_of
 
 PAPER = "deepseekmath-grpo"
 SYSTEM = "be brief."

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from core.run.places import record_files
-from core.run.records.found import find_run, model_of
+from core.records.found import find_run, model_of
+from core.records.places import record_files
 
 README = Path(__file__).parents[2] / "README.md"
 MINE = '''

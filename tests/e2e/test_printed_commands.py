@@ -15,7 +15,7 @@ from accelerate.commands.launch import launch_command_parser
 from core.cli.main import app
 from core.paper.registry import find_paper
 from core.run.plan import make_plan
-from core.run.resolve import resolve
+from core.settings.resolve import resolve
 
 HERE = Path(__file__).parents[2]
 PAGES = [HERE / "README.md", *sorted((HERE / "docs").glob("*.md"))]

@@ -13,11 +13,11 @@ from short_run import SLUG as OTHER
 from typer.testing import CliRunner
 
 from core.cli.main import app
-from core.run.files import folder_files
+from core.records.files import folder_files
+from core.records.places import Shelf, record_files
+from core.records.record import read_records
+from core.records.schema import runs_of
 from core.run.likeness import likeness
-from core.run.places import Shelf, record_files
-from core.run.records.record import read_records
-from core.run.records.schema import runs_of
 from eval.plugins import VARIABLE, use
 
 SLUG = "published-run"

@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 from core.cli.main import app
 from core.paper.registry import find_entry
-from core.run.files import canonical
-from core.run.places import own_results, record_file, samples_file
-from core.run.records.answers import content_of, name_of
-from core.run.records.asked import asked_problems
-from core.run.records.check import whole_records
-from core.run.records.regrade import Regrader
+from core.records.answers import content_of, name_of
+from core.records.files import canonical
+from core.records.places import own_results, record_file, samples_file
+from core.run.check import whole_records
 from core.run.retrain import differences, drawn, retrained_problems
-from core.run.spread.pool import Unit, run_units
+from core.stages.spread.pool import Unit, run_units
+from core.verdicts.asked import asked_problems
+from core.verdicts.regrade import Regrader
 from eval.plugins import VARIABLE, use
 from eval.samples.store import read_samples, write_samples
 

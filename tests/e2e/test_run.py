@@ -10,14 +10,14 @@ from huggingface_hub import ModelCard
 from typer.testing import CliRunner
 
 from core.models.chat_templates import template_text
-from core.run.pages.card import elsewhere
-from core.run.places import record_files, samples_file
-from core.run.records.found import model_of
-from core.run.records.record import read_records
-from core.run.records.regrade import Regrader, files_of
-from core.run.records.schema import runs_of
-from core.run.stages.sources import model_version
-from core.run.stages.stage import CARD, DONE
+from core.pages.card import elsewhere
+from core.records.found import model_of
+from core.records.places import record_files, samples_file
+from core.records.record import read_records
+from core.records.schema import runs_of
+from core.stages.sources import model_version
+from core.stages.stage import CARD, DONE
+from core.verdicts.regrade import Regrader, files_of
 from eval.samples.store import Sealed, read_samples
 
 PAPER = "deepseekmath-grpo"

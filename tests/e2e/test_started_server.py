@@ -14,8 +14,8 @@ from core.models.load import load_tokenizer, locate
 from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, StartedServer
 from core.run.order import Order, run_order
 from core.run.plan import make_plan
-from core.run.resolve import resolve
-from core.run.stages.loading import Loading
+from core.settings.resolve import resolve
+from core.stages.loading import Loading
 from eval.errors import BadValue, ReproError
 from eval.samples.evaluation import Decoding
 from papers.deepseekmath_grpo import PAPER

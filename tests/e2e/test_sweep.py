@@ -6,7 +6,7 @@ from shutil import copytree
 import pytest
 from typer.testing import CliRunner
 
-from core.run.records.record import read_records
+from core.records.record import read_records
 
 PAPER = "deepseekmath-grpo"
 RATES = ("0.01", "0.02")

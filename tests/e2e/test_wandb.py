@@ -8,9 +8,9 @@ import wandb
 from changed_settings import changed
 from wandb_files import records, rows
 
-from core.run.records.record import read_records
-from core.run.records.schema import runs_of
-from core.run.watch.wandb_report import JOB, SWEEP
+from core.records.record import read_records
+from core.records.schema import runs_of
+from core.stages.watch.wandb_report import JOB, SWEEP
 
 
 @pytest.fixture

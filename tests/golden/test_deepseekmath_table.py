@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.run.pages.printed import printed_table
+from core.pages.printed import printed_table
 from eval.tables import render
 from papers.deepseekmath_grpo import PAPER
 

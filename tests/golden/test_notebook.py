@@ -11,10 +11,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from core.pages.verdicts import verdict_line
 from core.paper.registry import find_paper
-from core.run.pages.verdicts import verdict_line
-from core.run.records.record import read_records, standard
-from core.run.records.schema import claims_of
+from core.records.record import read_records, standard
+from core.records.schema import claims_of
 
 ROOT = Path(__file__).parents[2]
 PATH = ROOT / "examples" / "claims.ipynb"

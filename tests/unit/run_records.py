@@ -2,22 +2,22 @@
 
 from shutil import rmtree
 
+from core.pages.render import render_all
+from core.pages.tables import record_reported
 from core.paper.registry import find_paper
-from core.run.pages.render import render_all
-from core.run.pages.tables import record_reported
-from core.run.places import SAMPLES, Shelf, own_results, record_files, samples_file
+from core.records.form_splits import form_splits
+from core.records.places import SAMPLES, Shelf, own_results, record_files, samples_file
+from core.records.record import new_record, read_records, write_record
 from core.run.publish import move
-from core.run.records.form_splits import form_splits
-from core.run.records.judged import judge_again
-from core.run.records.record import new_record, read_records, write_record
-from core.run.records.regrade import files_of
-from core.run.resolve import resolve
-from core.run.stages.evaluate import Question, Scored, at_k_curve, score_rows
-from core.run.stages.outcomes import held_out_outcomes, outcomes_of
-from core.run.stages.record import request_of, store_samples
-from core.run.stages.sources import model_version
-from core.run.stages.stage import OUTCOMES
-from core.run.stages.start import Chosen
+from core.settings.resolve import resolve
+from core.stages.evaluate import Question, Scored, at_k_curve, score_rows
+from core.stages.outcomes import held_out_outcomes, outcomes_of
+from core.stages.record import request_of, store_samples
+from core.stages.sources import model_version
+from core.stages.stage import OUTCOMES
+from core.stages.start import Chosen
+from core.verdicts.judged import judge_again
+from core.verdicts.regrade import files_of
 from eval.pocket.suites import draw_of
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
 from eval.samples.store import Sample, write_samples

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from core.pages.printed import printed_table
+from core.pages.runs import newest, runs_table
 from core.paper import Reported
-from core.run.pages.printed import printed_table
-from core.run.pages.runs import newest, runs_table
 from eval.sets.benchmarks import BENCHMARKS
 from eval.tables import Block, Column, Row, Section, Table
 from papers.deepseekmath_grpo import PAPER

@@ -10,17 +10,17 @@ from core.claims import Untestable
 from core.families.profiles import SCALES
 from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
+from core.pages.printed import passages, printed_table
+from core.pages.render import render_outcome
 from core.paper.registry import entries
-from core.run.effective import effective
-from core.run.files import canonical_text
+from core.records.files import canonical_text
 from core.run.order import Order, claimed_arms, run_order
-from core.run.pages.printed import passages, printed_table
-from core.run.pages.render import render_outcome
 from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
-from core.run.records.verdicts import judge
-from core.run.resolve import config_fields, resolve
-from core.run.stages.chain import Chain
+from core.settings.effective import effective
+from core.settings.resolve import config_fields, resolve
+from core.stages.chain import Chain
+from core.verdicts.verdicts import judge
 from eval.errors import BadValue
 from eval.tables import render
 

@@ -26,10 +26,10 @@ from core.bench.measure import Measure
 from core.bench.table import BENCHES, runnable
 from core.families.family import Work
 from core.models.shapes import Shape
-from core.run.memory import activations, kv_cache
-from core.run.pages.render import render_all
-from core.run.pages.speed_chart import chart
-from core.run.records.record import new_record, write_record
+from core.pages.render import render_all
+from core.pages.speed_chart import chart
+from core.records.record import new_record, write_record
+from core.settings.memory import activations, kv_cache
 from core.trainers.grpo import GRPOTrainer
 
 pytestmark = pytest.mark.filterwarnings(  # TRL reads it

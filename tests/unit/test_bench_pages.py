@@ -13,12 +13,12 @@ from core.bench import table
 from core.bench.commands import WATCH, output
 from core.bench.growth import AXES, Shape, endless, exponent, prompts, slope
 from core.bench.measure import Measure, in_turn, peak_memory, several_in_turn
-from core.run.pages.render import render_all
-from core.run.pages.speed_chart import chart
-from core.run.places import record_files, results
+from core.pages.render import render_all
+from core.pages.speed_chart import chart
+from core.records.places import record_files, results
+from core.records.record import new_record, read_records, write_record
+from core.run.check import check_papers
 from core.run.publish import move, publish
-from core.run.records.check import check_papers
-from core.run.records.record import new_record, read_records, write_record
 from eval.errors import BadValue
 
 PAIR = Measure(name="GRPO step, beta 0", unit="CPU s", ours=2.0, theirs=8.0, peer="TRL", at_least=3)

@@ -5,9 +5,9 @@ import pytest
 from core.models.chat_templates import template_text
 from core.models.load import load_tokenizer
 from core.rollout.chat import chat_text
-from core.run.refusals import refuse
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.settings.refusals import refuse
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 from eval.errors import BadValue, MissingFile
 from papers.deepseekmath_grpo import PAPER
 from papers.dft import PAPER as DFT

@@ -6,15 +6,15 @@ import re
 import pytest
 from run_records import published, run_record
 
+from core.pages.families import family_files
+from core.pages.index import index_files
+from core.pages.render import render_outcome
 from core.paper.registry import find_paper
+from core.records.accepted import accept
+from core.records.places import Shelf, record_files, report_folder, results, samples_file
+from core.records.record import read_records, standard, write_record
+from core.run.check import check_papers
 from core.run.order import Outcome
-from core.run.pages.families import family_files
-from core.run.pages.index import index_files
-from core.run.pages.render import render_outcome
-from core.run.places import Shelf, record_files, report_folder, results, samples_file
-from core.run.records.accepted import accept
-from core.run.records.check import check_papers
-from core.run.records.record import read_records, standard, write_record
 
 SLUG = "deepseekmath-grpo"
 

@@ -4,7 +4,7 @@ import pytest
 from run_records import run_record
 
 from core.bench.checkout import projected_bytes
-from core.run.places import own_results
+from core.records.places import own_results
 from eval.errors import BadValue
 
 SLUG = "deepseekmath-grpo"

@@ -35,8 +35,8 @@ from core.claims import (
     steps_to,
 )
 from core.paper.registry import entries
-from core.run.records.verdicts import cannot_test, judge_claim, lacking
-from core.run.resolve import resolve
+from core.settings.resolve import resolve
+from core.verdicts.verdicts import cannot_test, judge_claim, lacking
 from papers.deepseekmath_grpo import PAPER
 
 A, B = final("reward").of("a"), final("reward").of("b")

@@ -25,7 +25,7 @@ from core.claims import (
 )
 from core.paper import Evaluation
 from core.run.paper_problems import given_scores
-from core.run.stages.evaluate import questions_of, score_rows
+from core.stages.evaluate import questions_of, score_rows
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
 from eval.samples.parts import score_parts
@@ -215,7 +215,7 @@ def test_scores_by_a_field_are_those_of_its_problems_and_make_the_whole(asked):
 
 
 def test_an_evaluation_by_a_field_splits_its_scores_and_another_does_not(asked):
-    from core.run.resolve import resolve
+    from core.settings.resolve import resolve
 
     _, _, samples = asked
     settings = resolve(CMATH, arguments=("eval_limit=60",)).run

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from core.claims import START, Claim, Comparison, Untestable, gain_at_k, law, score
-from core.run.records.verdicts import cannot_test, judge, judge_claim
-from core.run.resolve import resolve
-from core.run.settings import HELD_OUT
+from core.settings.resolve import resolve
+from core.settings.run_settings import HELD_OUT
+from core.verdicts.verdicts import cannot_test, judge, judge_claim
 from eval.stats.seeds import Look
 from papers.deepseekmath_grpo import PAPER
 

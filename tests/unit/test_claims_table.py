@@ -6,9 +6,9 @@ import pytest
 
 import core.claims
 from core.claims import Comparison
+from core.pages.claims import KINDS, NOT_EXPRESSED, claims_files, counts, read_claims
 from core.paper.registry import entries, find_paper
-from core.run.pages.claims import KINDS, NOT_EXPRESSED, claims_files, counts, read_claims
-from core.run.records.check import check_page
+from core.run.check import check_page
 from eval.errors import DamagedFile
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from run_records import run_record
 
 from core.bench.collection import collection
 from core.bench.commands import output, repro
-from core.run.places import ACCEPTED
+from core.records.places import ACCEPTED
+from core.records.record import read_record, read_records
 from core.run.publish import move
-from core.run.records.record import read_record, read_records
 from eval.errors import BadValue
 
 SLUG = "deepseekmath-grpo"

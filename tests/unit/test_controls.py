@@ -8,13 +8,13 @@ import pytest
 from run_records import published, run_record
 
 from core.models.builds import BUILDS
-from core.run.places import Shelf, report_folder, results
+from core.records.answers import content_of, name_of
+from core.records.places import Shelf, report_folder, results
+from core.records.record import read_records
+from core.run.check import check_papers, check_pocket
 from core.run.pocket_controls import write_scan
-from core.run.records.answers import content_of, name_of
-from core.run.records.check import check_papers, check_pocket
-from core.run.records.controls import START, best_of, controls_in
-from core.run.records.record import read_records
-from core.run.records.regrade import Regrader
+from core.verdicts.controls import START, best_of, controls_in
+from core.verdicts.regrade import Regrader
 
 SHIPPED = Path(__file__).parents[2] / "results" / "pocket"
 SLUG = "deepseekmath-grpo"

@@ -14,27 +14,27 @@ from typing import Any  # records are JSON of several types
 import pytest
 from run_records import SUITES, run_record
 
+from core.pages.tables import record_reported
 from core.paper.registry import entries, find_entry
-from core.run.files import canonical
-from core.run.pages.tables import record_reported
-from core.run.places import samples_file
-from core.run.publish import move
-from core.run.records.accepted import accept, list_problems
-from core.run.records.answers import content_of, name_of
-from core.run.records.check import (
+from core.records.accepted import accept, list_problems
+from core.records.answers import content_of, name_of
+from core.records.files import canonical
+from core.records.form_splits import form_splits
+from core.records.passed import Passed
+from core.records.places import samples_file
+from core.records.record import read_records, standard, write_record
+from core.records.schema import runs_of
+from core.run.check import (
     reported_problems,
     sample_problems,
     verdict_problems,
     whole_records,
 )
-from core.run.records.form_splits import form_splits
-from core.run.records.judged import verdicts_record
-from core.run.records.kept import kept_problems, unknown_files
-from core.run.records.passed import Passed
-from core.run.records.record import read_records, standard, write_record
-from core.run.records.regrade import Regrader
-from core.run.records.schema import runs_of
-from core.run.records.verdicts import judge
+from core.run.publish import move
+from core.verdicts.judged import verdicts_record
+from core.verdicts.kept import kept_problems, unknown_files
+from core.verdicts.regrade import Regrader
+from core.verdicts.verdicts import judge
 from eval.samples.evaluation import score
 from eval.samples.store import read_samples, regrade, write_samples
 from eval.sets.benchmarks import find_benchmark

@@ -10,8 +10,8 @@ from core.data.load import load_training_data
 from core.data.sets import SETS, find_sets
 from core.data.sources import File, Hub, Problems
 from core.run.plan import count_rows, make_plan
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
 from papers.deepseekmath_grpo import PAPER
 

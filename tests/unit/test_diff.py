@@ -8,11 +8,11 @@ import trl
 from typer.testing import CliRunner
 
 from core.families.table import find_family
+from core.pages.differences import differences_files
 from core.paper.registry import entries, find_paper
-from core.run.differences import differences, index_problems, settings_of
-from core.run.pages.differences import differences_files
-from core.run.records.check import check_page
-from core.run.settings import NEUTRAL, RUN_FIELDS
+from core.run.check import check_page
+from core.settings.differences import differences, index_problems, settings_of
+from core.settings.run_settings import NEUTRAL, RUN_FIELDS
 from papers.deepseekmath_grpo import PAPER
 
 OTHER = """

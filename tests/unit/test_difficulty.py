@@ -12,9 +12,9 @@ from core.models.load import load_policy, load_tokenizer
 from core.paper.registry import find_paper
 from core.rewards import Accuracy
 from core.rollout.samplers.policy import PolicySampler
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.data import read_rows, split_rows
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.data import read_rows, split_rows
 from eval.errors import BadValue
 
 FILTERED = {n: v for n, v in SAMPLED.items() if n != "least_reward"} | {

@@ -8,12 +8,12 @@ from grpo_runs import weights
 
 from core import GRPOConfig, SFTConfig, SFTTrainer
 from core.configs.idle import IDLE, acting
-from core.run.effective import effective
-from core.run.layers import NO_SETTINGS, Sourced
-from core.run.resolve import resolve
-from core.run.settings import NEUTRAL
-from core.run.stages.chain import Chain
-from core.run.stages.train import TIMES
+from core.settings.effective import effective
+from core.settings.layers import NO_SETTINGS, Sourced
+from core.settings.resolve import resolve
+from core.settings.run_settings import NEUTRAL
+from core.stages.chain import Chain
+from core.stages.train import TIMES
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 

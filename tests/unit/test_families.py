@@ -9,18 +9,18 @@ from transformers import TrainingArguments
 
 from core.claims import score
 from core.families.table import FAMILIES
+from core.pages.render import render_outcome
+from core.pages.runs import runs_table
 from core.paper import Evaluation, Paper, cite
 from core.run import order as run_layer
+from core.run.check import Regrader
 from core.run.order import Order, run_order
-from core.run.pages.render import render_outcome
-from core.run.pages.runs import runs_table
 from core.run.plan import make_plan
-from core.run.records.check import Regrader
-from core.run.records.verdicts import cannot_test
-from core.run.resolve import resolve
-from core.run.stages import tools as stage_tools
-from core.run.stages.chain import Chain
-from core.run.stages.start import Chosen, Start
+from core.settings.resolve import resolve
+from core.stages import tools as stage_tools
+from core.stages.chain import Chain
+from core.stages.start import Chosen, Start
+from core.verdicts.verdicts import cannot_test
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding
 from eval.sandbox import SandboxUnavailable

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_records import published, run_record
 
+from core.pages.gains_by_form import forms_tables
 from core.paper.registry import find_paper
-from core.run.pages.gains_by_form import forms_tables
-from core.run.places import Shelf, record_file, report_folder
-from core.run.records.answers import content_of, name_of
-from core.run.records.check import check_papers
-from core.run.records.form_splits import form_splits
-from core.run.records.record import read_records, write_record
-from core.run.records.schema import runs_of
+from core.records.answers import content_of, name_of
+from core.records.form_splits import form_splits
+from core.records.places import Shelf, record_file, report_folder
+from core.records.record import read_records, write_record
+from core.records.schema import runs_of
+from core.run.check import check_papers
 from eval.errors import BadValue
 from eval.samples.forms import form_of, split_by_form
 from eval.samples.store import Sample

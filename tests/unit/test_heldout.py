@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from core.data.load import load_training_data
 from core.data.sets import DataSet
 from core.data.sources import File
+from core.records.schema import runs_of
 from core.run.order import Order, make_rows, run_order
 from core.run.plan import count_rows, make_plan
-from core.run.records.regrade import Regrader
-from core.run.records.schema import runs_of
-from core.run.resolve import resolve
-from core.run.settings import BENCHMARK, HELD_OUT
-from core.run.stages.chain import Chain
-from core.run.stages.data import read_rows, split_rows, write_rows
-from core.run.stages.held_out import split_as_asked
-from core.run.watch.heldout import graded
+from core.settings.resolve import resolve
+from core.settings.run_settings import BENCHMARK, HELD_OUT
+from core.stages.chain import Chain
+from core.stages.data import read_rows, split_rows, write_rows
+from core.stages.held_out import split_as_asked
+from core.stages.watch.heldout import graded
+from core.verdicts.regrade import Regrader
 from eval.errors import BadValue, ReproError
 from eval.samples.evaluation import Completion
 from papers.deepseekmath_grpo import PAPER

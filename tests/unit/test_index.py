@@ -8,7 +8,10 @@ from run_records import published, run_record
 from typer.testing import CliRunner
 
 from core.cli.main import app
-from core.run.places import (
+from core.records.found import list_runs
+from core.records.index import kinds_and_scales
+from core.records.passed import Passed, code_digest
+from core.records.places import (
     Shelf,
     own_results,
     record_file,
@@ -17,11 +20,8 @@ from core.run.places import (
     results,
     root,
 )
-from core.run.records.check import check_papers
-from core.run.records.found import list_runs
-from core.run.records.index import kinds_and_scales
-from core.run.records.passed import Passed, code_digest
-from core.run.records.record import write_record
+from core.records.record import write_record
+from core.run.check import check_papers
 from eval.errors import DamagedFile
 
 SLUG = "deepseekmath-grpo"

@@ -16,9 +16,9 @@ from core.data.sets import find_sets
 from core.data.sources import read_rows
 from core.evaluate.outputs import read_outputs
 from core.rewards import Accuracy
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.data import read_rows as made_rows
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.data import read_rows as made_rows
 from eval.errors import DamagedFile
 from eval.json_lines import answer_text, json_lines
 from eval.samples.prompted_samples import read_graded

@@ -7,9 +7,9 @@ from core.evaluate.model_scores import load_sampler
 from core.lm_eval.model import ReproLM
 from core.models.load import load_policy
 from core.run.plan import make_plan
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.loading import Loading, loading_of
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.loading import Loading, loading_of
 from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
 

@@ -13,8 +13,8 @@ from loss_gradients import WHOLE, exact, loss_and_gradient, scale
 from core.families.grpo import GRPO
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.policy import LOSS_TYPES, policy_loss
-from core.run.refusals import refuse
-from core.run.resolve import resolve
+from core.settings.refusals import refuse
+from core.settings.resolve import resolve
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 

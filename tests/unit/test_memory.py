@@ -18,7 +18,8 @@ from core.forward.micro_pieces import TOKENS
 from core.models.load import CHECKPOINTS, load_policy
 from core.models.shapes import KNOWN, Shape, find_shape
 from core.paper.registry import find_paper
-from core.run.memory import (
+from core.run.plan import plan_memory
+from core.settings.memory import (
     Cluster,
     activations,
     estimate_memory,
@@ -26,9 +27,8 @@ from core.run.memory import (
     narrow_copy,
     states,
 )
-from core.run.plan import plan_memory
-from core.run.resolve import resolve
-from core.run.settings import LAUNCHES
+from core.settings.resolve import resolve
+from core.settings.run_settings import LAUNCHES
 from eval.errors import BadValue, UnknownName
 
 PSI = 7_500_000_000

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from core.rollout.samplers.policy import PolicySampler
-from core.run.watch import meter
-from core.run.watch.meter import Meter, each, metered
+from core.stages.watch import meter
+from core.stages.watch.meter import Meter, each, metered
 from eval.samples.evaluation import Decoding
 
 PROMPTS = ["1+1", "what is 12*3?", "x"]

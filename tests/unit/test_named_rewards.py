@@ -8,11 +8,11 @@ from core import rewards
 from core.paper import Paper
 from core.paper.overrides import BadOverride
 from core.paper.registry import entries, find_paper
+from core.records.files import as_text
 from core.rewards import Accuracy, LengthWithin, Noisy, Shuffled, accuracy_reward
-from core.run import named_rewards
-from core.run.files import as_text
-from core.run.named_rewards import parse_rewards, rewards_of
-from core.run.resolve import resolve
+from core.settings import named_rewards
+from core.settings.named_rewards import parse_rewards, rewards_of
+from core.settings.resolve import resolve
 from eval.errors import BadValue, UnknownName
 
 PAPER = find_paper("deepseekmath-grpo")

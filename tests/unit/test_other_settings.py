@@ -3,14 +3,14 @@
 import pytest
 from run_records import run_record
 
-from core.run.pages.render import render_paper
-from core.run.places import Shelf, record_file, record_files, results, samples_file
+from core.pages.render import render_paper
+from core.records.places import Shelf, record_file, record_files, results, samples_file
+from core.records.record import read_records, write_record
+from core.run.check import check_papers
 from core.run.publish import move
-from core.run.records.check import check_papers
-from core.run.records.judged import verdicts_record
-from core.run.records.kept import unknown_files
-from core.run.records.record import read_records, write_record
-from core.run.records.regrade import files_of
+from core.verdicts.judged import verdicts_record
+from core.verdicts.kept import unknown_files
+from core.verdicts.regrade import files_of
 from papers.deepseekmath_grpo import PAPER
 
 FASTER = {"learning_rate": 3e-4}

@@ -10,9 +10,9 @@ from core.claims import START, Claim, probability
 from core.families.table import ROWS
 from core.forward.own_answers import OWN_ANSWERS, Said, said_of
 from core.paper import Paper
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.record import measure
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.record import measure
 from papers.dr_grpo import PAPER
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from core.data.sources import problem_rows
 from core.rewards import Accuracy
 from core.rewards.verifiers import problem_of
-from core.run.stages.sources import source_of
+from core.stages.sources import source_of
 from eval.errors import BadValue, UnknownName
 from eval.grading import grade
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
@@ -97,7 +97,7 @@ def test_how_it_judges_is_part_of_every_key(suite, monkeypatch):
     ways = [suite, replace(suite, pattern="x"), replace(suite, frame="{}!")]
     found = []
     for way in ways:
-        monkeypatch.setattr("core.run.stages.sources.find_benchmark", lambda _, way=way: way)
+        monkeypatch.setattr("core.stages.sources.find_benchmark", lambda _, way=way: way)
         found.append(json.dumps(source_of("choices")))
     assert len(set(found)) == 3
 

@@ -16,9 +16,9 @@ from core.rewards import Accuracy, LanguageConsistency
 from core.rollout.samplers.policy import PolicySampler
 from core.run.order import Order, run_order
 from core.run.plan import make_plan
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.data import read_rows as made_rows
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.data import read_rows as made_rows
 from eval.errors import BadValue, DamagedFile, MissingFile, ReproError
 from eval.sets.benchmarks import find_benchmark
 from eval.sets.problem import Problem

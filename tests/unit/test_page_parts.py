@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis.strategies import floats, lists, text
 from run_records import LIMIT, START_RIGHT, SUITES, run_record
 
+from core.pages.examples import KINDS, firsts
+from core.pages.render import render_all
+from core.pages.report import report_files
 from core.paper.registry import find_paper
-from core.run.pages.examples import KINDS, firsts
-from core.run.pages.render import render_all
-from core.run.pages.report import report_files
-from core.run.places import Shelf, report_folder, root, samples_file
-from core.run.records.controls import shown_records
+from core.records.places import Shelf, report_folder, root, samples_file
+from core.verdicts.controls import shown_records
 from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
 from eval.tables.filters import fenced, headings, visible

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from core.pages.report import report_files
 from core.paper.registry import entries
-from core.run.differences import from_trl
-from core.run.pages.report import report_files
-from core.run.resolve import resolve
+from core.settings.differences import from_trl
+from core.settings.resolve import resolve
 
 PAPERS = [entry.load() for entry in entries().values()]
 

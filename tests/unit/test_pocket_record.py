@@ -7,9 +7,9 @@ import pytest
 
 from core.models.builds import SHIPPED
 from core.models.load import CHECKPOINTS, load_policy, load_tokenizer
+from core.records.answers import name_of
+from core.records.files import folder_files
 from core.rollout.samplers.policy import PolicySampler
-from core.run.files import folder_files
-from core.run.records.answers import name_of
 from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.sets.benchmarks import find_benchmark

@@ -8,11 +8,11 @@ import pytest
 
 from core.cli.showing import as_data, print_paper
 from core.paper import Evaluation
-from core.run.files import digest_of, folder_files
+from core.records.files import digest_of, folder_files
 from core.run.order import Order, run_order
 from core.run.plan import make_plan
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
 

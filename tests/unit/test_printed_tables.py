@@ -8,10 +8,10 @@ from io import StringIO
 import pytest
 from table_records import run
 
+from core.pages.printed import passages, printed_table
+from core.pages.runs import runs_table
+from core.pages.tables import tables_named, tables_of
 from core.paper import Column, Layout, Paper, marked, printed
-from core.run.pages.printed import passages, printed_table
-from core.run.pages.runs import runs_table
-from core.run.pages.tables import tables_named, tables_of
 from eval.errors import BadValue, UnknownName
 from eval.tables import FORMATS, render, render_all
 from eval.tables.filters import fixed

@@ -9,14 +9,14 @@ from core.claims import START, probability
 from core.data.load import load_training_data
 from core.forward.quantities import QUANTITIES, completion_logps, quantities, token_mean
 from core.models.load import load_policy, load_tokenizer
+from core.pages.probabilities import cell
+from core.pages.render import render_outcome
 from core.paper import Evaluation
+from core.records.schema import QuantityChange, RunRecord, mistakes
 from core.run.order import Order, run_order
-from core.run.pages.probabilities import cell
-from core.run.pages.render import render_outcome
 from core.run.plan import make_plan
-from core.run.records.schema import QuantityChange, RunRecord, mistakes
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 from papers.dft import PAPER
 
 FEW = ("max_steps=2", "eval_limit=3", "eval_max_tokens=24", "heldout_problems=6",

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from core.pages.runs import runs_table
+from core.pages.verdicts import verdict_line
 from core.paper.registry import find_paper
-from core.run.pages.runs import runs_table
-from core.run.pages.verdicts import verdict_line
-from core.run.records.record import read_records, standard
-from core.run.records.verdicts import judge
+from core.records.record import read_records, standard
+from core.verdicts.verdicts import judge
 from eval.tables import render
 
 ROOT = Path(__file__).parents[2]

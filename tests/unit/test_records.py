@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.run.files import canonical_text, digest_of, has_digest
-from core.run.places import record_files
-from core.run.records.answers import name_of
-from core.run.records.record import (
+from core.records.answers import name_of
+from core.records.files import canonical_text, digest_of, has_digest
+from core.records.places import record_files
+from core.records.record import (
     current,
     new_record,
     read_record,
@@ -18,7 +18,7 @@ from core.run.records.record import (
     validate,
     write_record,
 )
-from core.run.records.schema import KINDS, ScoreRow
+from core.records.schema import KINDS, ScoreRow
 from eval.errors import BadValue, DamagedFile
 
 

@@ -10,7 +10,7 @@ from core.paper.registry import Entry
 from core.run.order import Order, run_order
 from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
-from core.run.resolve import resolve
+from core.settings.resolve import resolve
 from eval.errors import ReproError
 from papers.deepseekmath_grpo import PAPER
 

@@ -6,14 +6,14 @@ import pytest
 
 from core.families.profiles import SCALES
 from core.families.regimes import CPU, PREPARATIONS, REGIMES
+from core.pages.verdicts import one_rate
 from core.paper import Paper
-from core.run.effective import effective
-from core.run.pages.verdicts import one_rate
 from core.run.plan import make_plan, plan_batches
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.data import read_rows, split_rows
-from core.run.trials import trials_of
+from core.settings.effective import effective
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.data import read_rows, split_rows
+from core.verdicts.trials import trials_of
 from eval.errors import BadValue, UnknownName
 from papers.dr_grpo import PAPER
 

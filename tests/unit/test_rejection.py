@@ -13,9 +13,9 @@ from core.rewards import Accuracy
 from core.rollout.samplers.policy import PolicySampler
 from core.run.order import Order, run_order
 from core.run.plan import make_plan
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.data import read_rows
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.data import read_rows
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 

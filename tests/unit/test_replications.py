@@ -3,8 +3,8 @@
 import pytest
 
 from core.models.builds import BUILDS, SHIPPED, build_of
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 from eval.pocket.suites import DRAWS, SUITES, draw_of
 from eval.sets.benchmarks import BENCHMARKS, find_benchmark
 from papers.deepseekmath_grpo import PAPER

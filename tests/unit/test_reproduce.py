@@ -7,13 +7,11 @@ import pytest
 
 from core.claims import Claim, late
 from core.families.table import FAMILIES, listed
+from core.pages.families import family_files
+from core.records.places import Shelf, results
+from core.records.record import latest, read_records, standard
+from core.records.schema import claims_of, runs_of, tunings_of
 from core.run.order import finished
-from core.run.pages.families import family_files
-from core.run.places import Shelf, results
-from core.run.records.asked import recorded_runs
-from core.run.records.judged import verdicts_record
-from core.run.records.record import latest, read_records, standard
-from core.run.records.schema import claims_of, runs_of, tunings_of
 from core.run.reproduce import (
     Reproduced,
     first_runs,
@@ -23,6 +21,8 @@ from core.run.reproduce import (
     unfinished,
     whole_order,
 )
+from core.verdicts.asked import recorded_runs
+from core.verdicts.judged import verdicts_record
 from eval.stats.seeds import LOOKS
 from papers.deepseekmath_grpo import PAPER as DEEPSEEKMATH
 from papers.dr_grpo import PAPER as DR_GRPO

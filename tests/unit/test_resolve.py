@@ -11,8 +11,8 @@ from core.models.builds import SHIPPED
 from core.models.load import load_policy
 from core.paper import cite
 from core.run.plan import count_parameters, make_plan
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
 

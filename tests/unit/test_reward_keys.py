@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.records.files import canonical, digest_of
 from core.rewards import Accuracy, SoftOverlong
-from core.run.files import canonical, digest_of
-from core.run.resolve import resolve
-from core.run.reward_keys import reward_key
-from core.run.stages.chain import Chain
+from core.settings.resolve import resolve
+from core.settings.reward_keys import reward_key
+from core.stages.chain import Chain
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 
@@ -100,7 +100,8 @@ def test_another_process_finds_the_same_key(module, tmp_path):
     module()
     program = (
         "import sys, user_rewards as m; from functools import partial;"
-        "from core.run.reward_keys import reward_key; from core.run.files import digest_of;"
+        "from core.settings.reward_keys import reward_key;"
+        "from core.records.files import digest_of;"
         "print(digest_of([reward_key(r) for r in "
         "(m.short, partial(m.short, most=7), m.at_most(3), m.Constant(2.0, inner=m.short))]))"
     )

@@ -12,8 +12,8 @@ from core.families.table import FAMILIES
 from core.models.load import load_policy, load_tokenizer, locate
 from core.run.order import Order, run_order
 from core.run.plan import make_plan
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
 

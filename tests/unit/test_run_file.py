@@ -8,10 +8,10 @@ from core.cli.running import asked_run
 from core.families.profiles import SCALES
 from core.paper.overrides import BadOverride
 from core.paper.registry import entries, find_paper
-from core.run.resolve import resolve
-from core.run.run_file import RunFile, read_run_file, written
-from core.run.stages.chain import Chain
 from core.run.sweep import points
+from core.settings.resolve import resolve
+from core.settings.run_file import RunFile, read_run_file, written
+from core.stages.chain import Chain
 from eval.errors import BadValue, MissingFile, UnknownName
 
 

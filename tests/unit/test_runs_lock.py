@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from core.cli.main import app
-from core.run.runs_lock import alone_in_runs, working_in_runs
+from core.records.runs_lock import alone_in_runs, working_in_runs
 from eval.errors import BadValue
 
 WORKER = """
 import sys
-from core.run.runs_lock import working_in_runs
+from core.records.runs_lock import working_in_runs
 sys.argv = ["repro", "run", "dapo\\x1b[2J"]
 with working_in_runs():
     print("works", flush=True)

@@ -13,9 +13,9 @@ from core.forward.sampler_gap import SAMPLER_GAPS, Told, trained_logps
 from core.paper import Paper
 from core.rollout.engine import Sampling, in_order
 from core.rollout.native.native import NativeEngine
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.record import measure
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.record import measure
 from papers.dr_grpo import PAPER
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from run_records import run_record
 
 from core.cli.checking import check
+from core.pages.render import render_all
 from core.paper.registry import find_paper
-from core.run.pages.render import render_all
-from core.run.places import record_files, samples_file
-from core.run.records.regrade import files_of
-from core.run.records.sealed import absent_texts, is_sealed
-from core.run.stages.record import stored
+from core.records.places import record_files, samples_file
+from core.records.sealed import absent_texts, is_sealed
+from core.stages.record import stored
+from core.verdicts.regrade import files_of
 from eval.samples.evaluation import score
 from eval.samples.forms import split_by_form
 from eval.samples.sealing import sealed

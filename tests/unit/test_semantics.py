@@ -9,7 +9,7 @@ import pytest
 from core import GRPOConfig
 from core.configs.parser import TrlParser
 from core.configs.releases import CHANGES, RELEASES, SEMANTICS, TRL, later_changes
-from core.run.resolve import resolve
+from core.settings.resolve import resolve
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 

@@ -23,7 +23,7 @@ from core.rewards import (
     get_cosine_scaled_reward,
     think_format_reward,
 )
-from core.run.reward_keys import reward_key
+from core.settings.reward_keys import reward_key
 from eval.errors import BadValue
 from eval.pocket.suites import drafts
 from papers.gdpo import LINES

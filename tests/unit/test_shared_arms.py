@@ -3,9 +3,9 @@
 import pytest
 
 from core.paper.registry import find_paper
-from core.run.effective import effective
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
+from core.settings.effective import effective
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
 
 SLUGS = (
     "beyond-80-20",

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from core.claims import START, gain_at_k, score
-from core.run.places import results, samples_file
-from core.run.records.shared_problems import shared_variance
+from core.records.places import results, samples_file
+from core.verdicts.shared_problems import shared_variance
 from eval.samples.store import Sample, write_samples
 
 N, SLUG, NAME = 600, "a-paper", "gsm8k"

@@ -7,9 +7,9 @@ import pytest
 
 from core.data.sets import find_sets
 from core.families.grpo import GRPO
-from core.run.resolve import resolve
-from core.run.stages.chain import Chain
-from core.run.stages.data import Data
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from core.stages.data import Data
 from eval.sets.prompts import REQUESTS
 from papers.deepseekmath_grpo import PAPER
 

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evaluate.sample_folder import SampleFolder
-from core.run.files import folder_files
+from core.records.files import folder_files
+from core.records.found import models_here
+from core.records.notes import DIGEST, read_note, write_note
 from core.run.leftovers import end_note
-from core.run.notes import DIGEST, read_note, write_note
-from core.run.records.found import models_here
-from core.run.stages.browse import is_of, seal_of
-from core.run.stages.checkpoints import SEAL, check_seal
-from core.run.stages.stage import DONE, Stage
-from core.run.stages.train import TRAINED, train_model
+from core.stages.browse import is_of, seal_of
+from core.stages.checkpoints import SEAL, check_seal
+from core.stages.stage import DONE, Stage
+from core.stages.train import TRAINED, train_model
 from eval.errors import DamagedFile
 
 VALUES = st.recursive(

@@ -7,15 +7,15 @@ import pytest
 
 from core.claims import Claim, score
 from core.paper.registry import entries
+from core.records.fair import at_edge, best_of, fair
 from core.run.order import Order, run_order
 from core.run.paper_problems import settings_problems
 from core.run.plan import make_plan
-from core.run.records.fair import at_edge, best_of, fair
-from core.run.resolve import resolve
-from core.run.settings import ON_TRIAL, SCORING, TRIAL_SEED
-from core.run.spread.launch import run_of, words_of
-from core.run.stages.chain import Chain
-from core.run.trials import compared_arms, rate_of, trials_of
+from core.settings.resolve import resolve
+from core.settings.run_settings import ON_TRIAL, SCORING, TRIAL_SEED
+from core.stages.chain import Chain
+from core.stages.spread.launch import run_of, words_of
+from core.verdicts.trials import compared_arms, rate_of, trials_of
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 

@@ -7,8 +7,8 @@ import torch
 from same_batch import differences, weights_of
 from two_processes import CASES, launch, run
 
-from core.run.memory import states
-from core.run.settings import LAUNCHES
+from core.settings.memory import states
+from core.settings.run_settings import LAUNCHES
 
 BOUND = 4e-5
 PLACES = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.run.pages.verdicts import as_measured, claim_result, measured_suites
+from core.pages.verdicts import as_measured, claim_result, measured_suites
 
 SUITES = {"gsm8k": "pocket-gsm8k", "math": "pocket-math", "mgsm_zh": "pocket-mgsm-zh"}
 ROWS = [{"mirrors": name, "benchmark": suite} for name, suite in SUITES.items()]

@@ -24,7 +24,12 @@ from eval.terminal import print_traceback, say, visible, visible_json, visible_m
 OUTSIDE = text(characters(categories=["Cc", "Cf", "Cs", "Co", "Lu", "Zs"]))
 EVIL = "a\x1b[31mb\u202ec\x9bd\ud800"
 FOLDERS = [Path(folder) for package in (core, scoring) for folder in package.__path__]
-PRINTING = ("eval/terminal.py", "core/cli/output.py", "core/cli/main.py", "core/run/watch/meter.py")
+PRINTING = (
+    "eval/terminal.py",
+    "core/cli/output.py",
+    "core/cli/main.py",
+    "core/stages/watch/meter.py",
+)
 CHILDREN = ("eval/sandbox/inside/", "eval/grading/serve.py", "core/bench/large.py", "/templates/")
 
 

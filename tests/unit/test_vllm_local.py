@@ -19,7 +19,7 @@ from core.rollout.engine import Sampling, in_order
 from core.rollout.native.native import NativeEngine
 from core.rollout.stops import stop_at
 from core.run.order import Order, run_order
-from core.run.stages.loading import Loading
+from core.stages.loading import Loading
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding
 from papers.deepseekmath_grpo import PAPER

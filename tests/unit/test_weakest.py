@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.claims import BadClaim, Claim, final, law, least, most, spread
-from core.run.records.verdicts import judge_claim
-from core.run.records.weakest import weakest
+from core.verdicts.verdicts import judge_claim
+from core.verdicts.weakest import weakest
 
 ARMS = "abcdefg"
 A, B, C, D, E = (final("reward").of(arm) for arm in "abcde")

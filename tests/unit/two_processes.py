@@ -17,8 +17,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from core import A2POTrainer, GRPOTrainer, PPOTrainer, RLOOTrainer, SFTConfig, SFTTrainer
 from core.forward.packing import packs
 from core.losses.policy import LOSS_TYPES
-from core.run.spread.launch import CONFIGS
 from core.shards.sharding import gathered, without_weights
+from core.stages.spread.launch import CONFIGS
 
 PARTS = ("prompt", "completion")
 

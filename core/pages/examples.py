@@ -1,0 +1,109 @@
+"""Answers before and after a training, side by side: the first of each kind, by a fixed rule."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from core.pages.stored import samples_path
+from core.records.places import samples_file
+from core.records.schema import RunRecord, ScoreRow
+from core.stages.evaluate import PLAIN_MODE
+from core.verdicts.compared import key_of
+from eval.errors import MissingFile
+from eval.samples.store import Sample, read_samples
+from eval.sets.benchmarks import find_benchmark, known_benchmark
+from eval.tables.report import Answer, Example, Examples
+
+Pair: TypeAlias = tuple[Sample, Sample]
+
+SHOWN = 2000  # characters of an answer
+WORDS = {True: "right", False: "wrong", None: "no verdict"}
+KINDS: dict[str, Callable[[bool, bool], bool]] = {
+    "Wrong before, right after": lambda before, after: after and not before,
+    "Right before, wrong after": lambda before, after: before and not after,
+    "The same verdict before and after": lambda before, after: before == after,
+}
+
+
+def rule_of(run: RunRecord) -> str:
+    """How the examples of a run are chosen."""
+    return (
+        f"The starting model beside {run['arm']}, seed {run['seed']}, on the same problems: of "
+        "each suite, in the order of its stored answers, the first that became right, the first "
+        "that became wrong, and the first whose verdict stayed."
+    )
+
+
+def examples_of(run: RunRecord, folder: Path) -> tuple[Examples, ...]:
+    """The examples of every suite that a run was scored on, for a page in the folder."""
+    pairs = [(old, new) for new in run["scores"] for old in run["start_scores"]]
+    alike = [(old, new) for old, new in pairs if key_of(old) == key_of(new)]
+    once = {(old["digest"], new["digest"]): (old, new) for old, new in alike}
+    return tuple(of_suite(run, *rows, folder) for rows in once.values())
+
+
+def of_suite(run: RunRecord, before: ScoreRow, after: ScoreRow, folder: Path) -> Examples:
+    """The first pair of answers of each kind, or why there is none."""
+    mode = after["mode"]
+    suite = after["benchmark"] + ("" if mode == PLAIN_MODE else f" {mode}")
+    if "texts" in before or "texts" in after:
+        said = f"The texts of {run['arm']} are not stored, only the outcome of every problem."
+        return Examples(suite=suite, rows=(), notes=(said,))
+    try:
+        pairs = list(paired(before, after))
+    except MissingFile:
+        return Examples(suite=suite, rows=(), notes=("Its samples are not stored here.",))
+    found, several = dict(firsts(pairs)), any(old.sample for old, _ in pairs)
+    asked, names = questions(after), (run["start_model"] or "start", run["arm"])
+    ways = [samples_path(row["digest"], folder) for row in (before, after)]
+    return Examples(
+        suite=suite,
+        rows=tuple(
+            Example(
+                because=kind,
+                problem=pair[0].id + (f", sample {pair[0].sample}" if several else ""),
+                question=asked.get(pair[0].id, ""),
+                answers=(answer(names[0], pair[0], ways[0]), answer(names[1], pair[1], ways[1])),
+            )
+            for kind, pair in found.items()
+        ),
+        notes=tuple(f"{kind}: none." for kind in KINDS if kind not in found),
+    )
+
+
+def paired(before: ScoreRow, after: ScoreRow) -> Iterator[Pair]:
+    """The answers of both sides to the same problem, in the order of the file."""
+    old, new = (read_samples(samples_file(d), d) for d in (before["digest"], after["digest"]))
+    trained = {(sample.id, sample.sample): sample for sample in new}
+    for sample in old:
+        if (other := trained.get((sample.id, sample.sample))) is not None:
+            yield sample, other
+
+
+def firsts(pairs: Sequence[Pair]) -> Iterator[tuple[str, Pair]]:
+    """The first pair of each kind that there is."""
+    for kind, fits in KINDS.items():
+        for old, new in pairs:
+            if fits(old.correct is True, new.correct is True):
+                yield kind, (old, new)
+                break
+
+
+def questions(row: ScoreRow) -> dict[str, str]:
+    """The questions of a generated suite; those of others are not ours to print."""
+    known = known_benchmark(row["benchmark"])
+    if known is None or not known.generated:
+        return {}
+    problems = find_benchmark(known.name, row.get("draw", 0)).load()
+    return {problem.id: problem.question for problem in problems}
+
+
+def answer(by: str, sample: Sample, path: str) -> Answer:
+    """An answer as the page shows it."""
+    return Answer(
+        by=by,
+        verdict=WORDS[sample.correct],
+        text=sample.output[:SHOWN],
+        more=max(0, len(sample.output) - SHOWN),
+        path=path,
+    )

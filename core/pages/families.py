@@ -1,0 +1,120 @@
+"""The page of a family: the verdicts on all claims of its papers, and the arms still to run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any  # Any: a verdict
+
+from core.claims import Claim, Comparison
+from core.families.profiles import SCALES
+from core.families.table import FAMILIES, listed
+from core.pages.stored import files_of
+from core.pages.tables import shown_at
+from core.pages.verdicts import claim_result, measured_suites, summary
+from core.paper import Paper
+from core.paper.registry import whole_papers
+from core.records.files import write_atomic
+from core.records.places import Shelf, page_of
+from core.records.record import latest, read_records
+from core.records.schema import ClaimsRecord, Record, claims_of, runs_of
+from core.run.order import claimed_arms
+from core.verdicts.judged import without_runs
+from eval.tables.report import REPORT_FORMATS, Link, Report, render_report
+
+FOLDER = "families"
+RULES = "How its claims are judged, and at which learning rates, is on the page of each paper."
+
+
+def families_files(scale: str, shelf: Shelf) -> dict[str, str]:
+    """Return the pages of all families that have papers, by their places among the reports."""
+    known = whole_papers()
+    heads = [name for name, one in FAMILIES.items() if one.listed_with in ("", name)]
+    papers = {name: [one for one in known if one.family in listed(name)] for name in heads}
+    return {
+        f"{FOLDER}/{file}": text
+        for name, some in papers.items()
+        if some
+        for file, text in family_files(name, some, scale, shelf).items()
+    }
+
+
+def write_family(name: str, papers: Sequence[Paper], scale: str) -> Path:
+    """Write the page of a family in every format; return that in Markdown."""
+    folder = Shelf.HERE.reports / FOLDER
+    for file, text in family_files(name, papers, scale, Shelf.HERE).items():
+        write_atomic(folder / file, text)
+    return folder / f"{stem(name, scale)}.md"
+
+
+def family_files(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> dict[str, str]:
+    """The page by the names of its files; the same records give the same bytes."""
+    page = family_page(name, papers, scale, shelf)
+    return {f"{stem(name, scale)}.{fmt}": render_report(page, fmt) for fmt in REPORT_FORMATS}
+
+
+def stem(name: str, scale: str) -> str:
+    """The name of the page; that of the smallest scale is the family's first."""
+    return name if scale == SCALES[0] else f"{name}-{scale}"
+
+
+def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> Report:
+    """Every verdict at a scale, paper by paper, and a line for each paper."""
+    records = {paper.slug: latest(read_records(paper.slug, shelf)) for paper in papers}
+    judged = [found for some in records.values() if (found := judged_at(some, scale))]
+    rows = [(one.slug, row) for one in papers for row in verdicts_of(one, records[one.slug], scale)]
+    exact = sum(is_exact(claim) for paper in papers for claim in paper.claims)
+    suites = {slug: measured_suites(runs_of(some, scale)) for slug, some in records.items()}
+    claims = [claim_result(row, suites=suites[slug]) for slug, row in rows]
+    return Report(
+        title=f"The papers of the family {name}",
+        paper=name,
+        scale=scale,
+        summary=f"{summary([row for _, row in rows])} Exact, by a law: {exact}.".strip(),
+        claims=tuple(
+            replace(claim, slug=f"{slug} {claim.slug}", statement=f"{slug}: {claim.statement}")
+            for (slug, _), claim in zip(rows, claims, strict=True)
+        ),
+        rules=RULES,
+        links=tuple(
+            Link(
+                name=paper.slug if at == scale else f"{paper.slug} at {at}",
+                path=f"../{page_of(paper.slug, at)}",
+                text=state_of(paper, some, at),
+            )
+            for paper, some in zip(papers, records.values(), strict=True)
+            for at in dict.fromkeys([scale, *shown_at(some)])
+        ),
+        records=files_of(judged, shelf.reports / FOLDER),
+    )
+
+
+def judged_at(records: Sequence[Record], scale: str) -> ClaimsRecord | None:
+    """The newest verdicts among the latest records of a paper, if there are any at a scale."""
+    found = claims_of(records, scale)
+    return found[-1] if found else None
+
+
+def verdicts_of(paper: Paper, records: Sequence[Record], scale: str) -> Sequence[Mapping[str, Any]]:
+    """The newest verdicts at a scale, or those that need no run."""
+    judged = judged_at(records, scale)
+    return judged["verdicts"] if judged else without_runs(paper)
+
+
+def to_run(paper: Paper, records: Sequence[Record], scale: str) -> str:
+    """The arms that the claims of a paper need and that have no run yet, or why there is none."""
+    if paper.not_run:
+        return f"Not run here: {paper.not_run}."
+    ran = {run["arm"] for run in runs_of(records, scale)}
+    left = [arm for arm in claimed_arms(paper) if arm not in ran]
+    return f"To run: {', '.join(left)}." if left else ""
+
+
+def is_exact(claim: Claim) -> bool:
+    """Whether a law decides a claim."""
+    return isinstance(claim.test, Comparison) and claim.test.kind == "exact"
+
+
+def state_of(paper: Paper, records: Sequence[Record], scale: str) -> str:
+    """What came of the claims of a paper at a scale, and what is left to run."""
+    said = f"{summary(verdicts_of(paper, records, scale))} {to_run(paper, records, scale)}"
+    return said.strip()

@@ -1,0 +1,142 @@
+"""Tables by name, from records and the printed numbers of the papers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from core.families.profiles import SCALES
+from core.pages.controls import controls_tables
+from core.pages.gains_by_form import forms_tables
+from core.pages.printed import passages, printed_table
+from core.pages.probabilities import quantities_tables
+from core.pages.runs import newest, runs_table
+from core.paper import Paper
+from core.paper.registry import BrokenPaper, Entry, entries
+from core.records.places import claims_table, no_runs
+from core.records.record import new_record, read_records, standard, write_record
+from core.records.schema import Record, runs_of
+from core.verdicts.controls import controls_of, shown_records
+from eval.errors import BadValue, MissingFile, UnknownName
+from eval.samples.prompted_samples import read_graded
+from eval.samples.store import Sample
+from eval.tables.systems import systems_table
+from eval.tables.table import Table
+
+SAMPLES = "samples"
+
+
+def tables_named(name: str, systems: Sequence[Path] = ()) -> list[Table]:
+    """All tables of a paper, the one that a paper's layout names, or `samples` of `systems`.
+
+    Raises:
+        UnknownName: there is no such table.
+        BadValue: there is nothing to show yet, or systems for a table of records.
+    """
+    if name == SAMPLES:
+        return [compare_files(systems)]
+    if systems:
+        raise BadValue(f"{name} is made from records: expected no files after it")
+    known = entries()
+    if name in known:
+        return tables_of(known[name].load())
+    papers = [paper for entry in known.values() if (paper := loaded(entry)) is not None]
+    named = {layout.name: (paper, layout.of) for paper in papers for layout in paper.layouts}
+    if name not in named:
+        raise UnknownName("table or paper", name, {*named, *known, SAMPLES})
+    paper, of = named[name]
+    records = standard(read_records(paper.slug))
+    if of not in SCALES:
+        return [printed_table(paper, of, newest(records, paper, "paper"))]
+    if of not in ran_at(records):
+        raise BadValue(no_runs(paper.slug))
+    return [runs_table(paper, records, of)]
+
+
+def loaded(entry: Entry) -> Paper | None:
+    """A paper, or None where it is broken: `repro list` and `repro check` say so."""
+    try:
+        return entry.load()
+    except BrokenPaper:
+        return None
+
+
+def tables_of(paper: Paper) -> list[Table]:
+    """Every table of a paper: as printed, and of its runs at each scale.
+
+    Raises:
+        BadValue: it prints no number and has no run.
+    """
+    records = shown_records(paper.slug)
+    found = [
+        *printed_tables(paper, records),
+        *(runs_table(paper, records, scale) for scale in ran_at(records)),
+        *(table for scale in ran_at(records) for table in measured_tables(paper, records, scale)),
+    ]
+    if not found:
+        raise BadValue(f"{paper.slug} prints no number, and there are {no_runs(paper.slug)}")
+    return found
+
+
+def measured_tables(paper: Paper, records: Iterable[Record], scale: str) -> Iterator[Table]:
+    """What is measured of the runs at a scale beside their scores: gains by form, probabilities.
+
+    Beside the gains stands what fixed interventions do for the models that the runs began with.
+    """
+    kept = list(records)
+    runs = newest(kept, paper, scale)
+    yield from forms_tables(paper, runs, scale)
+    yield from controls_tables(paper, runs, controls_of(kept, runs), scale)
+    yield from quantities_tables(paper, runs, scale)
+
+
+def printed_tables(paper: Paper, records: Iterable[Record], *, text: bool = True) -> list[Table]:
+    """What the paper prints, beside our runs at its scale; with `text` also what is in no table."""
+    ours = newest(records, paper, "paper")
+    return [printed_table(paper, passage, ours) for passage in passages(paper, text=text)]
+
+
+def ran_at(records: Iterable[Record]) -> list[str]:
+    """The scales that have runs, the smallest first."""
+    return sorted({run["scale"] for run in runs_of(records)}, key=SCALES.index)
+
+
+def shown_at(records: Iterable[Record]) -> list[str]:
+    """The scales that have a page: those with runs, and in a checkout always the smallest."""
+    ran = ran_at(records)
+    first = SCALES[0]
+    return [first, *ran] if claims_table().is_file() and first not in ran else ran
+
+
+def compare_files(paths: Sequence[Path]) -> Table:
+    """Systems side by side: each a file of graded samples or a folder of `repro eval --out`.
+
+    Raises:
+        MissingFile, DamagedFile: with the file and what was expected there.
+        BadValue: fewer than two systems, or two of the same path.
+    """
+    short = [path.name.removesuffix(".gz").removesuffix(".jsonl") for path in paths]
+    names = short if len(set(short)) == len(paths) else [str(path) for path in paths]
+    if len(set(names)) < len(paths):
+        raise BadValue(f"{', '.join(names)}: expected every system once")
+    return systems_table({name: samples_of(path) for name, path in zip(names, paths, strict=True)})
+
+
+def samples_of(path: Path) -> dict[str, list[Sample]]:
+    """A system's graded samples by benchmark."""
+    files = sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]
+    samples = [sample for file in files for sample in read_graded(file)]
+    if not samples:
+        raise MissingFile(f"{path}: no graded samples, expected *.jsonl or *.jsonl.gz")
+    found: dict[str, list[Sample]] = {}
+    for sample in samples:
+        found.setdefault(sample.benchmark, []).append(sample)
+    return found
+
+
+def record_reported(paper: Paper) -> Record | None:
+    """Write the record of the paper's printed numbers, once; return None if it prints none."""
+    if not paper.reported:
+        return None
+    cells = [number.cell() for number in paper.reported]
+    content = {"paper": paper.slug, "scale": "paper", "title": paper.title, "cells": cells}
+    # Printed numbers depend on no library.
+    return write_record(new_record("reported", **content) | {"versions": {}})

@@ -1,0 +1,1 @@
+"""Records of runs: their schema, files, digests and index."""

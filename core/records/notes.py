@@ -1,0 +1,52 @@
+"""Notes of a run: JSON files with the digest of what they say, checked when they are read."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from core.records.files import canonical, digest_of, folder_files, has_digest, write_atomic
+from eval.errors import DamagedFile
+
+DIGEST = "digest of this note"
+
+
+def write_note(path: Path, content: Mapping[str, object]) -> None:
+    """Write a note in one step, with the digest of its content."""
+    note = cast(dict[str, Any], canonical(content))  # Any: JSON of several types
+    sealed = {**note, DIGEST: digest_of(note)}
+    write_atomic(path, json.dumps(sealed, ensure_ascii=False, indent=1) + "\n")
+
+
+def read_note(path: Path, remedy: str) -> dict[str, Any]:  # Any: JSON of several types
+    """Return the content of a note.
+
+    Raises:
+        DamagedFile: its content does not have the digest that it was written with.
+    """
+    try:
+        note = dict(json.loads(path.read_text(encoding="utf-8")))
+        digest = note.pop(DIGEST)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedFile(f"{path}: not a note with its digest ({error}); {remedy}") from error
+    if not has_digest(note, digest):
+        raise DamagedFile(f"{path} was altered: its content has another digest; {remedy}")
+    return note
+
+
+def check_files(
+    folder: Path, written: Mapping[str, str], remedy: str, *, allowed: Callable[[str], bool]
+) -> None:
+    """Compare the files of a folder with their digests; added ones must be `allowed`.
+
+    Raises:
+        DamagedFile: a file is missing, was altered, or was added.
+    """
+    found = folder_files(folder)
+    for name, digest in written.items():
+        if found.get(name) != digest:
+            state = "is missing" if name not in found else "was altered or cut off"
+            raise DamagedFile(f"{folder / name} {state}; {remedy}")
+    for name in found.keys() - written.keys():
+        if not allowed(name):
+            raise DamagedFile(f"{folder / name} was added; move it away, or {remedy}")

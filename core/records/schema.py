@@ -1,0 +1,291 @@
+"""What a record of each kind holds: the one place where its fields and their types stand."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain
+from typing import (
+    Any,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+    cast,
+    get_type_hints,
+    is_typeddict,
+)
+
+from core.paper.overrides import describe, fits, form_of
+
+# One more when a field changes its meaning; a new field is `NotRequired`. The name of a record of
+# version 1 is a digest of all that it says, later of its answers (core.records.answers).
+VERSION = 2
+
+Record: TypeAlias = dict[str, Any]  # Any: a record of any kind, JSON of several types
+
+
+class ScoreRow(TypedDict):
+    """One score of a run: in percent, with its 95 % interval and the digest of its samples."""
+
+    benchmark: str
+    mirrors: str
+    mode: str
+    metric: str
+    value: float
+    low: float
+    high: float
+    n: int
+    samples: int
+    limited: bool
+    digest: str
+    texts: NotRequired[str]  # the digest of the samples with their texts, where these are not kept
+    draw: NotRequired[int]  # of the test problems of a generated suite
+    by: NotRequired[dict[str, dict[str, dict[str, float]]]]  # by field and value, where asked
+
+
+class AtKCurves(TypedDict):
+    """Maj@K and Pass@K of one policy, a value and an interval for every `k`."""
+
+    k: list[int]
+    digest: str
+    texts: NotRequired[str]  # as of a score
+    draw: NotRequired[int]
+
+
+class AtKChange(TypedDict):
+    """The curves of the starting model and of the trained one on one suite."""
+
+    mirrors: str
+    before: AtKCurves
+    after: AtKCurves
+
+
+class QuantityChange(TypedDict):
+    """A quantity of the probabilities of texts, before and after, with 95 % intervals over rows."""
+
+    before: float
+    after: float
+    before_interval: list[float]
+    after_interval: list[float]
+    n: int
+
+
+class FormPart(TypedDict):
+    """Answers of one kind: how many, and how many of them became right or became wrong."""
+
+    n: int
+    won: int
+    lost: int
+
+
+class FormSplit(TypedDict):
+    """The greedy answers to a suite, by whether their form is another than the starting model's."""
+
+    changed: FormPart
+    unchanged: FormPart
+
+
+class AnyRecord(TypedDict):
+    """What every record says; `digest` is its name and stands in no file."""
+
+    kind: str
+    schema: int
+    paper: str
+    scale: str
+    versions: dict[str, str]
+    supersedes: str | None
+    created: str
+    timings: dict[str, Any]  # Any: circumstances, which nothing is computed from
+    content: NotRequired[str]  # a digest of all that the record says
+    digest: str
+
+
+class SettingValue(TypedDict):
+    """The value that a setting had, and where it came from."""
+
+    value: Any  # any type that JSON has
+    source: str
+
+
+class RunRecord(AnyRecord):
+    """One arm and seed of a paper at one scale."""
+
+    arm: str
+    main: bool
+    seed: int
+    config: dict[str, SettingValue]
+    overrides: dict[str, Any]  # Any: values as JSON
+    start_model: str
+    size: str | None
+    model: dict[str, Any]  # Any: what the stage `start` put out
+    data: dict[str, Any]  # Any: what the stage `data` put out
+    train: dict[str, Any]  # Any: what the stage `train` put out
+    start_scores: list[ScoreRow]
+    scores: list[ScoreRow]
+    curves: dict[str, list[list[float]]]
+    sampling: dict[str, AtKChange]
+    probabilities: NotRequired[dict[str, QuantityChange]]
+    forms: NotRequired[dict[str, FormSplit]]  # by suite, and mode if not step by step
+
+
+class TrialRow(TypedDict):
+    """A training at one learning rate: its own times a factor, and its held-out accuracy."""
+
+    factor: float
+    learning_rate: float
+    steps: int
+    curve: list[list[float]]
+
+
+class TuningRecord(AnyRecord):
+    """The trials of an arm, with a seed that no verdict sees, and the factor of the best one.
+
+    `config` is that of the arm with its own learning rate.
+    """
+
+    arm: str
+    seed: int
+    config: dict[str, SettingValue]
+    overrides: dict[str, Any]  # Any: values as JSON
+    model: dict[str, Any]  # Any: what the stage `start` put out
+    data: dict[str, Any]  # Any: what the stage `data` put out
+    trials: list[TrialRow]
+    best: float
+
+
+class ClaimsRecord(AnyRecord):
+    """The verdicts on a paper's claims over several seeds.
+
+    `looks` are the numbers of seeds at which they were judged, each with its level; none for once.
+    Where trials chose the arms' learning rates, `tunings` are their records, and `own_rates` the
+    verdicts on the same arms at their own rates, if a choice was another one.
+    """
+
+    seeds: list[int]
+    looks: NotRequired[list[list[float]]]
+    overrides: dict[str, Any]  # Any: values as JSON
+    specified: NotRequired[dict[str, str]]  # a digest of each claim as it was when it was judged
+    runs: NotRequired[list[str]]  # that were judged
+    tunings: NotRequired[list[str]]
+    verdicts: list[dict[str, Any]]  # Any: as `core.verdicts.verdicts` writes them
+    own_rates: NotRequired[list[dict[str, Any]]]  # Any: as above
+
+
+class SuiteControls(TypedDict):
+    """Shares of right answers in percent, under every intervention on the valid split by its name.
+
+    `start` and `helped` are those on `n` test problems, without any and under the `best` one.
+    """
+
+    valid: dict[str, float]
+    best: str
+    start: float
+    helped: float
+    n: int
+
+
+class ControlsRecord(AnyRecord):
+    """What fixed interventions do for a build of the start policy, chosen on so many problems.
+
+    `data` is the version of the pocket world.
+    """
+
+    model: dict[str, str]
+    data: str
+    chosen_on: int
+    suites: dict[str, SuiteControls]
+
+
+class ReportedRecord(AnyRecord):
+    """The printed numbers of a paper; a cell holds the fields of `core.paper.Reported`."""
+
+    title: str
+    cells: list[dict[str, Any]]  # Any: texts and a number
+
+
+class BenchRecord(AnyRecord):
+    """What `repro bench` measured; a row holds the fields of `core.bench.measure.Measure`."""
+
+    machine: str
+    measures: list[dict[str, Any]]  # Any: texts and numbers
+
+
+SCALARS = (float, int, str)
+# Other kinds are those of other rooms and distributions, which read only what they wrote.
+KINDS: dict[str, type] = {
+    "run": RunRecord,
+    "tuning": TuningRecord,
+    "claims": ClaimsRecord,
+    "controls": ControlsRecord,
+    "reported": ReportedRecord,
+    "bench": BenchRecord,
+}
+
+
+def mistakes(value: object, hint: Any, name: str = "") -> Iterator[str]:  # Any: an annotation
+    """What keeps a JSON value from being of a type: fields that it lacks or that are of another."""
+    if is_typeddict(hint) and isinstance(value, dict):
+        row = cast(Record, value)
+        wanted: frozenset[str] = hint.__required_keys__
+        yield from (f"no field {name_of(name, key)!r}" for key in sorted(wanted - row.keys()))
+        for key, part in fields_of(hint).items():
+            if key in row:
+                yield from mistakes(row[key], part, name_of(name, key))
+        return
+    origin, parts = form_of(hint)
+    if origin is list and isinstance(value, list):
+        items, part = cast(list[object], value), parts[0]
+        if only_scalars(items, part):
+            return
+        for position, item in enumerate(items):
+            yield from mistakes(item, part, f"{name}[{position}]")
+    elif origin is dict and isinstance(value, dict):
+        for key, item in cast(Record, value).items():
+            yield from mistakes(item, parts[1], name_of(name, key))
+    elif is_typeddict(hint) or not fits(value, hint):
+        yield f"{name} is a {type(value).__name__}, expected {describe(hint)}"
+
+
+def only_scalars(items: list[object], part: Any) -> bool:  # Any: an annotation
+    """Whether all items, or those of all items, are numbers or texts of the type that is asked for.
+
+    A curve has thousands of numbers in pairs, all of one or two types, and one of each is tried.
+    """
+    origin, inner = form_of(part)
+    if origin is list and inner[0] in SCALARS and all(isinstance(item, list) for item in items):
+        part, items = inner[0], list(chain.from_iterable(cast(list[list[object]], items)))
+    if part not in SCALARS:
+        return False
+    return all(fits(item, part) for item in {type(item): item for item in items}.values())
+
+
+@cache
+def fields_of(hint: Any) -> dict[str, Any]:  # Any: annotations
+    """The fields of a TypedDict with their types."""
+    return get_type_hints(hint)
+
+
+def name_of(parent: str, key: str) -> str:
+    """A field as a path from the record."""
+    return f"{parent}.{key}" if parent else key
+
+
+def place_of(record: AnyRecord | Record) -> str:
+    """Where a record lies in results/."""
+    return f"{record['paper']}/{record['digest']}.json"
+
+
+def runs_of(records: Iterable[Record], scale: str | None = None) -> list[RunRecord]:
+    """The runs among records of several kinds, at one scale or at all."""
+    runs = cast(list[RunRecord], [r for r in records if r["kind"] == "run"])
+    return [run for run in runs if scale in (None, run["scale"])]
+
+
+def tunings_of(records: Iterable[Record], scale: str | None = None) -> list[TuningRecord]:
+    """The trials of learning rates among records of several kinds, at one scale or at all."""
+    found = cast(list[TuningRecord], [r for r in records if r["kind"] == "tuning"])
+    return [tuning for tuning in found if scale in (None, tuning["scale"])]
+
+
+def claims_of(records: Iterable[Record], scale: str) -> list[ClaimsRecord]:
+    """The verdicts among records of several kinds, at one scale."""
+    found = [r for r in records if r["kind"] == "claims" and r["scale"] == scale]
+    return cast(list[ClaimsRecord], found)

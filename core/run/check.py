@@ -1,0 +1,199 @@
+"""The gate over modules, records, samples, reports and regressions: what is wrong, line by line."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from core.pages.collection import collection_files
+from core.pages.report import report_files
+from core.pages.tables import shown_at
+from core.paper import Paper
+from core.paper.registry import Entry, entries, find_entry, lineage
+from core.records.accepted import accepted, drops, list_problems
+from core.records.answers import seal_of
+from core.records.files import as_text, canonical, folder_files
+from core.records.passed import Passed, code_digest
+from core.records.places import Shelf, no_runs, own_entries, record_files, report_folder
+from core.records.record import current, read_record, standard
+from core.records.schema import Record, place_of, runs_of
+from core.run.paper_problems import module_problems
+from core.stages.watch.meter import each
+from core.verdicts.controls import POCKET, controls_problems, shown_among
+from core.verdicts.derived import derived_from, derived_problems
+from core.verdicts.kept import kept_problems, unknown_files
+from core.verdicts.regrade import Regrader, graded_with
+from eval.errors import MissingFile, ReproError
+
+RENDERER = ("core.paper", "core.pages", "core.verdicts", "eval")
+MEANT = ("core", "eval")  # what settings and laws are made by, and pages rendered
+LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
+PUBLISHED = Shelf.PUBLISHED
+
+
+def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
+    """Every problem of each paper (without `slugs` of all here, and of what is of no paper).
+
+    Files are always held against their digests; what follows from files that passed before is
+    made again if `ask_again`.
+
+    Raises:
+        MissingFile: nothing is named, and there is nothing to check.
+    """
+    chosen = [find_entry(slug) for slug in slugs] or own_entries()
+    if not chosen and not record_files():
+        raise MissingFile(
+            f"nothing to check: no other distribution provides a paper, and there are {no_runs()}"
+        )
+    passed, regrader = Passed(ask_again=ask_again), Regrader()
+    found: dict[str, list[str]] = {}
+    for entry in each("check", chosen, lambda entry: entry.slug):
+        found[entry.slug] = check_paper(entry, passed, regrader)
+        passed.save(whole=False)  # so a check that is interrupted continues from here
+    passed.save(whole=not slugs)
+    if slugs:
+        return found
+    pages = {name: check_page(files) for name, files in collection_files(PUBLISHED).items()}
+    rooms = {"speed": check_room("bench", regrader), POCKET: check_pocket(regrader)}
+    rooms["speed"] = rooms["speed"] or pages["speed"]  # no page is made of damaged records
+    return found | pages | rooms | {"results": [*unknown_files(tuple(entries()))]}
+
+
+def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
+    """Return the problems of a paper: its module's, its records', its report's, its regressions.
+
+    Samples, printed numbers and regressions are those of all records here, lost records, verdicts
+    and pages those of what is published.
+    """
+    try:
+        paper = entry.load()
+        found = [f"module: {line}" for line in module_problems(entry, paper)]
+    except ReproError as error:
+        return [f"module: {error}"]
+    records, damaged = whole_records(paper.slug)
+    published, _ = whole_records(paper.slug, PUBLISHED)
+    found += damaged + sample_problems(records, passed, regrader)
+    found += [f"reported: {line}" for line in reported_problems(paper, records)]
+    found += verdict_problems(entry, paper, published, passed)
+    found += [f"kept: {line}" for line in kept_problems(paper.slug, published, regrader)]
+    found += [f"accepted: {line}" for line in list_problems(paper.slug, published)]
+    if not found:  # a report and a comparison say nothing about damaged records
+        found += page_problems(entry, paper, published, passed)
+        found += regressions(paper.slug, records, passed)
+    return found
+
+
+def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrader) -> list[str]:
+    """Return what records of runs say and their samples do not."""
+    problems = [
+        line
+        for run in runs_of(records)
+        for line in list(regrader.damaged(run))
+        or passed.problems(graded_with(run), regrader.problems(run))
+    ]
+    return [f"samples: {line}" for line in dict.fromkeys(problems)]
+
+
+def verdict_problems(
+    entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed
+) -> list[str]:
+    """Return what records say that each other, or the paper's module, do not."""
+    key = {"paper": [as_text(paper), entry.text()], **derived_from(records)}
+    return [f"derived: {line}" for line in passed.problems(key, derived_problems(paper, records))]
+
+
+def page_problems(
+    entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed
+) -> list[str]:
+    """Return the published pages of a paper that are not what its records give."""
+    shown = shown_among(records, whole_records(POCKET, PUBLISHED)[0])
+    key = {
+        "records": [seal_of(record) for record in shown],
+        "code": code_digest(MEANT, LIBRARIES),
+        "paper": [as_text(paper), entry.text(), *map(as_text, lineage(paper))],
+        "files": files_of(paper.slug),
+    }
+    return [f"report: {line}" for line in passed.problems(key, report_problems(paper, shown))]
+
+
+def regressions(slug: str, records: Sequence[Record], passed: Passed) -> list[str]:
+    """Return what the newest runs and verdicts lost against the accepted ones."""
+    shown = standard(records)
+    key = {
+        "records": [seal_of(record) for record in shown],
+        "code": code_digest(RENDERER, LIBRARIES),
+        "accepted": accepted(slug),
+    }
+    return [f"regression: {line}" for line in passed.problems(key, drops(slug, shown))]
+
+
+def reported_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
+    """That the record of the printed numbers is gone, or says others than the paper's module."""
+    cells = canonical([number.cell() for number in paper.reported])
+    published = current(r for r in records if r["kind"] == "reported")
+    if records and cells and not published:
+        yield f"{paper.slug}: no record of the printed numbers: run `repro publish`"
+    for record in published:
+        if (record["title"], record["cells"]) != (paper.title, cells):
+            said = "has other numbers than the paper's module: run `repro publish`"
+            yield f"{place_of(record)} {said}"
+
+
+def files_of(slug: str) -> dict[str, str]:
+    """The digests of the files that a paper's reports consist of now."""
+    folder = PUBLISHED.reports / slug
+    return folder_files(folder) if folder.is_dir() else {}
+
+
+def check_room(room: str, regrader: Regrader) -> list[str]:
+    """The problems of the records of a folder that belongs to no paper."""
+    records, damaged = whole_records(room, PUBLISHED)
+    return damaged + [f"kept: {line}" for line in kept_problems(room, records, regrader)]
+
+
+def check_pocket(regrader: Regrader) -> list[str]:
+    """The problems of the pocket world: its records', and controls of what is not shipped."""
+    found = [f"controls: {line}" for line in controls_problems(whole_records(POCKET, PUBLISHED)[0])]
+    return check_room(POCKET, regrader) + found
+
+
+def check_page(files: Callable[[], Mapping[str, str | bytes]]) -> list[str]:
+    """The problems of what a page is made of, and of the page."""
+    try:
+        return [f"report: {line}" for line in stale(PUBLISHED.reports, files())]
+    except ReproError as error:
+        return [f"page: {error}"]
+
+
+def whole_records(slug: str, shelf: Shelf = Shelf.HERE) -> tuple[list[Record], list[str]]:
+    """Return the records of a paper in the order of their making, and the faults of the others."""
+    records: list[Record] = []
+    damaged: list[str] = []
+    for path in record_files(slug, shelf):
+        try:
+            records.append(read_record(path))
+        except ReproError as error:
+            damaged.append(f"record: {error}")
+    return sorted(records, key=lambda record: (record["created"], record["digest"])), damaged
+
+
+def report_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
+    """Files in reports/ that the records give otherwise, or not at all."""
+    given: set[Path] = set()
+    for scale in shown_at(records):
+        folder = report_folder(paper.slug, scale, PUBLISHED)
+        files = report_files(paper, records, scale, folder)
+        given |= {folder / name for name in files}
+        yield from stale(folder, files)
+    whole = PUBLISHED.reports / paper.slug
+    if left := [name for name in files_of(paper.slug) if whole / name not in given]:
+        yield f"{whole}: no record gives {', '.join(left)}: delete them, or run what they show"
+
+
+def stale(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[str]:
+    """Files of a folder that are not what was rendered now."""
+    for name, content in files.items():
+        path = folder / name
+        written = path.read_bytes() if path.is_file() else None
+        expected = content.encode() if isinstance(content, str) else content
+        if written != expected:
+            state = "is missing" if written is None else "differs from its records"
+            yield f"{path} {state}: run `repro publish`"

@@ -1,1 +1,0 @@
-"""Records of runs: written, read, checked and judged."""

@@ -1,1 +1,0 @@
-"""The stages of a run: each with its key and its work."""

@@ -1,0 +1,1 @@
+"""Settings of a run: resolved from paper, profile, arm and overrides."""

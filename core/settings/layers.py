@@ -1,0 +1,142 @@
+"""Where settings come from, weakest source first, and the arms and scales that there are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from core.configs.base import BaseConfig
+from core.families.profiles import SCALES
+from core.families.regimes import find_regime
+from core.families.table import find_family
+from core.paper import Paper
+from core.paper.overrides import checked, find_type, named_texts, parse_override
+from core.paper.registry import lineage
+from core.settings.named_rewards import parse_rewards
+from core.settings.run_settings import RUN_FIELDS, RunSettings
+from eval.errors import BadValue, UnknownName
+
+COMMAND_LINE, REGIME = "command line", "regime"
+PROFILE = "profile "  # begins the source of what a scale sets, the family's own profile
+Settings: TypeAlias = Mapping[str, object]
+Layer: TypeAlias = tuple[Settings, str]  # with where they come from
+PUSHED = "nothing is sent to the hub before the end: give --push-to-hub OWNER/NAME"
+# Fields of a trainer that a run sets itself or has no use for.
+NO_SETTINGS: Mapping[str, str] = {
+    "output_dir": "give REPRO_ROOT",
+    "hub_model_id": "give --push-to-hub OWNER/NAME",
+    "hub_private_repo": "make the repository on the hub before",
+    **dict.fromkeys(("hub_always_push", "hub_revision", "hub_strategy"), PUSHED),
+    "hub_token": "`hf auth login` keeps it, or set HF_TOKEN",
+    "push_to_hub": "give --push-to-hub OWNER/NAME",
+    "resume_from_checkpoint": "the same command continues by itself",
+    "seed": "give --seed",
+}
+
+
+@dataclass(frozen=True)
+class Sourced:
+    """A value and where it came from."""
+
+    value: object
+    source: str
+
+
+def sourced_values(
+    paper: Paper, arm: str, scale: str, arguments: tuple[str, ...]
+) -> dict[str, Sourced]:
+    """The strongest value of every setting that any source names.
+
+    Raises:
+        UnknownName: no such field; the nearest names are given.
+        BadOverride: a value has not its field's type.
+        BadValue: the command line sets what is no setting of a run.
+    """
+    config = find_family(paper.family_of(arm)).config_class()
+    given = read_arguments(paper, arguments, config)
+    values: dict[str, Sourced] = {}
+    for settings, source in layers(paper, arm, scale, given):
+        for name, value in settings.items():
+            said = config.without_alias(name, value)
+            fits = checked(name, said, find_type(name, config, RunSettings))
+            values[name] = Sourced(fits, source)
+    for name, value in given.items():
+        if name in NO_SETTINGS:
+            raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
+        values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
+    return values
+
+
+def read_arguments(
+    paper: Paper, arguments: tuple[str, ...], config: type[BaseConfig]
+) -> dict[str, object]:
+    """The settings of the command line, rewards by their names among them."""
+    return {
+        name: parse_rewards(text, paper)
+        if name == "rewards"
+        else parse_override(name, text, config, RunSettings)
+        for name, text in named_texts(arguments).items()
+    }
+
+
+def layers(paper: Paper, arm: str, scale: str, given: Settings) -> list[Layer]:
+    """Every source of settings, weakest first, but what is `given` on the command line.
+
+    An arm of another family takes from the paper what surrounds a trainer, less what nothing in
+    that family reads.
+    """
+    found: list[Layer] = []
+    chain, family = lineage(paper), find_family(paper.family_of(arm))
+    taken = RUN_FIELDS.difference(family.unused)
+    own = family.name == paper.family
+
+    def told(settings: Settings) -> Settings:
+        return settings if own else {n: v for n, v in settings.items() if n in taken}
+
+    for link in chain:
+        found += [(told({s.name: s.value}), f"{link.slug} {s.passage}") for s in link.settings]
+        around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
+        found.append((told(around), link.slug))
+    found.append((family.profiles.get(scale, {}), f"{PROFILE}{scale}"))
+    changes = [(told(link.profiles.get(scale, {})), f"{link.slug} at {scale}") for link in chain]
+    changes.append((paper.changes(arm), f"arm {arm}"))
+    changes.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
+    regime = regime_layer(scale, [*found, *changes, (given, COMMAND_LINE)])
+    if regime is not None:
+        settings, source = regime
+        found.append((settings if family.has_regimes else told(settings), source))
+    return found + changes
+
+
+def regime_layer(scale: str, sources: Sequence[Layer]) -> Layer | None:
+    """The settings of the regime that the strongest source names, if one does.
+
+    Raises:
+        UnknownName, BadValue: there is no such regime, or none at this scale.
+    """
+    named = [(settings[REGIME], source) for settings, source in sources if REGIME in settings]
+    regime, source = named[-1] if named else (None, "")
+    if regime is None:
+        return None
+    return find_regime(str(regime), scale, source), f"{REGIME} {regime}"
+
+
+def check_arm_name(paper: Paper, arm: str, scale: str) -> None:
+    """Refuse a scale or arm that is not there, asked for or named by the paper.
+
+    Raises:
+        UnknownName: with the nearest names.
+        BadValue: a preparation has the name of an arm.
+    """
+    if scale not in SCALES:
+        raise UnknownName("scale", scale, SCALES)
+    arms = {**(paper.arms or {paper.main_arm: {}}), **paper.preparations}
+    for name in paper.preparations:
+        if name in paper.arms:
+            raise BadValue(f"{paper.slug}: {name} is an arm and a preparation: rename one of them")
+    same = [name for scale in SCALES if (name := paper.same_as(arm, scale)) is not None]
+    for name in (arm, *same):
+        if name not in arms:
+            raise UnknownName("arm", name, arms, f"repro show {paper.slug}")
+    for name in (*paper.profiles, *paper.scales(arm)):
+        if name not in SCALES:
+            raise UnknownName("scale", name, SCALES)

@@ -1,0 +1,231 @@
+"""Memory per GPU of a training under each of our launches, before anything is loaded.
+
+Psi parameters on N processes, bytes per parameter after arXiv 1910.02054 s3:
+
+    launch   weights   gradients   optimiser
+    ddp      w         g           K
+    fsdp2    w / N     g / N       K / N
+    zero2    w         g / N       K / N         (P_os+g)
+    zero3    w / N     g / N       K / N         (P_os+g+p)
+
+PyTorch's own keep the weights in 32 bits and no second copy: w = g = 4, K = 8. DeepSpeed keeps 32
+bits beside the working weights in any case: w = g = 2, K = 12 with bf16, and w = g = 4, K = 12
+without.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+
+from core.families.family import Work
+from core.forward.head import CHUNK, KEPT
+from core.forward.micro_pieces import MANY_TOKENS
+from core.models.shapes import Shape
+from core.settings.resolve import Resolved, divided
+from core.settings.run_settings import LAUNCHES
+from eval.errors import BadValue, UnknownName
+
+GB = 10**9
+# Memory in GB as in the makers' data sheets.
+GPUS: Mapping[str, int] = {
+    "A100": 80,
+    "A100-40GB": 40,
+    "B200": 180,
+    "H100": 80,
+    "H200": 141,
+    "L4": 24,
+    "L40S": 48,
+    "RTX4090": 24,
+    "V100": 32,
+}
+OF_VALUES = 4 + 4 + 8  # bytes of each parameter of a value model: all in 32 bits
+USABLE = 0.9  # what fragments, buffers and the libraries themselves leave of it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """GPUs of one kind."""
+
+    count: int
+    gpu: str
+
+    @property
+    def bytes(self) -> int:
+        """Memory of one GPU."""
+        return GPUS[self.gpu] * GB
+
+    @staticmethod
+    def parse(text: str) -> "Cluster":
+        """Read `8xH100`.
+
+        Raises:
+            BadValue: it is not of that form.
+            UnknownName: no such GPU is known.
+        """
+        found = re.fullmatch(r"([1-9]\d*)x(\S+)", text)
+        if found is None:
+            raise BadValue(f"--gpus {text}: expected a number and a kind, such as 8xH100")
+        if found[2] not in GPUS:
+            raise UnknownName("GPU", found[2], GPUS)
+        return Cluster(count=int(found[1]), gpu=found[2])
+
+
+def work_of(resolved: Resolved, processes: int) -> Work:
+    """What one of the processes computes at a time.
+
+    Raises:
+        BadValue: the processes do not divide the batch, or nothing is trained.
+    """
+    family, given = resolved.family, resolved.config
+    share = divided(given, processes, family.micro_batches)
+    found = family.work(resolved.preview(), processes, share)
+    if found is None:
+        raise BadValue(f"--gpus: papers of the family {family.name} train nothing; leave it out")
+    return replace(found, bf16=given.get("bf16") is not False and not given.get("fp16"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """Bytes on one GPU.
+
+    `autocast` is its narrow copy of the weights, which lasts a pass or a rollout; `gathered` are
+    whole weights, there while sampling if they are spread. `values` are the weights, gradients
+    and AdamW of a value model, which no launch spreads.
+    """
+
+    launch: str
+    weights: int
+    gradients: int
+    optimiser: int
+    reference: int
+    activations: int
+    autocast: int
+    gathered: int
+    kv_cache: int
+    values: int = 0
+
+    @property
+    def training(self) -> int:
+        """At the end of a forward pass that is not the first of its step."""
+        states = self.weights + self.gradients + self.optimiser + self.reference
+        return states + self.values + self.activations + self.autocast
+
+    @property
+    def sampling(self) -> int:
+        """While the longest completions are sampled; there are no gradients then."""
+        states = self.weights + self.optimiser + self.reference + self.values
+        return states + self.gathered + self.autocast + self.kv_cache
+
+    @property
+    def peak(self) -> int:
+        """The larger of the two."""
+        return max(self.training, self.sampling)
+
+    def fits(self, cluster: Cluster) -> bool:
+        """Whether the peak leaves a tenth of the GPU free."""
+        return self.peak <= USABLE * cluster.bytes
+
+
+def estimate_memory(shape: Shape, work: Work, launch: str, processes: int) -> Memory:
+    """The memory of one process under one of our launches."""
+    weights, gradients, optimiser = states(launch, shape.parameters, processes, bf16=work.bf16)
+    spread = launch in ("fsdp2", "zero3")
+    whole = weights * processes if spread else weights
+    return Memory(
+        launch=launch,
+        weights=weights,
+        gradients=gradients,
+        optimiser=optimiser,
+        reference=weights if work.reference else 0,
+        activations=activations(shape, work, launch) * (2 if work.values else 1),
+        autocast=narrow_copy(shape, work, launch),
+        gathered=whole if spread else 0,
+        kv_cache=kv_cache(shape, work, width=ceil(whole / shape.parameters)),
+        values=OF_VALUES * shape.parameters if work.values else 0,
+    )
+
+
+def all_launches(shape: Shape, work: Work, processes: int) -> list[Memory]:
+    """The memory under each of our launches."""
+    return [estimate_memory(shape, work, launch, processes) for launch in LAUNCHES]
+
+
+def states(launch: str, parameters: int, processes: int, *, bf16: bool) -> tuple[int, int, int]:
+    """Bytes of weights, gradients and optimiser state on one process; see the module's table."""
+    deepspeed = launch.startswith("zero")
+    width, optimiser = (2 if deepspeed and bf16 else 4), (12 if deepspeed else 8)
+    part = ceil(parameters / processes)
+    spread = {
+        "ddp": (parameters, parameters, parameters),
+        "fsdp2": (part, part, part),
+        "zero2": (parameters, part, part),
+        "zero3": (part, part, part),
+    }
+    weights, gradients, moments = spread[launch]
+    return width * weights, width * gradients, optimiser * moments
+
+
+def activations(shape: Shape, work: Work, launch: str, *, tokens: int = MANY_TOKENS) -> int:
+    """Bytes beside states and gradients where the forward pass turns into the backward pass.
+
+    DDP takes a micro-batch in pieces of so many `tokens`, at least one completion; what spreads the
+    states takes it at once. With checkpointing a layer keeps its input alone, and one at a time
+    is computed again.
+    """
+    pieces = launch == "ddp"
+    most = max(tokens, work.prompt + work.completion) if pieces else work.tokens
+    part = min(1.0, most / work.tokens)
+    layer, head = part * layer_activations(shape, work), head_activations(shape, work, part)
+    width = 2 if work.bf16 else 4
+    gradients = 3 * width * part * work.tokens * shape.intermediate
+    kept = shape.layers * layer + max(head, gradients)
+    if work.checkpointing:
+        inputs = 4 * part * work.tokens * shape.hidden
+        kept = shape.layers * inputs + max(head, layer + gradients)
+    return ceil(kept)
+
+
+def narrow_copy(shape: Shape, work: Work, launch: str) -> int:
+    """Bytes that autocast keeps of weights in 32 bits, under the one launch that trains them so."""
+    return 2 * shape.parameters if launch == "ddp" and work.bf16 else 0
+
+
+def layer_activations(shape: Shape, work: Work) -> int:
+    """Bytes that one layer keeps of a micro-batch for its backward pass.
+
+    Of each token these are both norms' inputs and normalised states, in 32 bits; what goes into
+    the projections, queries, keys and values with a head for each query, the attention's output
+    twice, and four states of the feed-forward block. A completion behind a shared prompt keeps
+    a copy of its keys and values, and what each token sees.
+    """
+    q, kv = shape.heads * shape.head, shape.kv_heads * shape.head
+    both = 2 * (kv if shape.kv_heads == shape.heads else q)
+    width = 2 if work.bf16 else 4
+    narrow = 2 * shape.hidden + 3 * q + both + 4 * shape.intermediate
+    each = 4 * 4 * shape.hidden + width * narrow + 4 * (2 + shape.heads)
+    seen = work.completion * (work.prompt + work.completion)
+    shared = work.micro_batch if work.prompts < work.micro_batch else 0
+    return work.tokens * each + shared * width * (work.prompt * both + seen)
+
+
+def head_activations(shape: Shape, work: Work, part: float) -> float:
+    """Bytes of the last norm and the head for a part of a micro-batch; see `HeadLogps`.
+
+    Of few logits the probabilities are kept. Of a chunk there are two more copies in 32 bits, or
+    four, and one as wide as the weights; then come the gradients by the states and the weight.
+    """
+    read, width = part * work.micro_batch * work.completion, 2 if work.bf16 else 4
+    logits = read * shape.vocabulary
+    chunk = min(logits, max(CHUNK, shape.vocabulary))
+    copies = (4 * logits + 8 * chunk) if logits <= KEPT else 16 * chunk
+    copies += 2 * chunk if work.bf16 else 0
+    norm = 2 * 4 * part * work.tokens * shape.hidden
+    states = 2 * width * read * shape.hidden
+    return norm + states + copies + 4 * shape.vocabulary * shape.hidden
+
+
+def kv_cache(shape: Shape, work: Work, *, width: int) -> int:
+    """Bytes of the keys and values of all rows at their full length."""
+    tokens = work.rows * (work.prompt + work.completion)
+    return 2 * shape.layers * shape.kv_heads * shape.head * tokens * width

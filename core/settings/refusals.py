@@ -1,0 +1,155 @@
+"""What a paper may not ask at a scale: names that nothing has, and arms or suites that are one."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations, product
+from typing import Any
+
+from core.data.prompts import PROMPT
+from core.data.sets import DataSet
+from core.data.sources import File, read_rows
+from core.paper import Paper
+from core.paper.page import PREPARED
+from core.settings.bounds import check_held_out
+from core.settings.effective import effective
+from core.settings.layers import COMMAND_LINE
+from core.settings.resolve import Resolved, resolve
+from eval.errors import BadValue, ReproError
+from eval.sets.benchmarks import find_benchmark
+
+
+def refuse_paper(paper: Paper) -> None:
+    """Refuse to run a paper that needs what is not here.
+
+    Raises:
+        BadValue: with its own reason.
+    """
+    if paper.not_run:
+        raise BadValue(f"{paper.slug} is not run here: {paper.not_run}")
+
+
+def refuse(runs: Sequence[Resolved]) -> None:
+    """Stop before anything starts that a paper, or the runs asked for, cannot mean.
+
+    Raises:
+        UnknownName: there is no such data set or suite.
+        BadValue: the data lacks a column, a benchmark has no suite of its own, two arms are one
+            training, or an arm makes rows.
+    """
+    for resolved in runs:
+        check_arm(resolved)
+        check_names(resolved)
+    paper, scale = runs[0].paper, runs[0].scale
+    found = next(chain(same_trainings(runs), same_trainings(arms(paper, scale))), None)
+    if found is not None:
+        raise BadValue(f"{paper.slug} at {scale}: {found}")
+
+
+def arms(paper: Paper, scale: str) -> list[Resolved]:
+    """The arms of a paper at a scale, without those that cannot be built."""
+    found: list[Resolved] = []
+    for arm in paper.arms or (paper.main_arm,):
+        try:
+            resolved = resolve(paper, arm=arm, scale=scale)
+            resolved.preview()
+        except ReproError:
+            continue  # it stops its own run, and `repro check` names it
+        found.append(resolved)
+    return found
+
+
+def same_trainings(runs: Sequence[Resolved]) -> Iterator[str]:
+    """The arms that come to one training and do not say so, and those that say so and do not."""
+    settings = {resolved.arm: effective(resolved) for resolved in runs if resolved.family.trains}
+    names = {run.arm: run.paper.same_as(run.arm, run.scale) or run.arm for run in runs}
+    for one, other in combinations(settings, 2):
+        differ = different(settings[one], settings[other])
+        said = names[one] == names[other]
+        if said and differ:
+            yield f"arms {one} and {other} are said to be one training, but differ in {differ[0]}"
+        elif not said and not differ:
+            yield (
+                f"arms {one} and {other} come to one training: a claim would compare a run with "
+                'itself; let an arm change more here, by "at", or say so by "same_as"'
+            )
+
+
+def different(one: Any, other: Any) -> list[str]:  # Any: of `effective`
+    """The names of the settings in which two trainings differ."""
+    pairs = ((one, other), (one["config"], other["config"]), (one["settings"], other["settings"]))
+    found = [n for a, b in pairs for n in {**a, **b} if a.get(n, ...) != b.get(n, ...)]
+    return [name for name in found if name not in ("config", "settings")]
+
+
+def check_arm(resolved: Resolved) -> None:
+    """Refuse to run and score what only a later training reads.
+
+    Raises:
+        BadValue: it makes rows.
+    """
+    if resolved.family.gives:
+        raise BadValue(
+            f"{resolved.arm}: the family {resolved.family.name} makes rows, which are not scored: "
+            f"name it in `preparations`, and its rows as data={PREPARED}{resolved.arm}"
+        )
+
+
+def check_names(resolved: Resolved) -> None:
+    """Look up the data and the suites; each benchmark has a suite of its own, at cpu a small one.
+
+    Of the preparations that it names the data alone is looked up, as they are not scored.
+
+    Raises:
+        UnknownName: there is none of that name, or no such mode of answering.
+        BadValue: the data lacks a column, a suite stands for two benchmarks, or one has none here.
+    """
+    settings = resolved.run
+    check_columns(resolved)
+    for one, other in combinations(settings.benchmarks, 2):
+        suite = settings.suites[one]
+        if suite == settings.suites[other]:
+            raise BadValue(
+                f"benchmarks {one} and {other} are both scored on {suite}: give each a suite of "
+                "its own in `twins`, or leave one out"
+            )
+    for suite in settings.watched_suites:
+        find_benchmark(suite).check_mode(settings.heldout_mode)
+    for suite, mode in product(settings.suites.values(), settings.eval_modes):
+        find_benchmark(suite).check_mode(mode)
+    asked = resolved.values["twins"].source if "twins" in resolved.values else None
+    for name, suite in settings.suites.items():
+        if find_benchmark(suite).hub and resolved.scale == "cpu" and asked != COMMAND_LINE:
+            raise BadValue(
+                f"benchmark {name} has no small twin at cpu: name one in `twins`, or leave it out"
+            )
+
+
+def check_columns(resolved: Resolved) -> None:
+    """Look up the data of a run and of its preparations, and hold its columns against those read.
+
+    Raises:
+        UnknownName, BadValue: as in `check_names`; or more rows are to be held out than there are.
+    """
+    for prepared in resolved.prepared.values():
+        check_columns(prepared)
+    family = resolved.family
+    for one in resolved.sets if family.columns else ():
+        missing = missing_columns(resolved, one)
+        if missing:
+            raise BadValue(
+                f"data={one.name} has no column {missing[0]}, which {family.name} "
+                f"trains on; it has {', '.join(one.columns or ())}"
+            )
+        if isinstance(one.source, File) and one.own:  # a template fails here or on no row
+            resolved.run.prompts.of(one.name, 0, read_rows(one.source.path, None)[0])
+    rows = resolved.rows if family.trains and resolved.gives_held_out else None
+    if rows is not None and resolved.splits:
+        check_held_out(resolved.run.heldout_problems, rows, of_their_own=False)
+
+
+def missing_columns(resolved: Resolved, one: DataSet) -> list[str]:
+    """The columns that a run reads of a data set and that this has not, where it is known."""
+    prompts = resolved.run.prompts
+    asks = (one.own or prompts.act) and not one.name.startswith(PREPARED)
+    needed = [name for name in resolved.reads if name != PROMPT or not asks]
+    needed += prompts.columns if asks else ()
+    return [] if one.columns is None else [name for name in needed if name not in one.columns]

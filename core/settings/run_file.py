@@ -1,0 +1,96 @@
+"""A run as a YAML file: what `repro plan --yaml` prints and `--config` reads."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self, cast
+
+import yaml
+
+from core.paper.registry import find_paper
+from core.records.files import as_text, canonical
+from core.settings.resolve import Resolved, resolve
+from eval.errors import BadValue, MissingFile
+
+KINDS: Mapping[str, type] = {"paper": str, "arm": str, "at": str, "seed": int, "settings": dict}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFile:
+    """What a file says of a run; its settings as `name=value`, as on the command line."""
+
+    paper: str
+    arm: str | None = None
+    at: str = "cpu"
+    seed: int = 0
+    arguments: tuple[str, ...] = ()
+
+    def without(self, given: Iterable[str]) -> Self:
+        """Return the run less its settings of the names in `given`, `name=value` each."""
+        names = {name_of(argument) for argument in given}
+        kept = (argument for argument in self.arguments if name_of(argument) not in names)
+        return replace(self, arguments=tuple(kept))
+
+
+def name_of(argument: str) -> str:
+    """Return the name of a `name=value`."""
+    return argument.partition("=")[0].strip()
+
+
+def written(resolved: Resolved, seed: int) -> str:
+    """A run and all its settings as YAML."""
+    arm = {"arm": resolved.arm} if resolved.arm != resolved.paper.main_arm else {}
+    values = {name: canonical(v.value) for name, v in sorted(resolved.values.items())}
+    run = {"paper": resolved.paper.slug, **arm, "at": resolved.scale, "seed": seed}
+    return yaml.safe_dump({**run, "settings": values}, sort_keys=False, allow_unicode=True)
+
+
+def read_run_file(path: Path) -> RunFile:
+    """The run of a file. What it sets as the paper does is no setting of its own.
+
+    Raises:
+        MissingFile: there is none.
+        BadValue: it is no YAML, or no such mapping.
+        UnknownName, BadOverride: as of `resolve`.
+    """
+    if not path.is_file():
+        raise MissingFile(f"--config {path}: no such file; `repro plan PAPER --yaml` prints one")
+    try:
+        said: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadValue(f"{path} is no YAML: {' '.join(str(error).split())}") from error
+    names = ", ".join(KINDS)
+    if not isinstance(said, dict) or "paper" not in said:
+        raise BadValue(f"{path}: expected a mapping of {names}, of which paper is needed")
+    fields = cast(dict[str, Any], said)
+    for name, value in fields.items():
+        if name not in KINDS:
+            raise BadValue(f"{path}: {name} is none of {names}; settings stand below settings:")
+        if not isinstance(value, KINDS[name]):
+            wanted = {str: "text", int: "a whole number", dict: "a mapping"}[KINDS[name]]
+            raise BadValue(f"{path}: {name}: {value}: expected {wanted}")
+    settings = fields.pop("settings", {})
+    arguments = tuple(as_argument(name, value) for name, value in settings.items())
+    return without_defaults(RunFile(**fields, arguments=arguments))
+
+
+def as_argument(name: str, value: object) -> str:
+    """A setting of YAML as it is typed on the command line."""
+    if name == "rewards" and isinstance(value, list):
+        value = ",".join(map(str, cast(Sequence[object], value)))
+    return f"{name}={value if isinstance(value, str) else as_text(value)}"
+
+
+def without_defaults(run: RunFile) -> RunFile:
+    """Less the settings that have the value which they would have without it."""
+    paper = find_paper(run.paper)
+    plain, told = (
+        resolve(paper, arm=run.arm, scale=run.at, arguments=arguments).values
+        for arguments in ((), run.arguments)
+    )
+
+    def changes(argument: str) -> bool:
+        name = name_of(argument)
+        return name not in plain or canonical(told[name].value) != canonical(plain[name].value)
+
+    return replace(run, arguments=tuple(filter(changes, run.arguments)))

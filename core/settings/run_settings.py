@@ -1,0 +1,197 @@
+"""The settings of a run that no trainer knows: what is trained on, scored on and sampled."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from core.configs.idle import WATCHED, Idle
+from core.data.prompts import Prompts
+from core.paper import Reward
+from eval.errors import BadValue, UnknownName
+
+LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/stages/spread/accelerate_configs
+# What answers benchmarks: our engine, vLLM in this process, or a server that is started for it.
+EVAL_ENGINES = ("native", "vllm", "server")
+HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems
+BENCHMARK = "benchmark/"  # begins the metric of a suite that is scored while training
+# Settings that say how a run is watched, stored and spread, not what it computes.
+NEUTRAL = WATCHED | {"launch", "processes"}
+ONE_IN = 5  # rows of small data is held out, where nobody says how many are
+LARGEST_SEED = 2**32 - 1  # that numpy takes
+TRIAL_SEED = 1000  # of trainings that choose a learning rate, and of no run that is judged
+ON_TRIAL = f"on valid, seed {TRIAL_SEED}"  # ends the source of a learning rate that was so chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """What surrounds the trainer; every field can be set by a profile or by name=value.
+
+    `regime` stands for the settings of that name in `core.families.regimes`.
+    `roles` are the models that a family takes beside the policy, by name, folder or preparation.
+    `twins` maps a benchmark of the paper to the suite that stands for it. `eval_limit` problems of
+    each suite, a fixed sample, are scored, or all, in each of the `eval_modes` of answering, or as
+    the paper's evaluations say. `at_k_*` are the samples for Maj@K and Pass@K, drawn where
+    a claim needs them, on the first `at_k_benchmarks` suites. `eval_engine` answers them: our own,
+    vLLM with each layer spread over `eval_tensor_parallel` GPUs, or a server, which the command
+    `eval_server` starts for each model ("vllm serve ..." unless told).
+    While training, every `heldout_every` optimizer steps, `heldout_problems` rows of the data that
+    are held out are answered greedily (left unset, a fifth of small data), and `heldout_limit`
+    problems of each of the `heldout_benchmarks`, in a `heldout_mode` of answering: no choice may
+    go by these. Where claims compare arms, each is tried with its own learning rate times each of
+    `rate_factors` and takes the best. `threads` fixes the number of CPU threads, and with it the
+    last bit of every sum. `launch` trains on that many `processes`.
+    A prompt is the column `prompt`, or `prompt_column`, or what `prompt_template`, a Jinja
+    template of columns, makes of a row: '{{ problem | with_request }}' asks as the benchmarks
+    do. Where one of these or `system_prompt` is given, and in data of one's own, a text is a
+    user's turn. The system's turn stands before all prompts of the training, of held-out
+    problems and of benchmarks.
+    `chat_template` takes the place of the model's own, and stays with what is trained: "plain" is
+    one for base models, which have none, else it is a file with a Jinja template.
+    `use_peft` trains LoRA adapters; it and `lora_*` are fields of TRL's `ModelConfig`.
+    """
+
+    model: str
+    regime: str | None = None
+    data: str = ""
+    prompt_column: str | None = None
+    prompt_template: str | None = None
+    system_prompt: str | None = None
+    chat_template: str | None = None
+    rewards: tuple[Reward, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
+    benchmarks: tuple[str, ...] = ()
+    twins: Mapping[str, str] = field(default_factory=dict[str, str])
+    eval_limit: int | None = None
+    eval_modes: tuple[str, ...] = ()
+    eval_max_tokens: int | None = None
+    eval_engine: str = "native"
+    eval_tensor_parallel: int = 1
+    eval_server: str | None = None
+    at_k_benchmarks: int = 2
+    at_k_samples: int = 64
+    at_k_limit: int | None = 64
+    at_k_temperature: float = 0.7
+    heldout_every: int = 5
+    heldout_problems: int = 200
+    heldout_benchmarks: tuple[str, ...] = ()
+    heldout_limit: int | None = 100
+    heldout_mode: str = "cot"
+    rate_factors: tuple[float, ...] = ()
+    threads: int | None = None
+    use_peft: bool = False
+    lora_r: int = 16
+    lora_alpha: int = 32
+    lora_dropout: float = 0.05
+    lora_target_modules: str | list[str] | None = None
+    launch: str | None = None
+    processes: int = 1
+
+    def __post_init__(self) -> None:
+        for name, bound in AT_LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < bound:
+                raise BadValue(f"{name}={value}: expected at least {bound}")
+        if not self.model:
+            raise BadValue("model is empty: expected a shipped model, a folder or a hub id")
+        _ = self.prompts
+        idle = [n for n in LORA_FIELDS if getattr(self, n) != getattr(type(self), n)]
+        if idle and not self.use_peft:
+            raise BadValue(f"{idle[0]} is set and use_peft is not: set use_peft=true to train LoRA")
+        idle = [n for n in WATCHING if getattr(self, n) != getattr(type(self), n)]
+        if idle and not self.heldout_benchmarks:
+            raise BadValue(
+                f"{idle[0]} is set and heldout_benchmarks is not: name the benchmarks to score "
+                "while training, or leave it out"
+            )
+        factors = self.rate_factors
+        if factors and (len({*factors}) < len(factors) or min(factors) <= 0 or 1 not in factors):
+            raise BadValue(
+                f"rate_factors={factors}: expected different numbers above 0, 1 among them, or ()"
+            )
+        if self.eval_engine not in EVAL_ENGINES:
+            raise UnknownName("eval_engine", self.eval_engine, EVAL_ENGINES)
+        if self.eval_engine != "vllm" and self.eval_tensor_parallel > 1:
+            raise BadValue(
+                f"eval_tensor_parallel={self.eval_tensor_parallel}: our own engine answers on one "
+                "device, and a server is told by its command; leave it out, or set eval_engine=vllm"
+            )
+        if self.eval_engine != "server" and self.eval_server is not None:
+            raise BadValue(
+                f"eval_server={self.eval_server!r}: no server is started; leave it out, or set "
+                "eval_engine=server"
+            )
+        if not self.lora_dropout < 1:
+            raise BadValue(f"lora_dropout={self.lora_dropout}: expected below 1")
+        if self.launch not in (None, *LAUNCHES):
+            raise UnknownName("launch", self.launch, LAUNCHES)
+        if (self.launch is None) != (self.processes == 1):
+            raise BadValue(
+                f"launch={self.launch}, processes={self.processes}: several processes need a "
+                f"launch ({', '.join(LAUNCHES)}), and a launch at least 2 processes"
+            )
+
+    @property
+    def suites(self) -> dict[str, str]:
+        """The suite that is scored for each of the paper's benchmarks."""
+        return {name: self.twins.get(name, name) for name in self.benchmarks}
+
+    @property
+    def watched_suites(self) -> list[str]:
+        """The suites that are scored while training, each once."""
+        return list(dict.fromkeys(self.twins.get(name, name) for name in self.heldout_benchmarks))
+
+    @property
+    def prompts(self) -> Prompts:
+        """What is asked of the rows of the data."""
+        return Prompts(self.prompt_column, self.prompt_template, self.system_prompt)
+
+    @property
+    def lora(self) -> dict[str, object]:
+        """The settings of the adapters; none where all weights are trained."""
+        return {name: getattr(self, name) for name in LORA_FIELDS} if self.use_peft else {}
+
+
+AT_LEAST: Mapping[str, float] = {
+    "eval_limit": 1,
+    "eval_max_tokens": 1,
+    "eval_tensor_parallel": 1,
+    "at_k_benchmarks": 0,
+    "at_k_samples": 2,
+    "at_k_limit": 1,
+    "at_k_temperature": 0.01,
+    "heldout_every": 1,
+    "heldout_problems": 0,
+    "heldout_limit": 1,
+    "threads": 1,
+    "lora_r": 1,
+    "lora_alpha": 1,
+    "lora_dropout": 0.0,
+    "processes": 1,
+}
+WATCHING = ("heldout_limit", "heldout_mode")  # of the benchmarks that are scored while training
+# Fields that cannot act beside others; those of a trainer's config are in core.configs.idle.
+IDLE = (
+    Idle(
+        ("heldout_every", "eval_max_tokens"),
+        lambda s: s.heldout_problems == 0 and not s.heldout_benchmarks,
+    ),
+    Idle(("heldout_benchmarks", *WATCHING), lambda s: not s.heldout_benchmarks),
+    Idle(("eval_tensor_parallel",), lambda s: s.eval_engine != "vllm"),
+    Idle(("eval_server",), lambda s: s.eval_engine != "server"),
+    Idle(("lora_*",), lambda s: not s.use_peft),
+    Idle(("roles",), lambda s: not s.roles),
+    Idle(("prompt_column",), lambda s: s.prompt_column is None),
+    Idle(("prompt_template",), lambda s: s.prompt_template is None),
+    Idle(("system_prompt",), lambda s: s.system_prompt is None),
+    Idle(("chat_template",), lambda s: s.chat_template is None),
+)
+# Fields that say what is asked of a trained policy: no part of its training.
+SCORING = frozenset(
+    {"benchmarks", "twins", "eval_limit", "eval_modes"}
+    | {"eval_engine", "eval_server", "eval_tensor_parallel"}
+) | {f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")}
+# Fields that choose among trainings: no part of one, nor of what its record says of it.
+CHOOSING = frozenset({"rate_factors"})
+# Fields that stand for others, which count by themselves.
+BUNDLES = frozenset({"regime"})
+LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
+RUN_FIELDS = frozenset(f.name for f in fields(RunSettings))

@@ -1,0 +1,178 @@
+"""The chain of stages that a run is: data, start, train, and evaluations before and after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from core.claims import START
+from core.paper.page import PREPARED
+from core.settings.resolve import Resolved
+from core.settings.run_settings import LARGEST_SEED
+from core.stages.data import Data
+from core.stages.evaluate import Answering, Evaluate, evaluations
+from core.stages.kernels import acting_kernels
+from core.stages.loading import loading_of
+from core.stages.own_answers import OwnAnswers
+from core.stages.probabilities import Probabilities
+from core.stages.rows import Rows
+from core.stages.sampler_gap import SamplerGap
+from core.stages.stage import Policy, Stage
+from core.stages.start import Chosen, Start
+from core.stages.train import ANSWER_TOKENS, Train
+from eval.errors import BadValue
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The stages of one arm at a scale with a seed."""
+
+    resolved: Resolved
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise BadValue(f"seed {self.seed}: expected 0 to {LARGEST_SEED}")
+
+    @cached_property
+    def prepared(self) -> "Mapping[str, Chain]":
+        """The preparations that it begins with, by name.
+
+        Each has one seed, such that all that name it have the same model or rows.
+        """
+        return {name: Chain(own) for name, own in self.resolved.prepared.items()}
+
+    @property
+    def pretrained(self) -> str:
+        """The model with which the first training begins."""
+        before = self._named(self.resolved.run.model)
+        return before.pretrained if before else self.resolved.run.model
+
+    @property
+    def preparations(self) -> list[Stage]:
+        """All that is made before, the first one first."""
+        made = [
+            stage
+            for chain in self.prepared.values()
+            for stage in (*chain.preparations, *chain.making)
+        ]
+        return list({stage.key: stage for stage in made}.values())
+
+    @cached_property
+    def start(self) -> Start:
+        """The starting model."""
+        run, on_processor = self.resolved.run, self.resolved.config.get("use_cpu")
+        kernels = acting_kernels() if on_processor else {}
+        trust_code = bool(self.resolved.config.get("trust_remote_code"))
+        return Start(self._chosen(run.model), run.chat_template, kernels, trust_code)
+
+    @cached_property
+    def data(self) -> Data:
+        """The rows of its data sets."""
+        named = {one.name: self._named(one.name) for one in self.resolved.sets}
+        made = {name: chain.rows for name, chain in named.items() if chain}
+        one = self.resolved
+        return Data(one.sets, one.family, made, prompts=one.run.prompts, reads=one.reads)
+
+    @cached_property
+    def train(self) -> Train | None:
+        """The training, if the family has one."""
+        run = self.resolved.run
+        if not self.resolved.family.trains:
+            return None
+        return Train(
+            resolved=self.resolved,
+            seed=self.seed,
+            data=self.data,
+            begin=self.start,
+            roles={role: self._chosen(name) for role, name in run.roles.items()},
+        )
+
+    @property
+    def rows(self) -> Rows:
+        """What a preparation that makes rows gives."""
+        return Rows(resolved=self.resolved, data=self.data, answers=self.start)
+
+    @property
+    def policy(self) -> Policy:
+        """What the run is about: the trained model, or the model as it is."""
+        return self.train or self.start
+
+    @property
+    def training(self) -> list[Stage]:
+        """The rows, the starting model and the training; the model alone where there is none."""
+        return [self.train.data, self.start, self.train] if self.train else [self.start]
+
+    @property
+    def making(self) -> list[Stage]:
+        """The stages of a preparation."""
+        return self.training if self.train else [self.data, self.start, self.rows]
+
+    def evaluations(self, policy: Policy) -> list[Evaluate]:
+        """All that is asked of the starting model, or of the trained one."""
+        return evaluations(self.resolved, policy, self.seed)
+
+    @property
+    def measured(self) -> list[list[Stage]]:
+        """What is computed of probabilities, each of the starting model and of the trained one."""
+        run, family = self.resolved.run, self.resolved.family
+        if self.train is None or not run.heldout_problems:
+            return []
+        data, rows, found = self.train.data, run.heldout_problems, list[list[Stage]]()
+        both = [
+            Answering(policy, loading_of(self.resolved), run.threads)
+            for policy in (self.start, self.train)
+        ]
+        if names := family.probabilities:
+            found.append(
+                [
+                    Probabilities(answering=one, data=data, rows=rows, quantities=names)
+                    for one in both
+                ]
+            )
+        tokens = family.answer_tokens(self.resolved.preview()) or ANSWER_TOKENS
+        if names := self._asked(family.own_answers):
+            found.append([OwnAnswers(one, both[0], data, rows, tokens, names) for one in both])
+        if names := self._asked(family.sampler_gaps):
+            bits = family.sampler_bits(self.resolved.preview())
+            found.append([SamplerGap(one, data, rows, tokens, bits, names) for one in both])
+        return found
+
+    @property
+    def probabilities(self) -> list[Stage]:
+        """The stages of it."""
+        return [stage for pair in self.measured for stage in pair]
+
+    def _asked(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Those quantities that claims read of this arm, or of the starting model."""
+        paper, arms = self.resolved.paper, (self.resolved.arm, START)
+        needs = [need for claim in paper.claims for arm, need in claim.needs if arm in arms]
+        asked = {need.name for need in needs if need.kind == "probabilities"}
+        return tuple(name for name in names if name in asked)
+
+    @property
+    def start_stages(self) -> list[Stage]:
+        """Loading and scoring the starting model, which every arm of this seed shares."""
+        return [*self.preparations, self.start, *self.evaluations(self.start)]
+
+    @property
+    def own_stages(self) -> list[Stage]:
+        """Training, and scoring what the run is about."""
+        trained = [self.train.data, self.train] if self.train else []
+        return [*trained, *self.evaluations(self.policy), *self.probabilities]
+
+    @property
+    def stages(self) -> list[Stage]:
+        """Every stage once, in the order in which one reads a plan."""
+        trained = [*self.preparations, *self.training]
+        scored = self.evaluations(self.start) + self.evaluations(self.policy)
+        all_stages = (*trained, *scored, *self.probabilities)
+        return list({stage.key: stage for stage in all_stages}.values())
+
+    def _named(self, name: str) -> "Chain | None":
+        """The preparation that a name stands for, if it does."""
+        return self.prepared[name.removeprefix(PREPARED)] if name.startswith(PREPARED) else None
+
+    def _chosen(self, name: str) -> Chosen:
+        """A model by the name that it was chosen by."""
+        before = self._named(name)
+        return Chosen(name, before.train if before else None, self.seed)

@@ -1,0 +1,204 @@
+"""The data stage: rows to train on and rows to hold out, made for the family's trainer."""
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from core.data.load import joined
+from core.data.load import rows as rows_of
+from core.data.prompts import Prompts
+from core.data.sets import ANSWER, DataSet
+from core.data.sources import File, Row
+from core.families.family import Family
+from core.records.files import file_digest
+from core.settings.bounds import check_held_out
+from core.settings.run_settings import ONE_IN
+from core.stages.sources import rows_version
+from core.stages.stage import Stage
+from eval.errors import BadValue, DamagedFile
+from eval.json_lines import answer_text, as_answer, json_lines
+from eval.terminal import say
+
+ROWS = "rows.jsonl"
+TRAIN, VALID = "train", "valid"  # what is trained on, and what is held out
+
+
+@dataclass(frozen=True)
+class Data(Stage):
+    """The rows of data sets with the columns that are read; `made` are stages that make some.
+
+    What is held out is the data's own where every data set has some. Rows that a stage makes have
+    what is held out of the prompts that it asks, as far as these have the columns that the family
+    needs: so a choice among prompts changes what is trained on and not what is measured.
+    """
+
+    name = "data"
+    sets: tuple[DataSet, ...]
+    family: Family
+    made: "Mapping[str, Made]" = field(default_factory=dict[str, "Made"])
+    prompts: Prompts = field(default_factory=Prompts)
+    reads: tuple[str, ...] | None = None
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The data sets, where their rows come from, and for whom they are made."""
+        keys = {one.name: self.made[one.name].key for one in self.sets if one.name in self.made}
+        return {
+            "data": "+".join(keys.get(one.name, one.name) for one in self.sets),
+            "sources": {one.name: rows_version(one) for one in self.sets if one.name not in keys},
+            "family": self.family.name,
+            "columns": self.family.columns,
+            **({"prompts": self.prompts.wording} if self.prompts.act else {}),
+            **({"held_out": "of the prompts"} if self.made and self.holds_out else {}),
+        }
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that rows must have: those that the run reads, or its family does."""
+        return self.family.columns if self.reads is None else self.reads
+
+    @property
+    def of(self) -> str:
+        """The data sets."""
+        return "+".join(one.name for one in self.sets)
+
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Write the rows; name, number and digest."""
+        valid = joined(map(self.held_out, self.sets)) if self.holds_out else None
+        rows = joined(
+            (self.asked(one, rows_of(self.with_place(one), TRAIN, None)) for one in self.sets),
+            self.columns,
+        )
+        count = write_rows(rows, valid, self.columns, folder)
+        say(f"data: {count} rows of {self.of}")
+        return {"name": self.of, "rows": count, "digest": file_digest(folder / ROWS)}
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether every data set has rows of its own to hold out."""
+        return all(
+            one.source.holds_out
+            if (stage := self.made.get(one.name)) is None
+            else stage.data.holds_out
+            and not set(stage.gives).intersection(self.family.held_out_columns)
+            for one in self.sets
+        )
+
+    def held_out(self, one: DataSet) -> list[dict[str, Any]]:
+        """The rows of a data set that are held out."""
+        stage = self.made.get(one.name)
+        if stage is None:
+            return self.asked(one, rows_of(one, VALID, None))
+        return [without_split(row) for row in read_rows(stage.data.folder) if row["split"] == VALID]
+
+    def asked(self, one: DataSet, rows: list[Row]) -> list[Row]:
+        """Rows with their prompts as the run asks them; those that a stage made have theirs."""
+        if one.name in self.made or not (one.own or self.prompts.act):
+            return rows
+        asked = [self.prompts.of(one.name, place, row) for place, row in enumerate(rows)]
+        for place, row in enumerate(asked):
+            self.check_values(one, place, row)
+        return asked
+
+    def check_values(self, one: DataSet, place: int, row: Row) -> None:
+        """Refuse a row without a value that the training reads.
+
+        Raises:
+            DamagedFile: an answer is no text and no finite number, or another value is missing;
+                names the line.
+        """
+        for name in set(self.columns).intersection(self.family.columns):
+            value = row.get(name)
+            if (as_answer(value) if name == ANSWER else value) is None:
+                where = one.source.place(one.name, place)
+                if name == ANSWER:
+                    answer_text(value, where)
+                raise DamagedFile(f"{where}: {name!r}: expected a value, got nothing")
+
+    def with_place(self, one: DataSet) -> DataSet:
+        """A data set with the file of the stage that made it, if one did."""
+        stage = self.made.get(one.name)
+        return one if stage is None else replace(one, source=File(stage.folder / ROWS))
+
+
+class Made(Stage):
+    """A stage that makes rows of those of another; it `gives` columns that those have not."""
+
+    data: Data
+
+    @property
+    @abstractmethod
+    def gives(self) -> tuple[str, ...]:
+        """The columns that it adds."""
+
+
+def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) -> int:
+    """Write training and held-out rows (datasets) as JSON lines; returns how many to train on.
+
+    Raises:
+        BadValue: there are no rows, or a column is missing.
+    """
+    missing = [column for column in columns if column not in rows.column_names]
+    if missing:
+        raise BadValue(
+            f"the training data has no column {', '.join(missing)}; it has "
+            f"{', '.join(rows.column_names)}"
+        )
+    if not len(rows):
+        raise BadValue("the training data has no rows")
+    with (folder / ROWS).open("w", encoding="utf-8") as file:
+        for split, dataset in ((TRAIN, rows), (VALID, valid or ())):
+            for row in dataset:
+                file.write(json.dumps({"split": split, **row}, ensure_ascii=False) + "\n")
+    return len(rows)
+
+
+def read_rows(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of the data stage.
+
+    Raises:
+        MissingFile, DamagedFile: the file is gone or altered; names the line and what to do.
+    """
+    try:
+        return [row for _, row in json_lines(folder / ROWS)]
+    except DamagedFile as error:
+        raise DamagedFile(f"{error.args[0]}; delete {folder}") from error
+
+
+def without_split(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as its data set has it."""
+    return {name: value for name, value in row.items() if name != "split"}
+
+
+def split_rows(
+    rows: list[dict[str, Any]], heldout: int, *, given: bool = False
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return training rows and `heldout` held-out rows: of the data's own, else of the others.
+
+    One row of every stretch is held out, so that all parts of the data are in a small number of
+    them, also where parts take turns. Where they are too few and the number is not `given`, all of
+    the data's own are held out, or a fifth of the others.
+
+    Raises:
+        BadValue: a given number cannot be held out.
+    """
+    train, valid = (
+        [without_split(row) for row in rows if row["split"] == split] for split in (TRAIN, VALID)
+    )
+    source = valid or train
+    if given:
+        check_held_out(heldout, len(source), of_their_own=bool(valid))
+    elif heldout > (len(valid) or len(train) - 1):
+        heldout = len(valid) or len(train) // ONE_IN
+    random, width = Random(0), len(source) // max(1, heldout)
+    stretches = range(heldout if width else 0)
+    chosen = [n * len(source) // heldout + random.randrange(width) for n in stretches]
+    held = [source[place] for place in chosen]
+    if valid or not held:
+        return train, held
+    kept = set(range(len(train))).difference(chosen)
+    return [train[place] for place in sorted(kept)], held

@@ -1,0 +1,304 @@
+"""The eval stage: what a policy answers to one suite, graded."""
+
+import gc
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from core.claims import START
+from core.paper import Evaluation, Paper
+from core.rollout.samplers.journal import Journal
+from core.rollout.samplers.policy import PolicySampler, TokenSampler
+from core.settings.resolve import Resolved
+from core.settings.run_settings import RunSettings
+from core.stages.loading import Loading, scoring_of
+from core.stages.sources import model_folder, source_of
+from core.stages.stage import Policy, Stage
+from core.stages.tools import tools
+from core.stages.train import prepare_torch
+from core.stages.watch.meter import metered
+from eval.errors import UnknownName
+from eval.grading import GRADER_VERSION
+from eval.pocket.suites import draw_of
+from eval.samples.evaluation import Decoding, run_benchmark
+from eval.samples.parts import score_parts
+from eval.samples.store import Sample, read_samples, write_samples
+from eval.sets.benchmarks import Benchmark, find_benchmark
+from eval.stats.summary import curve, metrics, score
+from eval.terminal import say
+
+SAMPLES = "samples.jsonl.gz"
+JOURNAL = "journal"
+PLAIN_MODE = "cot"
+PLAIN = "float32 on cpu"  # how numbers are computed that say nothing else
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What one eval stage asks of a policy: a suite, how many problems, in which mode, and how.
+
+    `curves` are Maj@K and Pass@K over every K, else one score for all samples, which is split `by`
+    fields of the problems too. A generated suite has a `draw` of its test problems for every seed.
+    """
+
+    suite: str
+    mirrors: str
+    limit: int | None
+    decoding: Decoding
+    mode: str = "cot"
+    by: tuple[str, ...] = ()
+    curves: bool = False
+    draw: int = 0
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The suite with the test problems of its draw."""
+        return find_benchmark(self.suite, self.draw)
+
+    @property
+    def part(self) -> dict[str, Any]:
+        """Which problems are asked: how a part of them is taken, and of which draw they are."""
+        benchmark = self.benchmark
+        draw = {"draw": benchmark.draw} if benchmark.generated else {}
+        return {"drawn": benchmark.drawn(self.limit), **draw}
+
+
+class Answering:
+    """A policy that answers, loaded when its first sample is needed."""
+
+    def __init__(self, policy: Policy, loading: Loading, threads: int | None):
+        self.policy = policy
+        self.loading = loading
+        self.threads = threads
+
+    @cached_property
+    def sampler(self) -> PolicySampler:
+        """The policy as a sampler of the eval floor."""
+        return self.loaded(self.loading)
+
+    @cached_property
+    def answerer(self) -> TokenSampler[Any]:
+        """The policy in the engine that answers benchmarks."""
+        prepare_torch(self.threads)
+        return self.loading.answerer(self.place)
+
+    def release(self) -> None:
+        """Let go of the engine that answered, and so of its memory or its server."""
+        if self.__dict__.pop("answerer", None) is not None:
+            gc.collect()
+
+    def loaded(self, loading: Loading) -> PolicySampler:
+        """The policy loaded anew, in another way."""
+        prepare_torch(self.threads)
+        return loading.sampler(self.place)
+
+    @property
+    def place(self) -> str:
+        """The folder of the policy, or its name."""
+        return str(model_folder(self.policy.model) or self.policy.model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Stage):
+    """The graded samples of one policy on one suite."""
+
+    name = "eval"
+    answering: Answering
+    question: Question
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The policy, the question, and how answers are computed and judged."""
+        return {
+            "policy": self.answering.policy.key,
+            "suite": self.question.suite,
+            "mode": self.question.mode,
+            "source": source_of(self.question.suite, self.question.mode),
+            "decoding": asdict(self.question.decoding),
+            "limit": self.question.limit,
+            "dtype": self.answering.loading.dtype,
+            **self.answering.loading.recorded,
+            "threads": self.answering.threads,
+            "grader": GRADER_VERSION,
+            **({"draw": draw} if (draw := self.question.benchmark.draw) else {}),
+        }
+
+    @property
+    def of(self) -> str:
+        """The suite, and how it is answered if not step by step."""
+        mode = self.question.mode
+        return self.question.suite if mode == PLAIN_MODE else f"{self.question.suite} {mode}"
+
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Draw the samples that are not in the journal yet, and grade all."""
+        how, asked = str(self.answering.loading), self.question
+        note = {"stage": self.key, "computed": how}
+        k = asked.decoding.samples
+        title = f"eval: {self.answering.policy.of} on {asked.suite}, {asked.mode}"
+        title += f", {k} samples each" if k > 1 else ""
+        with (
+            Journal(folder / JOURNAL, note) as journal,
+            tools(asked.mode) as with_tools,
+            metered(title) as watch,
+        ):
+            sampler = self.answering.answerer.journaled(journal).watched(watch)
+            samples = run_benchmark(
+                with_tools(sampler, journal),
+                asked.benchmark,
+                limit=asked.limit,
+                mode=asked.mode,
+                decoding=asked.decoding,
+            )
+        right = sum(sample.correct is True for sample in samples)
+        say(f"{title}: {right} right of {len(samples)} answers")
+        digest = write_samples(folder / SAMPLES, samples)
+        (folder / JOURNAL).unlink()
+        return {"digest": digest, **({} if how == PLAIN else {"computed": how})}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """The scores of one policy, its curves at K, and where the samples lie by digest."""
+
+    scores: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # Any: a Score's
+    at_k: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    files: dict[str, Path] = field(default_factory=dict[str, Path])
+
+
+def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
+    """The scores of one policy, whose model is loaded only if a sample is missing."""
+    scored = Scored()
+    for stage in (asked := list(stages)):
+        found, question = stage.run(force=force), stage.question
+        samples = list(read_samples(stage.folder / SAMPLES, found["digest"]))
+        scored.files[found["digest"]] = stage.folder / SAMPLES
+        named = {"mirrors": question.mirrors, **found}
+        if question.curves:
+            scored.at_k[question.suite] = {**at_k_curve(samples, question), **named}
+        else:
+            scored.scores.extend({**row, **named} for row in score_rows(samples, question))
+    for stage in asked:
+        stage.answering.release()
+    return scored
+
+
+def evaluations(resolved: Resolved, policy: Policy, seed: int) -> list[Evaluate]:
+    """All that is asked of a run's policy, which is loaded once for all of it."""
+    answering = Answering(policy, scoring_of(resolved), resolved.run.threads)
+    asked = [replace(question, draw=draw_of(seed)) for question in questions(resolved)]
+    return [Evaluate(answering=answering, question=each) for each in asked]
+
+
+def questions(resolved: Resolved) -> list[Question]:
+    """Every question; samples at K only where a claim compares Maj@K or Pass@K."""
+    run, paper = resolved.run, resolved.paper
+    asked = [question for each in asked_of(paper, run) for question in questions_of(each, run)]
+    asked = [*dict.fromkeys(asked)]  # an evaluation in another mode may be one of the others
+    return asked + (at_k_questions(run) if resolved.arm in sampled_arms(paper) else [])
+
+
+def asked_of(paper: Paper, settings: RunSettings) -> list[Evaluation]:
+    """The evaluations of the paper, in the modes of the settings if they name some."""
+    modes, own = settings.eval_modes, paper.evaluations
+    return [replace(each, mode=mode) for mode in modes for each in own] if modes else [*own]
+
+
+def modes_of(resolved: Resolved) -> frozenset[str]:
+    """Every mode in which a run's policy answers, while it trains and afterwards."""
+    watched = {resolved.run.heldout_mode} if resolved.run.heldout_benchmarks else set[str]()
+    return frozenset(watched | {question.mode for question in questions(resolved)})
+
+
+def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:
+    """An evaluation of the paper on the suites that stand for its benchmarks.
+
+    Raises:
+        UnknownName: a benchmark is not among those that are scored.
+    """
+    names = asked.benchmarks or tuple(settings.suites)
+    for name in names:
+        if name not in settings.suites:
+            raise UnknownName("benchmark of an evaluation", name, settings.suites)
+    return [
+        Question(
+            suite=settings.suites[name],
+            mirrors=name,
+            limit=settings.eval_limit,
+            mode=asked.mode,
+            by=asked.by,
+            decoding=Decoding(
+                samples=asked.samples,
+                temperature=asked.temperature,
+                top_p=asked.top_p,
+                max_tokens=_tokens(settings, settings.suites[name]),
+                system=settings.system_prompt,
+            ),
+        )
+        for name in names
+    ]
+
+
+def at_k_questions(settings: RunSettings) -> list[Question]:
+    """The first suites again, with the samples for Maj@K and Pass@K."""
+    limits = [n for n in (settings.eval_limit, settings.at_k_limit) if n is not None]
+    return [
+        Question(
+            suite=suite,
+            mirrors=name,
+            limit=min(limits, default=None),
+            curves=True,
+            decoding=Decoding(
+                samples=settings.at_k_samples,
+                temperature=settings.at_k_temperature,
+                max_tokens=_tokens(settings, suite),
+                system=settings.system_prompt,
+            ),
+        )
+        for name, suite in list(settings.suites.items())[: settings.at_k_benchmarks]
+    ]
+
+
+def sampled_arms(paper: Paper) -> set[str]:
+    """The arms whose samples a claim reads; the starting model's are in the record of any."""
+    needs = [(claim.arms, *need) for claim in paper.claims for need in claim.needs]
+    return {
+        next(iter(arms), paper.main_arm) if arm == START else arm
+        for arms, arm, need in needs
+        if need.kind == "samples"
+    }
+
+
+def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]]:
+    """The scores of a suite with their intervals; of drawn answers, how they were drawn."""
+    benchmark, decoding = question.benchmark, question.decoding
+    rows = score(samples, benchmark, metrics=metrics(decoding.samples), mode=question.mode)
+    drawn = {"temperature": decoding.temperature, "top_p": decoding.top_p}
+    more = {**question.part, **(drawn if decoding.temperature else {})}
+    return [
+        asdict(row) | more | by_parts(samples, benchmark, row.metric, question.by) for row in rows
+    ]
+
+
+def by_parts(
+    samples: list[Sample], benchmark: Benchmark, metric: str, fields: tuple[str, ...]
+) -> dict[str, Any]:
+    """The scores by each of some fields of the problems; nothing if none is asked."""
+    found = {field: score_parts(samples, benchmark, metric, field) for field in fields}
+    return {"by": found} if found else {}
+
+
+def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
+    """Maj@K and Pass@K with intervals at K = 1, 2, 4, ... up to the number of samples."""
+    most = question.decoding.samples
+    ks = [*(2**i for i in range(most.bit_length()) if 2**i < most), most]
+    found = curve(samples, ks)
+    asked = {"samples": most, "temperature": question.decoding.temperature}
+    problems = len({sample.id for sample in samples})
+    return {**found, "n": problems, **question.part, **asked}
+
+
+def _tokens(settings: RunSettings, suite: str) -> int:
+    """The most tokens of an answer: the run's setting, else the suite's."""
+    return settings.eval_max_tokens or find_benchmark(suite).max_tokens

@@ -1,0 +1,33 @@
+"""The rows of a run that are trained on and those that are held out, with the number in words."""
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from core.settings.resolve import HELD_OUT_ROWS, Resolved
+from core.stages.data import read_rows, split_rows
+from eval.terminal import say
+
+Rows: TypeAlias = list[dict[str, Any]]  # Any: columns of any type
+
+
+def split_as_asked(resolved: Resolved, folder: Path, *, says: bool) -> tuple[Rows, Rows]:
+    """Return the training rows and the held-out rows of a data stage's folder.
+
+    Args:
+        resolved: The settings of the run.
+        folder: The folder of the data stage.
+        says: Whether to print how many rows are held out if they are fewer than usual. An order
+            prints it of all rows but those that a preparation makes later, whose training does.
+
+    Raises:
+        BadValue: the paper or the command line asks for more held-out rows than there can be.
+    """
+    wanted, given = resolved.run.heldout_problems, resolved.gives_held_out
+    train, valid = split_rows(read_rows(folder), wanted, given=given)
+    usual = resolved.family.profiles[resolved.scale].get(HELD_OUT_ROWS, wanted)
+    if says and not given and len(valid) != usual:
+        say(
+            f"held out: {len(valid)} of {len(train) + len(valid)} rows of {resolved.run.data}, not "
+            f"{usual} ({resolved.values[HELD_OUT_ROWS].source}); {HELD_OUT_ROWS}=N sets the number"
+        )
+    return train, valid

@@ -1,0 +1,194 @@
+"""How a model is loaded to answer: in which precision, where, and how many answers at a time."""
+
+import gc
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from core.models.chat_templates import template_text
+from core.models.load import ADAPTERS, load_policy, load_tokenizer, locate
+from core.rollout.samplers.on_vllm import VllmSampler
+from core.rollout.samplers.policy import CHUNK, DEVICE_CHUNK, PolicySampler, TokenSampler
+from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, started_words
+from core.settings.resolve import Resolved
+from core.settings.run_settings import EVAL_ENGINES
+from eval.errors import BadValue, UnknownName
+
+DTYPES = ("auto", "bfloat16", "float16", "float32")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """The precision of the weights, the device, and how many completions are decoded at a time.
+
+    "auto" is the precision of the model's files; without a device it is the GPU if there is one.
+    What is decoded beside a completion changes it by no more than rounding, so `batch_size` is no
+    part of a question: after memory ran out, fewer at a time go on with the same one. Without it
+    they are as many as the free memory of a GPU holds, see `rows_in_memory`.
+    `engine` answers benchmarks: our own, vLLM in this process, which takes `tensor_parallel` of the
+    GPUs that it sees, or the server that `serve` starts for the model, see `StartedServer`, which
+    is told there in which precision and where. `chat_template`, "plain" or a file, takes the place
+    of the model's own. Python code that a model brings is run only with `trust_code`.
+
+    Raises:
+        UnknownName, BadValue: no such precision or engine, no such device here, fewer than 1 at a
+            time, or what this engine does not look at.
+    """
+
+    dtype: str = "float32"
+    device: str | None = None
+    batch_size: int | None = None
+    engine: str = "native"
+    tensor_parallel: int = 1
+    serve: str = VLLM_SERVE
+    chat_template: str | None = None
+    trust_code: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise UnknownName("dtype", self.dtype, DTYPES)
+        if self.batch_size is not None and self.batch_size < 1:
+            raise BadValue(f"batch_size={self.batch_size}: expected at least 1")
+        if self.engine not in EVAL_ENGINES:
+            raise UnknownName("engine", self.engine, EVAL_ENGINES)
+        if self.tensor_parallel < 1:
+            raise BadValue(f"tensor_parallel={self.tensor_parallel}: expected at least 1")
+        if self.engine != "vllm" and self.tensor_parallel > 1:
+            raise BadValue(
+                f"tensor_parallel={self.tensor_parallel} is for vLLM in this process: our own "
+                "engine answers on one device, and a server is told by its command; leave it out, "
+                "or give --engine vllm"
+            )
+        if self.engine != "native" and self.device is not None:
+            raise BadValue(
+                f"device={self.device}: vLLM takes the GPUs that it sees; choose them with "
+                "CUDA_VISIBLE_DEVICES, or leave --engine out"
+            )
+        if self.engine == "server":
+            started_words(self.serve, "model", 0)
+            told = {"batch_size": self.batch_size, "dtype": self.dtype}
+            usual = {"batch_size": (None,), "dtype": ("auto", "float32")}
+            for name, value in told.items():
+                if value not in usual[name]:
+                    raise BadValue(f"{name}={value}: a server is told by its command; leave it out")
+        elif self.serve != VLLM_SERVE:
+            raise BadValue(
+                f"serve={self.serve!r}: no server is started; leave it out, or give --engine server"
+            )
+        if self.device is not None:
+            check_device(self.device)
+
+    @property
+    def place(self) -> torch.device:
+        """The device here."""
+        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def __str__(self) -> str:
+        if self.engine == "server":
+            return f"by {self.serve}"
+        return f"{self.dtype} on {self.place.type}" + (" by vLLM" if self.engine == "vllm" else "")
+
+    @property
+    def recorded(self) -> dict[str, object]:
+        """What answers depend on, beside the precision, where it is not the usual."""
+        given = self.chat_template
+        template = {} if given is None else {"chat_template": template_text(given)}
+        engines: dict[str, dict[str, object]] = {
+            "native": {},
+            "vllm": {"engine": self.engine, "tensor_parallel": self.tensor_parallel},
+            "server": {"engine": self.engine, "serve": self.serve},
+        }
+        return {**engines[self.engine], **template}
+
+    def answerer(self, model: str) -> TokenSampler[Any]:
+        """The model of this name or folder in the engine that answers benchmarks.
+
+        Raises:
+            BadValue: vLLM or a server is to answer, and the model is adapters of another one.
+            EngineError: vLLM is not installed, or the server does not come up.
+        """
+        if self.engine == "native":
+            return self.sampler(model)
+        place = locate(model)
+        if (Path(place) / ADAPTERS).is_file():
+            raise BadValue(
+                f"{model} holds adapters, which the engine {self.engine} does not add to their "
+                "model here: merge them (peft's merge_and_unload), or evaluate with the engine "
+                "native"
+            )
+        self.make_room()
+        if self.engine == "server":
+            return StartedSampler(self.serve, place, self.tokenizer(model))
+        return VllmSampler(
+            place,
+            self.tokenizer(model),
+            dtype=self.dtype,
+            tensor_parallel=self.tensor_parallel,
+            rows=self.batch_size,
+        )
+
+    def sampler(self, model: str) -> PolicySampler:
+        """The model of this name or folder as a sampler."""
+        self.make_room()
+        policy: Any = load_policy(model, self.dtype, trust_code=self.trust_code)  # Any: half typed
+        return PolicySampler(
+            policy.eval().to(self.place),
+            self.tokenizer(model),
+            rows=self.batch_size,
+            chunk=CHUNK if self.place.type == "cpu" else DEVICE_CHUNK,
+        )
+
+    def tokenizer(self, model: str) -> PreTrainedTokenizerBase:
+        """The tokenizer of the model of this name or folder."""
+        return load_tokenizer(model, self.chat_template, trust_code=self.trust_code)
+
+    def make_room(self) -> None:
+        """Give back the memory of a trainer or an engine that has ended."""
+        gc.collect()
+        if self.place.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def check_device(name: str) -> None:
+    """Try a device before anything loads.
+
+    Raises:
+        BadValue: it is none, or not here.
+    """
+    try:
+        if torch.device(name).type not in ("cpu", "cuda"):
+            raise BadValue(f"device={name}: expected cpu, cuda or cuda:N")
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).split("\n")[0]
+        raise BadValue(f"device={name}: {reason}; expected cpu, or cuda:N with that GPU") from error
+
+
+def loading_of(resolved: Resolved) -> Loading:
+    """How a run's policies are scored: where it trains, in the precision that it trains with."""
+    config = resolved.config
+    dtype = "float32" if config.get("bf16") is False else "bfloat16"  # unset is on, as in TRL
+    return Loading(
+        dtype="float16" if config.get("fp16") else dtype,
+        device="cpu" if config.get("use_cpu") else None,
+        chat_template=resolved.run.chat_template,
+        trust_code=bool(config.get("trust_remote_code")),
+    )
+
+
+def scoring_of(resolved: Resolved) -> Loading:
+    """How a run's policies answer benchmarks: the same, in the engine that is asked for.
+
+    vLLM and a server compute where they are built for, whatever the training does.
+    """
+    run, loading = resolved.run, loading_of(resolved)
+    if run.eval_engine == "native":
+        return loading
+    if run.eval_engine == "server":
+        serve = run.eval_server or VLLM_SERVE
+        return replace(loading, dtype="auto", device=None, engine="server", serve=serve)
+    spread = run.eval_tensor_parallel
+    return replace(loading, device=None, engine=run.eval_engine, tensor_parallel=spread)

@@ -1,0 +1,52 @@
+"""What is stored of arms beside the main one: the outcome of every problem, not the texts."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from core.stages.evaluate import PLAIN_MODE, Scored
+from core.stages.stage import OUTCOMES, Outputs
+from eval.samples.sealing import brief, sealed
+from eval.samples.store import Sample, read_samples, write_samples
+from eval.sets.benchmarks import find_benchmark
+
+
+def outcomes_of(scored: Scored) -> Scored:
+    """The same scores, whose digests are those of the outcomes and whose `texts` are the samples'.
+
+    It lies with the files of both, so that either can be published.
+    """
+    made = dict(scored.files)
+
+    def named(suite: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        path, texts = scored.files[row["digest"]], row["digest"]
+        problems = find_benchmark(suite, row.get("draw", 0)).load()
+        found = sealed(read_samples(path, texts), problems, row.get("mode", PLAIN_MODE))
+        return {**row, "digest": write_beside(path, found, made), "texts": texts}
+
+    return replace(
+        scored,
+        scores=[named(row["benchmark"], row) for row in scored.scores],
+        at_k={suite: named(suite, row) for suite, row in scored.at_k.items()},
+        files=made,
+    )
+
+
+def held_out_outcomes(trained: Outputs, seen: Scored) -> tuple[Outputs, Scored]:
+    """The same for the held-out answers of a training, of which only outcomes are read."""
+    made, texts = dict(seen.files), trained.get("held_out", {})
+    held_out: dict[str, str] = {}
+    for step, digest in texts.items():
+        samples = read_samples(seen.files[digest], digest)
+        held_out[step] = write_beside(seen.files[digest], map(brief, samples), made)
+    more = {"held_out": held_out, "texts": texts} if texts else {}
+    return {**trained, **more}, replace(seen, files=made)
+
+
+def write_beside(path: Path, samples: Iterable[Sample], made: dict[str, Path]) -> str:
+    """Write outcomes beside the samples that they are of, and note where; gives their digest."""
+    place = path.parent / OUTCOMES / path.name
+    digest = write_samples(place, samples)
+    made[digest] = place
+    return digest

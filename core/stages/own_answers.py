@@ -1,0 +1,59 @@
+"""The stage of a policy's own answers: quantities of what it and its start say of their tokens."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from core.forward.own_answers import OWN_ANSWERS, said_of
+from core.rollout.seeds import seed_of
+from core.stages.data import Data, read_rows, split_rows
+from core.stages.evaluate import Answering
+from core.stages.stage import Stage
+from eval.samples.evaluation import Decoding
+from eval.terminal import say
+
+
+@dataclass(frozen=True)
+class OwnAnswers(Stage):
+    """Some quantities over one answer, at temperature 1, to each of as many held-out problems."""
+
+    name = "own-answers"
+    answering: Answering
+    begun: Answering
+    data: Data
+    rows: int
+    tokens: int
+    quantities: tuple[str, ...]
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """Both policies, the problems, what is computed and how."""
+        return {
+            "policy": self.answering.policy.key,
+            "start": self.begun.policy.key,
+            "data": self.data.key,
+            "rows": self.rows,
+            "tokens": self.tokens,
+            "quantities": self.quantities,
+            "dtype": self.answering.loading.dtype,
+            "threads": self.answering.threads,
+        }
+
+    @property
+    def of(self) -> str:
+        """What is computed."""
+        return ", ".join(self.quantities)
+
+    def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
+        """Draw the answers and compute all quantities, by name."""
+        _, held_out = split_rows(read_rows(self.data.folder), self.rows)
+        sampler = self.answering.sampler
+        prompts = [sampler.encode(row["prompt"]) for row in held_out]
+        decoding = Decoding(max_tokens=self.tokens, temperature=1.0)
+        answers = sampler.draw(prompts, decoding, [seed_of(0, ids) for ids in prompts])
+        pad = sampler.tokenizer.pad_token_id or 0
+        models: list[Any] = [one.sampler.model.eval() for one in (self.answering, self.begun)]
+        own, begun = (said_of(model, prompts, answers, pad) for model in models)
+        say(f"own answers: {self.of} of {len(answers)} answers")
+        return {name: asdict(OWN_ANSWERS[name](own, begun)) for name in self.quantities}

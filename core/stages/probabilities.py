@@ -1,0 +1,74 @@
+"""The probabilities stage: quantities of what a policy gives to rows that were, or were not, seen.
+
+They are named by the quantity for rows that are held out, with `/training` for rows that are
+trained on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from core.families.family import SEEN
+from core.forward.quantities import completion_logps, quantities
+from core.rewards.verifiers import spread
+from core.stages.data import Data, read_rows, split_rows
+from core.stages.evaluate import Answering
+from core.stages.stage import Outputs, Stage
+from eval.terminal import say
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probabilities(Stage):
+    """Some quantities over as many held-out rows, and as many rows that are trained on."""
+
+    name = "probabilities"
+    answering: Answering
+    data: Data
+    rows: int
+    quantities: tuple[str, ...]
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The policy, the rows, what is computed of them and how."""
+        return {
+            "policy": self.answering.policy.key,
+            "data": self.data.key,
+            "rows": self.rows,
+            "quantities": self.quantities,
+            "dtype": self.answering.loading.dtype,
+            "threads": self.answering.threads,
+        }
+
+    @property
+    def of(self) -> str:
+        """What is computed."""
+        return ", ".join(self.quantities)
+
+    def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
+        """Compute all quantities, by name."""
+        train, held_out = split_rows(read_rows(self.data.folder), self.rows)
+        trained = spread(train, self.rows)
+        sampler = self.answering.sampler
+        model: Any = sampler.model.eval()  # Any: its methods are half typed
+        found: dict[str, object] = {}
+        for suffix, rows in (("", held_out), (SEEN, trained)):
+            logps = completion_logps(model, sampler.tokenizer, rows)
+            for name, quantity in quantities(self.quantities, logps):
+                found[name + suffix] = asdict(quantity)
+        say(f"probabilities: {self.of} of {len(held_out)} held-out rows and {len(trained)} others")
+        return found
+
+
+def compared(before: Outputs, after: Outputs) -> dict[str, Any]:
+    """Each quantity of the starting model and of the trained one, with their intervals."""
+    return {
+        name: {
+            "before": before[name]["value"],
+            "after": one["value"],
+            "before_interval": [before[name]["low"], before[name]["high"]],
+            "after_interval": [one["low"], one["high"]],
+            "n": one["n"],
+        }
+        for name, one in after.items()
+    }

@@ -1,0 +1,68 @@
+"""The rows stage: a data set that a preparation makes, by letting a model answer prompts."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.families.family import Making
+from core.records.files import file_digest, write_atomic
+from core.rollout.samplers.journal import Journal
+from core.settings.effective import effective
+from core.settings.resolve import Resolved
+from core.stages.data import ROWS, Data, Made, read_rows, split_rows
+from core.stages.evaluate import JOURNAL, Answering
+from core.stages.loading import loading_of
+from core.stages.stage import Policy
+from eval.grading import GRADER_VERSION
+from eval.terminal import say
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows(Made):
+    """The rows that a family makes of prompts and a model; continued where it stopped."""
+
+    name = "rows"
+    resolved: Resolved
+    data: Data
+    answers: Policy
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The settings that act, the prompts and the model that answers."""
+        return {
+            **effective(self.resolved),
+            "data": self.data.key,
+            "start": self.answers.key,
+            "grader": GRADER_VERSION,  # of the accuracy reward
+        }
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """Those of the family."""
+        return self.resolved.family.gives
+
+    @property
+    def of(self) -> str:
+        """The preparation."""
+        return self.resolved.arm
+
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Write the rows; their number and digest."""
+        resolved, loading = self.resolved, loading_of(self.resolved)
+        prompts, _ = split_rows(read_rows(self.data.folder), heldout=0)
+        answering = Answering(self.answers, loading, resolved.run.threads)
+        note = {"stage": self.key, "computed": str(loading)}
+        with Journal(folder / JOURNAL, note) as journal:
+            making = Making(
+                config=resolved.build(output_dir=folder, seed=0),
+                sampler=answering.sampler.journaled(journal),
+                rewards=resolved.run.rewards,
+                rows=prompts,
+            )
+            rows = resolved.family.rows(making)
+        say(f"rows: {len(rows)} of {resolved.arm}")
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        write_atomic(folder / ROWS, "".join(lines))
+        (folder / JOURNAL).unlink()
+        return {"rows": len(rows), "digest": file_digest(folder / ROWS)}

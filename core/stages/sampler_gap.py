@@ -1,0 +1,79 @@
+"""The stage of a policy as a sampler: how far what it samples from is from what is trained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.forward.sampler_gap import SAMPLER_GAPS, Arithmetic, Told, trained_logps
+from core.rollout.engine import Sampling, in_order
+from core.rollout.native.native import NativeEngine
+from core.rollout.seeds import seed_of
+from core.stages.data import Data, read_rows, split_rows
+from core.stages.evaluate import Answering
+from core.stages.stage import Stage
+from eval.terminal import say
+
+
+@dataclass(frozen=True)
+class SamplerGap(Stage):
+    """Some quantities over one answer, at temperature 1, to each of as many held-out problems.
+
+    What draws them is the engine of this process, whatever a training samples with; `bits` are
+    those of the run's `rollout_bits`. Quantities of one arithmetic are of the same answers.
+    """
+
+    name = "sampler-gap"
+    answering: Answering
+    data: Data
+    rows: int
+    tokens: int
+    bits: int | None
+    quantities: tuple[str, ...]
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The policy, the problems, what is computed and how."""
+        return {
+            "policy": self.answering.policy.key,
+            "data": self.data.key,
+            "rows": self.rows,
+            "tokens": self.tokens,
+            "bits": self.bits,
+            "quantities": self.quantities,
+            "dtype": self.answering.loading.dtype,
+            "threads": self.answering.threads,
+        }
+
+    @property
+    def of(self) -> str:
+        """What is computed."""
+        return ", ".join(self.quantities)
+
+    def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
+        """Draw the answers and compute all quantities, by name."""
+        _, held_out = split_rows(read_rows(self.data.folder), self.rows)
+        questions = [row["prompt"] for row in held_out]
+        asked = dict.fromkeys(SAMPLER_GAPS[name][0] for name in self.quantities)
+        told = {how: self.told(how, questions) for how in asked}
+        say(f"sampler gap: {self.of} of {len(questions)} answers")
+        found = {name: SAMPLER_GAPS[name] for name in self.quantities}
+        return {name: asdict(measured(told[how])) for name, (how, measured) in found.items()}
+
+    def told(self, how: Arithmetic, questions: Sequence[str]) -> list[Told]:
+        """What sampler and trainer say of answers that are drawn in an arithmetic."""
+        loading = self.answering.loading
+        sampler = self.answering.loaded(replace(loading, dtype="float32"))  # as in training
+        model: Any = sampler.model.eval()  # Any: its methods are half typed
+        prompts = [sampler.encode(question) for question in questions]
+        sampling = Sampling(max_tokens=self.tokens, ends=sampler.ends)
+        seeds = [seed_of(0, ids) for ids in prompts]
+        with how.around(model, getattr(torch, loading.dtype)):
+            with how.sampling(model, self.bits):
+                found = in_order(NativeEngine(model).sample(prompts, sampling, seeds), len(prompts))
+            answers = [one.tokens for one in found]
+            trained = trained_logps(model, prompts, answers, sampler.tokenizer.pad_token_id or 0)
+        drawn = [torch.tensor(one.logps, dtype=torch.float64) for one in found]
+        return [Told(*both) for both in zip(drawn, trained, strict=True)]

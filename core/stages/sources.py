@@ -1,0 +1,69 @@
+"""Versions of what a run takes from outside its settings: models and benchmarks, by content."""
+
+import os
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from core.data.sets import DataSet
+from core.records.files import digest_of, file_digest, folder_files
+from core.stages.stage import CARD
+from eval.sets.benchmarks import Benchmark, find_benchmark
+from eval.sets.problem import Problem
+
+
+def source_of(name: str, mode: str = "cot") -> dict[str, object]:
+    """The version of a benchmark's problems, how they are asked in a mode, and its own judgement.
+
+    The version is that of their generator, of the local files, or the hub's name.
+    """
+    benchmark = find_benchmark(name)
+    empty = Problem(id="", question="", answer="", language=benchmark.language)
+    asked = benchmark.prompt(empty, mode)
+    return {"version": _version(benchmark), "asked": asked, **benchmark.judges}
+
+
+def _version(benchmark: Benchmark) -> str:
+    folder = os.environ.get("REPRO_DATA")
+    if benchmark.folder is None and benchmark.hub is None:
+        return f"generator {_generator()}"
+    if benchmark.folder is None and not folder:
+        return "hub"
+    place = benchmark.folder or Path(folder or ".") / (benchmark.part_of or benchmark.name)
+    return digest_of({p.name: file_digest(p) for p in sorted(place.glob("*")) if p.is_file()})
+
+
+@cache
+def _generator() -> str:
+    """Digest of the sources that generate the pocket world."""
+    spec = find_spec("eval.pocket")
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return digest_of({p.name: file_digest(p) for place in places for p in Path(place).glob("*.py")})
+
+
+def rows_version(one: DataSet) -> dict[str, object]:
+    """The version of a data set's rows, and of the benchmarks that they are made of."""
+    parts = {name: source_of(name) for name in one.source.benchmarks}
+    return {"version": one.source.version(one.name), **parts}
+
+
+def model_folder(name: str) -> Path | None:
+    """The folder of a model that is shipped or local; None for one of the hub."""
+    spec = find_spec("core.models")
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    shipped = [Path(place) / "checkpoints" / name for place in places]
+    return next((folder for folder in (*shipped, Path(name)) if folder.is_dir()), None)
+
+
+def model_version(name: str) -> str:
+    """Digest of a model's files, or its hub name; its card tells of it and changes nothing."""
+    folder = model_folder(name)
+    if folder is None:
+        return f"hub {name}"
+    return digest_of({name: at for name, at in folder_files(folder).items() if name != CARD})
+
+
+@cache
+def version_here(name: str) -> str:
+    """The digest of a model's files as they lay here when it was first asked for."""
+    return model_version(name)

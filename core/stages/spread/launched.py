@@ -1,0 +1,41 @@
+"""One process of a launch: trains its share, and the first one writes what came of it."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from core.stages.spread.launcher import FAILED, OUTPUTS
+from core.stages.spread.pool import die_with_parent
+
+
+def main(seed: str, models: str, data: str, folder: str, *words: str) -> None:
+    """Train; a user's error is left in the folder, for one line of whoever launched this."""
+    die_with_parent()  # before the seconds that these take
+    import torch
+
+    from core.records.files import DiskFull, no_space, write_atomic
+    from core.stages.spread.launch import Models, run_of
+    from core.stages.train import train_model
+    from eval.errors import ReproError
+    from eval.terminal import say
+
+    place = Path(folder)
+    try:
+        chosen = Models(**json.loads(models))
+        with no_space(place):
+            outputs = train_model(run_of(*words), int(seed), chosen, Path(data), place)
+    except ReproError as error:
+        try:
+            write_atomic(place / FAILED, Exception.__str__(error))
+        except DiskFull:
+            say(str(error))  # whoever launched this has the last line
+        sys.exit(error.exit_code)
+    if outputs:
+        write_atomic(place / OUTPUTS, json.dumps(outputs))
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    main(*sys.argv[1:])

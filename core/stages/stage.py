@@ -1,0 +1,155 @@
+"""A stage is typed inputs to typed output, keyed by its inputs, skipped when its output exists."""
+
+import fcntl
+import re
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Container, Generator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, TypeAlias
+
+from core.records.files import SHORT, canonical, digest_of, folder_files, no_space
+from core.records.notes import check_files, read_note, write_note
+from core.records.places import root
+from eval.errors import DamagedFile
+from eval.terminal import say
+
+SCHEMA = 1  # of stage outputs and records; part of every key
+DONE = "done.json"
+MODEL = "model"  # the folder of a trained model in that of its stage
+UNFIT = re.compile(r"[^A-Za-z0-9_.+=]+")  # what stays out of the name of a folder
+LABEL = 60  # characters of it at most
+CARD = "README.md"  # in that folder: what a reader is told of the model
+PAGE = "samples.html"  # the answers of the model, to browse
+OUTCOMES = "outcomes"  # folder of samples without their texts, beside the samples
+PARTIAL = re.compile(r"\.(?P<name>.+)\.\w+")  # a file that another process is about to write
+
+Outputs: TypeAlias = dict[str, Any]  # Any: JSON of several types
+
+
+class Stage(ABC):
+    """One step of a run: all that its output depends on, and the work that makes the output."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def inputs(self) -> Mapping[str, object]:
+        """All that the output depends on."""
+
+    @property
+    @abstractmethod
+    def of(self) -> str:
+        """What it works on, for whoever reads a plan."""
+
+    @abstractmethod
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Make the output in this folder, where a killed call of it may have left a part."""
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of the name, the inputs and our schema."""
+        inputs = {"stage": self.name, "schema": SCHEMA, "inputs": self.inputs}
+        return digest_of(inputs)[:SHORT]
+
+    @property
+    def label(self) -> str:
+        """What a person reads in the name of its folder."""
+        return self.of
+
+    @property
+    def folder(self) -> Path:
+        """Where its output lies: its name, its label and its key.
+
+        Whoever needs the same stage under another label finds it by its key.
+        """
+        runs, words = root() / "runs", UNFIT.sub("-", self.label)[-LABEL:].strip("-")
+        there = next(runs.glob(f"{self.name}-*{self.key}"), None)
+        return there or runs / "-".join([self.name, *([words] if words else []), self.key])
+
+    @property
+    def done(self) -> bool:
+        """Whether it has finished."""
+        return (self.folder / DONE).is_file()
+
+    @property
+    def remedy(self) -> str:
+        """What to do about a damaged output."""
+        return f"delete {self.folder} or run with --force to do this stage again"
+
+    def outputs(self) -> Outputs | None:
+        """What it wrote, or None if it has not finished.
+
+        Raises:
+            DamagedFile: an output is not what was written.
+        """
+        path = self.folder / DONE
+        if not path.is_file():
+            return None
+        note = read_note(path, self.remedy)
+        if note.get("inputs") != canonical(self.inputs):
+            raise DamagedFile(f"{path}: the note of a stage with other inputs; {self.remedy}")
+        written = note["files"]
+        check_files(
+            self.folder, written, self.remedy, allowed=lambda name: is_made_later(name, written)
+        )
+        return note["outputs"]
+
+    def run(self, *, force: bool = False) -> Outputs:
+        """Give the outputs: as they lie there, or made now.
+
+        `force` drops finished outputs only, so a forced run that was killed continues too.
+        """
+        with _locked(self), no_space(self.folder):
+            if force and self.done:
+                shutil.rmtree(self.folder)
+            if (found := self.outputs()) is not None:
+                return found
+            self.folder.mkdir(parents=True, exist_ok=True)
+            outputs = canonical(self.work(self.folder))
+            note = {
+                "stage": self.name,
+                "inputs": canonical(self.inputs),
+                "outputs": outputs,
+                "files": folder_files(self.folder),
+            }
+            write_note(self.folder / DONE, note)
+            return outputs  # type: ignore[return-value]  # canonical keeps a mapping a dict
+
+
+class Policy(Stage):
+    """A stage that gives a model, which later stages train on or score."""
+
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """The model's folder or name."""
+
+
+def is_made_later(name: str, written: Container[str]) -> bool:
+    """Return whether a file may be added to the folder of a finished stage.
+
+    Allowed are its note, the page of its answers, the card of its model, and outcomes of the
+    samples that were written with it.
+    """
+    path = PurePosixPath(name)
+    if partial := PARTIAL.fullmatch(path.name):
+        path = path.with_name(partial["name"])
+    sampled = path.parent.name == OUTCOMES and str(path.parent.parent / path.name) in written
+    return str(path) in (DONE, PAGE, f"{MODEL}/{CARD}") or sampled
+
+
+@contextmanager
+def _locked(stage: Stage) -> Generator[None]:
+    """Let one process at a time work on a stage; the others wait and find it done."""
+    path = root() / "runs" / f".{stage.name}-{stage.key}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{stage.name}: another process is at it, waiting")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,94 @@
+"""The start stage: the starting model, looked at before anything is trained."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from transformers.utils import logging
+
+from core.models.builds import build_of
+from core.models.chat_templates import template_text
+from core.models.load import load_policy, load_tokenizer
+from core.records.files import digest_of, folder_files
+from core.rollout.chat import chat_text
+from core.stages.sources import model_folder, model_version
+from core.stages.stage import Policy
+from eval.terminal import say
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A model by its name or folder, or what a preparation of that name trains.
+
+    A shipped one may have several builds, of which a run's seed takes one.
+    """
+
+    name: str
+    trained: Policy | None = None
+    seed: int = 0
+
+    @property
+    def model(self) -> str:
+        """The seed's build of what was chosen, or where the preparation leaves it."""
+        return self.trained.model if self.trained else build_of(self.name, self.seed)
+
+    @property
+    def build(self) -> Mapping[str, str]:
+        """The seed's build, if it goes by another name than was chosen."""
+        chosen = self.trained is not None or self.model == self.name
+        return {} if chosen else {"build": self.model}
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The model and its files, or the preparation by whatever name."""
+        if self.trained is not None:
+            return {"trained": self.trained.key}
+        return {"model": self.model, "version": model_version(self.model)}
+
+
+@dataclass(frozen=True)
+class Start(Policy):
+    """The model that a run begins with."""
+
+    name = "start"
+    chosen: Chosen
+    chat_template: str | None = None
+    kernels: Mapping[str, str] = field(default_factory=dict[str, str])
+    trust_code: bool = False
+
+    @property
+    def model(self) -> str:
+        """Where it lies, or its name."""
+        return self.chosen.model
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """Return the model, the kernels it computes with on a processor, and a template if given.
+
+        All that trains or asks the model has these in its own key through that of this stage.
+        """
+        given = self.chat_template
+        template = {} if given is None else {"chat_template": template_text(given)}
+        kernels = {"kernels": self.kernels} if self.kernels else {}
+        return {**self.chosen.inputs, **template, **kernels}
+
+    @property
+    def of(self) -> str:
+        """The seed's build, or the model as it was chosen."""
+        return self.chosen.build.get("build", self.chosen.name)
+
+    def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
+        """Load it once; name, digest and number of parameters."""
+        logging.disable_progress_bar()  # there is one of ours
+        tokenizer = load_tokenizer(self.model, self.chat_template, trust_code=self.trust_code)
+        chat_text(tokenizer, "?")  # or it ends here, before any training
+        model = load_policy(self.model, trust_code=self.trust_code)
+        files = model_folder(self.model)
+        size = sum(p.numel() for p in model.parameters())
+        say(f"start: {self.of}, {size:,} parameters")
+        return {
+            "name": self.chosen.name,
+            "digest": digest_of(folder_files(files)) if files else None,
+            "parameters": size,
+            **self.chosen.build,
+        }

@@ -1,0 +1,302 @@
+"""The train stage: model and data to trained weights and curves, resumed where it stopped."""
+
+import os
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset  # pyright: ignore[reportMissingTypeStubs] - it ships none
+from transformers import PrinterCallback, TrainerCallback
+from transformers.utils import logging
+
+from core.collect.reward_calls import reward_note
+from core.configs.base import BaseConfig
+from core.errors import RewardError
+from core.explain.jsonl import JsonlCallback, read_log
+from core.families.family import Training
+from core.models.load import load_tokenizer
+from core.paper.page import PREPARED
+from core.records.files import digest_of, folder_files
+from core.records.notes import read_note, write_note
+from core.rewards.verifiers import check_rewards
+from core.settings.effective import effective
+from core.settings.resolve import Resolved
+from core.settings.run_settings import RunSettings
+from core.stages.checkpoints import SealCallback, last_checkpoint
+from core.stages.data import Data
+from core.stages.held_out import split_as_asked
+from core.stages.kernels import PROCESSOR, acting_kernels, check_kernels, processor
+from core.stages.sources import source_of
+from core.stages.spread.launch import Models, launch
+from core.stages.stage import MODEL, Policy
+from core.stages.start import Chosen
+from core.stages.watch.heldout import (
+    FOLDER,
+    HeldOutCallback,
+    digests,
+    watched_benchmarks,
+    watched_rows,
+)
+from core.stages.watch.progress import ProgressCallback
+from core.trainers.resume import ResumableTrainer
+from eval.errors import BadValue, ReproError, error_line
+from eval.grading import GRADER_VERSION
+from eval.samples.evaluation import Decoding
+from eval.terminal import say
+
+DATASET: Any = Dataset  # Any: its methods are half typed
+LOG = "log.jsonl"
+WORK = "trainer"
+ANSWER_TOKENS = 1024  # of held-out answers, where neither the run nor its family says
+TRAINED = "trained.json"  # what the stage gives, written when the model is whole
+# Logged numbers that depend on the machine and the moment: kept in the log, not in the record.
+TIMES = ("_runtime", "_per_second", "step_time", "seconds", "time/", "phase", "total_flos")
+SKIPPED = ("step", "epoch", "train_loss")  # the last is one number, no curve
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(Policy):
+    """The training of one arm with one seed, from the model of another stage."""
+
+    name = "train"
+    resolved: Resolved
+    seed: int
+    data: Data
+    begin: Policy
+    roles: Mapping[str, Chosen] = field(default_factory=dict[str, Chosen])
+
+    @property
+    def inputs(self) -> Mapping[str, object]:
+        """The settings that act, the seed, the rows and the models that it begins with."""
+        roles = {role: dict(one.inputs) for role, one in self.roles.items()}
+        run = self.resolved.run
+        watched = {suite: source_of(suite, run.heldout_mode) for suite in run.watched_suites}
+        return {
+            **effective(self.resolved),
+            "seed": self.seed,
+            "data": self.data.key,
+            "start": self.begin.key,
+            "grader": GRADER_VERSION,  # of the accuracy reward and of held-out problems
+            **({"roles": roles} if roles else {}),
+            **({"watched": watched} if watched else {}),
+        }
+
+    @property
+    def of(self) -> str:
+        """The arm."""
+        return self.resolved.arm
+
+    @property
+    def label(self) -> str:
+        """The paper, the arm and the seed."""
+        return f"{self.resolved.paper.slug}-{self.resolved.arm}-seed{self.seed}"
+
+    @property
+    def model(self) -> str:
+        """The folder of the trained model."""
+        return str(self.folder / MODEL)
+
+    def work(self, folder: Path) -> Mapping[str, object]:
+        """Train in this process, or on those of a launch."""
+        train = train_model if self.resolved.run.launch is None else launch
+        roles = {role: one.model for role, one in self.roles.items()}
+        models = Models(self.begin.model, roles)
+        return train(self.resolved, self.seed, models, self.data.folder, folder)
+
+
+def train_model(
+    resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
+) -> dict[str, object]:
+    """Train into `folder`: `model/`, `log.jsonl`, and the curves and the time table as outputs.
+
+    In a launch every process calls this, and the first one writes and has the outputs.
+    """
+    work, trained = folder / WORK, folder / TRAINED
+    if not trained.exists():
+        outputs = _train(resolved, seed, models, data, folder)
+        if not outputs:
+            return {}
+        write_note(trained, outputs)
+    shutil.rmtree(work, ignore_errors=True)  # only now: a kill in it must not lose the training
+    return read_note(trained, f"delete {folder} and give the command again")
+
+
+def _train(
+    resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
+) -> dict[str, object]:
+    """Train and save; the outputs, which only the first process has."""
+    settings, work = resolved.run, folder / WORK
+    prepare_torch(settings.threads)
+    main = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch, or the only one
+    config = resolved.build(output_dir=work, seed=seed, **resolved.share)
+    train, valid = split_as_asked(resolved, data, says=main and PREPARED in settings.data)
+    resume = last_checkpoint(work)
+    trainer, heldout = build_trainer(resolved, config, models, train, valid, folder)
+    trainer.remove_callback(PrinterCallback)  # standard output is for results
+    if heldout is not None:
+        heldout.trainer = trainer
+    name = f"{resolved.paper.slug} {resolved.arm}, seed {seed}"
+    if main:
+        say(name)
+    if main and resume is not None:
+        say(f"{name}: continues from {resume.name}")
+    elif main and (tried := check_rewards(settings.rewards, train)):
+        say(f"{name}: {tried}")
+    with naming_rewards():
+        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    end_wandb(config.report_to)
+    save_policy(trainer, models.policy, settings.chat_template, folder / MODEL)
+    if not main:
+        return {}
+    how = f"{settings.launch}, {settings.processes} processes"
+    launched = {"launch": how} if settings.launch else {}
+    return {
+        "steps": trainer.state.global_step,
+        "plan": resolved.family.batches(config, len(train), settings.processes, {}),
+        "weights": weights_digest(folder / MODEL),
+        "kernels": {**acting_kernels(), PROCESSOR: processor()},
+        "curves": curves(folder / LOG),
+        "phases": trainer.phases.summary(),
+        **({"held_out": digests(heldout.watched, folder / FOLDER)} if heldout is not None else {}),
+        **launched,
+    }
+
+
+def weights_digest(folder: Path) -> str:
+    """A digest of a model's tensors, whatever its tokenizer's files say of where it came from."""
+    files = folder_files(folder)
+    return digest_of({k: v for k, v in files.items() if k.endswith(".safetensors")} or files)
+
+
+@contextmanager
+def naming_rewards() -> Generator[None]:
+    """In a run, what a reward raises is one line as every other error.
+
+    Raises:
+        RewardError: a reward function raised something.
+    """
+    try:
+        yield
+    except Exception as error:  # a reward may raise anything
+        note = reward_note(error)
+        if note is None or isinstance(error, ReproError):
+            raise
+        raise RewardError(f"{error_line(error)}; {note}") from error
+
+
+def build_trainer(
+    resolved: Resolved,
+    config: BaseConfig,
+    models: Models,
+    train: list[dict[str, Any]],
+    valid: list[dict[str, Any]],
+    folder: Path,
+) -> tuple[ResumableTrainer, HeldOutCallback | None]:
+    """The family's trainer with every callback of a run, and the one that needs the trainer."""
+    settings, family = resolved.run, resolved.family
+    tokens = settings.eval_max_tokens or family.answer_tokens(config) or ANSWER_TOKENS
+    every, held = settings.heldout_every, folder / FOLDER
+    rows = watched_rows(valid, Decoding(max_tokens=tokens), held)
+    watched = [*([rows] if valid else []), *watched_benchmarks(settings, config.seed, held)]
+    heldout = HeldOutCallback(watched, every=every) if watched else None
+    callbacks: list[TrainerCallback] = [
+        *([heldout] if heldout else []),
+        JsonlCallback(folder / LOG),
+        ProgressCallback(f"{resolved.arm} seed {config.seed}", family.progress),
+        SealCallback(),
+    ]
+    trainer = family.trainer(
+        Training(
+            config=config,
+            model=models.policy,
+            roles=models.roles,
+            rewards=settings.rewards,
+            rows=DATASET.from_list(train),
+            callbacks=callbacks,
+            adapters=lora_config(settings),
+            chat_template=settings.chat_template,
+        )
+    )
+    if "wandb" in (config.report_to or ()):
+        from transformers.integrations.integration_utils import WandbCallback
+
+        from core.stages.watch.wandb_rows import WandbRows
+
+        trainer.remove_callback(WandbCallback)
+        trainer.add_callback(WandbRows(folder, resolved, config.seed))
+    return trainer, heldout
+
+
+def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional
+    """The adapters to train, in the words of peft; None if all weights are trained."""
+    if not settings.use_peft:
+        return None
+    if find_spec("peft") is None:
+        raise BadValue("use_peft=true: peft is not installed: pip install 'repro-papers[peft]'")
+    from peft import LoraConfig
+
+    return LoraConfig(
+        task_type="CAUSAL_LM",
+        r=settings.lora_r,
+        lora_alpha=settings.lora_alpha,
+        lora_dropout=settings.lora_dropout,
+        target_modules=settings.lora_target_modules,
+    )
+
+
+def save_policy(
+    trainer: Any,  # Any: a Trainer
+    model: str,
+    chat_template: str | None,
+    folder: Path,
+) -> None:
+    """Write what `model` was trained to, or its adapters; no paths of this machine."""
+    adapters = getattr(trainer.model, "peft_config", {})
+    if adapters:
+        adapters["default"].base_model_name_or_path = model
+    trainer.save_model(str(folder))
+    if not trainer.is_world_process_zero():
+        return
+    tokenizer: Any = load_tokenizer(
+        model, chat_template, trust_code=trainer.args.trust_remote_code
+    )  # Any: its methods are half typed
+    tokenizer.save_pretrained(str(folder))
+    for name in ("training_args.bin", "README.md"):  # the second is peft's empty form
+        (folder / name).unlink(missing_ok=True)
+
+
+def end_wandb(report_to: str | list[str] | None) -> None:
+    """Close the W&B run of this training, so that the next one in this process is its own."""
+    if "wandb" in (report_to or ()):
+        import wandb
+
+        wandb.finish()
+
+
+def prepare_torch(threads: int | None) -> None:
+    """Fix the number of CPU threads, and with it the last bit of every sum; no bars but ours.
+
+    Raises:
+        BadValue: torch does not compute with the kernels that were asked for.
+    """
+    check_kernels()
+    logging.disable_progress_bar()
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def curves(log: Path) -> Mapping[str, list[list[float]]]:
+    """Every logged number against its step, without those that tell the time."""
+    found: dict[str, list[list[float]]] = {}
+    for row in read_log(log):
+        for name, value in row.items():
+            timed = any(part in name for part in TIMES)
+            if name in SKIPPED or timed or not isinstance(value, int | float):
+                continue
+            found.setdefault(name, []).append([row["step"], round(float(value), 9)])
+    return found

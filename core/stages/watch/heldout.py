@@ -1,0 +1,183 @@
+"""Accuracies while training: greedy answers to rows that are held out and to benchmarks."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from accelerate.utils import gather_object  # pyright: ignore[reportMissingTypeStubs]
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from core.rewards.verifiers import problem_of
+from core.rollout.samplers.policy import PolicySampler
+from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
+from core.shards.sharding import gathered
+from core.stages.tools import tools
+from eval.errors import BadValue
+from eval.pocket.suites import draw_of
+from eval.samples.evaluation import Completion, Decoding, answer_problems
+from eval.samples.store import Sample, judged, read_content, write_samples
+from eval.sets.benchmarks import Benchmark, find_benchmark
+from eval.sets.problem import Problem
+
+FOLDER = "held-out"
+FILE = ".jsonl.gz"  # of the graded answers at a step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """Problems whose answers are scored while training, and who answers and grades them.
+
+    `metric` is the curve of their accuracies; `folder` holds the graded answers, a file a step.
+    """
+
+    metric: str
+    folder: Path
+    problems: Sequence[Any]  # Any: rows of the data, or a benchmark's problems
+    answered: Callable[[PolicySampler, Sequence[Any]], list[Sample]]
+
+
+class HeldOutCallback(TrainerCallback):
+    """Logs accuracies (percent) on what is watched, before the first step and every `every` steps.
+
+    They enter the trainer's own metrics, so they are in the same line as the step's other numbers.
+    Training goes on as if it had not happened: greedy decoding draws nothing.
+    """
+
+    def __init__(self, watched: Sequence[Watched], *, every: int):
+        self.watched = watched
+        self.every = every
+        self.trainer: Any = None  # Any: a transformers.Trainer, known only after it took callbacks
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,  # noqa: ARG002 - the caller's signature
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002 - the caller's signature
+        **_: object,
+    ) -> None:
+        """Log the starting model's accuracies, unless the run is resumed."""
+        if state.global_step == 0:
+            self.trainer.log(self.accuracies(0))
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,  # noqa: ARG002 - the caller's signature
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002 - the caller's signature
+        **_: object,
+    ) -> None:
+        """Hand the accuracies to the trainer's metrics of this step."""
+        if state.global_step % self.every == 0 or state.global_step == state.max_steps:
+            for metric, accuracy in self.accuracies(state.global_step).items():
+                self.trainer._metrics["train"][metric].append(accuracy)
+
+    def accuracies(self, step: int) -> dict[str, float]:
+        """Percent of the problems that greedy decoding solves, for each that is watched.
+
+        The processes of a launch share the problems, and each has all accuracies.
+        """
+        processes = self.trainer.accelerator
+        nth, of = processes.process_index, processes.num_processes
+        frame, found = getattr(self.trainer, "frame", None), dict[str, float]()
+        with processes.autocast(), gathered(self.trainer.model, frame) as model:  # as in training
+            sampler = PolicySampler(model, self.trainer.processing_class)
+            own = [one.answered(sampler, one.problems[nth::of]) for one in self.watched]
+        for one, share in zip(self.watched, own, strict=True):
+            samples = cast("list[Sample]", gather_object(share))
+            if processes.is_main_process:
+                order = sorted(samples, key=lambda sample: sample.id)
+                write_samples(one.folder / f"{step}{FILE}", order)
+            right = sum(sample.correct is True for sample in samples)
+            found[one.metric] = 100 * right / len(one.problems)
+        return found
+
+
+def watched_rows(rows: Sequence[dict[str, Any]], decoding: Decoding, folder: Path) -> Watched:
+    """Rows of the data that are never trained on.
+
+    Raises:
+        BadValue: they have no answers to judge by.
+    """
+    if rows and "answer" not in rows[0]:
+        raise BadValue(
+            f"heldout_problems={len(rows)}: the data has no column answer to judge by, only "
+            f"{', '.join(rows[0])}; ask for heldout_problems=0"
+        )
+
+    def answered(sampler: PolicySampler, share: Sequence[dict[str, Any]]) -> list[Sample]:
+        answers = sampler([row["prompt"] for row in share], decoding)
+        return graded([completions[0] for completions in answers], share)
+
+    return Watched(metric=HELD_OUT, folder=folder, problems=rows, answered=answered)
+
+
+def watched_benchmarks(settings: RunSettings, seed: int, folder: Path) -> Iterator[Watched]:
+    """The benchmarks that a run watches, each on its own problems of this seed."""
+    for suite in settings.watched_suites:
+        benchmark = find_benchmark(suite, draw_of(seed))
+        limit = settings.eval_max_tokens or benchmark.max_tokens
+        yield Watched(
+            metric=f"{BENCHMARK}{suite}",
+            folder=folder / suite,
+            problems=benchmark.load(limit=settings.heldout_limit),
+            answered=partial(
+                in_mode,
+                benchmark=benchmark,
+                mode=settings.heldout_mode,
+                decoding=Decoding(max_tokens=limit, system=settings.system_prompt),
+            ),
+        )
+
+
+def in_mode(
+    sampler: PolicySampler,
+    problems: Sequence[Problem],
+    *,
+    benchmark: Benchmark,
+    mode: str,
+    decoding: Decoding,
+) -> list[Sample]:
+    """Graded answers to some problems of a benchmark, with the tools of the mode."""
+    with tools(mode) as with_tools:
+        asked = with_tools(sampler, None)
+        return answer_problems(asked, benchmark, problems, mode=mode, decoding=decoding)
+
+
+def graded(answers: Sequence[Completion], rows: Sequence[dict[str, Any]]) -> list[Sample]:
+    """One answer to each row, judged as an evaluation of the rows' benchmarks judges them."""
+    problems = [problem_of(row) for row in rows]
+    verdicts = judged([answer.text for answer in answers], problems)
+    return [
+        Sample(
+            benchmark=FOLDER,
+            id=problem.id,
+            sample=0,
+            output=answer.text,
+            tokens=answer.tokens,
+            truncated=answer.truncated,
+            extracted=verdict.extracted,
+            correct=verdict.correct,
+            rule=verdict.rule,
+            reason=verdict.reason,
+        )
+        for problem, answer, verdict in zip(problems, answers, verdicts, strict=True)
+    ]
+
+
+def digests(watched: Sequence[Watched], folder: Path) -> dict[str, str]:
+    """The digests of all answers below a folder, by step; of a benchmark by `<suite>/<step>`."""
+    files = [path for one in watched for path in sorted(one.folder.glob(f"*{FILE}"), key=step_of)]
+    return {
+        path.relative_to(folder).as_posix().removesuffix(FILE): hashlib.sha256(
+            read_content(path)
+        ).hexdigest()
+        for path in files
+    }
+
+
+def step_of(path: Path) -> int:
+    """The step after which the answers of a file were given."""
+    return int(path.name.removesuffix(FILE))

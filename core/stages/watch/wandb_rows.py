@@ -1,0 +1,101 @@
+"""One W&B run for one training, however often it is killed: the same id, and each row once."""
+
+import os
+import shutil
+from copy import copy
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from transformers import TrainerControl, TrainerState, TrainingArguments
+from transformers.integrations.integration_utils import WandbCallback
+
+from core.records.files import as_text, write_atomic
+from core.settings.resolve import Resolved
+
+ID = "wandb-id"  # the file in the stage's folder that holds it
+
+
+def described(resolved: Resolved, seed: int) -> dict[str, Any]:
+    """What W&B lists a run by, and where each setting comes from; the environment wins, or adds."""
+    paper, overrides = resolved.paper, resolved.overrides
+    own = [f"{name}={as_text(value)}" for name, value in sorted(overrides.items())]
+    tags = [
+        paper.family,
+        resolved.scale,
+        resolved.arm,
+        *os.environ.get("WANDB_TAGS", "").split(","),
+    ]
+    return {
+        "name": os.environ.get("WANDB_NAME", " ".join([resolved.arm, f"seed {seed}", *own])),
+        "group": os.environ.get("WANDB_RUN_GROUP", paper.slug),
+        "tags": [*dict.fromkeys(filter(None, tags))],
+        "config": {
+            "paper": paper.slug,
+            "arm": resolved.arm,
+            "scale": resolved.scale,
+            "sources": {name: one.source for name, one in resolved.values.items()},
+        },
+    }
+
+
+class WandbRows(WandbCallback):
+    """Sends the log's rows, row i as step i of W&B.
+
+    A resumed training sends the rows of its checkpoint again, less those that W&B has. Offline it
+    has none: a run begun offline cannot be continued, so the new one holds all rows, and those it
+    takes the place of are removed.
+    """
+
+    def __init__(self, folder: Path, resolved: Resolved, seed: int):
+        super().__init__()
+        self.note = folder / ID
+        self.told = described(resolved, seed)
+
+    def setup(
+        self, args: TrainingArguments, state: TrainerState, model: Any, **kwargs: object
+    ) -> None:
+        """Open the run of this training, and bring it to where the log is."""
+        if state.is_world_process_zero and self._wandb.run is None:
+            if not self.note.exists():
+                write_atomic(self.note, token_hex(4))
+            name = self.note.read_text(encoding="utf-8")
+            offline = os.environ.get("WANDB_MODE") == "offline"
+            run = self._wandb.init(
+                project=os.environ.get("WANDB_PROJECT", "huggingface"),
+                id=name,
+                **self.told,
+                resume=None if offline else "allow",  # offline it would only warn
+            )
+            if run.offline:
+                here = Path(run.dir).parent
+                for old in {*here.parent.glob(f"offline-run-*-{name}")} - {here}:
+                    shutil.rmtree(old, ignore_errors=True)
+        super().setup(args, state, model, **kwargs)  # pyright: ignore[reportUnknownMemberType] - untyped
+        for number, row in enumerate(state.log_history):
+            then = copy(state)
+            then.global_step = int(row["step"])
+            self.send(number, args, then, {k: v for k, v in row.items() if k != "step"})
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002 - the caller's signature
+        model: Any = None,
+        logs: dict[str, Any] | None = None,
+        **_: object,
+    ) -> None:
+        """Send one row; the first of all may come before the training begins."""
+        if not self._initialized:
+            self.setup(args, state, model)  # sends this row too
+        elif logs:
+            self.send(len(state.log_history) - 1, args, state, logs)
+
+    def send(
+        self, number: int, args: TrainingArguments, state: TrainerState, logs: dict[str, Any]
+    ) -> None:
+        """Send row `number` unless W&B has it."""
+        run: Any = self._wandb.run
+        if state.is_world_process_zero and number >= run.step:
+            super().on_log(args, state, TrainerControl(), logs=logs)  # pyright: ignore[reportUnknownMemberType] - untyped

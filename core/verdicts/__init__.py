@@ -1,0 +1,1 @@
+"""Verdicts on claims: judged from records, and recomputed to check them."""

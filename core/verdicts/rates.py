@@ -1,0 +1,109 @@
+"""Simulates how often verdicts are wrong and what they can see: `python -m core.verdicts.rates`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.paper.registry import find_paper
+from core.records.files import write_atomic
+from core.records.places import Shelf
+from core.records.record import read_records, standard
+from core.records.schema import runs_of
+from core.run.order import claimed_arms
+from core.verdicts.components import Components, components
+from eval.stats.seeds import LOOKS
+from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
+from eval.tables.render import environment
+from eval.terminal import say
+
+RUNS = 12_000  # of each line
+SOURCE = "deepseekmath-grpo"  # whose runs in the pocket world show what scatters
+EFFECTS = (0.0, 1.0, 2.0, 5.0, 10.0)
+TO_SEE = {2.0: 70, 5.0: 99}  # percent of effects of so many points that the looks should decide
+OWN, POOLED, SINGLE = RULES
+PAIR = (TRAINING,) * 2
+UNEQUAL = (1.6, 1.6, 0.6, 0.6, 0.6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One simulated world under one rule, at several true effects."""
+
+    title: str
+    rule: str
+    world: World
+    effects: tuple[float, ...] = EFFECTS
+
+
+MEASURED = Scenario(title="measured components", rule=OWN, world=World(training=PAIR))
+SCENARIOS = (
+    MEASURED,
+    Scenario(
+        title="one set of problems for all seeds",
+        rule=OWN,
+        world=World(training=PAIR, shared=True),
+        effects=(0.0, 2.0),
+    ),
+    *(
+        Scenario(
+            title=f"three start policies, whose differences scatter by {builds:g} points",
+            rule=OWN,
+            world=World(training=PAIR, builds=builds),
+            effects=(0.0, 2.0),
+        )
+        for builds in (0.5, 2.0)
+    ),
+    *(
+        Scenario(title=title, rule=rule, world=world, effects=(0.0, 2.0))
+        for title, world in (
+            ("arms that scatter alike", World()),
+            ("the two arms scatter by 1.6 points, three others by 0.6", World(training=UNEQUAL)),
+        )
+        for rule in RULES
+    ),
+)
+
+
+def simulate(scenario: Scenario, runs: int = RUNS, seed: int = 0) -> list[Rate]:
+    """The rates of a scenario at each of its effects."""
+    return [
+        rates(RULES[scenario.rule], scenario.world, effect, runs=runs, seed=seed)
+        for effect in scenario.effects
+    ]
+
+
+def shown_components() -> list[Components]:
+    """What scatters in the runs of today, for each set of benchmarks that is averaged.
+
+    Of the arms that claims compare: those of controls are meant to end elsewhere.
+    """
+    paper = find_paper(SOURCE)
+    compared, runs = (
+        claimed_arms(paper),
+        runs_of(standard(read_records(SOURCE, Shelf.PUBLISHED)), "cpu"),
+    )
+    return components(paper, [run for run in runs if run["arm"] in compared])
+
+
+def main() -> Path:
+    """Simulate every scenario and write the page."""
+    found: list[tuple[Scenario, list[Rate]]] = []
+    for scenario in SCENARIOS:
+        say(f"rates: {scenario.title}, {scenario.rule}")
+        found.append((scenario, simulate(scenario)))
+    template = environment("md").get_template("rates.md.j2")
+    page = template.render(
+        source=SOURCE,
+        components=shown_components(),
+        measured=found[0][1],
+        seen={rate.effect: rate.looks for rate in found[0][1]},
+        to_see=TO_SEE,
+        lines=[(scenario, rate) for scenario, some in found for rate in some],
+        runs=RUNS,
+        looks=LOOKS,
+        error=100 * (0.05 * 0.95 / RUNS) ** 0.5,
+    )
+    return write_atomic(Shelf.PUBLISHED.reports / "rates.md", page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The scores of records held against their stored samples, which are graded again."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from statistics import mean
+from typing import Any, cast
+
+from core.records.agreement import agree
+from core.records.answers import seal_of
+from core.records.files import digest_of
+from core.records.form_splits import form_problems
+from core.records.passed import code_digest
+from core.records.places import samples_file
+from core.records.schema import AtKCurves, Record, RunRecord, ScoreRow, place_of
+from core.settings.run_settings import BENCHMARK, HELD_OUT
+from eval.errors import DamagedFile, ReproError
+from eval.samples.evaluation import score
+from eval.samples.parts import score_parts
+from eval.samples.store import Sample, Sealed, read_content, read_samples, regrade
+from eval.sets.benchmarks import Benchmark, find_benchmark
+from eval.stats.summary import curve
+
+GRADER = ("eval.grading", "eval.pocket", "eval.samples", "eval.sets", "eval.stats")
+LIBRARIES = ("math-verify", "numpy", "scipy", "sympy")
+
+
+class Regrader:
+    """Stored samples, read and graded again; those of one digest once, whosever they are."""
+
+    def __init__(self):
+        self._damage: dict[Path, str] = {}
+        self._measured: dict[str, dict[str, Any]] = {}
+        self._accuracy: dict[str, float] = {}
+
+    def damaged(self, run: RunRecord) -> Iterator[str]:
+        """Files of samples of a run that are missing, or not what was written."""
+        for digest, suite in files_of(run).items():
+            path = samples_file(digest)
+            if path not in self._damage:
+                self._damage[path] = damage(path, digest)
+            if self._damage[path]:
+                yield f"{where(run, suite)}: {self._damage[path]}"
+
+    def problems(self, run: RunRecord) -> Iterator[str]:
+        """Scores, splits and held-out accuracies of a run that its stored samples do not give."""
+        for suite, mode, row in rows_of(run):
+            yield from self.differences(run, suite, mode, row)
+        yield from form_problems(run)
+        for name, digest in held_out(run).items():
+            suite, _, step = name.rpartition("/")
+            curve_name, value = f"{BENCHMARK}{suite}" if suite else HELD_OUT, self.accuracy(digest)
+            said = {int(at): accuracy for at, accuracy in run["curves"].get(curve_name, [])}
+            if not agree(said.get(int(step)), value):
+                differs = f"is {said.get(int(step))} at step {step}, its samples give {value}"
+                yield f"{where(run, curve_name)}: {differs}"
+
+    def accuracy(self, digest: str) -> float:
+        """The share of right answers in a file, in percent."""
+        if digest not in self._accuracy:
+            answers = read_samples(samples_file(digest), digest)
+            self._accuracy[digest] = 100 * mean(sample.correct is True for sample in answers)
+        return self._accuracy[digest]
+
+    def differences(
+        self, run: RunRecord, suite: str, mode: str, row: ScoreRow | AtKCurves
+    ) -> Iterator[str]:
+        """What a stored row says and its samples do not."""
+        asked = {"suite": suite, "mode": mode, "k": row.get("k"), "metric": row.get("metric")}
+        asked |= {"by": sorted(row.get("by", ())), "sealed": "texts" in row}
+        key = digest_of(asked | {"digest": row["digest"]})
+        try:
+            if key not in self._measured:
+                benchmark = find_benchmark(suite, row.get("draw", 0))
+                samples = graded_again(row["digest"], benchmark, mode, whole="texts" not in row)
+                self._measured[key] = measure(samples, benchmark, row)
+        except ReproError as error:
+            yield f"{where(run, suite)}: {error}"
+            return
+        for name, value in self._measured[key].items():
+            if not agree(row[name], value):
+                said = f"{name} is {row[name]}, its samples give {value}"
+                yield f"{where(run, suite)}: {said}"
+
+
+def damage(path: Path, digest: str) -> str:
+    """What is wrong with a file of samples; empty if it is what was written."""
+    try:
+        read_content(path, digest)
+    except ReproError as error:
+        return str(error)
+    return ""
+
+
+def graded_again(digest: str, benchmark: Benchmark, mode: str, *, whole: bool) -> list[Sample]:
+    """The samples of a digest with fresh verdicts; they have their texts if they are `whole`.
+
+    Raises:
+        DamagedFile: the file is not what was written, or a verdict is not the stored one.
+        MissingFile: it is not there, or the suite's problems are not.
+    """
+    path = samples_file(digest)
+    stored = read_samples(path, digest)
+    if any(isinstance(sample, Sealed) == whole for sample in stored):
+        expected = "samples with their texts" if whole else "outcomes without texts"
+        raise DamagedFile(f"{path}: its record says that it holds {expected}, and it does not")
+    fresh = regrade(stored, benchmark.load(), mode)
+    pairs = zip(stored, fresh, strict=True)
+    changed = [old.id for old, new in pairs if old.correct != new.correct]
+    if changed:
+        raise DamagedFile(
+            f"{path}: the grader now judges {len(changed)} answers otherwise, the first is to "
+            f"{changed[0]}"
+        )
+    return fresh
+
+
+def graded_with(run: RunRecord) -> dict[str, object]:
+    """All that says whether a run's scores are right: itself, the grader and the problems.
+
+    The record's seal covers its scores and the digests of its samples.
+    """
+    return {
+        "graded": seal_of(run),
+        "grader": code_digest(GRADER, LIBRARIES),
+        "problems": {suite: problems_digest(suite) for suite, _, _ in rows_of(run)},
+    }
+
+
+@cache
+def problems_digest(suite: str) -> str:
+    """A digest of the problems of a suite; empty where they cannot be read, which grading says.
+
+    Those that are generated come from code that is among the grader's.
+    """
+    try:
+        benchmark = find_benchmark(suite)
+        problems = [] if benchmark.generated else benchmark.load()
+        return digest_of([repr(problem) for problem in problems])
+    except ReproError:
+        return ""
+
+
+def rows_of(run: RunRecord) -> Iterator[tuple[str, str, ScoreRow | AtKCurves]]:
+    """Suite, mode and row of all that a run was scored from samples."""
+    for row in (*run["start_scores"], *run["scores"]):
+        yield row["benchmark"], row["mode"], row
+    for suite, change in run["sampling"].items():
+        yield from ((suite, "cot", row) for row in (change["before"], change["after"]))
+
+
+def files_of(run: RunRecord | Record) -> dict[str, str]:
+    """The digests of all that is stored of a run's answers, with what each was asked."""
+    one = cast(RunRecord, run)
+    files = {row["digest"]: suite for suite, _, row in rows_of(one)}
+    return files | dict.fromkeys(held_out(one).values(), HELD_OUT)
+
+
+def held_out(run: RunRecord) -> dict[str, str]:
+    """The digests of the answers while training, by step; of a benchmark by `<suite>/<step>`."""
+    return run["train"].get("held_out", {})
+
+
+def where(run: RunRecord, suite: str) -> str:
+    """The place of a row."""
+    return f"{place_of(run)}, {suite}"
+
+
+def measure(
+    samples: list[Sample], benchmark: Benchmark, row: ScoreRow | AtKCurves
+) -> dict[str, Any]:
+    """What a row holds, from the samples: a score, or the curves at its `k`."""
+    if "k" in row:
+        return dict(curve(samples, row["k"]))
+    found = score(samples, benchmark, metrics=(row["metric"],))[0]
+    parts = {
+        name: score_parts(samples, benchmark, row["metric"], name) for name in row.get("by", {})
+    }
+    whole = {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+    return whole | ({"by": parts} if parts else {})
