@@ -5,8 +5,8 @@ from statistics import mean
 
 from core.records.places import no_runs, record_file, samples_file
 from core.records.record import read_records, standard
+from core.records.sample_files import held_out_digests
 from core.records.schema import RunRecord, runs_of
-from core.verdicts.regrade import held_out
 from eval.errors import BadValue
 
 ARMS = 119 / 28  # trainings that claims of a paper need, of the 28 of family grpo that are run
@@ -43,14 +43,14 @@ def mean_size(runs: Sequence[RunRecord]) -> float:
 def of_start(run: RunRecord) -> set[str]:
     """The digests of what a run asked its starting model."""
     drawn = {change["before"]["digest"] for change in run["sampling"].values()}
-    heldout = {digest for step, digest in held_out(run).items() if step == "0"}
+    heldout = {digest for step, digest in held_out_digests(run).items() if step == "0"}
     return {row["digest"] for row in run["start_scores"]} | drawn | heldout
 
 
 def of_policy(run: RunRecord) -> set[str]:
     """The digests of what a run asked its policy, while it was trained and afterwards."""
     drawn = {change["after"]["digest"] for change in run["sampling"].values()}
-    return {row["digest"] for row in run["scores"]} | drawn | {*held_out(run).values()}
+    return {row["digest"] for row in run["scores"]} | drawn | {*held_out_digests(run).values()}
 
 
 def size_of(digests: set[str]) -> int:

@@ -11,10 +11,11 @@ from core.cli.output import print_columns, print_json, print_text
 from core.families.profiles import SCALES
 from core.paper.overrides import bounded, field_types, literal, named_texts
 from core.paper.registry import find_paper
-from core.records.files import as_text, canonical, write_atomic
+from core.records.files import write_atomic
 from core.records.found import find_run, find_runs, list_runs
 from core.records.index import listed_run
 from core.records.places import from_here, record_file
+from core.settings.canonical import as_text, canonical
 from core.settings.run_settings import NEUTRAL, RunSettings
 from eval.errors import UnknownName
 from eval.terminal import say

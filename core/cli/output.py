@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TextIO
 
-from core.records.files import as_text
+from core.settings.canonical import as_text
 from eval.errors import ReproError
 from eval.terminal import say, visible, visible_json
 

@@ -34,8 +34,9 @@ from core.records.places import from_here
 from eval.errors import BadValue, ReproError
 
 if TYPE_CHECKING:
-    from core.run.order import Order, Outcome
+    from core.run.order import Order
     from core.settings.run_file import RunFile
+    from core.verdicts.outcome import Outcome
 
 
 Seeds = Annotated[
@@ -149,7 +150,7 @@ def run(
         announce(paper, given, at or "cpu", arm, seed or 0)
     asked = asked_run(paper, given, at, arm, seed, config, sweep or ())
     found = find_paper(asked.paper)
-    from core.run.order import Order, claimed_arms, run_order
+    from core.run.order import Order, run_order
     from core.stages.spread.jobs import read_options
     from eval.stats.seeds import LOOKS
 
@@ -166,7 +167,7 @@ def run(
     looks = LOOKS if claims and seeds is None else ()
     count = looks[-1].seeds if looks else seeds or 1
     launched = any(text.startswith("launch=") for text in asked.arguments)
-    arms = claimed_arms(found) if claims else (asked.arm or found.main_arm,)
+    arms = found.claimed_arms if claims else (asked.arm or found.main_arm,)
     order = Order(
         paper=found,
         scale=asked.at,

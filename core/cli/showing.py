@@ -13,8 +13,8 @@ from core.families.profiles import SCALES
 from core.families.table import FAMILIES, listed
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
-from core.records.files import as_text
 from core.records.index import Index, kinds_and_scales
+from core.settings.canonical import as_text
 from eval.errors import ReproError
 
 # A line of `repro list` for a paper that cannot be read.

@@ -9,7 +9,7 @@ from core.cli.options import Arm, AsJson, Launch, Processes, Seed, Settings
 from core.cli.output import print_columns, print_json, print_text
 from core.cli.running import Config, MaybeAt, Named, asked_run, with_launch
 from core.paper.registry import find_paper
-from core.records.files import as_text
+from core.settings.canonical import as_text
 from eval.errors import BadValue
 
 if TYPE_CHECKING:

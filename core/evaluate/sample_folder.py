@@ -9,18 +9,12 @@ from typing import Any
 
 import torch
 
-from core.records.files import (
-    canonical,
-    canonical_text,
-    digest_of,
-    file_digest,
-    no_space,
-    write_atomic,
-)
+from core.records.files import file_digest, no_space, write_atomic
 from core.records.notes import read_note, write_note
 from core.rollout.samplers.journal import Journal, difference
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import Service
+from core.settings.canonical import canonical, canonical_text, digest_of
 from core.stages.loading import Loading
 from core.stages.sources import model_version
 from core.stages.tools import Tools, no_tools

@@ -14,9 +14,10 @@ from lm_eval.tasks import TaskManager
 
 from core.lm_eval.model import ReproLM
 from core.models.load import locate
-from core.records.files import digest_of, folder_files
+from core.records.files import folder_files
 from core.records.places import check_writable, own_results
 from core.records.record import Record, new_record, write_record
+from core.settings.canonical import digest_of
 from core.stages.loading import Loading
 from eval.errors import BadValue, MissingFile, UnknownName
 from eval.stats.estimates import proportion

@@ -9,9 +9,10 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from core.pages.runs import runs_table, title_of
 from core.paper import Paper
-from core.records.files import canonical_text, write_atomic
+from core.records.files import write_atomic
 from core.records.found import models_here
 from core.records.schema import Record, RunRecord, runs_of
+from core.settings.canonical import canonical_text
 from core.stages.stage import CARD
 from eval.tables import render
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from core.paper import Paper
 from core.paper.registry import whole_papers
-from core.records.files import as_text
 from core.records.places import claims_table
+from core.settings.canonical import as_text
 from core.settings.differences import Difference, from_trl, remarks
 from eval.tables.render import environment
 from eval.tables.report import Departure

@@ -17,7 +17,6 @@ from core.records.files import write_atomic
 from core.records.places import Shelf, page_of
 from core.records.record import latest, read_records
 from core.records.schema import ClaimsRecord, Record, claims_of, runs_of
-from core.run.order import claimed_arms
 from core.verdicts.judged import without_runs
 from eval.tables.report import REPORT_FORMATS, Link, Report, render_report
 
@@ -105,7 +104,7 @@ def to_run(paper: Paper, records: Sequence[Record], scale: str) -> str:
     if paper.not_run:
         return f"Not run here: {paper.not_run}."
     ran = {run["arm"] for run in runs_of(records, scale)}
-    left = [arm for arm in claimed_arms(paper) if arm not in ran]
+    left = [arm for arm in paper.claimed_arms if arm not in ran]
     return f"To run: {', '.join(left)}." if left else ""
 
 

@@ -16,10 +16,10 @@ from core.paper.registry import find_entry
 from core.records.fair import fair
 from core.records.files import write_atomic
 from core.records.places import Shelf, own_entries, report_folder
-from core.run.order import Outcome
 from core.stages.watch.meter import each
 from core.verdicts.controls import shown_records
 from core.verdicts.judged import judge_again
+from core.verdicts.outcome import Outcome
 from eval.errors import ReproError
 from eval.tables import render
 

@@ -17,9 +17,9 @@ from core.pages.trials import trial_passages
 from core.pages.verdicts import claim_result, measured_suites, rules, summary
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
-from core.records.files import as_text
 from core.records.places import page_of
 from core.records.schema import Record, RunRecord, claims_of, runs_of, tunings_of
+from core.settings.canonical import as_text
 from core.settings.differences import remarks
 from core.settings.resolve import resolve
 from core.verdicts.controls import controls_of

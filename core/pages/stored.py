@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from core.records.files import as_text
 from core.records.places import record_file, samples_file
 from core.records.schema import AnyRecord, Record, place_of
+from core.settings.canonical import as_text
 from eval.tables.report import File
 
 

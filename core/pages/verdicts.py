@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from core.records.files import as_text
 from core.records.schema import ClaimsRecord, RunRecord
+from core.settings.canonical import as_text
 from eval.stats.seeds import LEVEL
 from eval.tables.report import ClaimResult
 

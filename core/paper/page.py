@@ -142,6 +142,12 @@ class Paper:
         return tuple(setting for group in self.config for setting in group)
 
     @property
+    def claimed_arms(self) -> tuple[str, ...]:
+        """The main arm, then every other arm that a claim compares."""
+        compared = [arm for claim in self.claims for arm in claim.arms]
+        return tuple(dict.fromkeys([self.main_arm, *compared]))
+
+    @property
     def main_arm(self) -> str:
         """The arm that is the paper's own method: the first."""
         return next(iter(self.arms), "main")

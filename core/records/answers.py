@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from core.paper.page import PREPARED
 from core.records.agreement import agree
-from core.records.files import SHORT, digest_of
+from core.settings.canonical import SHORT, digest_of
 
 # Not part of what a record says: when and how fast it came to be, and its own names.
 CIRCUMSTANCES = ("created", "digest", "timings", "content")

@@ -5,10 +5,9 @@ from typing import Any
 
 from core.records.index import listed_runs
 from core.records.notes import read_note
-from core.records.places import record_files, root
+from core.records.places import DONE, MODEL, record_files, root
 from core.records.record import current, read_record, read_records
 from core.records.schema import RunRecord, runs_of
-from core.stages.stage import DONE, MODEL
 from eval.errors import BadValue, MissingFile, UnknownName
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from core.records.files import canonical, digest_of, folder_files, has_digest, write_atomic
+from core.records.files import folder_files, write_atomic
+from core.settings.canonical import canonical, digest_of, has_digest
 from eval.errors import DamagedFile
 
 DIGEST = "digest of this note"

@@ -8,8 +8,9 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from core.records.files import SHORT, digest_of, folder_files, write_atomic
+from core.records.files import folder_files, write_atomic
 from core.records.places import root
+from core.settings.canonical import SHORT, digest_of
 
 FILE = "passed.json"
 SUFFIXES = (".py", ".j2", ".css", ".js", ".json", ".txt")

@@ -12,6 +12,8 @@ from eval.errors import BadValue
 ACCEPTED = "accepted.json"
 SAMPLES = "samples"
 OURS = "repro-papers"  # the distribution that this is
+DONE = "done.json"  # the note in the folder of a finished stage
+MODEL = "model"  # the folder of a trained model in that of its stage
 EARLIER = "earlier"  # beside a paper's records: those of pocket worlds that are gone
 
 

@@ -12,9 +12,10 @@ from typing import Any, cast
 
 from core.records.answers import content_of, name_of, said, unchanged
 from core.records.fair import fair, is_tuned
-from core.records.files import canonical, has_digest, write_atomic
+from core.records.files import write_atomic
 from core.records.places import Shelf, own_results, record_files
 from core.records.schema import KINDS, VERSION, Record, mistakes
+from core.settings.canonical import canonical, has_digest
 from eval.errors import BadValue, DamagedFile
 
 

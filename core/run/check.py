@@ -10,12 +10,13 @@ from core.paper import Paper
 from core.paper.registry import Entry, entries, find_entry, lineage
 from core.records.accepted import accepted, drops, list_problems
 from core.records.answers import seal_of
-from core.records.files import as_text, canonical, folder_files
+from core.records.files import folder_files
 from core.records.passed import Passed, code_digest
 from core.records.places import Shelf, no_runs, own_entries, record_files, report_folder
 from core.records.record import current, read_record, standard
 from core.records.schema import Record, place_of, runs_of
 from core.run.paper_problems import module_problems
+from core.settings.canonical import as_text, canonical
 from core.stages.watch.meter import each
 from core.verdicts.controls import POCKET, controls_problems, shown_among
 from core.verdicts.derived import derived_from, derived_problems

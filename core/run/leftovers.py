@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.records.files import canonical_text
 from core.records.notes import read_note
-from core.records.places import SAMPLES, own_results, root
+from core.records.places import DONE, SAMPLES, own_results, root
 from core.records.record import Record, current, read_records
 from core.records.schema import tunings_of
+from core.settings.canonical import canonical_text
 from core.settings.run_settings import HELD_OUT
-from core.stages.stage import DONE
 
 STAGE = re.compile("[a-z]+-.*?[0-9a-f]{16}")  # the name of a stage's folder ends with its key
 NAMED = re.compile("[0-9a-f]{64}|[0-9a-f]{16}")  # digests and keys

@@ -9,12 +9,13 @@ from core.records.fair import is_tuned
 from core.records.places import Shelf, samples_file
 from core.records.record import Record, latest, read_records
 from core.records.schema import RunRecord, ScoreRow, runs_of, tunings_of
-from core.run.order import Order, Outcome
+from core.run.order import Order
 from core.run.retrain import is_near, parts
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.verdicts.asked import factor_of
 from core.verdicts.compared import key_of
+from core.verdicts.outcome import Outcome
 from eval.samples.store import read_samples
 
 

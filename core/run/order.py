@@ -25,6 +25,7 @@ from core.stages.stage import Stage
 from core.stages.tools import check_tools
 from core.verdicts.asked import recorded_runs, recorded_trials
 from core.verdicts.judged import judged, verdicts_record
+from core.verdicts.outcome import Outcome
 from core.verdicts.trials import check_trials, compared_arms, trials_of, tuning_record
 from core.verdicts.verdicts import cannot_test
 from eval.errors import BadValue
@@ -55,31 +56,6 @@ class Order:
     force: bool = False
     cluster: str | None = None
     job: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """The records of an order's runs, of its trials of learning rates, and of the verdicts."""
-
-    runs: list[Record]
-    tunings: list[Record]
-    claims: Record
-
-    @property
-    def verdicts(self) -> list[dict[str, Any]]:
-        """The verdict on every claim of the paper."""
-        return self.claims["verdicts"]
-
-    @property
-    def refuted(self) -> bool:
-        """Whether any claim was refuted."""
-        return any(verdict["verdict"] == "refuted" for verdict in self.verdicts)
-
-
-def claimed_arms(paper: Paper) -> tuple[str, ...]:
-    """The main arm, then every other arm that a claim needs."""
-    named = [arm for claim in paper.claims for arm in claim.arms]
-    return tuple(dict.fromkeys([paper.main_arm, *named]))
 
 
 def run_order(order: Order) -> Outcome:

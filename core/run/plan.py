@@ -11,7 +11,6 @@ from core.configs.base import BaseConfig
 from core.models.shapes import GATED, find_shape
 from core.paper import Paper
 from core.rollout.native.room import ROWS
-from core.run.order import claimed_arms
 from core.run.visible import visible_effects
 from core.settings.memory import Cluster, Memory, all_launches, work_of
 from core.settings.refusals import refuse
@@ -140,7 +139,7 @@ def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[st
 
 def claim_runs(paper: Paper) -> str | None:
     """How many runs the looks at a paper's claims take: those after the first go on if needed."""
-    first, *more = (len(claimed_arms(paper)) * look.seeds for look in LOOKS)
+    first, *more = (len(paper.claimed_arms) * look.seeds for look in LOOKS)
     return f"{first}, then at most {' and '.join(map(str, more))}" if paper.claims else None
 
 

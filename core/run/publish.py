@@ -20,12 +20,13 @@ from core.records.places import (
 )
 from core.records.record import Record, read_record, read_records, standard
 from core.records.runs_lock import working_in_runs
+from core.records.sample_files import sample_files
 from core.run.check import regressions, sample_problems, verdict_problems, whole_records
 from core.run.paper_problems import module_problems
 from core.stages.record import store_samples
 from core.verdicts.judged import at_other_settings, judge_again
 from core.verdicts.kept import ROOMS
-from core.verdicts.regrade import Regrader, files_of
+from core.verdicts.regrade import Regrader
 from eval.errors import ReproError, UnknownName
 
 PICTURE = ".svg"  # of a record of speed, beside it
@@ -110,7 +111,7 @@ def move(records: Iterable[Record]) -> list[Path]:
         while name in known and known[name].is_relative_to(own_results()):
             path = known.pop(name)
             one = read_record(path)
-            samples = files_of(one) if one["kind"] == "run" else ()
+            samples = sample_files(one) if one["kind"] == "run" else ()
             store_samples({digest: samples_file(digest) for digest in samples}, results())
             for digest in samples:
                 (own_results() / SAMPLES / samples_file(digest).name).unlink(missing_ok=True)

@@ -10,7 +10,6 @@ from core.run.order import (
     Order,
     chains,
     check_outputs,
-    claimed_arms,
     finished,
     run_order,
     undecided,
@@ -91,7 +90,7 @@ def whole_order(paper: Paper, scale: str, jobs: int, until: int) -> Order:
     return Order(
         paper=paper,
         scale=scale,
-        arms=claimed_arms(paper),
+        arms=paper.claimed_arms,
         seeds=tuple(range(LOOKS[until - 1].seeds)),
         looks=LOOKS,
         until=until,
@@ -121,7 +120,7 @@ def is_judged(paper: Paper, scale: str, look: Look) -> bool:
     chosen = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(shown, scale)}
     return (
         len(runs) == len(named)
-        and {run["arm"] for run in runs} >= set(claimed_arms(paper))
+        and {run["arm"] for run in runs} >= set(paper.claimed_arms)
         and not any(list(asked_problems(paper, run, factor_of(run, chosen))) for run in runs)
     )
 

@@ -5,7 +5,7 @@ from typing import cast
 
 from core.configs.idle import acting
 from core.paper.page import PREPARED
-from core.records.files import canonical
+from core.settings.canonical import canonical
 from core.settings.layers import NO_SETTINGS
 from core.settings.resolve import Resolved
 from core.settings.reward_keys import reward_key

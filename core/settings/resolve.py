@@ -18,8 +18,8 @@ from core.families.table import find_family
 from core.paper import Paper
 from core.paper.overrides import field_types
 from core.paper.page import PREPARED
-from core.records.files import as_text
 from core.settings.bounds import check_value
+from core.settings.canonical import as_text
 from core.settings.layers import COMMAND_LINE, PROFILE, Sourced, check_arm_name, sourced_values
 from core.settings.reward_keys import reward_key
 from core.settings.run_settings import ON_TRIAL, ONE_IN, RUN_FIELDS, RunSettings

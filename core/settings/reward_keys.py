@@ -8,7 +8,7 @@ from inspect import getsource, isfunction
 from types import CodeType, FunctionType
 from typing import Any, cast
 
-from core.records.files import SHORT, as_text, canonical, digest_of
+from core.settings.canonical import SHORT, as_text, canonical, digest_of
 from eval.errors import BadValue
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 import yaml
 
 from core.paper.registry import find_paper
-from core.records.files import as_text, canonical
+from core.settings.canonical import as_text, canonical
 from core.settings.resolve import Resolved, resolve
 from eval.errors import BadValue, MissingFile
 

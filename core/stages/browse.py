@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from core.records.files import digest_of, write_atomic
+from core.records.files import write_atomic
 from core.records.places import from_here
+from core.settings.canonical import digest_of
 from core.stages.chain import Chain
 from core.stages.evaluate import PLAIN_MODE, SAMPLES, Evaluate, Question
 from core.stages.stage import PAGE

@@ -5,7 +5,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
-from core.records.files import canonical, copy_atomic, file_digest
+from core.records.files import copy_atomic, file_digest
 from core.records.form_splits import form_splits
 from core.records.places import SAMPLES, own_results, results
 from core.records.record import (
@@ -16,6 +16,8 @@ from core.records.record import (
     standing,
     write_record,
 )
+from core.records.sample_files import sample_files
+from core.settings.canonical import canonical
 from core.settings.resolve import Resolved
 from core.settings.run_settings import CHOOSING, NEUTRAL
 from core.stages.browse import write_page
@@ -25,7 +27,6 @@ from core.stages.outcomes import held_out_outcomes, outcomes_of
 from core.stages.probabilities import compared
 from core.stages.stage import Outputs
 from core.stages.watch.heldout import FOLDER
-from core.verdicts.regrade import files_of
 from eval.terminal import say
 
 
@@ -146,7 +147,7 @@ def stored(files: Mapping[str, Path], record: Record) -> Record:
     """
     content = cast(Record, canonical(record))
     stands = standing(content, predecessors(content)) or content
-    named = {digest: files[digest] for digest in files_of(stands) if digest in files}
+    named = {digest: files[digest] for digest in sample_files(stands) if digest in files}
     store_samples(named, own_results())
     return write_record(content)
 

@@ -6,7 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from core.data.sets import DataSet
-from core.records.files import digest_of, file_digest, folder_files
+from core.records.files import file_digest, folder_files
+from core.settings.canonical import digest_of
 from core.stages.stage import CARD
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem

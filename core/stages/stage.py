@@ -10,15 +10,14 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, TypeAlias
 
-from core.records.files import SHORT, canonical, digest_of, folder_files, no_space
+from core.records.files import folder_files, no_space
 from core.records.notes import check_files, read_note, write_note
-from core.records.places import root
+from core.records.places import DONE, MODEL, root
+from core.settings.canonical import SHORT, canonical, digest_of
 from eval.errors import DamagedFile
 from eval.terminal import say
 
 SCHEMA = 1  # of stage outputs and records; part of every key
-DONE = "done.json"
-MODEL = "model"  # the folder of a trained model in that of its stage
 UNFIT = re.compile(r"[^A-Za-z0-9_.+=]+")  # what stays out of the name of a folder
 LABEL = 60  # characters of it at most
 CARD = "README.md"  # in that folder: what a reader is told of the model

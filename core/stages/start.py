@@ -9,8 +9,9 @@ from transformers.utils import logging
 from core.models.builds import build_of
 from core.models.chat_templates import template_text
 from core.models.load import load_policy, load_tokenizer
-from core.records.files import digest_of, folder_files
+from core.records.files import folder_files
 from core.rollout.chat import chat_text
+from core.settings.canonical import digest_of
 from core.stages.sources import model_folder, model_version
 from core.stages.stage import Policy
 from eval.terminal import say

@@ -21,20 +21,22 @@ from core.explain.jsonl import JsonlCallback, read_log
 from core.families.family import Training
 from core.models.load import load_tokenizer
 from core.paper.page import PREPARED
-from core.records.files import digest_of, folder_files
+from core.records.files import folder_files
 from core.records.notes import read_note, write_note
+from core.records.places import MODEL
 from core.rewards.verifiers import check_rewards
+from core.settings.canonical import digest_of
 from core.settings.effective import effective
 from core.settings.resolve import Resolved
 from core.settings.run_settings import RunSettings
-from core.stages.checkpoints import SealCallback, last_checkpoint
 from core.stages.data import Data
 from core.stages.held_out import split_as_asked
 from core.stages.kernels import PROCESSOR, acting_kernels, check_kernels, processor
 from core.stages.sources import source_of
 from core.stages.spread.launch import Models, launch
-from core.stages.stage import MODEL, Policy
+from core.stages.stage import Policy
 from core.stages.start import Chosen
+from core.stages.watch.checkpoints import SealCallback, last_checkpoint
 from core.stages.watch.heldout import (
     FOLDER,
     HeldOutCallback,

@@ -7,16 +7,16 @@ from core.claims import START
 from core.paper import Paper
 from core.records.agreement import agree
 from core.records.fair import best_of, is_tuned
-from core.records.files import canonical
 from core.records.record import latest, read_records
+from core.records.sample_files import score_rows
 from core.records.schema import Record, RunRecord, TuningRecord, runs_of, tunings_of
 from core.records.sealed import is_sealed
+from core.settings.canonical import canonical
 from core.settings.resolve import Resolved, resolve
 from core.settings.run_settings import HELD_OUT, TRIAL_SEED
 from core.stages.chain import Chain
 from core.stages.record import request_of, size_of
 from core.stages.sources import model_folder, version_here
-from core.verdicts.regrade import rows_of
 from core.verdicts.trials import rate_of, trials_of
 
 
@@ -133,7 +133,7 @@ def question_problems(chain: Chain, run: RunRecord) -> Iterator[str]:
     """Scores and Maj@K that a run holds and its arm is not asked for."""
     asked = [stage.question for stage in chain.evaluations(chain.policy)]
     draws = {one.suite: one.part.get("draw") for one in asked}
-    for suite, _, row in rows_of(run):
+    for suite, _, row in score_rows(run):
         if suite in draws and row.get("draw") != draws[suite]:
             said = f"{suite} is of draw {row.get('draw')}, its seed asks for {draws[suite]}"
             yield f"{said}: run it again"

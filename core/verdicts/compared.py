@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from core.records.files import as_text
 from core.records.places import samples_file
 from core.records.schema import RunRecord, ScoreRow
+from core.settings.canonical import as_text
 from eval.samples.store import Sample, read_samples
 from eval.stats.comparisons import Comparison, compare_scores
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 from core.paper import Paper
 from core.records.answers import seal_of, with_texts
 from core.records.fair import is_tuned
-from core.records.files import digest_of
 from core.records.passed import code_digest
 from core.records.record import Record, latest
 from core.records.schema import (
@@ -21,6 +20,7 @@ from core.records.schema import (
     runs_of,
     tunings_of,
 )
+from core.settings.canonical import digest_of
 from core.settings.run_settings import HELD_OUT
 from core.stages.sources import model_folder, version_here
 from core.verdicts.asked import asked_problems, factor_of, tuning_problems

@@ -6,7 +6,6 @@ from typing import Any, cast
 from core.paper import Paper
 from core.records.agreement import agree
 from core.records.fair import at_own_rates, fair, is_tuned
-from core.records.files import SHORT, as_text, canonical, digest_of
 from core.records.record import (
     Record,
     current,
@@ -16,6 +15,7 @@ from core.records.record import (
     write_record,
 )
 from core.records.schema import ClaimsRecord, claims_of, runs_of, tunings_of
+from core.settings.canonical import SHORT, as_text, canonical, digest_of
 from core.verdicts.verdicts import judge
 from eval.stats.seeds import LOOKS, Look
 

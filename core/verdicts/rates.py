@@ -8,7 +8,6 @@ from core.records.files import write_atomic
 from core.records.places import Shelf
 from core.records.record import read_records, standard
 from core.records.schema import runs_of
-from core.run.order import claimed_arms
 from core.verdicts.components import Components, components
 from eval.stats.seeds import LOOKS
 from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
@@ -78,7 +77,7 @@ def shown_components() -> list[Components]:
     """
     paper = find_paper(SOURCE)
     compared, runs = (
-        claimed_arms(paper),
+        paper.claimed_arms,
         runs_of(standard(read_records(SOURCE, Shelf.PUBLISHED)), "cpu"),
     )
     return components(paper, [run for run in runs if run["arm"] in compared])

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from statistics import mean
-from typing import Any, cast
+from typing import Any
 
 from core.records.agreement import agree
 from core.records.answers import seal_of
-from core.records.files import digest_of
 from core.records.form_splits import form_problems
 from core.records.passed import code_digest
 from core.records.places import samples_file
-from core.records.schema import AtKCurves, Record, RunRecord, ScoreRow, place_of
+from core.records.sample_files import held_out_digests, sample_files, score_rows
+from core.records.schema import AtKCurves, RunRecord, ScoreRow, place_of
+from core.settings.canonical import digest_of
 from core.settings.run_settings import BENCHMARK, HELD_OUT
 from eval.errors import DamagedFile, ReproError
 from eval.samples.evaluation import score
@@ -35,7 +36,7 @@ class Regrader:
 
     def damaged(self, run: RunRecord) -> Iterator[str]:
         """Files of samples of a run that are missing, or not what was written."""
-        for digest, suite in files_of(run).items():
+        for digest, suite in sample_files(run).items():
             path = samples_file(digest)
             if path not in self._damage:
                 self._damage[path] = damage(path, digest)
@@ -44,10 +45,10 @@ class Regrader:
 
     def problems(self, run: RunRecord) -> Iterator[str]:
         """Scores, splits and held-out accuracies of a run that its stored samples do not give."""
-        for suite, mode, row in rows_of(run):
+        for suite, mode, row in score_rows(run):
             yield from self.differences(run, suite, mode, row)
         yield from form_problems(run)
-        for name, digest in held_out(run).items():
+        for name, digest in held_out_digests(run).items():
             suite, _, step = name.rpartition("/")
             curve_name, value = f"{BENCHMARK}{suite}" if suite else HELD_OUT, self.accuracy(digest)
             said = {int(at): accuracy for at, accuracy in run["curves"].get(curve_name, [])}
@@ -123,7 +124,7 @@ def graded_with(run: RunRecord) -> dict[str, object]:
     return {
         "graded": seal_of(run),
         "grader": code_digest(GRADER, LIBRARIES),
-        "problems": {suite: problems_digest(suite) for suite, _, _ in rows_of(run)},
+        "problems": {suite: problems_digest(suite) for suite, _, _ in score_rows(run)},
     }
 
 
@@ -139,26 +140,6 @@ def problems_digest(suite: str) -> str:
         return digest_of([repr(problem) for problem in problems])
     except ReproError:
         return ""
-
-
-def rows_of(run: RunRecord) -> Iterator[tuple[str, str, ScoreRow | AtKCurves]]:
-    """Suite, mode and row of all that a run was scored from samples."""
-    for row in (*run["start_scores"], *run["scores"]):
-        yield row["benchmark"], row["mode"], row
-    for suite, change in run["sampling"].items():
-        yield from ((suite, "cot", row) for row in (change["before"], change["after"]))
-
-
-def files_of(run: RunRecord | Record) -> dict[str, str]:
-    """The digests of all that is stored of a run's answers, with what each was asked."""
-    one = cast(RunRecord, run)
-    files = {row["digest"]: suite for suite, _, row in rows_of(one)}
-    return files | dict.fromkeys(held_out(one).values(), HELD_OUT)
-
-
-def held_out(run: RunRecord) -> dict[str, str]:
-    """The digests of the answers while training, by step; of a benchmark by `<suite>/<step>`."""
-    return run["train"].get("held_out", {})
 
 
 def where(run: RunRecord, suite: str) -> str:

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 from core.cli.main import app
 from core.paper.registry import find_entry
 from core.records.answers import content_of, name_of
-from core.records.files import canonical
 from core.records.places import own_results, record_file, samples_file
 from core.run.check import whole_records
 from core.run.retrain import differences, drawn, retrained_problems
+from core.settings.canonical import canonical
 from core.stages.spread.pool import Unit, run_units
 from core.verdicts.asked import asked_problems
 from core.verdicts.regrade import Regrader

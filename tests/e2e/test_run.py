@@ -12,12 +12,13 @@ from typer.testing import CliRunner
 from core.models.chat_templates import template_text
 from core.pages.card import elsewhere
 from core.records.found import model_of
-from core.records.places import record_files, samples_file
+from core.records.places import DONE, record_files, samples_file
 from core.records.record import read_records
+from core.records.sample_files import sample_files
 from core.records.schema import runs_of
 from core.stages.sources import model_version
-from core.stages.stage import CARD, DONE
-from core.verdicts.regrade import Regrader, files_of
+from core.stages.stage import CARD
+from core.verdicts.regrade import Regrader
 from eval.samples.store import Sealed, read_samples
 
 PAPER = "deepseekmath-grpo"
@@ -152,9 +153,9 @@ def test_an_arm_beside_the_main_one_leaves_outcomes_and_the_digests_of_its_texts
     kept = {
         path.name.partition(".")[0] for path in (root / "runs" / "results" / "samples").iterdir()
     }
-    assert kept >= set(files_of(run))
+    assert kept >= set(sample_files(run))
     assert not texts & kept - {
-        digest for main in records() if main["main"] for digest in files_of(main)
+        digest for main in records() if main["main"] for digest in sample_files(main)
     }
     for row in run["scores"]:
         assert all(isinstance(one, Sealed) for one in read_samples(samples_file(row["digest"])))

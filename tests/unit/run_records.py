@@ -8,6 +8,7 @@ from core.paper.registry import find_paper
 from core.records.form_splits import form_splits
 from core.records.places import SAMPLES, Shelf, own_results, record_files, samples_file
 from core.records.record import new_record, read_records, write_record
+from core.records.sample_files import sample_files
 from core.run.publish import move
 from core.settings.resolve import resolve
 from core.stages.evaluate import Question, Scored, at_k_curve, score_rows
@@ -17,7 +18,6 @@ from core.stages.sources import model_version
 from core.stages.stage import OUTCOMES
 from core.stages.start import Chosen
 from core.verdicts.judged import judge_again
-from core.verdicts.regrade import files_of
 from eval.pocket.suites import draw_of
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
 from eval.samples.store import Sample, write_samples
@@ -177,7 +177,7 @@ def run_record(
 
 def without_texts(record):
     """The record as it is of another arm than the main one; the texts are gone, if but its own."""
-    files = {digest: samples_file(digest) for digest in files_of(record)}
+    files = {digest: samples_file(digest) for digest in sample_files(record)}
     at_k = {suite: change["after"] for suite, change in record["sampling"].items()}
     after = outcomes_of(Scored(scores=record["scores"], at_k=at_k, files=files))
     train, seen = held_out_outcomes(record["train"], Scored(files=files))
@@ -186,10 +186,10 @@ def without_texts(record):
     }
     made = record | {"scores": after.scores, "train": train, "sampling": sampling}
     made_files = after.files | seen.files
-    store_samples({digest: made_files[digest] for digest in files_of(made)}, own_results())
+    store_samples({digest: made_files[digest] for digest in sample_files(made)}, own_results())
     rmtree(own_results() / SAMPLES / OUTCOMES)
     named = "".join(path.read_text() for path in record_files(record["paper"]))
-    for digest in files.keys() - files_of(made).keys():
+    for digest in files.keys() - sample_files(made).keys():
         if digest not in named:
             samples_file(digest).unlink()
     return made

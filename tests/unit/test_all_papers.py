@@ -13,10 +13,10 @@ from core.families.table import find_family
 from core.pages.printed import passages, printed_table
 from core.pages.render import render_outcome
 from core.paper.registry import entries
-from core.records.files import canonical_text
-from core.run.order import Order, claimed_arms, run_order
+from core.run.order import Order, run_order
 from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
+from core.settings.canonical import canonical_text
 from core.settings.effective import effective
 from core.settings.resolve import config_fields, resolve
 from core.stages.chain import Chain
@@ -116,7 +116,7 @@ def arms_run():
     for entry in entries().values():
         paper = entry.load()
         new = []
-        for arm in () if paper.not_run else claimed_arms(paper):
+        for arm in () if paper.not_run else paper.claimed_arms:
             settings = effective(resolve(paper, arm=arm))
             curves = curves_read(paper, arm)
             if canonical_text(kind(settings)) not in kinds or curves - read[settings["family"]]:

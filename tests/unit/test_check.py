@@ -14,7 +14,7 @@ from core.records.accepted import accept
 from core.records.places import Shelf, record_files, report_folder, results, samples_file
 from core.records.record import read_records, standard, write_record
 from core.run.check import check_papers
-from core.run.order import Outcome
+from core.verdicts.outcome import Outcome
 
 SLUG = "deepseekmath-grpo"
 

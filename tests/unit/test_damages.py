@@ -18,7 +18,6 @@ from core.pages.tables import record_reported
 from core.paper.registry import entries, find_entry
 from core.records.accepted import accept, list_problems
 from core.records.answers import content_of, name_of
-from core.records.files import canonical
 from core.records.form_splits import form_splits
 from core.records.passed import Passed
 from core.records.places import samples_file
@@ -31,6 +30,7 @@ from core.run.check import (
     whole_records,
 )
 from core.run.publish import move
+from core.settings.canonical import canonical
 from core.verdicts.judged import verdicts_record
 from core.verdicts.kept import kept_problems, unknown_files
 from core.verdicts.regrade import Regrader

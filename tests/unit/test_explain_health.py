@@ -10,7 +10,6 @@ from transformers import TrainerControl, TrainerState
 
 from core.explain.health import WATCHES, Diagnosis, HealthCallback
 from core.paper.registry import find_paper
-from core.run.order import claimed_arms
 
 RECORDS = Path(__file__).parents[2] / "results" / "deepseekmath-grpo"
 GROUP = 8
@@ -161,7 +160,7 @@ def test_two_completions_per_group_that_differ_are_not_clones():
 def test_the_recorded_trainings_are_healthy():
     """They learned, and no condition holds at any of their steps; controls are to learn nothing."""
     records = [json.loads(path.read_text("utf-8")) for path in RECORDS.glob("*.json")]
-    compared = claimed_arms(find_paper(RECORDS.name))
+    compared = find_paper(RECORDS.name).claimed_arms
     trained = [one for one in records if one.get("curves") and one["arm"] in compared]
     assert len(trained) >= 15
     for record in trained:

@@ -25,7 +25,7 @@ def rooms_in(folder):
     return {path.parent.relative_to(ROOT).as_posix() for path in folder.glob("*/__init__.py")}
 
 
-@pytest.mark.parametrize("folder", ["core", "core/run", "eval"])
+@pytest.mark.parametrize("folder", ["core", "core/stages", "eval"])
 def test_the_plan_names_every_room_and_none_that_is_not_there(folder):
     named = {room for room in rooms_in_the_plan() if room.rpartition("/")[0] == folder}
     assert named == rooms_in(ROOT / folder)

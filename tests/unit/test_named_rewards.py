@@ -8,9 +8,9 @@ from core import rewards
 from core.paper import Paper
 from core.paper.overrides import BadOverride
 from core.paper.registry import entries, find_paper
-from core.records.files import as_text
 from core.rewards import Accuracy, LengthWithin, Noisy, Shuffled, accuracy_reward
 from core.settings import named_rewards
+from core.settings.canonical import as_text
 from core.settings.named_rewards import parse_rewards, rewards_of
 from core.settings.resolve import resolve
 from eval.errors import BadValue, UnknownName

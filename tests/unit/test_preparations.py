@@ -8,9 +8,10 @@ import pytest
 
 from core.cli.showing import as_data, print_paper
 from core.paper import Evaluation
-from core.records.files import digest_of, folder_files
+from core.records.files import folder_files
 from core.run.order import Order, run_order
 from core.run.plan import make_plan
+from core.settings.canonical import digest_of
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.errors import BadValue, UnknownName

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.answers import name_of
-from core.records.files import canonical_text, digest_of, has_digest
 from core.records.places import record_files
 from core.records.record import (
     current,
@@ -19,6 +18,7 @@ from core.records.record import (
     write_record,
 )
 from core.records.schema import KINDS, ScoreRow
+from core.settings.canonical import canonical_text, digest_of, has_digest
 from eval.errors import BadValue, DamagedFile
 
 

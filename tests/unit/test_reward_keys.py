@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.records.files import canonical, digest_of
 from core.rewards import Accuracy, SoftOverlong
+from core.settings.canonical import canonical, digest_of
 from core.settings.resolve import resolve
 from core.settings.reward_keys import reward_key
 from core.stages.chain import Chain
@@ -101,7 +101,7 @@ def test_another_process_finds_the_same_key(module, tmp_path):
     program = (
         "import sys, user_rewards as m; from functools import partial;"
         "from core.settings.reward_keys import reward_key;"
-        "from core.records.files import digest_of;"
+        "from core.settings.canonical import digest_of;"
         "print(digest_of([reward_key(r) for r in "
         "(m.short, partial(m.short, most=7), m.at_most(3), m.Constant(2.0, inner=m.short))]))"
     )

@@ -11,9 +11,9 @@ from core.cli.checking import check
 from core.pages.render import render_all
 from core.paper.registry import find_paper
 from core.records.places import record_files, samples_file
+from core.records.sample_files import sample_files
 from core.records.sealed import absent_texts, is_sealed
 from core.stages.record import stored
-from core.verdicts.regrade import files_of
 from eval.samples.evaluation import score
 from eval.samples.forms import split_by_form
 from eval.samples.sealing import sealed
@@ -124,7 +124,7 @@ def test_a_run_that_comes_again_publishes_the_samples_its_standing_record_names(
     short = run_record(41, arm=OTHER, seed=1, sealed=True)
     for record in (whole, short):
         files = {}
-        for digest in files_of(record):
+        for digest in sample_files(record):
             files[digest] = samples_file(digest).rename(tmp_path / digest)
         other = write_samples(tmp_path / "other", [])
         again = {name: value for name, value in record.items() if name != "digest"}

@@ -11,11 +11,12 @@ from core.evaluate.sample_folder import SampleFolder
 from core.records.files import folder_files
 from core.records.found import models_here
 from core.records.notes import DIGEST, read_note, write_note
+from core.records.places import DONE
 from core.run.leftovers import end_note
 from core.stages.browse import is_of, seal_of
-from core.stages.checkpoints import SEAL, check_seal
-from core.stages.stage import DONE, Stage
+from core.stages.stage import Stage
 from core.stages.train import TRAINED, train_model
+from core.stages.watch.checkpoints import SEAL, check_seal
 from eval.errors import DamagedFile
 
 VALUES = st.recursive(

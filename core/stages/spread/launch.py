@@ -12,9 +12,9 @@ from shutil import which
 from core.paper.registry import find_paper
 from core.settings.resolve import Resolved, resolve
 from core.settings.run_settings import RunSettings
-from core.stages.checkpoints import last_checkpoint
 from core.stages.spread.launcher import ENDED, FAILED, OUTPUTS
 from core.stages.spread.pool import PYTHON, FailedUnit, Unit, run_units
+from core.stages.watch.checkpoints import last_checkpoint
 from eval.errors import BadValue
 from eval.terminal import say
 

@@ -8,8 +8,8 @@ from statistics import mean
 from typing import Any
 
 from core.paper import Paper
-from core.records.files import digest_of
 from core.records.schema import Record, runs_of
+from core.settings.canonical import digest_of
 
 JOB, SWEEP = "verdicts", "sweep"
 SCORED = ("benchmark", "mode", "metric", "value", "low", "high", "n")

@@ -10,7 +10,8 @@ from typing import Any
 from transformers import TrainerControl, TrainerState, TrainingArguments
 from transformers.integrations.integration_utils import WandbCallback
 
-from core.records.files import as_text, write_atomic
+from core.records.files import write_atomic
+from core.settings.canonical import as_text
 from core.settings.resolve import Resolved
 
 ID = "wandb-id"  # the file in the stage's folder that holds it
