@@ -67,7 +67,7 @@ def workers(process):
     found = []
     for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.Error):  # it ends while it is looked at
-            if "-u -m core.stages.spread.launched" in " ".join(child.cmdline()):
+            if "-u -m core.stages.launched" in " ".join(child.cmdline()):
                 found.append(child)
     return found
 

@@ -74,7 +74,7 @@ def train_on_processes(
         str(folder),
         *("--config_file", configuration, "--num_processes", str(settings.processes)),
         *machines(),
-        *("--module", "core.stages.spread.launched", str(seed), *where, *words_of(resolved)),
+        *("--module", "core.stages.launched", str(seed), *where, *words_of(resolved)),
     )
     unit = Unit(f"{settings.launch} x{settings.processes}", arguments, program())
     try:
