@@ -69,7 +69,7 @@ gate: $(VENV)/.run
 	$(BIN)/python -m core.pages.gate
 
 rates: $(VENV)/.run
-	$(BIN)/python -m core.verdicts.rates
+	$(BIN)/python -m core.verdicts.error_rates
 
 reproduce: $(VENV)/.run
 	$(BIN)/repro reproduce $(FAMILY)

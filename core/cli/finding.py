@@ -22,7 +22,7 @@ from eval.terminal import say
 
 if TYPE_CHECKING:
     from core.records.schema import RunRecord, ScoreRow
-    from core.verdicts.compared import ScoreChange
+    from core.verdicts.run_differences import ScoreChange
 
 SHORT = 8  # characters of a digest that tell runs apart in a list
 AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -82,7 +82,7 @@ def compare(
 ) -> None:
     """Hold two recorded runs against each other: settings, curves, scores by problem, answers."""
     old, new = find_run(before), find_run(after)
-    from core.verdicts.compared import ends_apart, scores_apart, settings_apart
+    from core.verdicts.run_differences import ends_apart, scores_apart, settings_apart
 
     settings, ends = list(settings_apart(old, new)), list(ends_apart(old, new))
     scores = list(scores_apart(old, new))

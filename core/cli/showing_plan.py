@@ -62,7 +62,7 @@ def plan(
 
 def print_plan(resolved: "Resolved", found: "Plan") -> None:
     """Print the settings that are no defaults, batches, stages, cost, and claims left untested."""
-    from core.verdicts.verdicts import cannot_test
+    from core.verdicts.judge import cannot_test
     from eval.stats.seeds import LOOKS
 
     values = sorted(resolved.values.items())

@@ -8,7 +8,7 @@ from core.pages.stored import samples_path
 from core.records.places import samples_file
 from core.records.schema import RunRecord, ScoreRow
 from core.stages.evaluate import PLAIN_MODE
-from core.verdicts.compared import key_of
+from core.verdicts.run_differences import key_of
 from eval.errors import MissingFile
 from eval.samples.store import Sample, read_samples
 from eval.sets.benchmarks import find_benchmark, known_benchmark

@@ -17,7 +17,7 @@ from core.records.files import write_atomic
 from core.records.places import Shelf, page_of
 from core.records.record import latest, read_records
 from core.records.schema import ClaimsRecord, Record, claims_of, runs_of
-from core.verdicts.judged import without_runs
+from core.verdicts.verdict_records import without_runs
 from eval.tables.report import REPORT_FORMATS, Link, Report, render_report
 
 FOLDER = "families"

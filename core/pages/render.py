@@ -18,8 +18,8 @@ from core.records.files import write_atomic
 from core.records.places import Shelf, own_entries, report_folder
 from core.stages.watch.meter import each
 from core.verdicts.controls import shown_records
-from core.verdicts.judged import judge_again
 from core.verdicts.outcome import Outcome
+from core.verdicts.verdict_records import judge_again
 from eval.errors import ReproError
 from eval.tables import render
 

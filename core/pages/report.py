@@ -23,7 +23,7 @@ from core.settings.canonical import as_text
 from core.settings.differences import remarks
 from core.settings.resolve import resolve
 from core.verdicts.controls import controls_of
-from core.verdicts.judged import without_runs
+from core.verdicts.verdict_records import without_runs
 from eval.tables import render
 from eval.tables.report import REPORT_FORMATS, Field, Link, Passage, Report, render_report
 

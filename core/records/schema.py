@@ -165,7 +165,7 @@ class ClaimsRecord(AnyRecord):
     specified: NotRequired[dict[str, str]]  # a digest of each claim as it was when it was judged
     runs: NotRequired[list[str]]  # that were judged
     tunings: NotRequired[list[str]]
-    verdicts: list[dict[str, Any]]  # Any: as `core.verdicts.verdicts` writes them
+    verdicts: list[dict[str, Any]]  # Any: as `core.verdicts.judge` writes them
     own_rates: NotRequired[list[dict[str, Any]]]  # Any: as above
 
 

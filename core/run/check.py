@@ -18,9 +18,9 @@ from core.records.schema import Record, place_of, runs_of
 from core.run.paper_problems import module_problems
 from core.settings.canonical import as_text, canonical
 from core.stages.watch.meter import each
+from core.verdicts.consistency import derived_from, derived_problems
 from core.verdicts.controls import POCKET, controls_problems, shown_among
-from core.verdicts.derived import derived_from, derived_problems
-from core.verdicts.kept import kept_problems, unknown_files
+from core.verdicts.history import kept_problems, unknown_files
 from core.verdicts.regrade import Regrader, graded_with
 from eval.errors import MissingFile, ReproError
 

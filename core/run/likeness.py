@@ -13,9 +13,9 @@ from core.run.order import Order
 from core.run.retrain import is_near, parts
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
-from core.verdicts.asked import factor_of
-from core.verdicts.compared import key_of
 from core.verdicts.outcome import Outcome
+from core.verdicts.run_differences import key_of
+from core.verdicts.up_to_date import factor_of
 from eval.samples.store import read_samples
 
 

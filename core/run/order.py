@@ -23,11 +23,11 @@ from core.stages.spread.launch import check_installed
 from core.stages.spread.pool import Unit, run_units
 from core.stages.stage import Stage
 from core.stages.tools import check_tools
-from core.verdicts.asked import recorded_runs, recorded_trials
-from core.verdicts.judged import judged, verdicts_record
+from core.verdicts.judge import cannot_test
 from core.verdicts.outcome import Outcome
 from core.verdicts.trials import check_trials, compared_arms, trials_of, tuning_record
-from core.verdicts.verdicts import cannot_test
+from core.verdicts.up_to_date import recorded_runs, recorded_trials
+from core.verdicts.verdict_records import judged, verdicts_record
 from eval.errors import BadValue
 from eval.stats.seeds import Look
 from eval.terminal import say

@@ -24,9 +24,9 @@ from core.records.sample_files import sample_files
 from core.run.check import regressions, sample_problems, verdict_problems, whole_records
 from core.run.paper_problems import module_problems
 from core.stages.record import store_samples
-from core.verdicts.judged import at_other_settings, judge_again
-from core.verdicts.kept import ROOMS
+from core.verdicts.history import ROOMS
 from core.verdicts.regrade import Regrader
+from core.verdicts.verdict_records import at_other_settings, judge_again
 from eval.errors import ReproError, UnknownName
 
 PICTURE = ".svg"  # of a record of speed, beside it

@@ -16,8 +16,8 @@ from core.run.order import (
 )
 from core.settings.refusals import refuse
 from core.stages.chain import Chain
-from core.verdicts.asked import asked_problems, factor_of, recorded_runs
-from core.verdicts.judged import judge_again, judged_runs, specified
+from core.verdicts.up_to_date import asked_problems, factor_of, recorded_runs
+from core.verdicts.verdict_records import judge_again, judged_runs, specified
 from eval.errors import ReproError
 from eval.stats.seeds import LOOKS, Look
 from eval.terminal import say

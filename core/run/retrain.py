@@ -21,7 +21,7 @@ from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.stages.kernels import PROCESSOR
 from core.stages.spread.pool import FailedUnit, Unit, run_units
-from core.verdicts.asked import asked_problems, factor_of
+from core.verdicts.up_to_date import asked_problems, factor_of
 from eval.errors import BadValue
 from eval.terminal import say
 

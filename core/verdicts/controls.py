@@ -9,7 +9,7 @@ from core.records.places import Shelf
 from core.records.record import Record, current, read_records, standard
 from core.records.schema import ControlsRecord, RunRecord, SuiteControls, place_of
 from core.stages.sources import version_here
-from core.verdicts.judged import at_other_settings
+from core.verdicts.verdict_records import at_other_settings
 
 CONTROLS, POCKET = "controls", "pocket"  # the kind, and the folder of the pocket world's records
 START = "pocket-instruct"  # the start policy, in several builds

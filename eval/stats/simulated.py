@@ -1,10 +1,10 @@
 """Simulates claims with problems, seeds and arms drawn at random: how often verdicts are wrong.
 
-The components are those that the runs of the pocket world show (`core.verdicts.components`): an arm
-scatters over seeds by 0.72 points beside the drawing of its problems, and answers to one problem
-correlate by 0.755 between arms of a seed. Where seeds share their problems, as they did in the
-first pocket world, answers correlate by 0.78 between seeds of an arm, by 0.71 between arms of a
-seed and by 0.63 between other arms of other seeds.
+The components are those that `core.verdicts.variance_components` measures in the runs of the pocket
+world: an arm scatters over seeds by 0.72 points beside the drawing of its problems, and answers to
+one problem correlate by 0.755 between arms of a seed. Where seeds share their problems, as
+they did in the first pocket world, answers correlate by 0.78 between seeds of an arm, by 0.71
+between arms of a seed and by 0.63 between other arms of other seeds.
 """
 
 from collections.abc import Callable, Sequence

@@ -17,7 +17,7 @@ from core.run.order import Order, run_order
 from core.run.plan import make_plan
 from core.settings.resolve import resolve
 from core.settings.run_settings import TRIAL_SEED
-from core.verdicts.derived import derived_problems
+from core.verdicts.consistency import derived_problems
 from papers.deepseekmath_grpo import PAPER
 
 pytestmark = pytest.mark.long

@@ -6,7 +6,7 @@ import pytest
 
 from core.claims import Claim, final, score
 from core.run.order import Order, run_order
-from core.verdicts.verdicts import judge
+from core.verdicts.judge import judge
 from eval.stats.seeds import Look
 from papers.deepseekmath_grpo import PAPER
 

@@ -16,8 +16,8 @@ from core.run.check import whole_records
 from core.run.retrain import differences, drawn, retrained_problems
 from core.settings.canonical import canonical
 from core.stages.spread.pool import Unit, run_units
-from core.verdicts.asked import asked_problems
 from core.verdicts.regrade import Regrader
+from core.verdicts.up_to_date import asked_problems
 from eval.plugins import VARIABLE, use
 from eval.samples.store import read_samples, write_samples
 

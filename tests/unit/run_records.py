@@ -17,7 +17,7 @@ from core.stages.record import request_of, store_samples
 from core.stages.sources import model_version
 from core.stages.stage import OUTCOMES
 from core.stages.start import Chosen
-from core.verdicts.judged import judge_again
+from core.verdicts.verdict_records import judge_again
 from eval.pocket.suites import draw_of
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
 from eval.samples.store import Sample, write_samples

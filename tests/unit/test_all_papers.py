@@ -20,7 +20,7 @@ from core.settings.canonical import canonical_text
 from core.settings.effective import effective
 from core.settings.resolve import config_fields, resolve
 from core.stages.chain import Chain
-from core.verdicts.verdicts import judge
+from core.verdicts.judge import judge
 from eval.errors import BadValue
 from eval.tables import render
 

@@ -23,7 +23,7 @@ from core.claims import (
     when,
 )
 from core.claims.thresholds import Censored
-from core.verdicts.verdicts import judge_claim
+from core.verdicts.judge import judge_claim
 
 CURVE = [(1, 4.0), (2, 1.0), (3, 3.0), (4, 8.0), (5, 6.0), (6, 2.0), (7, 5.0), (8, 7.0), (9, 5.0)]
 RECORD = {

@@ -36,7 +36,7 @@ from core.claims import (
 )
 from core.paper.registry import entries
 from core.settings.resolve import resolve
-from core.verdicts.verdicts import cannot_test, judge_claim, lacking
+from core.verdicts.judge import cannot_test, judge_claim, lacking
 from papers.deepseekmath_grpo import PAPER
 
 A, B = final("reward").of("a"), final("reward").of("b")

@@ -31,10 +31,10 @@ from core.run.check import (
 )
 from core.run.publish import move
 from core.settings.canonical import canonical
-from core.verdicts.judged import verdicts_record
-from core.verdicts.kept import kept_problems, unknown_files
+from core.verdicts.history import kept_problems, unknown_files
+from core.verdicts.judge import judge
 from core.verdicts.regrade import Regrader
-from core.verdicts.verdicts import judge
+from core.verdicts.verdict_records import verdicts_record
 from eval.samples.evaluation import score
 from eval.samples.store import read_samples, regrade, write_samples
 from eval.sets.benchmarks import find_benchmark

@@ -9,8 +9,8 @@ from core.records.record import read_records, write_record
 from core.records.sample_files import sample_files
 from core.run.check import check_papers
 from core.run.publish import move
-from core.verdicts.judged import verdicts_record
-from core.verdicts.kept import unknown_files
+from core.verdicts.history import unknown_files
+from core.verdicts.verdict_records import verdicts_record
 from papers.deepseekmath_grpo import PAPER
 
 FASTER = {"learning_rate": 3e-4}

@@ -11,7 +11,7 @@ from core.paper.registry import find_paper
 from core.records.places import Shelf
 from core.run.visible import problems_of, seen_at, visible_effects
 from core.settings.resolve import resolve
-from core.verdicts.rates import MEASURED, POOLED, RUNS, SCENARIOS, UNEQUAL, shown_components
+from core.verdicts.error_rates import MEASURED, POOLED, RUNS, SCENARIOS, UNEQUAL, shown_components
 from eval.stats.seeds import LEVEL, LOOKS, Look, over_seeds, seed_effect
 from eval.stats.simulated import (
     BUILD,

@@ -11,7 +11,7 @@ from core.pages.runs import runs_table
 from core.pages.verdicts import verdict_line
 from core.paper.registry import find_paper
 from core.records.record import read_records, standard
-from core.verdicts.verdicts import judge
+from core.verdicts.judge import judge
 from eval.tables import render
 
 ROOT = Path(__file__).parents[2]

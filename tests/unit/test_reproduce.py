@@ -21,8 +21,8 @@ from core.run.reproduce import (
     unfinished,
     whole_order,
 )
-from core.verdicts.asked import recorded_runs
-from core.verdicts.judged import verdicts_record
+from core.verdicts.up_to_date import recorded_runs
+from core.verdicts.verdict_records import verdicts_record
 from eval.stats.seeds import LOOKS
 from papers.deepseekmath_grpo import PAPER as DEEPSEEKMATH
 from papers.dr_grpo import PAPER as DR_GRPO

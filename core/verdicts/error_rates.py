@@ -1,4 +1,7 @@
-"""Simulates how often verdicts are wrong and what they can see: `python -m core.verdicts.rates`."""
+"""Simulates how often verdicts are wrong and which effects they detect.
+
+`python -m core.verdicts.error_rates` writes reports/rates.md.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +11,7 @@ from core.records.files import write_atomic
 from core.records.places import Shelf
 from core.records.record import read_records, standard
 from core.records.schema import runs_of
-from core.verdicts.components import Components, components
+from core.verdicts.variance_components import Components, components
 from eval.stats.seeds import LOOKS
 from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
 from eval.tables.render import environment

@@ -23,8 +23,8 @@ from core.records.schema import (
 from core.settings.canonical import digest_of
 from core.settings.run_settings import HELD_OUT
 from core.stages.sources import model_folder, version_here
-from core.verdicts.asked import asked_problems, factor_of, tuning_problems
-from core.verdicts.judged import at_other_settings, judged_runs, other_verdicts
+from core.verdicts.up_to_date import asked_problems, factor_of, tuning_problems
+from core.verdicts.verdict_records import at_other_settings, judged_runs, other_verdicts
 from eval.errors import ReproError
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.claims import BadClaim, Claim, final, law, least, most, spread
-from core.verdicts.verdicts import judge_claim
-from core.verdicts.weakest import weakest
+from core.verdicts.conjunctions import weakest
+from core.verdicts.judge import judge_claim
 
 ARMS = "abcdefg"
 A, B, C, D, E = (final("reward").of(arm) for arm in "abcde")

@@ -12,7 +12,7 @@ from core.families.table import find_family
 from core.paper import Paper
 from core.records.record import Record
 from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
-from core.verdicts.weakest import Judged, weakest
+from core.verdicts.conjunctions import Judged, weakest
 from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Look
 
