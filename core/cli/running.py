@@ -34,7 +34,7 @@ from core.records.places import from_here
 from eval.errors import BadValue, ReproError
 
 if TYPE_CHECKING:
-    from core.run.order import Order
+    from core.run.request import Order
     from core.settings.run_file import RunFile
     from core.verdicts.outcome import Outcome
 
@@ -150,7 +150,8 @@ def run(
         announce(paper, given, at or "cpu", arm, seed or 0)
     asked = asked_run(paper, given, at, arm, seed, config, sweep or ())
     found = find_paper(asked.paper)
-    from core.run.order import Order, run_order
+    from core.run.order import run_order
+    from core.run.request import Order
     from core.stages.spread.jobs import read_options
     from eval.stats.seeds import LOOKS
 

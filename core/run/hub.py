@@ -10,7 +10,7 @@ from core.errors import HubError
 from core.families.table import find_family
 from core.records.found import model_of
 from core.records.schema import Record, runs_of
-from core.run.order import Order
+from core.run.request import Order
 from core.trainers.publish import reaching_hub
 from eval.errors import BadValue
 

@@ -9,7 +9,7 @@ from core.records.fair import is_tuned
 from core.records.places import Shelf, samples_file
 from core.records.record import Record, latest, read_records
 from core.records.schema import RunRecord, ScoreRow, runs_of, tunings_of
-from core.run.order import Order
+from core.run.request import Order
 from core.run.retrain import is_near, parts
 from core.settings.resolve import resolve
 from core.stages.chain import Chain

@@ -1,19 +1,16 @@
 """Reproduces the papers of a family: runs what is left, and judges the claims of each paper."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from core.paper import Paper
 from core.records.record import latest, read_records
-from core.records.schema import claims_of, runs_of, tunings_of
-from core.run.order import (
-    Order,
-    chains,
-    check_outputs,
-    finished,
-    run_order,
-    undecided,
-)
+from core.records.schema import ClaimsRecord, Record, claims_of, runs_of, tunings_of
+from core.run.looks import undecided_claims
+from core.run.order import run_order
+from core.run.request import Order
+from core.run.units import all_done
+from core.run.work import check_records, make_chains
 from core.settings.refusals import refuse
 from core.stages.chain import Chain
 from core.verdicts.up_to_date import asked_problems, factor_of, recorded_runs
@@ -65,7 +62,7 @@ def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
         return []
     order = whole_order(paper, scale, jobs, until)
     refuse([one.resolved for one in first_runs(order)])
-    check_outputs(paper.slug)
+    check_records(paper.slug)
     return [order]
 
 
@@ -101,39 +98,59 @@ def whole_order(paper: Paper, scale: str, jobs: int, until: int) -> Order:
 
 
 def is_judged(paper: Paper, scale: str, look: Look) -> bool:
-    """Whether claims over runs have the verdicts of a look, on runs with the settings of now.
+    """Return whether records hold the verdicts of a look, on runs with the present settings.
 
-    Records say so alone, so that it holds of a clone in which nothing has run.
+    Only records are read, and no local stages, so the answer is the same in a fresh clone.
     """
-    shown = latest(read_records(paper.slug))
-    records, now = claims_of(shown, scale), specified(paper)
-    then = records[-1].get("specified", {}) if records else {}
-    if any(then.get(one.slug) != now[one.slug] for one in paper.claims if one.arms) or not records:
+    records = latest(read_records(paper.slug))
+    claims_records = claims_of(records, scale)
+    if not claims_records:
         return False
-    verdicts = {row["id"]: row for row in records[-1]["verdicts"]}
-    if any(
-        len(verdicts[one.slug]["seeds"]) < look.seeds for one in undecided(paper, verdicts.values())
-    ):
-        return False
-    named = set(judged_runs(records[-1]))
-    runs = [run for run in runs_of(shown, scale) if run["digest"] in named]
-    chosen = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(shown, scale)}
+    claims = claims_records[-1]
     return (
-        len(runs) == len(named)
+        asserts_the_same(paper, claims)
+        and has_seeds(paper, claims, look)
+        and has_present_runs(paper, scale, records, judged_runs(claims))
+    )
+
+
+def asserts_the_same(paper: Paper, claims: ClaimsRecord) -> bool:
+    """Return whether a record of verdicts judged the present claims about arms."""
+    then, now = claims.get("specified", {}), specified(paper)
+    return all(then.get(claim.slug) == now[claim.slug] for claim in paper.claims if claim.arms)
+
+
+def has_seeds(paper: Paper, claims: ClaimsRecord, look: Look) -> bool:
+    """Return whether every undecided claim was judged on as many seeds as a look has."""
+    verdicts = {row["id"]: row for row in claims["verdicts"]}
+    return all(
+        len(verdicts[claim.slug]["seeds"]) >= look.seeds
+        for claim in undecided_claims(paper, verdicts.values())
+    )
+
+
+def has_present_runs(
+    paper: Paper, scale: str, records: Sequence[Record], digests: Collection[str]
+) -> bool:
+    """Return whether the judged runs are all there, of all claimed arms, with present settings."""
+    runs = [run for run in runs_of(records, scale) if run["digest"] in digests]
+    best_factors = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(records, scale)}
+    return (
+        len(runs) == len({*digests})
         and {run["arm"] for run in runs} >= set(paper.claimed_arms)
-        and not any(list(asked_problems(paper, run, factor_of(run, chosen))) for run in runs)
+        and not any(list(asked_problems(paper, run, factor_of(run, best_factors))) for run in runs)
     )
 
 
 def first_runs(order: Order) -> list[Chain]:
     """Every arm with the seeds of the first look, at its own learning rate."""
-    return chains(order, order.arms, order.seeds[: order.looks[0].seeds])
+    return make_chains(order, order.arms, order.seeds[: order.looks[0].seeds])
 
 
 def unfinished(order: Order) -> int:
     """How many of its first runs are not done."""
     runs = first_runs(order)
     return sum(
-        record is None and not finished(chain.own_stages)
+        record is None and not all_done(chain.own_stages)
         for chain, record in zip(runs, recorded_runs(runs), strict=True)
     )

@@ -16,7 +16,8 @@ from core.records.answers import ANY, NEAR, answers, said
 from core.records.record import read_records, standard
 from core.records.schema import Record, RunRecord, place_of, runs_of, tunings_of
 from core.run.check import whole_records
-from core.run.order import Order, name_of, one_run
+from core.run.request import Order
+from core.run.units import chain_command, label_of
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.stages.kernels import PROCESSOR
@@ -102,7 +103,7 @@ def seconds_of(run: RunRecord) -> float:
 def retrained_problems(one: Retraining) -> list[str]:
     """Train a run again in a scratch folder; return one line for each difference to its record."""
     run = one.run
-    unit = Unit(name_of(one.chain), one_run(one.order, one.chain))
+    unit = Unit(label_of(one.chain), chain_command(one.order, one.chain))
     with scratch_root():
         try:
             run_units([unit], 1)

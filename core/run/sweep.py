@@ -6,8 +6,10 @@ from itertools import product
 
 from core.records.runs_lock import working_in_runs
 from core.records.schema import Record
-from core.run.order import Order, chains, check_inputs, check_outputs, run_chains
-from core.settings.refusals import refuse, refuse_paper
+from core.run.request import Order
+from core.run.units import run_chains
+from core.run.work import check_chains, check_records, make_chains
+from core.settings.refusals import refuse_paper
 from eval.errors import BadValue
 
 Point = tuple[str, ...]  # name=value of every setting that is swept
@@ -49,18 +51,18 @@ def run_sweep(order: Order, at: Sequence[Point]) -> list[Record]:
     Each record's arm is named with what was set, so that a table holds them side by side.
     """
     refuse_paper(order.paper)
-    arms = order.arms or (order.paper.main_arm,)
     runs = [
         (point, chain)
         for point in at
-        for chain in chains(replace(order, arguments=(*order.arguments, *point)), arms, order.seeds)
+        for chain in make_chains(
+            replace(order, arguments=(*order.arguments, *point)), order.arm_names, order.seeds
+        )
     ]
-    refuse([chain.resolved for _, chain in runs])
-    for _, chain in runs:
-        check_inputs(chain)
-    check_outputs(order.paper.slug)
+    chains = [chain for _, chain in runs]
+    check_chains(chains)
+    check_records(order.paper.slug)
     with working_in_runs():
-        records = run_chains(order, [chain for _, chain in runs])
+        records = run_chains(order, chains)
     return [
         {**record, "arm": " ".join((record["arm"], *point))}
         for (point, _), record in zip(runs, records, strict=True)

@@ -106,6 +106,12 @@ class Resolved:
         """What the command line set."""
         return {n: v.value for n, v in self.values.items() if v.source == COMMAND_LINE}
 
+    def at_factor(self, factor: float) -> "Resolved":
+        """Return the same arm at its own learning rate times `factor`."""
+        return resolve(
+            self.paper, arm=self.arm, scale=self.scale, arguments=self.arguments, factor=factor
+        )
+
     def preview(self) -> BaseConfig:
         """The config as any machine can build it: to look at, not to train with."""
         return self.build(output_dir=Path("runs"), seed=0, use_cpu=True, bf16=False)

@@ -12,7 +12,7 @@ from core.records.fair import best_of
 from core.records.record import Record, new_record
 from core.records.schema import TrialRow
 from core.settings.effective import effective
-from core.settings.resolve import Resolved, resolve
+from core.settings.resolve import Resolved
 from core.settings.run_settings import HELD_OUT, TRIAL_SEED
 from core.stages.chain import Chain
 from core.stages.record import request_of, run_trial
@@ -33,16 +33,7 @@ def trials_of(resolved: Resolved) -> list[Resolved]:
     run = resolved.run
     given = "learning_rate" in resolved.overrides
     if resolved.family.trains and run.heldout_problems and not given:
-        return [
-            resolve(
-                resolved.paper,
-                arm=resolved.arm,
-                scale=resolved.scale,
-                arguments=resolved.arguments,
-                factor=factor,
-            )
-            for factor in run.rate_factors
-        ]
+        return [resolved.at_factor(factor) for factor in run.rate_factors]
     if run.rate_factors and "rate_factors" in resolved.overrides:
         why = "learning_rate is given" if given else "no problems are held out to choose by"
         raise BadValue(f"rate_factors={run.rate_factors}: {why}; leave one of the two out")

@@ -13,8 +13,9 @@ from core.records.places import record_file
 from core.records.record import read_records, standard
 from core.records.schema import runs_of, tunings_of
 from core.run.leftovers import leftovers
-from core.run.order import Order, run_order
+from core.run.order import run_order
 from core.run.plan import make_plan
+from core.run.request import Order
 from core.settings.resolve import resolve
 from core.settings.run_settings import TRIAL_SEED
 from core.verdicts.consistency import derived_problems

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from core.claims import Claim, final, score
-from core.run.order import Order, run_order
+from core.run.order import run_order
+from core.run.request import Order
 from core.verdicts.judge import judge
 from eval.stats.seeds import Look
 from papers.deepseekmath_grpo import PAPER
@@ -39,7 +40,7 @@ def test_only_what_an_undecided_claim_needs_goes_on_and_the_same_command_gives_t
     assert (first["verdict"], first["seeds"]) == ("undecided", [0, 1, 2])
     assert (second["verdict"], second["seeds"]) == ("no room", [0, 1])
     assert outcome.claims["looks"] == [[2, NEVER], [3, NEVER]]
-    assert "look 1 of 2, 2 seeds: undecided are open" in capfd.readouterr().err
+    assert "after 2 of up to 3 seeds, 1 claim is undecided: open" in capfd.readouterr().err
     assert judge(TWO, outcome.runs, order.looks) == outcome.verdicts
     again = run_order(order)
     assert again.claims["digest"] == outcome.claims["digest"]

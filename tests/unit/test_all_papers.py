@@ -13,9 +13,10 @@ from core.families.table import find_family
 from core.pages.printed import passages, printed_table
 from core.pages.render import render_outcome
 from core.paper.registry import entries
-from core.run.order import Order, run_order
+from core.run.order import run_order
 from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
+from core.run.request import Order
 from core.settings.canonical import canonical_text
 from core.settings.effective import effective
 from core.settings.resolve import config_fields, resolve

@@ -14,8 +14,9 @@ from core.pages.runs import runs_table
 from core.paper import Evaluation, Paper, cite
 from core.run import order as run_layer
 from core.run.check import Regrader
-from core.run.order import Order, run_order
+from core.run.order import run_order
 from core.run.plan import make_plan
+from core.run.request import Order
 from core.settings.resolve import resolve
 from core.stages import tools as stage_tools
 from core.stages.chain import Chain

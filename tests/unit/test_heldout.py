@@ -12,8 +12,10 @@ from core.data.load import load_training_data
 from core.data.sets import DataSet
 from core.data.sources import File
 from core.records.schema import runs_of
-from core.run.order import Order, make_rows, run_order
+from core.run.order import run_order
 from core.run.plan import count_rows, make_plan
+from core.run.request import Order
+from core.run.units import make_rows
 from core.settings.resolve import resolve
 from core.settings.run_settings import BENCHMARK, HELD_OUT
 from core.stages.chain import Chain

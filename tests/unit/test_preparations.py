@@ -9,8 +9,9 @@ import pytest
 from core.cli.showing import as_data, print_paper
 from core.paper import Evaluation
 from core.records.files import folder_files
-from core.run.order import Order, run_order
+from core.run.order import run_order
 from core.run.plan import make_plan
+from core.run.request import Order
 from core.settings.canonical import digest_of
 from core.settings.resolve import resolve
 from core.stages.chain import Chain

@@ -13,8 +13,9 @@ from core.pages.probabilities import cell
 from core.pages.render import render_outcome
 from core.paper import Evaluation
 from core.records.schema import QuantityChange, RunRecord, mistakes
-from core.run.order import Order, run_order
+from core.run.order import run_order
 from core.run.plan import make_plan
+from core.run.request import Order
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from papers.dft import PAPER

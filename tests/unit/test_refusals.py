@@ -7,9 +7,10 @@ import pytest
 from core.claims import START, Claim, score
 from core.families.profiles import SCALES
 from core.paper.registry import Entry
-from core.run.order import Order, run_order
+from core.run.order import run_order
 from core.run.paper_problems import module_problems
 from core.run.plan import make_plan
+from core.run.request import Order
 from core.settings.resolve import resolve
 from eval.errors import ReproError
 from papers.deepseekmath_grpo import PAPER

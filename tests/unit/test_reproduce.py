@@ -11,7 +11,6 @@ from core.pages.families import family_files
 from core.records.places import Shelf, results
 from core.records.record import latest, read_records, standard
 from core.records.schema import claims_of, runs_of, tunings_of
-from core.run.order import finished
 from core.run.reproduce import (
     Reproduced,
     first_runs,
@@ -21,6 +20,7 @@ from core.run.reproduce import (
     unfinished,
     whole_order,
 )
+from core.run.units import all_done
 from core.verdicts.up_to_date import recorded_runs
 from core.verdicts.verdict_records import verdicts_record
 from eval.stats.seeds import LOOKS
@@ -92,7 +92,7 @@ def test_a_training_done_for_one_paper_is_not_left_of_another(root):  # noqa: AR
     orders = [whole_order(one, "cpu", 1, 1) for one in (ALPHA, BETA)]
     chain = next(one for one in first_runs(orders[0]) if one.resolved.arm == "plain")
     mark_done([chain])
-    assert finished(chain.own_stages)
+    assert all_done(chain.own_stages)
     assert [unfinished(order) for order in orders] == [5, 5]
 
 
@@ -132,8 +132,8 @@ def test_runs_that_records_tell_of_are_not_run_again_for_new_verdicts(tmp_path, 
             (results() / slug / f"{record['digest']}.json").unlink()
     assert not is_judged(DEEPSEEKMATH, "cpu", LOOKS[0])
     assert unfinished(whole_order(DEEPSEEKMATH, "cpu", 1, 1)) == 0
-    monkeypatch.setattr("core.run.order.run_units", pytest.fail)
-    monkeypatch.setattr("core.run.order.run_chain", pytest.fail)
+    monkeypatch.setattr("core.run.units.run_units", pytest.fail)
+    monkeypatch.setattr("core.run.units.run_chain", pytest.fail)
     assert list(reproduce([DEEPSEEKMATH], looks=2)) == [Reproduced(slug)] * 2
     assert {one["id"]: one["verdict"] for one in claims_record()["verdicts"]} == verdicts
 

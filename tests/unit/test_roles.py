@@ -10,8 +10,9 @@ from transformers import AutoModelForSequenceClassification
 from core.families.sft import SFT
 from core.families.table import FAMILIES
 from core.models.load import load_policy, load_tokenizer, locate
-from core.run.order import Order, run_order
+from core.run.order import run_order
 from core.run.plan import make_plan
+from core.run.request import Order
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.errors import BadValue, UnknownName

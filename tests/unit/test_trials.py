@@ -8,9 +8,10 @@ import pytest
 from core.claims import Claim, score
 from core.paper.registry import entries
 from core.records.fair import at_edge, best_of, fair
-from core.run.order import Order, run_order
+from core.run.order import run_order
 from core.run.paper_problems import settings_problems
 from core.run.plan import make_plan
+from core.run.request import Order
 from core.settings.resolve import resolve
 from core.settings.run_settings import ON_TRIAL, SCORING, TRIAL_SEED
 from core.stages.chain import Chain

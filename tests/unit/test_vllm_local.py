@@ -18,7 +18,8 @@ from core.models.load import load_policy
 from core.rollout.engine import Sampling, in_order
 from core.rollout.native.native import NativeEngine
 from core.rollout.stops import stop_at
-from core.run.order import Order, run_order
+from core.run.order import run_order
+from core.run.request import Order
 from core.stages.loading import Loading
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding

@@ -1,0 +1,114 @@
+"""Runs the work of an order: the trials of learning rates, then the seeds, look by look."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from core.claims import Claim
+from core.paper import Paper
+from core.records.record import Record, write_record
+from core.run.units import run_chains, run_in_processes, trial_units
+from core.run.work import Trials, Work
+from core.stages.chain import Chain
+from core.verdicts.trials import tuning_record
+from core.verdicts.up_to_date import recorded_trials
+from core.verdicts.verdict_records import judged
+from eval.terminal import say
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """The records of the runs of an order, and of the trials that chose their learning rates."""
+
+    records: list[Record]
+    tunings: list[Record]
+
+
+def run_work(work: Work) -> Runs:
+    """Run the trials of an order, then its arms and seeds; return the records of both."""
+    tunings = run_trials(work)
+    return Runs(records=run_looks(work, tunings), tunings=tunings)
+
+
+def run_trials(work: Work) -> list[Record]:
+    """Run the trials that are not recorded yet, and return the record of each arm's trials."""
+    order = work.order
+    records = {
+        trials.resolved.arm: recorded_trials(trials.resolved) if order.recorded else None
+        for trials in work.trials
+    }
+    pending = [trials for trials in work.trials if records[trials.resolved.arm] is None]
+    chains = [chain for trials in pending for chain in trials.chains]
+    ran_apart = run_in_processes(order, [trial_units(order, chains)], chains)
+    for trials in pending:
+        if trials.chains:
+            records[trials.resolved.arm] = write_trials(trials, force=order.force and not ran_apart)
+    return [record for record in records.values() if record is not None]
+
+
+def write_trials(trials: Trials, *, force: bool) -> Record:
+    """Run the trials of one arm that are not done, write their record, and return it."""
+    return write_record(tuning_record(trials.resolved, trials.chains, force=force))
+
+
+def run_looks(work: Work, tunings: Sequence[Record]) -> list[Record]:
+    """Run the seeds of one look after another, and return the records of all runs.
+
+    After each look only the arms go on that an undecided claim needs. Without looks all arms and
+    seeds run at once.
+    """
+    order, arms = work.order, work.order.arm_names
+    if not order.looks:
+        return run_chains(order, select_chains(work, arms, order.seeds, tunings))
+    records: list[Record] = []
+    first_seed = 0
+    for number, look in enumerate(order.looks[: order.until], 1):
+        seeds = order.seeds[first_seed : look.seeds]
+        records += run_chains(order, select_chains(work, arms, seeds, tunings))
+        first_seed = look.seeds
+        verdicts = judged(order.paper, records, order.looks[:number], tunings)["verdicts"]
+        claims = undecided_claims(order.paper, verdicts)
+        say(f"after {look.seeds} of up to {order.looks[-1].seeds} seeds, {count_undecided(claims)}")
+        needed = {arm for claim in claims for arm in claim.arms or (order.paper.main_arm,)}
+        arms = tuple(arm for arm in arms if arm in needed)
+        if not arms:
+            break
+    return records
+
+
+def select_chains(
+    work: Work, arms: Iterable[str], seeds: Collection[int], tunings: Sequence[Record]
+) -> list[Chain]:
+    """Return the chains of these arms and seeds.
+
+    Those of an arm at its own learning rate come first. Those at its best rate follow if the trials
+    chose another.
+    """
+    best_factors = {tuning["arm"]: float(tuning["best"]) for tuning in tunings}
+    selection: list[Chain] = []
+    for arm in arms:
+        chains = [c for c in work.chains if c.resolved.arm == arm and c.seed in seeds]
+        selection += chains
+        factor = best_factors.get(arm, 1.0)
+        if chains and factor != 1:
+            best = chains[0].resolved.at_factor(factor)
+            selection += [Chain(best, chain.seed) for chain in chains]
+    return selection
+
+
+def undecided_claims(paper: Paper, verdicts: Iterable[Mapping[str, object]]) -> list[Claim]:
+    """Return the claims that runs have not decided, which more seeds may decide.
+
+    Args:
+        paper: The paper of the claims.
+        verdicts: The rows of a record of verdicts.
+    """
+    undecided = {row["id"] for row in verdicts if row["verdict"] == "undecided" and row["runs"]}
+    return [claim for claim in paper.claims if claim.slug in undecided]
+
+
+def count_undecided(claims: Sequence[Claim]) -> str:
+    """Return how many claims are undecided and which, in words."""
+    if not claims:
+        return "no claim is undecided"
+    count = "1 claim is" if len(claims) == 1 else f"{len(claims)} claims are"
+    return f"{count} undecided: {', '.join(claim.slug for claim in claims)}"

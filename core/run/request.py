@@ -1,0 +1,51 @@
+"""The request to run a paper: arms, seeds, looks at the claims, and how the runs are started."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from core.paper import Paper
+from eval.stats.seeds import Look
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """A request to run arms of a paper with some seeds, and to judge its claims.
+
+    Attributes:
+        paper: The paper.
+        scale: The name of the scale, as `--at` takes it.
+        arms: The names of the arms; empty stands for the main arm.
+        seeds: The seeds of each arm.
+        looks: Interim analyses of the claims. The runs stop at the first look that leaves no claim
+            undecided. Without looks, all seeds run before the claims are judged once.
+        until: The number of looks after which the runs stop in any case; None for all of them.
+        fair: Whether the arms that claims compare are also run at the best learning rate of their
+            trials.
+        recorded: Whether runs and trials that published or local records already hold are taken
+            from these records instead of being run again.
+        arguments: The settings from the command line, each as `name=value`.
+        jobs: The largest number of processes or cluster jobs at a time.
+        force: Whether finished stages are run again.
+        cluster: The cluster that runs the units as jobs, see `core.stages.spread.jobs`; None for
+            processes on this machine.
+        job: The options of a cluster job by name.
+    """
+
+    paper: Paper
+    scale: str = "cpu"
+    arms: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+    looks: tuple[Look, ...] = ()
+    until: int | None = None
+    fair: bool = False
+    recorded: bool = False
+    arguments: tuple[str, ...] = ()
+    jobs: int = 1
+    force: bool = False
+    cluster: str | None = None
+    job: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """The arms to run: those that are named, or else the main arm."""
+        return self.arms or (self.paper.main_arm,)

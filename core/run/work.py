@@ -1,0 +1,132 @@
+"""The validated work of an order: the chains of stages to run and the trials before them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from core.models.load import locate
+from core.paper.page import PREPARED
+from core.records.places import check_writable, root
+from core.records.record import read_records
+from core.run.request import Order
+from core.settings.refusals import refuse, refuse_paper
+from core.settings.resolve import Resolved, resolve
+from core.settings.run_settings import TRIAL_SEED
+from core.stages.chain import Chain
+from core.stages.evaluate import modes_of
+from core.stages.spread.launch import check_installed
+from core.stages.tools import check_tools
+from core.verdicts.judge import cannot_test
+from core.verdicts.trials import check_trials, compared_arms, trials_of
+from eval.errors import BadValue
+from eval.terminal import say
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trials:
+    """Trainings of one arm at several learning rates, one chain each; empty if none are tried."""
+
+    resolved: Resolved
+    chains: tuple[Chain, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """An order that has passed all checks, as the chains and trials that it consists of.
+
+    Attributes:
+        order: The order.
+        chains: Every arm with every seed, at the arm's own learning rate.
+        trials: The trials of each arm whose learning rate is chosen by trials.
+    """
+
+    order: Order
+    chains: tuple[Chain, ...]
+    trials: tuple[Trials, ...]
+
+
+def validate_order(order: Order) -> Work:
+    """Check all that can be checked before anything runs, and return the work of an order.
+
+    Raises:
+        ReproError: the paper, a setting, a model or a folder does not allow the runs; see
+            `refuse_paper`, `check_chains`, `plan_trials` and `check_records`.
+    """
+    refuse_paper(order.paper)
+    chains = make_chains(order, order.arm_names, order.seeds)
+    check_chains(chains)
+    trials = plan_trials(order, chains)
+    check_records(order.paper.slug)
+    for slug, reason in cannot_test(order.paper, chains[0].resolved.run).items():
+        say(f"claim {slug} will have no verdict: {reason}")
+    return Work(order=order, chains=tuple(chains), trials=tuple(trials))
+
+
+def make_chains(order: Order, arms: Iterable[str], seeds: Sequence[int]) -> list[Chain]:
+    """Return the chain of every arm with every seed, at the arm's own learning rate."""
+    resolved_arms = [
+        resolve(order.paper, arm=arm, scale=order.scale, arguments=order.arguments) for arm in arms
+    ]
+    return [Chain(resolved, seed) for resolved in resolved_arms for seed in seeds]
+
+
+def check_chains(chains: Sequence[Chain]) -> None:
+    """Check the settings of runs, then the models and programs that they need.
+
+    Raises:
+        UnknownName, BadValue: the settings are refused, see `refuse`.
+        UnknownName, MissingFile, BadValue, SandboxUnavailable: see `check_inputs`.
+    """
+    refuse([chain.resolved for chain in chains])
+    for chain in chains:
+        check_inputs(chain)
+
+
+def check_inputs(chain: Chain) -> None:
+    """Check that the models, the launcher, the loggers and the sandbox of a run are available.
+
+    Raises:
+        UnknownName: there is no model of that name.
+        MissingFile: the folder of a model does not exist.
+        BadValue: a package that the launch or the logging needs is not installed.
+        SandboxUnavailable: the programs in answers cannot be run on this machine.
+    """
+    run = chain.resolved.run
+    for name in (run.model, *run.roles.values()):
+        if not name.startswith(PREPARED):
+            locate(name)
+    for preparation in chain.prepared.values():
+        check_inputs(preparation)
+    check_installed(run)
+    chain.resolved.preview().check_reporting()
+    check_tools(modes_of(chain.resolved))
+
+
+def plan_trials(order: Order, chains: Sequence[Chain]) -> list[Trials]:
+    """Return the trials of each arm that a claim compares; empty unless the order is fair.
+
+    Raises:
+        BadValue: `rate_factors` is given for an order without trials, or `check_trials` refuses
+            the trials.
+    """
+    arms = {chain.resolved.arm: chain.resolved for chain in chains}
+    if not order.fair:
+        if "rate_factors" in chains[0].resolved.overrides:
+            raise BadValue("rate_factors is given, and learning rates are tried with --claims only")
+        return []
+    compared = [arms[arm] for arm in arms if arm in compared_arms(order.paper)]
+    check_trials(compared, order.seeds)
+    return [
+        Trials(resolved=arm, chains=tuple(Chain(trial, TRIAL_SEED) for trial in trials_of(arm)))
+        for arm in compared
+    ]
+
+
+def check_records(slug: str) -> None:
+    """Check that runs/ can be written and that the records of a paper can be read.
+
+    Raises:
+        BadValue: the folder cannot be written.
+        DamagedFile: the content of a record does not match its digest.
+    """
+    check_writable(root() / "runs")
+    read_records(slug)
