@@ -157,7 +157,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     @property
     def counts_kept(self) -> bool:
         """Whether the loss divides by the tokens that are kept for their entropy."""
-        return self.chooses_tokens and NORMALIZERS[self.top_entropy_normalizer].only_kept
+        return self.chooses_tokens and NORMALIZERS[self.top_entropy_normalizer].only_selected
 
     @property
     def counts_tokens(self) -> bool:
@@ -214,7 +214,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     @property
     def doubt(self) -> str | None:
         """Why the settings of the loss, which go together, make no sense, or nothing."""
-        return LOSS_TYPES[self.loss_type].doubt(self)
+        return LOSS_TYPES[self.loss_type].warning(self)
 
     @property
     def length_weighting(self) -> str | None:
@@ -311,7 +311,11 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
                 f"vllm_importance_sampling_mode={self.vllm_importance_sampling_mode!r} without "
                 "limits: set vllm_importance_sampling_clip_max or vllm_importance_sampling_clip_min"
             )
-        if self.corrects_sampling and LOSS_TYPES[self.loss_type].holds_tokens and not mode.by_token:
+        if (
+            self.corrects_sampling
+            and LOSS_TYPES[self.loss_type].multiplies_engine_ratios
+            and not mode.by_token
+        ):
             tokens = ", ".join(repr(name) for name, row in MODES.items() if row.by_token)
             raise BadValue(
                 f"vllm_importance_sampling_mode={self.vllm_importance_sampling_mode!r}: loss_type="

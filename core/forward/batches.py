@@ -81,7 +81,7 @@ def as_rollout(batch: Batch, logps: Tensor, *, with_reference: bool) -> Rollout:
         ref_logps=batch["ref_per_token_logps"] if with_reference else None,
         sampling_ratio=batch.get("importance_sampling_ratio"),
         sampling_logps=batch.get("sampling_logps"),
-        kept=batch.get("kept_tokens"),
+        entropy_mask=batch.get("kept_tokens"),
     )
 
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from core.losses.aggregate import Scale
 from core.losses.batch import PolicyConfig, Rollout
-from core.losses.estimators import ESTIMATORS, Scored, Weighing
+from core.losses.estimators import ESTIMATORS, AdvantageSettings, Scored
 from core.losses.policy import policy_loss
-from core.losses.returns import to_go, whitened, with_kl
+from core.losses.returns import reward_to_go, whiten, with_kl
 
 RATES = (0.1, 0.25, 0.5, 0.75, 0.9)  # at which a prompt is answered right
 # (log-odds of the answers to one prompt, the reward of each)
@@ -29,7 +29,7 @@ def group_advantages(rewards: Tensor, scale: str = "none", estimator: str = "gro
     """The advantages (G, K) of rewards (G, K) of one rollout, as an estimator has them."""
     scored = Scored(rewards=rewards.reshape(-1, 1), group=rewards.size(1), length=1)
     weights = torch.ones(1, dtype=torch.float64)
-    weighing = Weighing(weights=weights, scale=scale, aggregation="sum_then_normalize")
+    weighing = AdvantageSettings(weights=weights, scale=scale, aggregation="sum_then_normalize")
     return ESTIMATORS[estimator].advantages(scored, weighing).view_as(rewards)
 
 
@@ -183,7 +183,7 @@ def token_moments() -> list[float]:
         ends = torch.randint(1, length + 1, (answers, 1), generator=draw)
         mask = (torch.arange(length) < ends).double()
         outcomes = torch.randint(0, 2, (answers,), generator=draw).double()
-        tokens = whitened(to_go(with_kl(outcomes, kl, mask, 0.1), mask), mask)[mask.bool()]
+        tokens = whiten(reward_to_go(with_kl(outcomes, kl, mask, 0.1), mask), mask)[mask.bool()]
         found += [abs(float(tokens.mean())), abs(float(tokens.std()) - 1)]
     return found
 

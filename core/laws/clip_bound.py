@@ -5,7 +5,7 @@ from torch import Tensor
 
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.ratio import RATIOS
-from core.losses.surrogate import clipped
+from core.losses.surrogate import clipped_surrogate
 
 EPSILON = 0.2
 RATIO = (0.05, 0.5, 0.79, 0.81, 0.95, 1.0, 1.05, 1.19, 1.21, 1.5, 4.0)
@@ -47,4 +47,6 @@ def _objective(logps: Tensor, advantages: Tensor, epsilon: float) -> Tensor:
         advantages=advantages,
         mask=torch.ones_like(logps),
     )
-    return -clipped(answers, RATIOS["token"].ratio(answers), PolicyConfig(epsilon=epsilon))
+    return -clipped_surrogate(
+        answers, RATIOS["token"].ratio(answers), PolicyConfig(epsilon=epsilon)
+    )

@@ -2,7 +2,7 @@
 
 import torch
 
-from core.losses.advantages import centred
+from core.losses.advantages import normalise
 from core.rewards import CosineLength
 
 LIMIT = 1000  # tokens
@@ -33,5 +33,5 @@ def least_step(scale: str, *, short: int = 100, long: int = 900) -> float:
     reward = CosineLength(LIMIT)
     kinds = ((True, short), (True, long), (False, long), (False, short))
     worths = [[reward.worth(correct, length) for correct, length in kinds]]
-    advantages = centred(torch.tensor(worths, dtype=torch.float64), scale)[0][0]
+    advantages = normalise(torch.tensor(worths, dtype=torch.float64), scale)[0][0]
     return float((advantages[:-1] - advantages[1:]).min())

@@ -39,7 +39,7 @@ def kept_share() -> list[float]:
 def kept_tokens(share: float) -> Tensor:
     """1 on the most uncertain tokens; (B, T)."""
     entropy, mask = torch.tensor(ENTROPY, dtype=torch.float64), torch.tensor(MASK)
-    return ENDS["most"].kept(entropy, entropy[mask.bool()], share) & mask.bool()
+    return ENDS["most"].select(entropy, entropy[mask.bool()], share) & mask.bool()
 
 
 def token_gradient(share: float, normalizer: str) -> Tensor:
@@ -51,7 +51,7 @@ def token_gradient(share: float, normalizer: str) -> Tensor:
         old_logps=logps.detach(),
         advantages=torch.ones(len(mask), 1, dtype=torch.float64),
         mask=mask,
-        kept=kept_tokens(share),
+        entropy_mask=kept_tokens(share),
     )
     counted = NORMALIZERS[normalizer].counts(batch).sum()
     config = PolicyConfig(loss_type="dapo", top_entropy_normalizer=normalizer)

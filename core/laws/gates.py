@@ -5,7 +5,7 @@ import torch
 from core.laws.gradients import METHODS, batches, gradient, weights
 from core.losses.aggregate import AGGREGATES, Scale
 from core.losses.batch import PolicyConfig, Rollout
-from core.losses.surrogate import gamma_weight, gated
+from core.losses.surrogate import gamma_weight, sapo_surrogate
 
 TEMPERATURES = (0.5, 1.0, 1.05, 2.0)
 NEAR = tuple(0.5 + step / 100 for step in range(151))  # ratios of 0.5 to 2
@@ -72,7 +72,9 @@ def _slope(ratio: torch.Tensor, temperature: float) -> torch.Tensor:
     r = Rollout(
         logps=still, old_logps=still, advantages=torch.ones_like(given[:, :1]), mask=still + 1
     )
-    return -torch.autograd.grad(gated(r, given, soft(temperature)).sum(), given)[0].squeeze(0)
+    return -torch.autograd.grad(sapo_surrogate(r, given, soft(temperature)).sum(), given)[
+        0
+    ].squeeze(0)
 
 
 def gamma(log_ratios: torch.Tensor, sign: float) -> torch.Tensor:

@@ -4,7 +4,7 @@ from itertools import product
 
 import torch
 
-from core.losses.advantages import centred
+from core.losses.advantages import normalise
 from core.losses.estimators import Scored
 from core.losses.selection import SELECTIONS
 
@@ -25,4 +25,4 @@ def groups_without_signal(selection: str) -> float:
     found = SELECTIONS[selection].choose(judged, torch.ones(1, dtype=torch.float64), GROUP)
     rows = torch.arange(right.numel()) if found is None else found.rows
     grouped = judged.rewards[rows, 0].view(-1, GROUP)
-    return float((centred(grouped, "group")[0] == 0).all(1).sum())
+    return float((normalise(grouped, "group")[0] == 0).all(1).sum())

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from core.laws.baselines import all_rewards
 from core.losses.advantages import AGGREGATIONS
-from core.losses.estimators import ESTIMATORS, Scored, Weighing
+from core.losses.estimators import ESTIMATORS, AdvantageSettings, Scored
 from core.losses.selection import SELECTIONS
 
 LARGE = 1e6  # what a reward of 1 is here, so that the 1e-4 beside each deviation does not show
@@ -74,10 +74,10 @@ def selected_advantages(selection: str, group: int, kept: int) -> tuple[Tensor, 
     chosen = SELECTIONS[selection].choose(scored, weights, kept)
     if chosen is None:
         raise TypeError(f"selection {selection!r} drops nothing")
-    weighing = Weighing(weights=weights, scale="group", aggregation="sum_then_normalize")
+    weighing = AdvantageSettings(weights=weights, scale="group", aggregation="sum_then_normalize")
     values = ESTIMATORS["group"].advantages(scored.take(chosen.rows, chosen.group), weighing)
-    everywhere = chosen.among(len(tokens), values).view(-1, group)
-    return everywhere, chosen.among(len(tokens), torch.ones_like(values)).view(-1, group).bool()
+    everywhere = chosen.scatter(len(tokens), values).view(-1, group)
+    return everywhere, chosen.scatter(len(tokens), torch.ones_like(values)).view(-1, group).bool()
 
 
 def selection_errors(selection: str, group: int, kept: int) -> list[float]:

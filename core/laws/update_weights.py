@@ -4,7 +4,7 @@ from itertools import product
 
 import torch
 
-from core.losses.advantages import AGGREGATIONS, centred
+from core.losses.advantages import AGGREGATIONS, normalise
 from core.losses.aggregate import Scale
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.policy import policy_loss
@@ -48,7 +48,7 @@ def leave_one_out_gap(group: int) -> float:
     A is the advantage without a divisor; arXiv 2503.20783 app. A: a constant apart it is RLOO's.
     """
     rewards = torch.tensor(list(product((0.0, 1.0), repeat=group)), dtype=torch.float64)
-    advantages = centred(rewards, "none")[0] * group / (group - 1)
+    advantages = normalise(rewards, "none")[0] * group / (group - 1)
     others = (rewards.sum(1, keepdim=True) - rewards) / (group - 1)
     return float((advantages - (rewards - others)).abs().max())
 

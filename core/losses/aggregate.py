@@ -1,7 +1,8 @@
-"""From one loss per token to the number that is differentiated; the only place that divides.
+"""Functions that reduce one loss per token to the scalar that is differentiated.
 
-Pieces of a micro-batch and micro-batches of an optimizer step are summed, processes are averaged
-(by the distributed backend): each aggregate divides such that the sum is the mean it promises.
+The losses of the pieces of a micro-batch and of the micro-batches of an optimizer step are summed,
+and those of processes averaged by the distributed backend. Each aggregate divides such that this
+sum is the mean that its docstring states.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,14 +16,18 @@ from core.shapes import BT, B, Count, Mask, Scalar
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Where a micro-batch stands in its optimizer step.
+    """Denominators of an aggregate: the place of a micro-batch in its optimizer step.
 
-    `rollout_tokens` are the trained tokens of a rollout over all processes, which is cut into
-    `micro_batches` on each; `accumulation` of those make one optimizer step. An evaluation batch
-    stands alone: both are 1. `rows` and `tokens` are the completions and trained tokens of the
-    micro-batch of which these are a piece; unset, they are all of it. Where completions were left
-    out of a rollout, `rows` is the mean over its micro-batches. `group_tokens` are those of a
-    completion in the mean of its group.
+    Attributes:
+        rollout_tokens: Trained tokens of the rollout, over all processes.
+        accumulation: Micro-batches of an optimizer step; 1 for an evaluation batch.
+        micro_batches: Micro-batches of the rollout on each process; 1 for an evaluation batch.
+        processes: Number of processes.
+        max_length: Greatest number of tokens of a completion.
+        rows: Completions of the micro-batch. None means that the loss has all of them. If
+            completions were dropped from a rollout, this is the mean over its micro-batches.
+        tokens: Trained tokens of the micro-batch; None means that the mask has all of them.
+        group_tokens: For each completion, the tokens that the mean over its group divides by.
     """
 
     rollout_tokens: Count
@@ -36,81 +41,96 @@ class Scale:
 
 
 def rows_of(loss: BT, scale: Scale) -> Count | int:
-    """The completions that a mean is over, as a number of the loss's precision."""
+    """Return the number of completions that a mean is over, in the dtype of the loss."""
     return loss.size(0) if scale.rows is None else scale.rows.to(loss.dtype)
 
 
 def sequence_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
-    """Mean over the tokens of each completion, then over completions; arXiv 2402.03300 eq. 3."""
+    """Return the mean over the tokens of each completion, then over completions.
+
+    arXiv 2402.03300 eq. 3.
+    """
     return masked_mean(loss, mask).sum() / rows_of(loss, scale) / scale.accumulation
 
 
 def token_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
-    """Mean over the tokens of the micro-batch, then over micro-batches.
+    """Return the mean over the tokens of the micro-batch, then over micro-batches.
 
-    Depends on how a batch is split: completions in a micro-batch of few tokens weigh more.
+    The result depends on how a batch is split: a completion weighs more in a micro-batch with fewer
+    tokens.
     """
     tokens = mask.sum() if scale.tokens is None else scale.tokens
     return (loss * mask).sum() / tokens.clamp(min=1.0) / scale.accumulation
 
 
 def constant_length(loss: BT, mask: Mask, scale: Scale) -> Scalar:
-    """Sum over tokens divided by the length limit, mean over completions; arXiv 2503.20783."""
+    """Return the mean over completions of their token sum / length limit; arXiv 2503.20783."""
     rows = rows_of(loss, scale)
     return (loss * mask).sum() / (rows * scale.max_length) / scale.accumulation
 
 
 def global_token_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
-    """Sum over tokens divided by the tokens of the optimizer step; arXiv 2503.14476 eq. 12.
+    """Return the sum over tokens divided by the tokens of the optimizer step.
 
-    The step's share of a rollout is counted by its micro-batches, so that every token of a
-    rollout weighs the same.
+    arXiv 2503.14476 eq. 12. An optimizer step of `accumulation` out of `micro_batches`
+    micro-batches divides by that share of the rollout's tokens, so that every token of a rollout
+    has the same weight.
     """
     rollout = scale.rollout_tokens.clamp(min=1.0) / scale.processes
     return (loss * mask).sum() / (rollout * scale.accumulation / scale.micro_batches)
 
 
 def token_sum(loss: BT, mask: Mask, scale: Scale) -> Scalar:
-    """Sum over the tokens of each completion, mean over completions; arXiv 2602.05261."""
+    """Return the sum over the tokens of each completion, averaged over completions.
+
+    arXiv 2602.05261.
+    """
     return (loss * mask).sum() / rows_of(loss, scale) / scale.accumulation
 
 
 def prompt_mean(loss: BT, mask: Mask, scale: Scale) -> Scalar:
-    """Mean over the tokens of each prompt's group, then over prompts.
+    """Return the mean over the tokens of each prompt's group, then over prompts.
 
-    arXiv 2503.14476 eq. 12, arXiv 2506.13585 and arXiv 2510.13786 as they are printed.
+    arXiv 2503.14476 eq. 12, arXiv 2506.13585 and arXiv 2510.13786 as printed there.
+
+    Raises:
+        TypeError: `scale` has no `group_tokens`.
     """
     if scale.group_tokens is None:
-        raise TypeError("a mean over prompts needs the tokens of their groups")
-    each = (loss * mask).sum(-1) / scale.group_tokens
-    return each.sum() / rows_of(loss, scale) / scale.accumulation
+        raise TypeError("prompt_mean needs scale.group_tokens, the tokens of each prompt's group")
+    per_completion = (loss * mask).sum(-1) / scale.group_tokens
+    return per_completion.sum() / rows_of(loss, scale) / scale.accumulation
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """A row of `AGGREGATES`.
+    """A row of `AGGREGATES`: a reduction of token losses to a scalar, and what it divides by.
 
-    `splits` promises that loss and gradient do not depend on how an optimizer step's completions
-    are split into micro-batches. One that `counts_tokens` divides by those of the whole step rather
-    than by the number of micro-batches, and one that `counts_groups` by those of each prompt; one
-    that `counts_mask` divides by tokens of the micro-batch or step, fewer if some are left out.
+    Attributes:
+        splits: Whether loss and gradient are independent of how the completions of an optimizer
+            step are split into micro-batches.
+        counts_tokens: Whether it divides by the tokens of the optimizer step, not by its
+            micro-batches.
+        counts_groups: Whether it divides by the tokens of each prompt's group.
+        counts_mask: Whether its denominator counts tokens of the mask, so that a smaller mask
+            changes it.
     """
 
     mean: Callable[[BT, Mask, Scale], Scalar]
     doc: str
-    splits: bool = True
+    split_invariant: bool = True
     counts_tokens: bool = False
     counts_groups: bool = False
     counts_mask: bool = False
 
     @property
     def weighs_tokens(self) -> bool:
-        """Return whether a mean over batches weighs them by tokens, not by completions."""
-        return self.counts_tokens or not self.splits
+        """True if a mean over batches has to weight them by tokens, not by completions."""
+        return self.counts_tokens or not self.split_invariant
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The settings that act with it."""
+        """Names of the settings that have an effect with this aggregate."""
         return ("token_normalizer",) if self.counts_tokens else ()
 
 
@@ -121,7 +141,7 @@ AGGREGATES = {
     "token_mean": Aggregate(
         mean=token_mean,
         doc="the mean over the tokens of a micro-batch",
-        splits=False,
+        split_invariant=False,
         counts_mask=True,
     ),
     "constant_length": Aggregate(
@@ -142,18 +162,29 @@ AGGREGATES = {
 }
 
 
-def of_step(tokens: Sequence[Count]) -> list[Count]:
-    """The mean over the rollouts of an optimizer step, so that all its tokens weigh the same."""
-    same = all(count is tokens[0] for count in tokens)
-    return list(tokens) if same else [torch.stack(list(tokens)).double().mean()] * len(tokens)
+def average_counts(tokens: Sequence[Count]) -> list[Count]:
+    """Replace the token count of each rollout in an optimizer step by their mean.
+
+    With it all tokens of the step have the same weight. Counts that are one and the same tensor are
+    returned unchanged.
+    """
+    is_one_rollout = all(count is tokens[0] for count in tokens)
+    return (
+        list(tokens)
+        if is_one_rollout
+        else [torch.stack(list(tokens)).double().mean()] * len(tokens)
+    )
 
 
 @dataclass(frozen=True)
 class TokenNormalizer:
-    """A row of `TOKEN_NORMALIZERS`.
+    """A row of `TOKEN_NORMALIZERS`: which token count `global_token_mean` divides by.
 
-    From the tokens of each micro-batch's rollout to what `rollout_tokens` counts; of those an
-    optimizer step divides by its share, or by all of them.
+    Attributes:
+        counts: Maps the token counts of the rollouts of a step's micro-batches to
+            `Scale.rollout_tokens`.
+        shares: Whether an optimizer step divides by its share of the rollout's tokens, not by all
+            of them.
     """
 
     counts: Callable[[Sequence[Count]], list[Count]]
@@ -163,7 +194,8 @@ class TokenNormalizer:
 
 TOKEN_NORMALIZERS = {
     "step": TokenNormalizer(
-        of_step, "those of the optimizer step, arXiv 2503.14476 eq. 12, so that all weigh the same"
+        average_counts,
+        "those of the optimizer step, arXiv 2503.14476 eq. 12, so that all weigh the same",
     ),
     "rollout": TokenNormalizer(list, "those of each rollout in it, as TRL does from 1.10 on"),
     "whole_rollout": TokenNormalizer(

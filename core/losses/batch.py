@@ -1,4 +1,4 @@
-"""What a policy loss is computed from: one micro-batch of scored completions and the settings."""
+"""Inputs of a policy loss: a micro-batch of scored completions, and the settings of the loss."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +12,16 @@ from core.shapes import BT, BT1, Mask
 class Rollout:
     """Log-probabilities and advantages of B completions of at most T tokens.
 
-    `logps` carries the gradient; `old_logps` is pi at rollout, `ref_logps` the reference,
-    `sampling_logps` the engine that sampled, NaN where it did not say. One advantage per completion
-    or per token. `mask` is 1 on trained tokens, `kept` on those that are chosen by their entropy.
-    `sampling_ratio` is pi_old over the policy of the engine, where the two differ.
+    Attributes:
+        logps: Log-probabilities under the current policy, with gradient.
+        old_logps: Log-probabilities under the policy at the time of the rollout.
+        advantages: One advantage per completion (B, 1) or per token (B, T).
+        mask: 1 on trained tokens.
+        ref_logps: Log-probabilities under the reference policy.
+        sampling_ratio: pi_old over the policy of the sampling engine, if the two differ.
+        sampling_logps: Log-probabilities that the sampling engine reported, NaN where it reported
+            none.
+        kept: 1 on tokens that are selected by their entropy; None selects all.
     """
 
     logps: BT
@@ -25,22 +31,22 @@ class Rollout:
     ref_logps: BT | None = None
     sampling_ratio: BT1 | None = None
     sampling_logps: BT | None = None
-    kept: Mask | None = None
+    entropy_mask: Mask | None = None
 
     @property
     def log_ratio(self) -> BT:
-        """log(pi / pi_old), per token."""
+        """log(pi / pi_old) of each token (B, T)."""
         return self.logps - self.old_logps
 
     @property
     def kept_mask(self) -> Mask:
-        """1 on trained tokens that are kept."""
-        return self.mask if self.kept is None else self.mask * self.kept
+        """Mask (B, T) of the trained tokens that are also selected by their entropy."""
+        return self.mask if self.entropy_mask is None else self.mask * self.entropy_mask
 
 
 @dataclass
 class PolicyConfig:
-    """The settings of a policy loss; the config of a trainer inherits them."""
+    """Settings of a policy loss; the config of a trainer inherits them."""
 
     AT_LEAST: ClassVar[Mapping[str, float]] = {
         "beta": 0.0,
@@ -80,5 +86,5 @@ class PolicyConfig:
 
     @property
     def upper_epsilon(self) -> float:
-        """The upper clip width, which unset is the lower one."""
+        """The upper clip width: `epsilon_high`, or `epsilon` if that is None."""
         return self.epsilon if self.epsilon_high is None else self.epsilon_high

@@ -1,4 +1,4 @@
-"""Entropy in a policy loss: the tokens that are chosen by it, and a bonus for it."""
+"""Entropy in a policy loss: the selection of tokens by entropy, and the entropy bonus."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,21 +11,25 @@ from core.option import choice, option
 from core.shapes import BT, Mask
 
 
-def most_uncertain(entropy: BT, every: Tensor, share: float) -> Mask:
-    """H >= its quantile 1 - share; arXiv 2506.01939 eq. 6. NaN in `every` keeps nothing."""
-    return entropy >= every.quantile(1 - share)
+def most_uncertain(entropy: BT, all_entropies: Tensor, share: float) -> Mask:
+    """Return a mask (B, T) of the `share` of tokens with the highest entropy.
+
+    arXiv 2506.01939 eq. 6. A token is selected if its entropy is at least the quantile 1 - share of
+    `all_entropies`. If those contain NaN, no token is selected.
+    """
+    return entropy >= all_entropies.quantile(1 - share)
 
 
-def least_uncertain(entropy: BT, every: Tensor, share: float) -> Mask:
-    """H <= its quantile `share`."""
-    return entropy <= every.quantile(share)
+def least_uncertain(entropy: BT, all_entropies: Tensor, share: float) -> Mask:
+    """Return a mask (B, T) of the tokens with an entropy of at most the quantile `share` of all."""
+    return entropy <= all_entropies.quantile(share)
 
 
 @dataclass(frozen=True)
 class End:
-    """A row of `ENDS`: which tokens are kept, by their entropies among all of a micro-batch."""
+    """A row of `ENDS`: which tokens are selected by their entropies in a micro-batch."""
 
-    kept: Callable[[BT, Tensor, float], Mask]
+    select: Callable[[BT, Tensor, float], Mask]
     doc: str
 
 
@@ -35,29 +39,29 @@ ENDS = {
 }
 
 
-def trained(r: Rollout) -> Mask:
-    """1 on all trained tokens."""
+def all_tokens(r: Rollout) -> Mask:
+    """Return the mask of all trained tokens."""
     return r.mask
 
 
-def kept(r: Rollout) -> Mask:
-    """1 on those that are kept."""
+def selected_tokens(r: Rollout) -> Mask:
+    """Return the mask of the trained tokens that are selected by their entropy."""
     return r.kept_mask
 
 
 @dataclass(frozen=True)
 class Normalizer:
-    """A row of `NORMALIZERS`: the tokens that an aggregate sees, and whether they are fewer."""
+    """A row of `NORMALIZERS`: the mask that an aggregate gets, and whether it leaves tokens out."""
 
     counts: Callable[[Rollout], Mask]
     doc: str
-    only_kept: bool = False
+    only_selected: bool = False
 
 
 NORMALIZERS = {
-    "all": Normalizer(trained, "all tokens, as TRL does"),
+    "all": Normalizer(all_tokens, "all tokens, as TRL does"),
     "kept": Normalizer(
-        kept,
+        selected_tokens,
         "those that are kept, arXiv 2506.01939 eq. 6, to which a KL is then confined too",
         True,
     ),
@@ -66,9 +70,9 @@ NORMALIZERS = {
 
 @dataclass
 class EntropyConfig:
-    """The settings of what entropy does in a loss; the config of a trainer inherits them.
+    """Settings of entropy in a loss; the config of a trainer inherits them.
 
-    `top_entropy_tokens` is not TRL's.
+    `top_entropy_tokens` is not a setting of TRL.
     """
 
     STEERING: ClassVar[tuple[str, ...]] = (
@@ -97,27 +101,29 @@ class EntropyConfig:
 
     @property
     def chooses_tokens(self) -> bool:
-        """Whether some tokens are left out by their entropy."""
+        """True if some tokens are left out of the loss by their entropy."""
         return self.top_entropy_quantile < 1
 
     @property
     def rewards_entropy(self) -> bool:
-        """Whether there is a bonus, at least now and then."""
+        """True if the entropy bonus can be non-zero at some step."""
         return self.entropy_coef != 0 or self.use_adaptive_entropy
 
 
 def acting_coefficient(coefficient: float, entropy: float, c: EntropyConfig) -> float:
-    """alpha = c where the entropy of the last step is at most the target, else 0; or plain c.
+    """Return the weight of the entropy bonus in the next step; arXiv 2505.22312.
 
-    arXiv 2505.22312.
+    This is `coefficient`, or 0 if the weight is adaptive and `entropy`, that of the last step, is
+    above the target.
     """
     return 0.0 if c.use_adaptive_entropy and entropy > c.entropy_target else coefficient
 
 
 def next_coefficient(coefficient: float, entropy: float, c: EntropyConfig) -> float:
-    """min(c + delta, most) where the entropy is at most the target, else max(c - delta, least).
+    """Return the adaptive weight after a step with this mean entropy; arXiv 2505.22312.
 
-    arXiv 2505.22312; as it is where it is not adaptive.
+    min(c + delta, max) if the entropy is at most the target, else max(c - delta, min). A weight
+    that is not adaptive is returned unchanged.
     """
     if not c.use_adaptive_entropy:
         return coefficient

@@ -1,4 +1,4 @@
-"""From the rewards of a rollout to the advantages of its completions or of their tokens."""
+"""Estimators of advantages of completions or tokens from the rewards of a rollout."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,9 +15,9 @@ from core.losses.advantages import (
     process_advantages,
     weighted_sum,
 )
-from core.losses.returns import gae, gae_of_two, to_go, whitened, with_kl
+from core.losses.returns import gae, gae_of_two, reward_to_go, whiten, with_kl
 
-# What an estimator may need of a rollout, in the words of an error.
+# What an estimator may read beside rewards, as an error names it.
 NEEDS = {
     "steps": "a reward of steps, such as StepAccuracy()",
     "kl": "the KL of each token to the reference, as GRPOTrainer has",
@@ -27,13 +27,19 @@ NEEDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """All N completions of a rollout, over all processes, in groups of `group`.
+    """Rewards of all N completions of a rollout over all processes, and what else estimators read.
 
-    `rewards` (N, F) are NaN where a function did not apply; `steps` and `ends` (N, S) are the step
-    rewards and the tokens that end the steps. No completion has more than `length` tokens, and of
-    each the policy wrote `tokens` (N,). Of each token (N, length) `kl` is the log of the policy's
-    probability over the reference's, `values` what a value model expects, `penalties` a reward of
-    its own, and `mask` 1 where it is trained on.
+    Attributes:
+        rewards: Rewards (N, F), NaN where a function did not apply.
+        group: Completions per prompt; those of a prompt follow one another.
+        length: Number of tokens of the longest completion.
+        steps: Step rewards (N, S), NaN beyond the last step.
+        ends: Index of the token that ends each step (N, S).
+        tokens: Number of tokens that the policy wrote in each completion (N,).
+        kl: log(pi / pi_ref) of each token (N, length).
+        values: Value of each token (N, length), or of each prompt in the first column.
+        penalties: An additional reward of each token (N, length).
+        mask: 1 on trained tokens (N, length).
     """
 
     rewards: Tensor
@@ -49,27 +55,36 @@ class Scored:
 
     @property
     def token_counts(self) -> Tensor:
-        """`tokens`, where they are needed."""
+        """`tokens`, or a TypeError if they were not given."""
         if self.tokens is None:
-            raise TypeError("lengths need the tokens of each completion")
+            raise TypeError(
+                "Scored.tokens is None: expected the number of tokens of each completion"
+            )
         return self.tokens
 
     def take(self, rows: Tensor, group: int) -> "Scored":
-        """Some of the completions (M,), whole groups of `group`."""
+        """Return the completions with indices `rows` (M,): whole groups of size `group`."""
         by_row = {name: x for name, x in vars(self).items() if isinstance(x, Tensor)}
         return replace(self, group=group, **{name: x[rows] for name, x in by_row.items()})
 
     def only(self, function: int) -> "Scored":
-        """With the rewards of one function."""
+        """Return a copy with the rewards of a single function, given by its index."""
         return replace(self, rewards=self.rewards[:, function : function + 1])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weighing:
-    """How rewards become advantages: the trainer's fields.
+class AdvantageSettings:
+    """Settings of how rewards become advantages.
 
-    `kl_coef` is what a KL in the reward costs, and `bounds` what sums of rewards are kept within.
-    `gamma` and `lam` are those of `gae`, and `penalty_gamma` is the discount of penalties.
+    Attributes:
+        weights: Weight of each reward function (F,).
+        scale: A key of `SCALES`.
+        aggregation: A key of `AGGREGATIONS`.
+        kl_coef: Weight of the KL that is subtracted from rewards.
+        bounds: Range to which weighted sums of rewards are clamped; None leaves them unclamped.
+        gamma: Discount of `gae`.
+        lam: lambda of `gae`.
+        penalty_gamma: Discount of `Scored.penalties`.
     """
 
     weights: Tensor
@@ -82,109 +97,129 @@ class Weighing:
     penalty_gamma: float = 1.0
 
 
-def standardised(scored: Scored, weighing: Weighing) -> Advantages:
-    """Reward minus the group's mean, scaled; and the spread, which every estimator reports."""
-    row = AGGREGATIONS[weighing.aggregation]
-    return row.combine(scored.rewards, weighing.weights, scored.group, weighing.scale)
+def standardise(scored: Scored, settings: AdvantageSettings) -> Advantages:
+    """Return reward minus the group's mean, divided as `scale` says, and the spread."""
+    row = AGGREGATIONS[settings.aggregation]
+    return row.combine(scored.rewards, settings.weights, scored.group, settings.scale)
 
 
-def by_group(scored: Scored, weighing: Weighing) -> Tensor:
-    """One advantage per completion (N,)."""
-    return standardised(scored, weighing).values
+def group_advantages(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return (r - mean) / std within each group (N,)."""
+    return standardise(scored, settings).values
 
 
-def outcomes(scored: Scored, weighing: Weighing) -> Tensor:
-    """The weighted sum of the rewards of each completion within the bounds (N,)."""
-    total = weighted_sum(scored.rewards, weighing.weights)
-    return total if weighing.bounds is None else total.clamp(*weighing.bounds)
+def total_rewards(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return the weighted sum of the rewards of each completion (N,), clamped to the bounds."""
+    total = weighted_sum(scored.rewards, settings.weights)
+    return total if settings.bounds is None else total.clamp(*settings.bounds)
 
 
-def shaped(scored: Scored, weighing: Weighing) -> Tensor:
-    """R = r - kl_coef sum_t log(pi / pi_ref) of each completion (N,); arXiv 2402.14740 s2."""
-    rewards = outcomes(scored, weighing)
-    return rewards if scored.kl is None else rewards - weighing.kl_coef * scored.kl.sum(1)
+def rewards_with_kl(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return R = r - kl_coef sum_t log(pi / pi_ref) of each completion (N,).
+
+    arXiv 2402.14740 s2.
+    """
+    rewards = total_rewards(scored, settings)
+    return rewards if scored.kl is None else rewards - settings.kl_coef * scored.kl.sum(1)
 
 
-def by_others(scored: Scored, weighing: Weighing) -> Tensor:
-    """One advantage per completion (N,)."""
-    rewards = shaped(scored, weighing).unsqueeze(1)
+def leave_one_out_advantages(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return the reward with KL minus the mean of the group's other completions (N,)."""
+    rewards = rewards_with_kl(scored, settings).unsqueeze(1)
     alone = torch.ones_like(rewards[0])
-    return leave_one_out(rewards, alone, scored.group, weighing.scale).values
+    return leave_one_out(rewards, alone, scored.group, settings.scale).values
 
 
-def by_best(scored: Scored, weighing: Weighing) -> Tensor:
-    """1 for the completion of each group with the greatest reward, else 0 (N,)."""
-    return best_coefficient(shaped(scored, weighing), scored.group)
+def best_of_group(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return 1 for the completion with the greatest reward of each group, else 0 (N,)."""
+    return best_coefficient(rewards_with_kl(scored, settings), scored.group)
 
 
-def paid_tokens(scored: Scored, weighing: Weighing) -> tuple[Tensor, Tensor]:
-    """What each token is paid without its penalty, and which are trained on, both (N, length).
+def token_rewards(scored: Scored, settings: AdvantageSettings) -> tuple[Tensor, Tensor]:
+    """Return each token's reward without its penalty, and the mask of trained tokens; (N, length).
 
-    The reward of a completion has the sum of its penalties, which are not paid twice.
+    The reward of a completion includes its penalties, which are subtracted here.
+
+    Raises:
+        TypeError: the rollout has no KL or no mask.
     """
     if scored.kl is None or scored.mask is None:
-        raise TypeError("rewards of tokens need their KL and their mask")
-    paid = outcomes(scored, weighing).nan_to_num(nan=0.0).to(scored.kl.dtype)
+        raise TypeError("rewards of tokens need Scored.kl and Scored.mask")
+    paid = total_rewards(scored, settings).nan_to_num(nan=0.0).to(scored.kl.dtype)
     if scored.penalties is not None:
         paid = paid - scored.penalties.sum(1)
-    return with_kl(paid, scored.kl, scored.mask, weighing.kl_coef), scored.mask
+    return with_kl(paid, scored.kl, scored.mask, settings.kl_coef), scored.mask
 
 
-def by_tokens_ahead(scored: Scored, weighing: Weighing) -> Tensor:
-    """One advantage per token (N, length), whitened over all of them."""
-    tokens, mask = paid_tokens(scored, weighing)
-    return whitened(to_go(tokens, mask), mask)
+def reward_to_go_advantages(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return the rewards to go of each token (N, length), whitened over all trained tokens."""
+    tokens, mask = token_rewards(scored, settings)
+    return whiten(reward_to_go(tokens, mask), mask)
 
 
-def gains(scored: Scored, weighing: Weighing) -> Tensor:
-    """What each token (N, length) brings beyond its value, by `gae`, or of two where penalised."""
-    tokens, mask = paid_tokens(scored, weighing)
+def token_advantages(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return the advantage of each token (N, length) over its value, by `gae`; see `gae_of_two`.
+
+    Raises:
+        TypeError: the rollout has no KL, mask or values.
+    """
+    tokens, mask = token_rewards(scored, settings)
     if scored.values is None:
-        raise TypeError("advantages against values need the values")
-    rates = {"gamma": weighing.gamma, "lam": weighing.lam}
+        raise TypeError("advantages over values need Scored.values")
+    rates = {"gamma": settings.gamma, "lam": settings.lam}
     if scored.penalties is None:
         return gae(tokens, scored.values, mask, **rates)
-    penalties, other = scored.penalties.to(tokens.dtype), weighing.penalty_gamma
-    return gae_of_two(tokens, penalties, scored.values, mask, penalty_gamma=other, **rates)
+    penalties, discount = scored.penalties.to(tokens.dtype), settings.penalty_gamma
+    return gae_of_two(tokens, penalties, scored.values, mask, penalty_gamma=discount, **rates)
 
 
-def beyond_value(scored: Scored, weighing: Weighing) -> Tensor:
-    """One advantage per completion (N,)."""
+def advantages_over_values(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return the reward of each completion minus the value of its prompt (N,).
+
+    Raises:
+        TypeError: the rollout has no values.
+    """
     if scored.values is None:
-        raise TypeError("advantages against values need the values")
-    return (outcomes(scored, weighing) - scored.values[:, 0]).nan_to_num(nan=0.0)
+        raise TypeError("advantages over values need Scored.values")
+    return (total_rewards(scored, settings) - scored.values[:, 0]).nan_to_num(nan=0.0)
 
 
-def by_values(scored: Scored, weighing: Weighing) -> Tensor:
-    """One advantage per token (N, length), whitened over all of them."""
-    found = gains(scored, weighing)
-    return whitened(found, paid_tokens(scored, weighing)[1])
+def gae_advantages(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return the `gae` advantages (N, length), whitened over all trained tokens."""
+    return whiten(token_advantages(scored, settings), token_rewards(scored, settings)[1])
 
 
-def by_correctness(scored: Scored, weighing: Weighing) -> Tensor:
-    """1 for a completion with a positive reward, else 0 (N,)."""
-    return correct_coefficient(scored.rewards, weighing.weights)
+def correct_only(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return 1 for each completion with a positive reward, else 0 (N,)."""
+    return correct_coefficient(scored.rewards, settings.weights)
 
 
-def by_step(scored: Scored, weighing: Weighing) -> Tensor:
-    """One advantage per token (N, length)."""
+def step_advantages(scored: Scored, settings: AdvantageSettings) -> Tensor:
+    """Return the advantage of each token (N, length) from step rewards, see `process_advantages`.
+
+    Raises:
+        TypeError: the rollout has no step rewards.
+    """
     if scored.steps is None or scored.ends is None:
-        raise TypeError("process supervision needs step rewards")
+        raise TypeError("process supervision needs step rewards: Scored.steps and Scored.ends")
     return process_advantages(
-        scored.steps, scored.ends, scored.group, scored.length, weighing.scale
+        scored.steps, scored.ends, scored.group, scored.length, settings.scale
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator:
-    """A row of `ESTIMATORS`.
+    """A row of `ESTIMATORS`: a function from rewards to advantages, and what it depends on.
 
-    `needs` are keys of `NEEDS`: what it reads beside the rewards. `parameters` are the settings
-    that act with it and may not with another. `least_group` is how many completions of a prompt it
-    takes at least: 2 where it compares them.
+    Attributes:
+        advantages: Returns advantages of completions (N,) or of tokens (N, length).
+        needs: Keys of `NEEDS`: what the estimator reads beside the rewards.
+        parameters: Names of the settings that have an effect with this estimator.
+        least_group: Smallest number of completions per prompt; 2 if it compares completions of a
+            group.
     """
 
-    advantages: Callable[[Scored, Weighing], Tensor]
+    advantages: Callable[[Scored, AdvantageSettings], Tensor]
     doc: str
     needs: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ("multi_objective_aggregation", "scale_rewards")
@@ -192,43 +227,43 @@ class Estimator:
 
 
 ESTIMATORS = {
-    "group": Estimator(advantages=by_group, doc="reward minus the group's mean"),
+    "group": Estimator(advantages=group_advantages, doc="reward minus the group's mean"),
     "process": Estimator(
-        advantages=by_step,
+        advantages=step_advantages,
         doc="summed step rewards, arXiv 2402.03300 s4.1.3",
         needs=("steps",),
         parameters=("scale_rewards",),
     ),
     "correct": Estimator(
-        advantages=by_correctness,
+        advantages=correct_only,
         doc="1 for a positive reward, else 0 (rejection-sampling fine-tuning)",
     ),
     "leave_one_out": Estimator(
-        advantages=by_others,
-        doc="reward minus the mean of the others of its group, arXiv 2402.14740",
+        advantages=leave_one_out_advantages,
+        doc="reward minus the mean of the group's other completions, arXiv 2402.14740",
         parameters=("kl_coef", "scale_rewards"),
     ),
     "best": Estimator(
-        advantages=by_best,
+        advantages=best_of_group,
         doc="1 for the greatest reward of its group, else 0 (RAFT), arXiv 2304.06767",
         parameters=("kl_coef",),
     ),
     "to_go": Estimator(
-        advantages=by_tokens_ahead,
-        doc="rewards of tokens to go, whitened over all tokens (REINFORCE++), arXiv 2501.03262",
+        advantages=reward_to_go_advantages,
+        doc="rewards to go of tokens, whitened over all tokens (REINFORCE++), arXiv 2501.03262",
         needs=("kl",),
         parameters=("kl_coef",),
         least_group=1,
     ),
     "gae": Estimator(
-        advantages=by_values,
-        doc="generalised advantages against a value model, likewise whitened, arXiv 1506.02438",
+        advantages=gae_advantages,
+        doc="generalised advantages over a value model, whitened over all tokens, arXiv 1506.02438",
         needs=("kl", "values"),
         parameters=("kl_coef",),
         least_group=1,
     ),
     "value": Estimator(
-        advantages=beyond_value,
+        advantages=advantages_over_values,
         doc="reward minus the value of its prompt, arXiv 2505.20686",
         needs=("values",),
         parameters=(),

@@ -1,4 +1,4 @@
-"""Means over the tokens that a mask keeps, and statistics that leave out NaN."""
+"""Means over masked tokens, and statistics that ignore NaN."""
 
 import torch
 from torch import Tensor
@@ -7,14 +7,14 @@ from core.shapes import BT, Mask
 
 
 def masked_mean(x: BT, mask: Mask) -> Tensor:
-    """Mean of each row over its kept tokens (B,), 0 for a row with none."""
+    """Return the mean of each row over the tokens with mask 1 (B,); 0 for a row without any."""
     return (x * mask).sum(-1) / mask.sum(-1).clamp(min=1.0)
 
 
 def nanstd(x: Tensor, dim: int | None = None, *, keepdim: bool = False) -> Tensor:
-    """Sample standard deviation (divisor n - 1) of the values that are not NaN.
+    """Return the sample standard deviation (divisor n - 1) of the values that are not NaN.
 
-    NaN where fewer than two values remain.
+    The result is NaN where fewer than two values remain.
     """
     n = (~x.isnan()).sum(dim=dim, keepdim=True)
     centred = x - x.nanmean(dim=dim, keepdim=True)

@@ -1,4 +1,4 @@
-"""What PAPO adds to a policy loss: how much the answers to a picture depend on it; 2507.06448.
+"""PAPO's additions to a policy loss: how much answers depend on the picture; arXiv 2507.06448.
 
 Each answer is scored twice, with the picture and with a masked copy of it.
 """
@@ -9,25 +9,25 @@ from core.shapes import BT, B, Mask
 
 
 def perception_kl(logps: BT, masked_logps: BT) -> BT:
-    """r - log r - 1 with r = pi(o_t | picture) / pi(o_t | masked picture), per token.
+    """Return r - log r - 1 with r = pi(o_t | picture) / pi(o_t | masked picture), for each token.
 
-    It is raised. As in the paper's code its gradient goes through `logps` alone.
+    PAPO maximises it. As in the paper's code, only `logps` has a gradient.
     """
     return k3(masked_logps.detach(), logps)
 
 
 def sampled_entropy(logps: BT, mask: Mask) -> B:
-    """-mean_t log pi(o_t), the paper's measure of entropy of one answer; it is lowered."""
+    """Return -mean_t log pi(o_t) of each answer (B,), the entropy that PAPO minimises."""
     return -masked_mean(logps, mask)
 
 
 def perception_objective(
     logps: BT, masked_logps: BT, mask: Mask, *, gamma: float, eta: float, eta_masked: float
 ) -> B:
-    """gamma KL - eta H - eta_masked H_masked of each answer, which is added to what is maximised.
+    """Return gamma KL - eta H - eta_masked H_masked of each answer (B,), which PAPO maximises.
 
-    H is the entropy with the picture and H_masked that with the masked one, which alone takes the
-    gradient to `masked_logps`.
+    H is the sampled entropy with the picture and H_masked that with the masked picture. Only
+    H_masked has a gradient for `masked_logps`.
     """
     kl = masked_mean(perception_kl(logps, masked_logps), mask)
     entropies = eta * sampled_entropy(logps, mask) + eta_masked * sampled_entropy(

@@ -1,4 +1,4 @@
-"""Losses of supervised fine-tuning on the log-probabilities of given tokens."""
+"""Losses of supervised fine-tuning as functions of the log-probabilities of labelled tokens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from core.shapes import N
 
 
 def nll(logps: N) -> N:
-    """-log pi(y_t | y_<t), the negative log-likelihood of each token."""
+    """Return -log pi(y_t | y_<t), the negative log-likelihood of each token."""
     return -logps
 
 
 def dft(logps: N) -> N:
-    """-sg(pi(y_t)) log pi(y_t): dynamic fine-tuning, arXiv 2508.05629 eq. 9."""
+    """Return -sg(pi(y_t)) log pi(y_t): dynamic fine-tuning, arXiv 2508.05629 eq. 9."""
     return -logps.detach().exp() * logps
 
 
@@ -26,5 +26,5 @@ class Supervised:
 
 SUPERVISED = {
     "nll": Supervised(nll, "the negative log-likelihood"),
-    "dft": Supervised(dft, "the same times the probability, arXiv 2508.05629"),
+    "dft": Supervised(dft, "the negative log-likelihood times the probability, arXiv 2508.05629"),
 }

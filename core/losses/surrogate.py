@@ -1,4 +1,4 @@
-"""Surrogate objectives: what is minimised at each token, before any mean."""
+"""Surrogate objectives: the loss of each token, to be minimised, before any mean."""
 
 from math import log
 
@@ -8,64 +8,70 @@ from core.losses.batch import PolicyConfig, Rollout
 from core.losses.masked import masked_mean
 from core.shapes import BT1
 
-LEAST_LOG, GREATEST_LOG = log(1e-8), 20.0  # of ratios in VESPO
+LEAST_LOG, GREATEST_LOG = log(1e-8), 20.0  # limits of log-ratios in VESPO
 
 
-def capped(ratio: BT1, c: PolicyConfig) -> BT1:
-    """min(r, delta) if delta is set; the upper bound of two-sided clipping, arXiv 2505.07291."""
+def cap_ratio(ratio: BT1, c: PolicyConfig) -> BT1:
+    """Return min(r, delta), or r if delta is None: two-sided clipping, arXiv 2505.07291."""
     return ratio if c.delta is None else ratio.clamp(max=c.delta)
 
 
-def clipped(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
-    """-min(r A, clip(r, 1 - eps, 1 + eps_high) A); r first capped at delta if it is set.
+def clipped_surrogate(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """Return -min(r A, clip(r, 1 - eps, 1 + eps_high) A), with r capped at delta first.
 
     arXiv 2402.03300 eq. 3; the two clip widths are arXiv 2503.14476 eq. 10.
     """
     bounded = ratio.clamp(1 - c.epsilon, 1 + c.upper_epsilon)
-    return -torch.min(capped(ratio, c) * r.advantages, bounded * r.advantages)
+    return -torch.min(cap_ratio(ratio, c) * r.advantages, bounded * r.advantages)
 
 
-def reweighted(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
-    """-sg(min(r, cap)) A log pi: no token loses its gradient; arXiv 2506.13585 (CISPO).
+def cispo_surrogate(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """Return -sg(min(r, cap)) A log pi, in which every token keeps its gradient.
 
-    The cap is eps_high itself, as in TRL, where the paper has 1 + eps_high.
+    arXiv 2506.13585 (CISPO). The cap is eps_high itself, as in TRL; the paper has 1 + eps_high.
     """
     return -ratio.detach().clamp(max=c.upper_epsilon) * r.advantages * r.logps
 
 
-def gated(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
-    """-4 / tau sigmoid(tau (r - 1)) A, with a tau for each sign of A; arXiv 2511.20347 (SAPO)."""
+def sapo_surrogate(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """Return -4 / tau sigmoid(tau (r - 1)) A, with a tau for each sign of A.
+
+    arXiv 2511.20347 (SAPO).
+    """
     tau = torch.where(r.advantages > 0, c.sapo_temperature_pos, c.sapo_temperature_neg)
     return -torch.sigmoid(tau * (ratio - 1)) * 4 / tau * r.advantages
 
 
-def gamma_weighted(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
-    """-sg(phi) A log pi with phi of `gamma_weight`; arXiv 2602.10693 (VESPO)."""
+def vespo_surrogate(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """Return -sg(phi) A log pi with phi of `gamma_weight`; arXiv 2602.10693 (VESPO)."""
     return -gamma_weight(r, ratio, c) * r.advantages * r.logps
 
 
-def mean_gamma_weighted(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
-    """The same with phi of `mean_gamma_weight`."""
+def mean_vespo_surrogate(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
+    """Return -sg(phi) A log pi with phi of `mean_gamma_weight`."""
     return -mean_gamma_weight(r, ratio, c) * r.advantages * r.logps
 
 
 @torch.no_grad()
 def gamma_weight(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG001 - a table row
-    """phi(w) of w = prod_t pi / pi_old.
+    """Return phi(w) of each completion (B, 1), with w = prod_t pi / pi_old.
 
-    Or over the engine's policy, where `sampling_ratio` says how far it is.
+    If the rollout has a `sampling_ratio`, w is the ratio to the policy of the engine.
     """
     return gamma_gate(r, log_product(r), c)
 
 
 @torch.no_grad()
 def mean_gamma_weight(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG001 - as above
-    """phi of the geometric mean of the same ratios, the ablation of arXiv 2602.10693."""
+    """Return phi of the geometric mean of the token ratios (B, 1).
+
+    It is an ablation of arXiv 2602.10693.
+    """
     return gamma_gate(r, log_product(r) / r.mask.sum(-1, keepdim=True).clamp(min=1), c)
 
 
 def log_product(r: Rollout) -> BT1:
-    """log w, the ratios of its tokens being bounded."""
+    """Return log w of each completion (B, 1), with bounded token ratios; w as in `gamma_weight`."""
     log_w = (r.log_ratio.clamp(-20.0, GREATEST_LOG) * r.mask).sum(-1, keepdim=True)
     if r.sampling_ratio is not None:
         log_sampling = r.sampling_ratio.log().clamp(LEAST_LOG, GREATEST_LOG)
@@ -74,7 +80,7 @@ def log_product(r: Rollout) -> BT1:
 
 
 def gamma_gate(r: Rollout, log_ratio: BT1, c: PolicyConfig) -> BT1:
-    """phi(w) = w^k exp(lambda (1 - w)), with k and lambda for each sign of A, and phi(1) = 1."""
+    """Return phi(w) = w^k exp(lambda (1 - w)), with k and lambda for each sign of A; phi(1) = 1."""
     log_w = log_ratio.clamp(LEAST_LOG, GREATEST_LOG)
     gains = r.advantages >= 0
     k = torch.where(gains, c.vespo_k_pos, c.vespo_k_neg)
@@ -83,12 +89,13 @@ def gamma_gate(r: Rollout, log_ratio: BT1, c: PolicyConfig) -> BT1:
     return log_phi.exp().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def geometric(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG001 - as above
-    """-A exp(mean_t log r'), log r' clipped to [-eps, eps_high] on the gain's side only; GMPO.
+def gmpo_surrogate(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG001 - as above
+    """Return -A exp(mean_t log r'), the geometric mean of clipped ratios; arXiv 2507.20673 (GMPO).
 
-    arXiv 2507.20673: the geometric mean of the clipped ratios of the tokens that are kept.
+    log r' is clipped to [-eps, eps_high] only on the side where clipping lowers the gain. The mean
+    is over the tokens that are selected by their entropy.
     """
     bounded = r.log_ratio.clamp(-c.epsilon, c.upper_epsilon)
-    least, most = torch.minimum(r.log_ratio, bounded), torch.maximum(r.log_ratio, bounded)
-    log_ratio = torch.where(r.advantages > 0, least, most)
+    lower, upper = torch.minimum(r.log_ratio, bounded), torch.maximum(r.log_ratio, bounded)
+    log_ratio = torch.where(r.advantages > 0, lower, upper)
     return -masked_mean(log_ratio, r.kept_mask).unsqueeze(-1).exp() * r.advantages

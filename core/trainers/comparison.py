@@ -98,5 +98,5 @@ class ComparingTrainer(OnPolicyTrainer):
         entropy, mask = cast(Tensor, found.entropy), trained_mask(batch).bool()
         every = everywhere(entropy[mask], self.accelerator)
         end = ENDS[self.args.top_entropy_tokens]
-        kept = end.kept(entropy, every, self.args.top_entropy_quantile)
+        kept = end.select(entropy, every, self.args.top_entropy_quantile)
         return {**batch, "kept_tokens": kept & mask}

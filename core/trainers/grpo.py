@@ -29,7 +29,7 @@ from core.forward.micro_pieces import kept_mask
 from core.forward.router import router_weight
 from core.losses.aggregate import TOKEN_NORMALIZERS, Scale
 from core.losses.batch import Rollout
-from core.losses.estimators import ESTIMATORS, Scored, Weighing, standardised
+from core.losses.estimators import ESTIMATORS, AdvantageSettings, Scored, standardise
 from core.losses.loss_statistics import DRIFT
 from core.losses.policy import LOSS_TYPES, PolicyLoss, policy_loss
 from core.rollout.stops import end_tokens
@@ -149,7 +149,7 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
     def scores(self, scored: Scored) -> Metrics:
         """Rewards and their spread, as they are scaled."""
         names, weights = [f.name for f in self.rewards], self.weighing.weights
-        spread = standardised(scored, self.weighing)
+        spread = standardise(scored, self.weighing)
         metrics = reward_metrics(names, scored.rewards, weights, spread)
         if ESTIMATORS[self.args.advantage_estimator].least_group == 1:
             del metrics["frac_reward_zero_std"]  # says nothing where groups are not compared
@@ -202,9 +202,9 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         return loss
 
     @property
-    def weighing(self) -> Weighing:
+    def weighing(self) -> AdvantageSettings:
         """How rewards become advantages."""
-        return Weighing(
+        return AdvantageSettings(
             weights=self.reward_weights.to(self.args.device),
             scale=self.args.scale_rewards,
             aggregation=self.args.multi_objective_aggregation,

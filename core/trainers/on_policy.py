@@ -162,7 +162,7 @@ class OnPolicyTrainer(SamplingTrainer):
         taken = scored if selected is None else scored.take(selected.rows, selected.group)
         columns = self.columns(taken)
         if selected is not None:
-            columns = {key: selected.among(count, values) for key, values in columns.items()}
+            columns = {key: selected.scatter(count, values) for key, values in columns.items()}
         self.log_draws(draws, columns["advantages"])
         here = places(draws, self.accelerator.process_index)
         width = batch["completion_ids"].size(1)
@@ -178,7 +178,7 @@ class OnPolicyTrainer(SamplingTrainer):
         if SELECTIONS[self.args.rollout_selection].stays:
             return batch
         ones = torch.ones_like(selected.rows, dtype=torch.bool)
-        return take_selected(batch, selected.among(count, ones)[here], self.args.rollout_parts)
+        return take_selected(batch, selected.scatter(count, ones)[here], self.args.rollout_parts)
 
     def everywhere(self, draws: list[Draw], found: Batch, length: int) -> Batch:
         """What was found of the tokens of this process's completions, of all completions."""
@@ -216,7 +216,7 @@ class OnPolicyTrainer(SamplingTrainer):
                 "right nor all wrong, selection_fills_up=True or rollout_selection='varied'"
             )
         self.record({"completions/filler_fraction": missing / size})
-        return selected.filled_up(size, count)
+        return selected.fill_up(size, count)
 
     def sample_and_score(self, rows: Rows) -> Draw:
         """Sample a completion for each row and score it; record lengths, rewards and counts."""

@@ -15,9 +15,9 @@ from core.forward.packing import unpadded
 from core.forward.values import frozen_values, token_values
 from core.losses.aggregate import Scale
 from core.losses.batch import Rollout
-from core.losses.estimators import Scored, Weighing, gains
+from core.losses.estimators import AdvantageSettings, Scored, token_advantages
 from core.losses.kl import k3, next_coefficient
-from core.losses.value import clipped_value_loss, clipped_values, explained
+from core.losses.value import clipped_value_loss, clipped_values, explained_variance
 from core.shards.adapters import has_adapters
 from core.shards.sharding import gathered
 from core.trainers.critic import Critic
@@ -61,7 +61,7 @@ class PPOTrainer(GRPOTrainer):
         self.moved: list[Tensor] = []  # sums and counts of the KL in the last pass over a rollout
 
     @property
-    def weighing(self) -> Weighing:
+    def weighing(self) -> AdvantageSettings:
         """How rewards become advantages."""
         c = self.args
         rates = {"gamma": c.gamma, "lam": c.lam, "penalty_gamma": c.penalty_discount}
@@ -93,8 +93,8 @@ class PPOTrainer(GRPOTrainer):
     def columns(self, scored: Scored) -> Batch:
         """Advantages, values at rollout, and returns: R_t = V_t and what is gained beyond it."""
         values = cast(Tensor, scored.values)
-        returns = gains(scored, self.weighing) + values
-        share = explained(values, returns, cast(Tensor, scored.mask))
+        returns = token_advantages(scored, self.weighing) + values
+        share = explained_variance(values, returns, cast(Tensor, scored.mask))
         self.record({"value_explained": share.item()})
         return {**super().columns(scored), "values": values, "returns": returns}
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from core.collect.metrics import Metrics
 from core.configs.rloo import RLOOConfig
 from core.losses.advantages import group_spread
-from core.losses.estimators import Scored, shaped
+from core.losses.estimators import Scored, rewards_with_kl
 from core.trainers.grpo import GRPOTrainer
 
 BACK_TO_BASICS = {
@@ -47,7 +47,7 @@ class RLOOTrainer(GRPOTrainer):
 
     def advantages(self, scored: Scored) -> Tensor:
         """Advantages of the completions (N,)."""
-        spread = group_spread(shaped(scored, self.weighing).view(-1, scored.group))
+        spread = group_spread(rewards_with_kl(scored, self.weighing).view(-1, scored.group))
         none = torch.isclose(spread, torch.zeros_like(spread))
         self.record({"frac_reward_zero_std": none.float().mean().item()})
         return super().advantages(scored)

@@ -17,7 +17,7 @@ from core.explain.batch_plan import BatchPlanCallback
 from core.explain.health import HealthCallback
 from core.forward.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
 from core.forward.micro_pieces import counted, pieces, take
-from core.losses.aggregate import of_step
+from core.losses.aggregate import average_counts
 from core.losses.loss_statistics import Statistic
 from core.trainers.prompts import PromptTrainer, Rows
 
@@ -137,7 +137,7 @@ class RolloutTrainer(PromptTrainer):
         batches: Sequence[Batch],  # noqa: ARG002 - for those who override it
     ) -> Sequence[Tensor]:
         """The tokens that each micro-batch of a step is divided by, from those of its rollout."""
-        return of_step(tokens)
+        return average_counts(tokens)
 
     def cut(self, batch: Batch) -> Parts:
         """Shuffle a rollout and cut it into micro-batches without needless padding."""

@@ -116,7 +116,7 @@ def ours(inputs, logps, entropy, c, bonus, share, accelerator):
     r = as_rollout(given, logps, with_reference=c.beta != 0)
     if share < 1:
         every = entropy.detach()[r.mask.bool()]
-        r = replace(r, kept=most_uncertain(entropy.detach(), every, share))
+        r = replace(r, entropy_mask=most_uncertain(entropy.detach(), every, share))
     result = policy_loss(r, c, scale)
     sums = loss_sums(result, r, entropy, c, LOSS_TYPES[c.loss_type].logs)
     shown = loss_metrics([sums], LOSS_TYPES[c.loss_type].logs, accelerator)
@@ -176,7 +176,9 @@ def accelerator():
 def test_every_combination(loss_type, accelerator, measured, record_property):
     """Also those that papers may not ask for (luspo per token), and vespo's other level."""
     row, levels = LOSS_TYPES[loss_type], ("token", "sequence")
-    modes = [name for name, mode in MODES.items() if mode.by_token or not row.holds_tokens]
+    modes = [
+        name for name, mode in MODES.items() if mode.by_token or not row.multiplies_engine_ratios
+    ]
     combinations = grid(loss_type, levels, (None, 0.02), (None, *modes))
     count, error = worst(combinations, accelerator, Peer(accelerator))
     record_property("combinations", count)

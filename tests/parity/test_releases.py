@@ -87,7 +87,7 @@ def ours(c, inputs, logps, accelerator):
     if c.chooses_tokens:
         entropy = inputs["entropy"]
         kept = most_uncertain(entropy, entropy[r.mask.bool()], c.top_entropy_quantile)
-        r = replace(r, kept=kept)
+        r = replace(r, entropy_mask=kept)
     return policy_loss(r, c, GRPOTrainer.scale(trainer, inputs)).loss  # pyright: ignore
 
 

@@ -10,9 +10,9 @@ from releases import passage, wheel
 from core import PPOConfig
 from core.forward.batches import as_rollout
 from core.losses.aggregate import Scale
-from core.losses.estimators import ESTIMATORS, Scored, Weighing, gains
+from core.losses.estimators import ESTIMATORS, AdvantageSettings, Scored, token_advantages
 from core.losses.policy import policy_loss
-from core.losses.returns import whitened
+from core.losses.returns import whiten
 from core.losses.value import clipped_value_loss, clipped_values
 
 LAST, MEMBER = "1.12", "trl/experimental/ppo/ppo_trainer.py"
@@ -76,7 +76,9 @@ def scored(lengths, paid):
 
 def weighing(rates):
     """How our estimator weighs it."""
-    return Weighing(weights=torch.ones(1), scale="none", aggregation="sum_then_normalize", **rates)
+    return AdvantageSettings(
+        weights=torch.ones(1), scale="none", aggregation="sum_then_normalize", **rates
+    )
 
 
 @pytest.mark.parametrize("rates", RATES)
@@ -84,7 +86,7 @@ def test_advantages_and_returns(rates, measured):
     """Of answers without padding: the reward and KL of tokens, GAE, whitening."""
     other, given = theirs(WHOLE, rates), scored(WHOLE, WHOLE)
     advantages = ESTIMATORS["gae"].advantages(given, weighing(rates))
-    returns = gains(given, weighing(rates)) + given.values
+    returns = token_advantages(given, weighing(rates)) + given.values
     assert measured("ppo 1.12, returns", difference(returns, other["returns"])) < TOLERANCE
     assert measured("ppo 1.12, advantages", difference(advantages, other["advantages"])) < SINGLE
 
@@ -97,13 +99,15 @@ def test_it_paid_a_position_behind_an_answer(rates):
     value cancels.
     """
     other, behind = theirs(CUT, rates), [min(n + 1, T) for n in CUT]
-    found = {paid: gains(scored(CUT, paid), weighing(rates)) for paid in (CUT, tuple(behind))}
+    found = {
+        paid: token_advantages(scored(CUT, paid), weighing(rates)) for paid in (CUT, tuple(behind))
+    }
     own, longer = found.values()
     values = rollout()["values"] * up_to(behind)
     assert difference(longer + values, other["returns"]) < TOLERANCE
-    assert difference(whitened(longer, up_to(CUT)), other["advantages"]) < SINGLE
+    assert difference(whiten(longer, up_to(CUT)), other["advantages"]) < SINGLE
     cancels = rates["gamma"] == rates["lam"] == 1
-    assert difference(whitened(own, up_to(CUT)), other["advantages"]) > 0.01 or cancels
+    assert difference(whiten(own, up_to(CUT)), other["advantages"]) > 0.01 or cancels
     assert difference(own[0], other["returns"][0] - values[0]) < TOLERANCE  # without padding
 
 

@@ -83,10 +83,10 @@ def test_a_share_by_entropy_differs_by_its_ties(twins, measured, monkeypatch):
     """Completions of a group begin with one entropy; rounding decides who passes the threshold."""
     chosen = comparison.ENDS["most"]
 
-    def kept(entropy, every, share):
-        return chosen.kept(coarse(entropy), coarse(every), share)
+    def select(entropy, every, share):
+        return chosen.select(coarse(entropy), coarse(every), share)
 
-    monkeypatch.setitem(comparison.ENDS, "most", replace(chosen, kept=kept))
+    monkeypatch.setitem(comparison.ENDS, "most", replace(chosen, select=select))
     masked = trl.GRPOTrainer.get_high_entropy_mask
 
     def get_high_entropy_mask(self, entropies, mask, threshold):

@@ -11,15 +11,15 @@ from core.losses.advantages import (
     AGGREGATIONS,
     SCALES,
     STABILISER,
-    centred,
     correct_coefficient,
     leave_one_out,
+    normalise,
     process_advantages,
     sum_then_normalize,
     weighted_sum,
 )
-from core.losses.estimators import ESTIMATORS, Scored, Weighing, gains
-from core.losses.returns import to_go, whitened, with_kl
+from core.losses.estimators import ESTIMATORS, AdvantageSettings, Scored, token_advantages
+from core.losses.returns import reward_to_go, whiten, with_kl
 
 NAN = math.nan
 ONE = torch.ones(1, dtype=torch.float64)
@@ -101,11 +101,11 @@ def test_leave_one_out_by_hand_and_without_what_is_unscored():
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_estimator_of_that_name_scales_as_it_is_told(scale):
     rewards = column([1.0, 0.0, 0.0, 3.0, 5.0, 4.0, 5.0, 5.0])
-    weighing = Weighing(weights=ONE, scale=scale, aggregation="sum_then_normalize")
+    weighing = AdvantageSettings(weights=ONE, scale=scale, aggregation="sum_then_normalize")
     scored = Scored(rewards=rewards, group=4, length=1)
     one_out, spread = (
         leave_one_out(rewards, ONE, 4, "none").values,
-        centred(rewards.view(-1, 4), scale)[1],
+        normalise(rewards.view(-1, 4), scale)[1],
     )
     of_itself = one_out.std() if SCALES[scale].of_deviations else spread.flatten()
     divisor = of_itself + STABILISER if SCALES[scale].divides else 1.0
@@ -255,7 +255,7 @@ def with_tokens(rewards, **more):
 
 
 def paying(**more):
-    return Weighing(
+    return AdvantageSettings(
         weights=torch.ones(1), scale="none", aggregation="sum_then_normalize", kl_coef=0.5, **more
     )
 
@@ -283,7 +283,7 @@ def test_rewards_to_go_are_whitened_over_all_tokens():
     scored = with_tokens([1.0, 2.0, 3.0, 4.0])
     found = ESTIMATORS["to_go"].advantages(scored, paying())
     rewards = with_kl(scored.rewards[:, 0], TOKENS * KEPT, KEPT, 0.5)
-    torch.testing.assert_close(found, whitened(to_go(rewards, KEPT), KEPT))
+    torch.testing.assert_close(found, whiten(reward_to_go(rewards, KEPT), KEPT))
     assert found[KEPT == 1].mean().item() == pytest.approx(0, abs=1e-12)
     assert found[KEPT == 1].std().item() == pytest.approx(1, abs=1e-6)
 
@@ -303,8 +303,8 @@ def test_a_penalty_of_tokens_is_paid_once_and_discounted_by_its_own_rate():
         rewards=torch.tensor([[0.5]]).double(), group=1, length=3, kl=nothing, mask=ones,
         values=nothing, penalties=penalties,
     )  # fmt: skip
-    assert gains(scored, paying(penalty_gamma=0.5)).tolist() == [[0.75, 0.5, 1.0]]
-    assert gains(scored, paying(penalty_gamma=1.0)).tolist() == [[0.5, 0.5, 1.0]]
+    assert token_advantages(scored, paying(penalty_gamma=0.5)).tolist() == [[0.75, 0.5, 1.0]]
+    assert token_advantages(scored, paying(penalty_gamma=1.0)).tolist() == [[0.5, 0.5, 1.0]]
 
 
 def test_the_advantage_against_the_value_of_a_prompt():

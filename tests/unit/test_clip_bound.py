@@ -4,7 +4,7 @@ import pytest
 
 from core.laws import clip_bound
 from core.laws.clip_bound import ADVANTAGES, RATIO, bound_gap, expected_gradients, gradients
-from core.losses.surrogate import reweighted
+from core.losses.surrogate import cispo_surrogate
 
 
 def at(values, advantage, ratio):
@@ -26,5 +26,5 @@ def test_its_gradient_is_none_where_the_gain_is_clipped():
 
 
 def test_another_surrogate_keeps_those_gradients(monkeypatch):
-    monkeypatch.setattr(clip_bound, "clipped", reweighted)
+    monkeypatch.setattr(clip_bound, "clipped_surrogate", cispo_surrogate)
     assert at(gradients(), 1.0, 1.5) != 0

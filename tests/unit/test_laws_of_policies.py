@@ -20,7 +20,7 @@ from core.laws import (
 from core.losses import policy as losses
 from core.losses.entropy import NORMALIZERS
 from core.losses.sampling import MODES
-from core.losses.surrogate import clipped
+from core.losses.surrogate import clipped_surrogate
 from core.losses.token_weights import WEIGHTS
 
 
@@ -41,7 +41,7 @@ def test_a_cap_bounds_the_loss_ends_the_gradient_and_changes_nothing_else(monkey
     assert max(tokens.change_by_cap(1.1)) > 0  # inside the clip, where it makes no sense
 
     def uncapped(r, ratio, c):
-        return clipped(r, ratio, replace(c, delta=None))
+        return clipped_surrogate(r, ratio, replace(c, delta=None))
 
     row = replace(losses.LOSS_TYPES["grpo"], surrogate=uncapped)
     monkeypatch.setitem(losses.LOSS_TYPES, "grpo", row)
@@ -183,7 +183,7 @@ def test_a_nearly_constant_group_is_bounded_by_the_batch_only_beside_mixed_ones(
 
 def test_the_token_laws_call_the_loss_of_the_project(monkeypatch):
     def doubled(r, ratio, c):
-        return 2 * clipped(r, ratio, c)
+        return 2 * clipped_surrogate(r, ratio, c)
 
     plain = tokens.losses(-1.0, (0.9, 1.1))
     row = replace(losses.LOSS_TYPES["grpo"], surrogate=doubled)

@@ -165,11 +165,11 @@ def test_an_engine_that_says_nothing_of_a_token_is_near():
     ("changes", "reason"),
     [
         (("loss_type=cispo",), "every weight is below 1: set epsilon_high to 1 plus the width"),
-        (("delta=1.1",), "delta=1.1 is below 1 \\+ 0.2"),
-        (("loss_type=luspo",), "loss_type='luspo' with .*='token' is another loss than"),
+        (("delta=1.1",), "delta=1.1 is below the upper clip, 1 \\+ 0.2"),
+        (("loss_type=luspo",), "loss_type='luspo' with .*='token' is not the loss of"),
         (
             ("loss_type=luspo", "importance_sampling_level=sequence", "delta=1.1"),
-            "delta=1.1 is below 1 \\+ 0.2",
+            "delta=1.1 is below the upper clip, 1 \\+ 0.2",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core import PPOConfig, PPOTrainer
 from core.forward.values import token_values, value_model
 from core.losses.kl import next_coefficient
-from core.losses.value import clipped_value_loss, explained
+from core.losses.value import clipped_value_loss, explained_variance
 from eval.errors import BadValue
 
 
@@ -69,10 +69,12 @@ def test_a_value_that_nears_its_return_is_held_back():
 
 def test_explained_share_by_hand():
     returns, mask = torch.tensor([[1.0, 3.0, 9.0]]), torch.tensor([[1, 1, 0]])
-    assert explained(returns, returns, mask).item() == 1.0
-    assert explained(torch.tensor([[2.0, 2.0, 5.0]]), returns, mask).item() == 0.0
-    assert explained(torch.tensor([[1.0, 2.0, 5.0]]), returns, mask).item() == pytest.approx(0.75)
-    assert explained(returns, torch.ones(1, 3), mask).item() == 0.0
+    assert explained_variance(returns, returns, mask).item() == 1.0
+    assert explained_variance(torch.tensor([[2.0, 2.0, 5.0]]), returns, mask).item() == 0.0
+    assert explained_variance(
+        torch.tensor([[1.0, 2.0, 5.0]]), returns, mask
+    ).item() == pytest.approx(0.75)
+    assert explained_variance(returns, torch.ones(1, 3), mask).item() == 0.0
 
 
 @pytest.mark.parametrize(("kl", "factor"), [(0.5, 0.5), (0.7, 1.0), (1.4, 1.0), (1.6, 2.0)])

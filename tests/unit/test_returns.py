@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.losses.returns import gae, gae_of_two, to_go, whitened, with_kl
+from core.losses.returns import gae, gae_of_two, reward_to_go, whiten, with_kl
 
 ROWS, TOKENS = 2, 5
 NUMBERS = st.lists(st.floats(-3, 3, width=32), min_size=ROWS * TOKENS, max_size=ROWS * TOKENS)
@@ -41,7 +41,7 @@ def test_at_the_ends_of_lambda(rewards, values, mask, gamma):
     """0 is one step ahead, 1 the rewards to go less the value."""
     r, v, m = table(rewards), table(values), table(mask)
     mean = gae(r, v, m, gamma=gamma, lam=1.0)
-    torch.testing.assert_close(mean, to_go(r, m, gamma) - v * m)
+    torch.testing.assert_close(mean, reward_to_go(r, m, gamma) - v * m)
     ones = torch.ones_like(m)
     ahead = torch.cat([v[:, 1:], torch.zeros(ROWS, 1)], 1)
     torch.testing.assert_close(gae(r, v, ones, gamma=gamma, lam=0.0), r + gamma * ahead - v)
@@ -59,7 +59,7 @@ def test_two_rewards_have_a_discount_each(outcomes, penalties, values, gamma, ot
         gae_of_two(o, 0 * p, v, m, **rates, penalty_gamma=other), gae(o, v, m, **rates)
     )
     at_one = gae_of_two(o, p, v, m, gamma=gamma, penalty_gamma=other, lam=1.0)
-    torch.testing.assert_close(at_one, to_go(o, m, gamma) + to_go(p, m, other) - v)
+    torch.testing.assert_close(at_one, reward_to_go(o, m, gamma) + reward_to_go(p, m, other) - v)
     assert found.shape == o.shape
 
 
@@ -85,18 +85,22 @@ def test_the_kl_is_paid_where_it_arises_and_the_outcome_at_the_end():
     mask = torch.tensor([[1, 1, 1], [1, 0, 1], [0, 0, 0]])
     found = with_kl(torch.tensor([10.0, 20.0, 30.0]), kl, mask, beta=0.5)
     assert found.tolist() == [[-0.5, -1.0, 8.0], [-0.5, 0.0, 18.0], [0.0, 0.0, 0.0]]
-    assert to_go(found, mask).tolist() == [[6.5, 7.0, 8.0], [17.5, 0.0, 18.0], [0.0, 0.0, 0.0]]
+    assert reward_to_go(found, mask).tolist() == [
+        [6.5, 7.0, 8.0],
+        [17.5, 0.0, 18.0],
+        [0.0, 0.0, 0.0],
+    ]
 
 
 @given(NUMBERS)
 def test_whitened_tokens_have_mean_0_and_std_1_over_all_completions(values):
     mask = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]])
     x = table(values) + torch.arange(ROWS * TOKENS).view(ROWS, TOKENS) * 7  # never all equal
-    kept = whitened(x, mask)[mask.bool()]
+    kept = whiten(x, mask)[mask.bool()]
     assert kept.mean().item() == pytest.approx(0, abs=1e-9)
     assert kept.std().item() == pytest.approx(1, abs=1e-6)
-    torch.testing.assert_close(whitened(3 * x + 2, mask), whitened(x, mask), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(whiten(3 * x + 2, mask), whiten(x, mask), atol=1e-6, rtol=1e-6)
 
 
 def test_one_token_whitens_to_nothing():
-    assert whitened(torch.tensor([[3.0, 4.0]]), torch.tensor([[0, 1]])).tolist() == [[0.0, 0.0]]
+    assert whiten(torch.tensor([[3.0, 4.0]]), torch.tensor([[0, 1]])).tolist() == [[0.0, 0.0]]

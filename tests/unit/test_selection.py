@@ -70,7 +70,7 @@ def test_groups_that_vary_are_selected_in_their_order():
     found = SELECTIONS["varied"].choose(scored, torch.ones(1), 0)
     assert (found.rows.tolist(), found.group) == ([2, 3, 4, 5], 2)
     assert scored.take(found.rows, found.group).rewards.tolist() == scored.rewards[2:].tolist()
-    assert found.among(6, torch.tensor([5.0, 6, 7, 8])).tolist() == [0, 0, 5, 6, 7, 8]
+    assert found.scatter(6, torch.tensor([5.0, 6, 7, 8])).tolist() == [0, 0, 5, 6, 7, 8]
 
 
 def scored_as(rewards, tokens, group):
@@ -102,9 +102,9 @@ def test_a_completion_without_tokens_is_no_division_by_zero():
 
 def test_a_rollout_is_filled_up_with_the_first_of_the_others():
     selected = Selected(rows=torch.tensor([2, 3, 8, 9]), group=2)
-    assert selected.filled_up(8, 12).rows.tolist() == [0, 1, 2, 3, 4, 5, 8, 9]
-    assert selected.filled_up(4, 12) is not selected
-    assert selected.filled_up(4, 12).rows.tolist() == [2, 3, 8, 9]
+    assert selected.fill_up(8, 12).rows.tolist() == [0, 1, 2, 3, 4, 5, 8, 9]
+    assert selected.fill_up(4, 12) is not selected
+    assert selected.fill_up(4, 12).rows.tolist() == [2, 3, 8, 9]
 
 
 def test_what_no_reward_scored_does_not_vary():
@@ -117,13 +117,15 @@ def test_what_no_reward_scored_does_not_vary():
 def test_what_is_dropped_only_shortens_the_step(loss_type, make):
     """Its gradient is 0 anyway; a mean over fewer completions is the longer for it."""
     every, varied = (moved(make(name, **of_loss(loss_type))) for name in BOTH)
-    if LOSS_TYPES[loss_type].splits:
+    if LOSS_TYPES[loss_type].split_invariant:
         torch.testing.assert_close(normalize(every, dim=0), normalize(varied, dim=0))
         assert varied.norm() > 2 * every.norm()
     assert varied.norm() > 1e-3
 
 
-@pytest.mark.parametrize("loss_type", [name for name, row in LOSS_TYPES.items() if row.splits])
+@pytest.mark.parametrize(
+    "loss_type", [name for name, row in LOSS_TYPES.items() if row.split_invariant]
+)
 @pytest.mark.parametrize("changes", [{}, {"beta": 0.1, "num_iterations": 2, "max_steps": 2}])
 @pytest.mark.parametrize(
     "selection", [{"selection": "varied"}, {"selection": "efficient", "selection_kept": 2}]
@@ -138,7 +140,9 @@ def test_a_selection_does_not_depend_on_the_split(selection, changes, loss_type,
         assert (other - first).abs().max() < EXACT
 
 
-@pytest.mark.parametrize("loss_type", [name for name, row in LOSS_TYPES.items() if row.splits])
+@pytest.mark.parametrize(
+    "loss_type", [name for name, row in LOSS_TYPES.items() if row.split_invariant]
+)
 def test_the_mean_is_over_what_is_selected(loss_type, make):
     """Of the steps by one group alone, which has the same completions."""
 

@@ -125,7 +125,7 @@ def completions(share=1.0, mode=None, beta=0.0):
         mask=MASK,
         ref_logps=exact(REFERENCE) if beta else None,
         sampling_ratio=mode and sampling_ratio(old, sampling, MASK, mode),
-        kept=most_uncertain(entropy, entropy[MASK.bool()], share) if share < 1 else None,
+        entropy_mask=most_uncertain(entropy, entropy[MASK.bool()], share) if share < 1 else None,
     )
 
 

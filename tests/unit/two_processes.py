@@ -77,7 +77,7 @@ def grpo(
 
 def with_loss(loss_type):
     """A token mean per micro-batch is the same for all splits only if all lengths are."""
-    lengths = [1, 3, 9] if LOSS_TYPES[loss_type].splits else [5]
+    lengths = [1, 3, 9] if LOSS_TYPES[loss_type].split_invariant else [5]
 
     def build(folder, out, processes):
         # Four completions are one group, of which each of two processes has one half.
