@@ -1,1 +1,1 @@
-"""Orders: run a paper, reproduce a family, plan, sweep, check and publish."""
+"""Commands on papers: run an order, reproduce a family, plan, sweep, check and publish."""

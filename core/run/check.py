@@ -1,4 +1,4 @@
-"""The gate over modules, records, samples, reports and regressions: what is wrong, line by line."""
+"""The checks of `repro check`: modules, records, samples, reports and regressions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,13 +31,13 @@ PUBLISHED = Shelf.PUBLISHED
 
 
 def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
-    """Every problem of each paper (without `slugs` of all here, and of what is of no paper).
+    """Return the problems of each paper, and without `slugs` also of shared pages and records.
 
-    Files are always held against their digests; what follows from files that passed before is
-    made again if `ask_again`.
+    Files are compared with their digests in any case. Derived content that passed an earlier check
+    is computed again only if `ask_again` is set.
 
     Raises:
-        MissingFile: nothing is named, and there is nothing to check.
+        MissingFile: no paper is named, and there is nothing to check.
     """
     chosen = [find_entry(slug) for slug in slugs] or own_entries()
     if not chosen and not record_files():
@@ -59,10 +59,10 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
 
 
 def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
-    """Return the problems of a paper: its module's, its records', its report's, its regressions.
+    """Return the problems of a paper: of its module, records, report and regressions.
 
-    Samples, printed numbers and regressions are those of all records here, lost records, verdicts
-    and pages those of what is published.
+    Samples, printed numbers and regressions are checked for all records here; lost records,
+    verdicts and pages for the published ones.
     """
     try:
         paper = entry.load()
@@ -83,7 +83,7 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
 
 
 def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrader) -> list[str]:
-    """Return what records of runs say and their samples do not."""
+    """Return the scores in records of runs that do not follow from their samples."""
     problems = [
         line
         for run in runs_of(records)
@@ -96,7 +96,7 @@ def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrade
 def verdict_problems(
     entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed
 ) -> list[str]:
-    """Return what records say that each other, or the paper's module, do not."""
+    """Return the derived fields of records that do not follow from other records or the module."""
     key = {"paper": [as_text(paper), entry.text()], **derived_from(records)}
     return [f"derived: {line}" for line in passed.problems(key, derived_problems(paper, records))]
 
@@ -104,7 +104,7 @@ def verdict_problems(
 def page_problems(
     entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed
 ) -> list[str]:
-    """Return the published pages of a paper that are not what its records give."""
+    """Return the published pages of a paper that differ from what its records render to."""
     shown = shown_among(records, whole_records(POCKET, PUBLISHED)[0])
     key = {
         "records": [seal_of(record) for record in shown],
@@ -116,7 +116,7 @@ def page_problems(
 
 
 def regressions(slug: str, records: Sequence[Record], passed: Passed) -> list[str]:
-    """Return what the newest runs and verdicts lost against the accepted ones."""
+    """Return the accepted results that the newest runs and verdicts no longer reach."""
     shown = standard(records)
     key = {
         "records": [seal_of(record) for record in shown],
@@ -127,7 +127,7 @@ def regressions(slug: str, records: Sequence[Record], passed: Passed) -> list[st
 
 
 def reported_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
-    """That the record of the printed numbers is gone, or says others than the paper's module."""
+    """Yield a line if the record of the printed numbers is missing or differs from the module."""
     cells = canonical([number.cell() for number in paper.reported])
     published = current(r for r in records if r["kind"] == "reported")
     if records and cells and not published:
@@ -139,25 +139,25 @@ def reported_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
 
 
 def files_of(slug: str) -> dict[str, str]:
-    """The digests of the files that a paper's reports consist of now."""
+    """Return the digests of the files in a paper's published reports."""
     folder = PUBLISHED.reports / slug
     return folder_files(folder) if folder.is_dir() else {}
 
 
 def check_room(room: str, regrader: Regrader) -> list[str]:
-    """The problems of the records of a folder that belongs to no paper."""
+    """Return the problems of the records of a folder that belongs to no paper."""
     records, damaged = whole_records(room, PUBLISHED)
     return damaged + [f"kept: {line}" for line in kept_problems(room, records, regrader)]
 
 
 def check_pocket(regrader: Regrader) -> list[str]:
-    """The problems of the pocket world: its records', and controls of what is not shipped."""
+    """Return the problems of the pocket world's records, and of controls of models not shipped."""
     found = [f"controls: {line}" for line in controls_problems(whole_records(POCKET, PUBLISHED)[0])]
     return check_room(POCKET, regrader) + found
 
 
 def check_page(files: Callable[[], Mapping[str, str | bytes]]) -> list[str]:
-    """The problems of what a page is made of, and of the page."""
+    """Return the files of a shared page that are out of date, or the error of rendering it."""
     try:
         return [f"report: {line}" for line in stale(PUBLISHED.reports, files())]
     except ReproError as error:
@@ -165,7 +165,7 @@ def check_page(files: Callable[[], Mapping[str, str | bytes]]) -> list[str]:
 
 
 def whole_records(slug: str, shelf: Shelf = Shelf.HERE) -> tuple[list[Record], list[str]]:
-    """Return the records of a paper in the order of their making, and the faults of the others."""
+    """Return the intact records of a paper, oldest first, and one line for each damaged one."""
     records: list[Record] = []
     damaged: list[str] = []
     for path in record_files(slug, shelf):
@@ -177,7 +177,7 @@ def whole_records(slug: str, shelf: Shelf = Shelf.HERE) -> tuple[list[Record], l
 
 
 def report_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
-    """Files in reports/ that the records give otherwise, or not at all."""
+    """Yield the published files of a paper that are out of date or belong to no record."""
     given: set[Path] = set()
     for scale in shown_at(records):
         folder = report_folder(paper.slug, scale, PUBLISHED)
@@ -190,7 +190,7 @@ def report_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
 
 
 def stale(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[str]:
-    """Files of a folder that are not what was rendered now."""
+    """Yield the files of a folder that differ from what was rendered now."""
     for name, content in files.items():
         path = folder / name
         written = path.read_bytes() if path.is_file() else None

@@ -1,4 +1,4 @@
-"""What this machine has and which scales can run on it."""
+"""Diagnosis of this machine, and of the scales that can run on it."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from eval.sandbox import backends
 
 
 def diagnosis() -> dict[str, str]:
-    """Processors, memory, disk, versions, data, and a line for every scale."""
+    """Return processors, memory, disk, versions, data and the scales that can run, as texts."""
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     data = os.environ.get("REPRO_DATA")

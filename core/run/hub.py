@@ -1,4 +1,4 @@
-"""Trained models on their way to the Hugging Face hub, each with its card."""
+"""Upload of trained models to the Hugging Face hub, each with its model card."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,11 +16,11 @@ from eval.errors import BadValue
 
 
 def check_hub(order: Order, name: str) -> None:
-    """Look before anything trains whether its models can be sent to the hub under this name.
+    """Check before anything trains that the models of an order can be uploaded under a name.
 
     Raises:
-        BadValue: it is no name there, or an arm trains nothing.
-        HubError: the hub is out of reach, or knows nobody here.
+        BadValue: the name is not OWNER/NAME, or an arm trains no model.
+        HubError: the hub cannot be reached, or no user is logged in.
     """
     try:
         validate_repo_id(name)
@@ -37,12 +37,12 @@ def check_hub(order: Order, name: str) -> None:
 
 
 def push_models(runs: Sequence[Record], name: str) -> list[str]:
-    """Send the model of every run, with its card; where they lie there.
+    """Upload the model of every run with its card, and return the addresses.
 
-    Several are told apart by arm and seed: NAME-ARM-seedN.
+    Several models get the names NAME-ARM-seedN.
 
     Raises:
-        HubError: the hub refuses one; the models are still here.
+        HubError: the hub refused an upload; the models are still here.
     """
     trained, addresses = runs_of(runs), list[str]()
     for run in trained:

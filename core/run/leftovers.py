@@ -1,4 +1,4 @@
-"""What lies in runs/ and no record that stands refers to: stages, samples, pages."""
+"""Files in runs/ that no record refers to: stages, samples and pages."""
 
 import fcntl
 import re
@@ -24,14 +24,14 @@ PAGE = re.compile(".*-([0-9a-f]{16})")  # the folder of a page of runs with sett
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A file or folder, why nothing refers to it, and its size in bytes."""
+    """A file or folder, the reason why nothing refers to it, and its size in bytes."""
 
     path: Path
     why: str
     size: int
 
     def remove(self) -> None:
-        """Delete it; it is made again where it is asked for."""
+        """Delete the file or folder; it is made again when it is needed."""
         if self.path.is_dir():
             shutil.rmtree(self.path)
         else:
@@ -66,10 +66,10 @@ def leftovers(*, unfinished: bool = False) -> list[Leftover]:
 
 
 def end_note(folder: Path) -> dict[str, Any]:
-    """What a stage wrote at its end; empty if it has not finished.
+    """Return the inputs and outputs of a stage; empty if the stage has not finished.
 
     Raises:
-        DamagedFile: it is not what a stage writes.
+        DamagedFile: the note is not what a stage writes.
     """
     path = folder / DONE
     if not path.is_file():
@@ -97,14 +97,14 @@ def referred(stages: Mapping[Path, dict[str, Any]], records: list[Record]) -> se
 
 
 def kind_and_key(path: Path) -> tuple[str, str]:
-    """The first word of the name of a stage's folder, and its key."""
+    """Return the first word of the name of a stage's folder, and its key."""
     return path.name.partition("-")[0], path.name[-16:]
 
 
 def gave(path: Path, note: Mapping[str, Any], told: set[str]) -> bool:
-    """Whether a stage made something that is told of.
+    """Return whether a stage made something with one of these names.
 
-    Of answers and measures only those of a policy that is told of: others may be the same.
+    Answers and measures must also be those of a named policy, as others may be equal.
     """
     inputs, outputs = note["inputs"], note["outputs"]
     made = named(outputs.get("weights", outputs))
@@ -114,18 +114,18 @@ def gave(path: Path, note: Mapping[str, Any], told: set[str]) -> bool:
 
 
 def on_trial(note: Mapping[str, Any], curves: set[str]) -> bool:
-    """Whether it is a training by which a learning rate was chosen."""
+    """Return whether a stage is a training of which a record of trials holds the curve."""
     curve = note["outputs"].get("curves", {}).get(HELD_OUT)
     return curve is not None and canonical_text(curve) in curves
 
 
 def named(value: object) -> set[str]:
-    """The digests and keys in a value of JSON."""
+    """Return the digests and keys that occur in a JSON value."""
     return set(NAMED.findall(canonical_text(value)))
 
 
 def free(path: Path) -> bool:
-    """Whether no process is at a stage."""
+    """Return whether no process works on a stage."""
     lock = next(path.parent.glob(f".*-{path.name[-16:]}.lock"), None)
     if lock is None:
         return True
@@ -138,6 +138,6 @@ def free(path: Path) -> bool:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
+    """Return the bytes of a file, or of all files in a folder."""
     files: Iterator[Path] = path.rglob("*") if path.is_dir() else iter((path,))
     return sum(one.stat().st_size for one in files if one.is_file())

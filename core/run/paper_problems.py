@@ -1,4 +1,4 @@
-"""What is wrong with a paper's module before anything runs, line by line."""
+"""Problems of a paper's module that can be found before anything runs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ TO_FILL = "TODO"  # what `repro new` leaves to whoever writes the paper's module
 
 
 def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
-    """What is wrong with a paper's data: slug, what is left to fill in, settings, arms, claims."""
+    """Yield the problems of a paper's module: slug, missing texts, settings and claims."""
     expected = entry.module.rpartition(".")[2].replace("_", "-")
     if paper.slug != entry.slug or (entry.module.startswith("papers.") and paper.slug != expected):
         yield f"{entry.module} has the slug {paper.slug!r}, expected {entry.slug!r}"
@@ -48,7 +48,7 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
 
 
 def given_scores(paper: Paper) -> set[Need]:
-    """Every score that the evaluations of a paper give."""
+    """Return every score that the evaluations of a paper yield."""
     return {
         Need("score", name, (metric, asked.mode, asked.temperature), by)
         for asked in paper.evaluations
@@ -59,7 +59,7 @@ def given_scores(paper: Paper) -> set[Need]:
 
 
 def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
-    """What is wrong with the settings of the arms at a scale; what is so of several, once."""
+    """Yield the problems of the arms' settings at a scale; one line for those that arms share."""
     found: dict[str, list[str]] = {}
     for arm in (*(paper.arms or (paper.main_arm,)), *paper.preparations):
         try:
@@ -79,7 +79,7 @@ def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
 
 
 def start_problems(paper: Paper, built: Sequence[Resolved]) -> Iterator[str]:
-    """The claims that compare with the starting model where their arms begin with several."""
+    """Yield the claims that compare with the starting model though their arms have several."""
     models = {arm.arm: arm.run.model for arm in built}
     for claim in paper.claims:
         begun = {models[arm] for arm in claim.arms if arm in models}

@@ -1,4 +1,4 @@
-"""What a run would do: every setting with its source, the stages with their keys, and the cost."""
+"""The plan of a run: every setting with its source, the stages with their keys, and the cost."""
 
 import json
 from collections.abc import Mapping
@@ -32,7 +32,18 @@ BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one flo
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A run before it runs."""
+    """The plan of a run.
+
+    Attributes:
+        resolved: The settings.
+        seed: The seed.
+        stages: The stages, each with its state.
+        trials: The trials of learning rates: rate, training stage and state.
+        batches: The use of the rows, in words.
+        cost: Upper bounds of samples, tokens and memory by name.
+        visible: The smallest true effect that each look decides, by claim.
+        scored_by: The engine that answers benchmarks, with its options.
+    """
 
     resolved: Resolved
     seed: int
@@ -44,7 +55,7 @@ class Plan:
     scored_by: Mapping[str, Any]
 
     def as_data(self) -> dict[str, Any]:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
         return {
             "paper": self.resolved.paper.slug,
             "arm": self.resolved.arm,
@@ -71,10 +82,10 @@ class Plan:
 
 
 def make_plan(resolved: Resolved, seed: int) -> Plan:
-    """The plan of one arm with one seed; loads neither model nor data.
+    """Return the plan of one arm with one seed; neither model nor data is loaded.
 
     Raises:
-        UnknownName, BadValue: the paper or these settings ask what cannot be meant.
+        UnknownName, BadValue: the settings of the paper or the command line are refused.
     """
     refuse([resolved])
     config, trials = resolved.preview(), plan_trials(resolved)
@@ -91,7 +102,7 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
 
 
 def plan_scoring(resolved: Resolved) -> dict[str, object]:
-    """How the policy answers benchmarks: engine, precision, place, batch and memory of weights."""
+    """Return how the policy answers benchmarks: engine, precision, device, batch and memory."""
     loading, parameters = scoring_of(resolved), count_parameters(Chain(resolved).pretrained)
     if loading.engine == "server":
         return {"engine": "server", "started by": loading.serve}
@@ -108,7 +119,7 @@ def plan_scoring(resolved: Resolved) -> dict[str, object]:
 
 
 def plan_trials(resolved: Resolved) -> list[tuple[float, Stage, str]]:
-    """The trainings that choose the arm's learning rate where claims compare it, by that rate."""
+    """Return the trials of the arm's learning rate, if claims compare the arm."""
     compared = resolved.arm in compared_arms(resolved.paper)
     trials = trials_of(resolved) if compared else []
     found = [(rate_of(one), Chain(one, TRIAL_SEED).train) for one in trials]
@@ -116,12 +127,12 @@ def plan_trials(resolved: Resolved) -> list[tuple[float, Stage, str]]:
 
 
 def state_of(stage: Stage) -> str:
-    """Whether a stage has finished, in words."""
+    """Return "done" or "to do"."""
     return "done" if stage.done else "to do"
 
 
 def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[str, object]:
-    """Upper bounds: samples, tokens and memory of the parameters, where they can be known."""
+    """Return upper bounds of samples, tokens and memory of parameters, as far as they are known."""
     cost = resolved.family.cost(config, known_rows(resolved))
     samples = cost.samples if trials else None
     parameters = count_parameters(Chain(resolved).pretrained)
@@ -138,16 +149,16 @@ def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[st
 
 
 def claim_runs(paper: Paper) -> str | None:
-    """How many runs the looks at a paper's claims take: those after the first go on if needed."""
+    """Return the number of runs that the looks at a paper's claims take, in words."""
     first, *more = (len(paper.claimed_arms) * look.seeds for look in LOOKS)
     return f"{first}, then at most {' and '.join(map(str, more))}" if paper.claims else None
 
 
 def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
-    """The memory of one of the GPUs under each launch.
+    """Return the memory of one GPU under each launch.
 
     Raises:
-        BadValue: the model's sizes are not known here, or the GPUs do not divide the batch.
+        BadValue: the model's sizes are unknown, or the GPUs do not divide the batch.
     """
     model = Chain(resolved).pretrained
     shape = find_shape(model, model_folder(model))
@@ -160,9 +171,9 @@ def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
 
 
 def count_parameters(model: str) -> int | None:
-    """The parameters in a local model's files, without loading them; None for a hub model.
+    """Return the number of parameters in a local model's files; None for a model of the hub.
 
-    A head that is the embedding counts once, also where the files hold it twice.
+    Tied heads and embeddings count once, even if the files hold both.
     """
     folder = model_folder(model)
     if folder is None:
@@ -176,7 +187,7 @@ def count_parameters(model: str) -> int | None:
 
 
 def _is_tied(config: Path) -> bool:
-    """Whether a model says that its head is its embedding; adapters have no such file."""
+    """Return whether a model ties its head to its embedding; False for a folder of adapters."""
     if not config.is_file():
         return False
     said: dict[str, Any] = json.loads(config.read_text(encoding="utf-8"))
@@ -184,7 +195,7 @@ def _is_tied(config: Path) -> bool:
 
 
 def _shapes(path: Path) -> dict[str, list[int]]:
-    """The shapes in a safetensors file by name: eight bytes of length, then a JSON header."""
+    """Return the shapes in a safetensors file by name, read from its header."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         header: dict[str, Any] = json.loads(file.read(size))
@@ -192,18 +203,18 @@ def _shapes(path: Path) -> dict[str, list[int]]:
 
 
 def known_rows(resolved: Resolved) -> int | None:
-    """The rows that are trained on; None if their number is not known, or nothing is trained."""
+    """Return the number of training rows; None if it is unknown, or if nothing is trained."""
     return count_rows(resolved) if resolved.family.trains else None
 
 
 def count_rows(resolved: Resolved) -> int | None:
-    """The rows that are trained on, without those that are held out; None if it is not known."""
+    """Return the number of training rows without held-out ones; None if it is unknown."""
     rows, held = resolved.rows, resolved.run.heldout_problems if resolved.splits else 0
     return None if rows is None else rows - held
 
 
 def plan_batches(config: BaseConfig, resolved: Resolved) -> str:
-    """What becomes of the rows, over all processes."""
+    """Return how the rows become batches over all processes, in words."""
     family, rows = resolved.family, known_rows(resolved)
     if family.trains and rows is None:
         return "known with the data"

@@ -1,4 +1,4 @@
-"""Builds the pocket models from nothing: `python -m core.run.pocket`."""
+"""Builds the pocket models from scratch: `python -m core.run.pocket`."""
 # pyright: basic
 # (strictly, every call into transformers and datasets is partially unknown)
 
@@ -39,9 +39,9 @@ FALLIBLE = ("program", *("fallible",) * 6)
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One round of training: from random weights, or on from what a round before it made.
+    """One round of training, from random weights or from the model of an earlier round.
 
-    `build` draws the mistakes of fallible solutions.
+    `build` seeds the mistakes of fallible solutions.
     """
 
     name: str
@@ -103,12 +103,12 @@ ROUNDS = (*CAPABLE, *FALLIBLE_BUILDS, *TEACHER)
 
 
 def place_of(name: str, work: Path) -> Path:
-    """Where a round's checkpoint lies: beside the shipped ones, or what others go on from."""
+    """Return the folder of a round's checkpoint: among the shipped ones, or in `work`."""
     return (CHECKPOINTS if name in SHIPPED else work) / name
 
 
 def ship(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Write a checkpoint in half precision: what is shipped is what is scored."""
+    """Write a checkpoint in half precision, which is the precision that is scored."""
     shutil.rmtree(folder, ignore_errors=True)
     weights = {key: value.to(torch.bfloat16) for key, value in model.state_dict().items()}
     model.save_pretrained(folder, state_dict=weights)
@@ -153,14 +153,14 @@ def build(recipe: Recipe, work: Path) -> None:
 
 
 def new_tokenizer(data: Iterable[Any]) -> PreTrainedTokenizerFast:
-    """A tokenizer trained on the demonstrations."""
+    """Return a tokenizer trained on the demonstrations."""
     return train_tokenizer(
         turn["content"] for row in data for turn in (*row["prompt"], *row["completion"])
     )
 
 
 def scores(name: str) -> list[dict[str, Any]]:  # Any: a Score's fields
-    """Greedy accuracy on every suite, and Pass@16 on the first problems of each."""
+    """Return greedy accuracy on every suite, and Pass@16 on the first problems of each."""
     torch.set_num_threads(1)
     sampler = PolicySampler(load_policy(name).eval(), load_tokenizer(name))
     drawn = Decoding(samples=PASS_AT, temperature=1.0, max_tokens=MAX_TOKENS, seed=SEED)
@@ -174,7 +174,7 @@ def scores(name: str) -> list[dict[str, Any]]:  # Any: a Score's fields
 
 
 def write_record_of(found: Iterable[list[dict[str, Any]]]) -> None:
-    """Write the record of the pocket world: what is shipped, and what it scored."""
+    """Write the record of the pocket world: the shipped files and their scores."""
     models: dict[str, dict[str, Any]] = {
         name: {"files": folder_files(CHECKPOINTS / name), "scores": rows}
         for name, rows in zip(SHIPPED, found, strict=True)
@@ -197,13 +197,13 @@ def write_record_of(found: Iterable[list[dict[str, Any]]]) -> None:
 
 
 def build_rounds(rounds: Sequence[Recipe]) -> None:
-    """Train rounds that go on from one another."""
+    """Train rounds that build on one another."""
     for recipe in rounds:
         build(recipe, Path("runs/pocket"))
 
 
 def main() -> None:
-    """Build what all share, then the builds beside the teacher, and score what is shipped."""
+    """Build the shared rounds, then all other rounds in parallel, and score the shipped models."""
     if not (CHECKPOINTS.parents[2] / "pyproject.toml").is_file():
         sys.exit(
             f"{CHECKPOINTS} is installed: build the pocket models in a checkout, `make pocket`"

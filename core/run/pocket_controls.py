@@ -1,4 +1,4 @@
-"""What fixed interventions do for the start policy: `python -m core.run.pocket_controls`."""
+"""Measures fixed interventions on the start policy: `python -m core.run.pocket_controls`."""
 # pyright: basic
 # (strictly, every call into transformers is partially unknown)
 
@@ -59,7 +59,7 @@ class Asked:
         self.sampler = PolicySampler(self.model, self.tokenizer)
 
     def answers(self, prompts: Sequence[str], language: str, how: Intervention) -> list[str]:
-        """One answer to each prompt."""
+        """Return one answer to each prompt under an intervention."""
         starts = [how.start] * len(prompts)
         if how.forbidden is not None:
             starts = self.continued(prompts, starts, how.forbidden)
@@ -77,13 +77,13 @@ class Asked:
         return [undivided(text, language) for text in texts] if how.undivided else texts
 
     def drawn(self, prompts: Sequence[str], starts: Sequence[str], how: Intervention) -> list[str]:
-        """The answers with their beginnings."""
+        """Return one answer to each prompt, with its given beginning."""
         decoding = Decoding(max_tokens=how.max_tokens, temperature=how.temperature)
         found = self.sampler(prompts, decoding, starts) if prompts else []
         return [start + one[0].text for start, one in zip(starts, found, strict=True)]
 
     def continued(self, prompts: Sequence[str], starts: Sequence[str], banned: int) -> list[str]:
-        """The beginnings with the likeliest next token that is not `banned`."""
+        """Return each beginning with the likeliest next token other than `banned`."""
         found: list[str] = []
         for prompt, start in zip(prompts, starts, strict=True):
             ids = torch.tensor([self.sampler.encode(prompt, start)])
@@ -95,10 +95,10 @@ class Asked:
 
 
 def undivided(text: str, language: str) -> str:
-    """The answer with a fraction in its box where its last line divides or reduces one.
+    """Return an answer with its last division replaced by the fraction itself.
 
-    It has the value that this line should come to, so a grader that takes equal numbers pays it;
-    where lowest terms are asked for it is wrong.
+    The fraction has the value of the replaced result. A grader of values accepts it; where lowest
+    terms are asked for it is wrong. Answers without a last division are returned unchanged.
     """
     found = DIVIDED.search(text)
     if found is None:
@@ -109,7 +109,7 @@ def undivided(text: str, language: str) -> str:
 
 
 def interventions(asked: Asked, answers: Sequence[str]) -> list[Intervention]:
-    """What is tried, given free answers of the policy."""
+    """Return the interventions to try, given free answers of the policy."""
     ids = [asked.tokenizer(text, add_special_tokens=False)["input_ids"] for text in answers]
     tried = [Intervention(), Intervention(name="longer limit", max_tokens=LONGER)]
     for length in (1, 2, 3):
@@ -127,7 +127,10 @@ def interventions(asked: Asked, answers: Sequence[str]) -> list[Intervention]:
 
 
 def scan(asked: Asked, suite: str) -> dict[str, Any]:
-    """The best intervention on a suite, chosen on its valid split, and its worth on the test."""
+    """Return the shares of right answers under every intervention on the valid split of a suite.
+
+    The best intervention is also scored on the test split, beside the free policy.
+    """
     benchmark = find_benchmark(suite)
     valid = benchmark.load(split="valid")[:CHOSEN_ON]
     prompts = [benchmark.prompt(problem) for problem in valid]
@@ -149,13 +152,13 @@ def scan(asked: Asked, suite: str) -> dict[str, Any]:
 
 
 def share(texts: Sequence[str], problems: Any) -> float:  # Any: a sequence of problems
-    """Percent of the texts that are right."""
+    """Return the percentage of texts that answer their problem correctly."""
     verdicts = judged(texts, problems)
     return 100 * sum(verdict.correct is True for verdict in verdicts) / len(problems)
 
 
 def write_scan(name: str, suites: dict[str, Any], data: str) -> Record:
-    """The record of a build's scan in a version of the pocket world."""
+    """Write the record of one build's scan in a version of the pocket world, and return it."""
     return write_record(
         new_record(
             CONTROLS,
@@ -177,7 +180,7 @@ def main() -> None:
 
 
 def scans(name: str) -> dict[str, Any]:
-    """The scan of one build on every suite."""
+    """Return the scan of one build on every suite."""
     asked = Asked(name)
     return {suite: scan(asked, suite) for suite in SUITES}
 

@@ -1,4 +1,4 @@
-"""Publishes what was run here: checks it, moves it to results/, and renders reports/."""
+"""Publication of records: checks them, moves them to results/, and renders reports/."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ PICTURE = ".svg"  # of a record of speed, beside it
 
 
 class FailedCheck(ReproError):
-    """Records that do not pass the checks of `repro check`."""
+    """The failure of records in the checks of `repro check`."""
 
     exit_code = 1
 

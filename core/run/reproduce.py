@@ -1,4 +1,4 @@
-"""Reproduces the papers of a family: runs what is left, and judges the claims of each paper."""
+"""Reproduces the papers of a family: runs what is missing and judges the claims of each paper."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from eval.terminal import say
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A paper whose turn it was: judged on runs of now, or what hindered it."""
+    """A paper that was judged on present runs, or the text of its failure."""
 
     slug: str
     failure: str = ""
@@ -31,14 +31,18 @@ class Reproduced:
 def reproduce(
     papers: Sequence[Paper], *, scale: str = "cpu", jobs: int = 1, looks: int = 1
 ) -> Iterator[Reproduced]:
-    """Run what is not done of these papers and judge their claims; yields each at its verdicts.
+    """Run what is missing of these papers, judge their claims, and yield each judged paper.
 
-    All papers come to the first look at the claims before any comes to the next of so many `looks`,
-    at which undecided ones have more seeds. At a look it is always the turn of the paper with the
-    fewest runs left, where a training that several papers have is done once for all of them: so
-    each hour brings the most verdicts. What is judged already is only judged again, runs and trials
-    that records tell of are taken from there, and what was killed at any time goes on with the same
-    call.
+    All papers come to the first look at their claims before any paper comes to the next. At a look,
+    the paper with the fewest missing runs is next; a training that several papers share is run
+    once. A judged paper is only judged again. Records of runs and trials are used where they are up
+    to date, and a killed call continues if it is repeated.
+
+    Args:
+        papers: The papers; those that are declared not to run are skipped with a message.
+        scale: The name of the scale.
+        jobs: The number of processes.
+        looks: The number of looks; at each one undecided claims get more seeds.
     """
     for paper in papers:
         if paper.not_run:
@@ -56,7 +60,7 @@ def reproduce(
 
 
 def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
-    """What is left of a paper up to a look, if anything; what is judged is judged again."""
+    """Return the order of a paper up to a look; a judged paper is judged again and has none."""
     if is_judged(paper, scale, LOOKS[until - 1]):
         judge_again(paper)
         return []
@@ -67,7 +71,7 @@ def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
 
 
 def run_orders(orders: Sequence[Order]) -> Iterator[Reproduced]:
-    """Each of these to its verdicts, that with the fewest runs left first."""
+    """Run orders, those with the fewest missing runs first, and yield the paper of each."""
     waiting = list(orders)
     while waiting:
         order = min(waiting, key=unfinished)
@@ -83,7 +87,7 @@ def run_orders(orders: Sequence[Order]) -> Iterator[Reproduced]:
 
 
 def whole_order(paper: Paper, scale: str, jobs: int, until: int) -> Order:
-    """All that the claims of a paper need, up to a look at them."""
+    """Return the order of everything that the claims of a paper need up to a look."""
     return Order(
         paper=paper,
         scale=scale,
@@ -143,12 +147,12 @@ def has_present_runs(
 
 
 def first_runs(order: Order) -> list[Chain]:
-    """Every arm with the seeds of the first look, at its own learning rate."""
+    """Return the chains of every arm with the seeds of the first look, at its own learning rate."""
     return make_chains(order, order.arms, order.seeds[: order.looks[0].seeds])
 
 
 def unfinished(order: Order) -> int:
-    """How many of its first runs are not done."""
+    """Return the number of runs of an order's first look that are missing."""
     runs = first_runs(order)
     return sum(
         record is None and not all_done(chain.own_stages)

@@ -1,4 +1,4 @@
-"""A sweep: the same arms and seeds at every combination of some settings' values."""
+"""Sweeps: the same arms and seeds at every combination of values of some settings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ Point = tuple[str, ...]  # name=value of every setting that is swept
 
 
 def points(sweeps: Sequence[str]) -> list[Point]:
-    """Every combination of `name=a,b,c`, the last of several names changing first.
+    """Return every combination of values of `name=a,b,c` texts; the last name varies fastest.
 
     Raises:
-        BadValue: one has no values, one value only, or a value or name twice.
+        BadValue: a text has fewer than two values, or a value or name occurs twice.
     """
     axes: dict[str, list[str]] = {}
     for sweep in sweeps:
@@ -34,7 +34,7 @@ def points(sweeps: Sequence[str]) -> list[Point]:
 
 
 def alternatives(text: str) -> list[str]:
-    """The values of a text, between commas that are outside all brackets."""
+    """Return the values of a text, separated by commas outside of brackets."""
     found, depth = [""], 0
     for c in text:
         depth += (c in "([{") - (c in ")]}")
@@ -46,9 +46,9 @@ def alternatives(text: str) -> list[str]:
 
 
 def run_sweep(order: Order, at: Sequence[Point]) -> list[Record]:
-    """Run what is not done yet of every point.
+    """Run what is missing of every point, and return the records of all points.
 
-    Each record's arm is named with what was set, so that a table holds them side by side.
+    The arm of each record is named with the point's settings, so that one table can hold all.
     """
     refuse_paper(order.paper)
     runs = [

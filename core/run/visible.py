@@ -1,4 +1,4 @@
-"""What effect a run of claims can see, before it runs."""
+"""The smallest effect of each claim that its runs can decide."""
 
 from core.claims import Claim, Comparison
 from core.claims.measures import is_validation
@@ -10,22 +10,26 @@ from eval.stats.simulated import expected_spread
 
 
 def visible_effects(paper: Paper, settings: RunSettings) -> dict[str, list[float]]:
-    """The smallest true effect of each claim, in points, that each look decides in four of five.
+    """Return the smallest true effect that each look decides in 4 of 5 cases, by claim.
 
-    Of claims about percentages, if arms scatter over seeds as those of `reports/rates.md` do.
+    Effects are in percentage points; claims about other numbers are not included. Arms are assumed
+    to vary over seeds as in `reports/rates.md`.
     """
     found = {claim.slug: problems_of(claim, settings) for claim in paper.claims}
     return {slug: [seen_at(look, n) for look in LOOKS] for slug, n in found.items() if n}
 
 
 def seen_at(look: Look, problems: int) -> float:
-    """The effect that one look sees."""
+    """Return the effect that one look decides."""
     error = expected_spread(problems) / look.seeds**0.5
     return detectable(error, look.seeds - 1, look.level)
 
 
 def problems_of(claim: Claim, settings: RunSettings) -> int:
-    """How many problems decide a claim about percentages; 0 for others, or what is not scored."""
+    """Return the number of problems that decide a claim about percentages.
+
+    It is 0 for other claims and for suites that are not scored.
+    """
     test = claim.test
     if not isinstance(test, Comparison) or not test.percent:
         return 0

@@ -1,1 +1,1 @@
-"""Settings of a run: resolved from paper, profile, arm and overrides."""
+"""The settings of a run: their sources, bounds and refusals, and the key of a training."""

@@ -1,4 +1,4 @@
-"""Which values a setting of a trainer may have, checked before anything loads."""
+"""Bounds of the settings of trainers, checked before anything loads."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,10 +33,10 @@ def check_value(
     value: object,
     source: str,
 ) -> None:
-    """Refuse a value outside the config's own table of choices, or out of bounds.
+    """Check a value against the choices and bounds of its field.
 
     Raises:
-        BadValue: it is; the message says where it came from.
+        BadValue: the value is not among the choices or out of bounds; the message names its source.
     """
     choices: Mapping[str, tuple[object, ...]] = getattr(config, "CHOICES", {})
     own: Mapping[str, float] = getattr(config, "AT_LEAST", {})
@@ -53,10 +53,16 @@ def check_value(
 
 
 def check_held_out(number: int, rows: int, *, of_their_own: bool) -> None:
-    """Refuse to hold out more rows than there are `of their own`, or all that could be trained on.
+    """Check that a number of rows can be held out of the data.
+
+    Args:
+        number: The number of rows to hold out.
+        rows: The number of rows that they are taken from.
+        of_their_own: Whether `rows` counts a split of its own, of which all rows may be held out.
+            Otherwise at least one row must remain to train on.
 
     Raises:
-        BadValue: with the largest number that can be held out.
+        BadValue: `number` is too large; the message names the largest that is allowed.
     """
     most = rows if of_their_own else max(0, rows - 1)
     if number > most:

@@ -1,4 +1,4 @@
-"""Canonical JSON of settings and inputs, and its digests: the same in every process."""
+"""Canonical JSON of settings and inputs, and its digests; equal values give equal text."""
 
 import hashlib
 import json
@@ -16,7 +16,9 @@ SHORT = 16  # hex digits of a digest in a file name: 64 bits
 
 
 def canonical(value: object) -> object:
-    """A value as JSON that does not depend on how it was typed: 10 and 10.0 agree.
+    """Return a value as JSON that does not depend on how it was typed: 10.0 becomes 10.
+
+    Tuples become lists, functions and dataclasses their text, see `as_text`.
 
     Raises:
         BadValue: a number is not finite, or a value has no JSON form.
@@ -40,28 +42,31 @@ def canonical(value: object) -> object:
 
 
 def as_text(value: object) -> str:
-    """A value in a line, the same in every process: a function by its module and name."""
+    """Return the text of a value, the same in every process: of a function its module and name."""
     if isfunction(value):
         return f"{value.__module__}.{value.__qualname__}"
     return ADDRESS.sub("", repr(value))
 
 
 def line_of(value: object) -> str:
-    """JSON on one line, keys sorted."""
+    """Return JSON on one line with sorted keys."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def canonical_text(value: object) -> str:
-    """Canonical JSON on one line, keys sorted."""
+    """Return the canonical JSON of a value on one line with sorted keys."""
     return line_of(canonical(value))
 
 
 def digest_of(value: object) -> str:
-    """SHA-256 of the canonical JSON."""
+    """Return the SHA-256 of the canonical JSON of a value, as 64 hex digits."""
     return hashlib.sha256(canonical_text(value).encode()).hexdigest()
 
 
 def has_digest(value: object, digest: object) -> bool:
-    """Whether what was read from JSON has a digest; it is nearly always canonical as it is."""
+    """Return whether a value that was read from JSON has this digest.
+
+    The value is nearly always canonical already, so its text is hashed as it is first.
+    """
     read = hashlib.sha256(line_of(value).encode()).hexdigest()
     return digest == read or digest == digest_of(value)

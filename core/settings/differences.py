@@ -1,4 +1,4 @@
-"""Where the settings of two papers differ, or those of a paper and of TRL."""
+"""Differences between the settings of two papers, or of a paper and TRL."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ INDEX = "TRL's paper index"
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A field and its two values; of TRL's also why."""
+    """A field with its values on both sides; of a difference to TRL also the paper's reason."""
 
     field: str
     left: Sourced
@@ -29,11 +29,11 @@ class Difference:
 
 
 def differences(left: str, right: str, scale: str) -> list[Difference]:
-    """The fields of two papers that differ at a scale, by name.
+    """Return the fields that differ between two papers at a scale, sorted by name.
 
-    `right` may be `trl`: TRL's paper index where it sets a field, else TRL's own defaults, or what
-    it does where it has no field. What surrounds the trainer is compared between papers only;
-    fields that are `NEUTRAL` never are.
+    With `right="trl"` the paper is compared with TRL: the value of TRL's paper index if the index
+    sets the field, else TRL's default. Run settings are compared between two papers only. Fields in
+    `NEUTRAL` are never compared.
 
     Raises:
         UnknownName: there is no such paper or scale.
@@ -45,7 +45,7 @@ def differences(left: str, right: str, scale: str) -> list[Difference]:
 
 
 def from_trl(paper: Paper, scale: str = "paper") -> list[Difference]:
-    """The fields of a paper that TRL gives another value, each with its reason."""
+    """Return the fields of a paper that TRL sets to another value, each with the paper's reason."""
     left_out = NEUTRAL | RUN_FIELDS | idle(paper, scale)
     reasons = {name: each.reason for each in paper.trl_reasons for name in each.fields}
     return [
@@ -55,12 +55,16 @@ def from_trl(paper: Paper, scale: str = "paper") -> list[Difference]:
 
 
 def remarks(paper: Paper) -> list[str]:
-    """What a paper says of its entry in TRL's index as a whole."""
+    """Return the paper's remarks about its whole entry in TRL's index."""
     return [each.reason for each in paper.trl_reasons if not each.fields]
 
 
 def index_problems(paper: Paper) -> Iterator[str]:
-    """Fields that TRL's index sets otherwise without a reason, and reasons that are of nothing."""
+    """Yield one line for each field that differs from TRL's index without exactly one reason.
+
+    Reasons without a difference, unknown fields of the index and incomplete sentences are reported
+    too.
+    """
     found = from_trl(paper)
     differing = {each.field for each in found}
     named = [name for each in paper.trl_reasons for name in each.fields]
@@ -81,7 +85,7 @@ def index_problems(paper: Paper) -> Iterator[str]:
 def unequal(
     one: Mapping[str, Sourced], other: Mapping[str, Sourced], left_out: frozenset[str]
 ) -> list[Difference]:
-    """The fields, by name, whose values differ."""
+    """Return the fields whose values differ, sorted by name, without those in `left_out`."""
     found = [
         Difference(field=name, left=one.get(name, NOT_SET), right=other.get(name, NOT_SET))
         for name in sorted({*one, *other} - left_out)
@@ -90,7 +94,7 @@ def unequal(
 
 
 def settings_of(paper: Paper, scale: str) -> dict[str, Sourced]:
-    """Every field with the value that a run has."""
+    """Return every field of a paper's run at a scale, with the value that it has."""
     config = find_family(paper.family).config_class()
     ours = config.SEMANTICS.get(PAPER, {})
     return {
@@ -102,20 +106,20 @@ def settings_of(paper: Paper, scale: str) -> dict[str, Sourced]:
 
 
 def trl_settings(paper: Paper) -> dict[str, Sourced]:
-    """Every field of the trainer with the value that TRL gives it for this paper."""
+    """Return every field of a paper's trainer, with the value that TRL gives it for this paper."""
     config = find_family(paper.family).config_class()
     index = {name: Sourced(value, INDEX) for name, value in paper.trl_index.items()}
     return {**defaults(config, "TRL's default"), **index}
 
 
 def idle(paper: Paper, scale: str) -> frozenset[str]:
-    """Fields that TRL lacks and that change nothing with the other settings of a paper."""
+    """Return the fields that TRL lacks and that have no effect with a paper's other settings."""
     config = resolve(paper, scale=scale).preview()
     return frozenset(config.SEMANTICS.get(PAPER, {})) - acting(config).keys()
 
 
 def defaults(settings: type, source: str) -> Mapping[str, Sourced]:
-    """The defaults of a dataclass's fields; those of the configs are TRL's."""
+    """Return the defaults of a dataclass's fields; the defaults of trainer configs are TRL's."""
     made = {
         each.name: each.default if each.default_factory is MISSING else each.default_factory()
         for each in fields(settings)

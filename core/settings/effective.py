@@ -1,4 +1,4 @@
-"""What a training computes with: its settings as they act, whoever set them and wherever."""
+"""The settings that a training computes with, as its key holds them."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -13,14 +13,14 @@ from core.settings.run_settings import BUNDLES, CHOOSING, IDLE, NEUTRAL, SCORING
 
 
 def effective(resolved: Resolved) -> dict[str, object]:
-    """The family, and every setting that can change a bit of what the training gives but its seed.
+    """Return the family and every setting except the seed that can change what a training computes.
 
-    Two papers, or two arms, of equal ones are one training: no name of a paper or of an arm is
-    among them, a default that is written out counts as one that is not, a field that cannot act
-    beside the others does not count, and a preparation counts by its own settings.
+    Two arms of equal effective settings are one training. Names of papers and arms are not
+    included, a default that is written out equals one that is not, fields without effect are left
+    out, and a preparation is represented by its own settings.
 
     Raises:
-        BadValue: a value is out of range or does not go with another one.
+        BadValue: a value is out of range or contradicts another one.
     """
     return {
         "family": resolved.family.name,
@@ -30,7 +30,7 @@ def effective(resolved: Resolved) -> dict[str, object]:
 
 
 def config_of(resolved: Resolved) -> dict[str, object]:
-    """The acting fields of the trainer's config, in the precision and place that were asked for."""
+    """Return the config's fields that have an effect, with precision and device as they are set."""
     config, given = resolved.preview(), resolved.config
     unset = given.get("bf16") is None
     asked = {
@@ -42,7 +42,7 @@ def config_of(resolved: Resolved) -> dict[str, object]:
 
 
 def settings_of(resolved: Resolved) -> dict[str, object]:
-    """The acting settings around the trainer, less those that only say how it is scored later."""
+    """Return the run settings that have an effect on the training, without those of scoring."""
     found = acting(resolved.run, IDLE)
     rewards = [reward_key(reward) for reward in resolved.run.rewards]
     left_out = SCORING | CHOOSING | BUNDLES
@@ -51,7 +51,7 @@ def settings_of(resolved: Resolved) -> dict[str, object]:
 
 
 def unnamed(resolved: Resolved, value: object) -> object:
-    """A setting, with their own settings in place of the names of preparations."""
+    """Return a setting with the names of preparations replaced by their effective settings."""
     if isinstance(value, Mapping):
         rows = cast(Mapping[str, object], value)
         return {name: unnamed(resolved, item) for name, item in rows.items()}

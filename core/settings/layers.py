@@ -1,4 +1,4 @@
-"""Where settings come from, weakest source first, and the arms and scales that there are."""
+"""The sources of settings, weakest first, and the arms and scales that exist."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ NO_SETTINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Sourced:
-    """A value and where it came from."""
+    """A value and the name of its source."""
 
     value: object
     source: str
@@ -44,12 +44,12 @@ class Sourced:
 def sourced_values(
     paper: Paper, arm: str, scale: str, arguments: tuple[str, ...]
 ) -> dict[str, Sourced]:
-    """The strongest value of every setting that any source names.
+    """Return the value of every setting from its strongest source.
 
     Raises:
-        UnknownName: no such field; the nearest names are given.
-        BadOverride: a value has not its field's type.
-        BadValue: the command line sets what is no setting of a run.
+        UnknownName: there is no such field; the nearest names are given.
+        BadOverride: a value does not have the type of its field.
+        BadValue: the command line sets a field that is no setting of a run.
     """
     config = find_family(paper.family_of(arm)).config_class()
     given = read_arguments(paper, arguments, config)
@@ -69,7 +69,7 @@ def sourced_values(
 def read_arguments(
     paper: Paper, arguments: tuple[str, ...], config: type[BaseConfig]
 ) -> dict[str, object]:
-    """The settings of the command line, rewards by their names among them."""
+    """Return the settings of the command line by name, with rewards looked up by their names."""
     return {
         name: parse_rewards(text, paper)
         if name == "rewards"
@@ -79,10 +79,16 @@ def read_arguments(
 
 
 def layers(paper: Paper, arm: str, scale: str, given: Settings) -> list[Layer]:
-    """Every source of settings, weakest first, but what is `given` on the command line.
+    """Return every source of settings except the command line, weakest first.
 
-    An arm of another family takes from the paper what surrounds a trainer, less what nothing in
-    that family reads.
+    An arm of another family takes only the run settings from the paper, without those that its
+    family does not read.
+
+    Args:
+        paper: The paper.
+        arm: The name of the arm.
+        scale: The name of the scale.
+        given: The settings of the command line, which may name the regime.
     """
     found: list[Layer] = []
     chain, family = lineage(paper), find_family(paper.family_of(arm))
@@ -108,7 +114,7 @@ def layers(paper: Paper, arm: str, scale: str, given: Settings) -> list[Layer]:
 
 
 def regime_layer(scale: str, sources: Sequence[Layer]) -> Layer | None:
-    """The settings of the regime that the strongest source names, if one does.
+    """Return the settings of the regime that the strongest source names; None if none is named.
 
     Raises:
         UnknownName, BadValue: there is no such regime, or none at this scale.
@@ -121,10 +127,10 @@ def regime_layer(scale: str, sources: Sequence[Layer]) -> Layer | None:
 
 
 def check_arm_name(paper: Paper, arm: str, scale: str) -> None:
-    """Refuse a scale or arm that is not there, asked for or named by the paper.
+    """Check that a scale and an arm exist, and the arms and scales that the paper itself names.
 
     Raises:
-        UnknownName: with the nearest names.
+        UnknownName: there is no such scale or arm; the nearest names are given.
         BadValue: a preparation has the name of an arm.
     """
     if scale not in SCALES:

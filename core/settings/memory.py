@@ -45,22 +45,22 @@ USABLE = 0.9  # what fragments, buffers and the libraries themselves leave of it
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """GPUs of one kind."""
+    """A number of GPUs of one kind."""
 
     count: int
     gpu: str
 
     @property
     def bytes(self) -> int:
-        """Memory of one GPU."""
+        """The memory of one GPU in bytes."""
         return GPUS[self.gpu] * GB
 
     @staticmethod
     def parse(text: str) -> "Cluster":
-        """Read `8xH100`.
+        """Return the cluster of a text such as `8xH100`.
 
         Raises:
-            BadValue: it is not of that form.
+            BadValue: the text does not have that form.
             UnknownName: no such GPU is known.
         """
         found = re.fullmatch(r"([1-9]\d*)x(\S+)", text)
@@ -72,10 +72,10 @@ class Cluster:
 
 
 def work_of(resolved: Resolved, processes: int) -> Work:
-    """What one of the processes computes at a time.
+    """Return the sizes of what one process computes at a time.
 
     Raises:
-        BadValue: the processes do not divide the batch, or nothing is trained.
+        BadValue: the processes do not divide the batch, or the family trains nothing.
     """
     family, given = resolved.family, resolved.config
     share = divided(given, processes, family.micro_batches)
@@ -87,11 +87,11 @@ def work_of(resolved: Resolved, processes: int) -> Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Bytes on one GPU.
+    """The memory that a training takes on one GPU, in bytes by its use.
 
-    `autocast` is its narrow copy of the weights, which lasts a pass or a rollout; `gathered` are
-    whole weights, there while sampling if they are spread. `values` are the weights, gradients
-    and AdamW of a value model, which no launch spreads.
+    `autocast` is autocast's copy of the weights in 16 bits, which lasts for one pass or rollout.
+    `gathered` are the whole weights while sampling, if the launch shards them. `values` are the
+    weights, gradients and AdamW states of a value model, which no launch shards.
     """
 
     launch: str
@@ -107,28 +107,28 @@ class Memory:
 
     @property
     def training(self) -> int:
-        """At the end of a forward pass that is not the first of its step."""
+        """The memory at the end of a forward pass with gradients of an earlier micro-batch."""
         states = self.weights + self.gradients + self.optimiser + self.reference
         return states + self.values + self.activations + self.autocast
 
     @property
     def sampling(self) -> int:
-        """While the longest completions are sampled; there are no gradients then."""
+        """The memory while the longest completions are sampled, without gradients."""
         states = self.weights + self.optimiser + self.reference + self.values
         return states + self.gathered + self.autocast + self.kv_cache
 
     @property
     def peak(self) -> int:
-        """The larger of the two."""
+        """The larger of the memory of training and of sampling."""
         return max(self.training, self.sampling)
 
     def fits(self, cluster: Cluster) -> bool:
-        """Whether the peak leaves a tenth of the GPU free."""
+        """Return whether the peak leaves a tenth of the GPU free."""
         return self.peak <= USABLE * cluster.bytes
 
 
 def estimate_memory(shape: Shape, work: Work, launch: str, processes: int) -> Memory:
-    """The memory of one process under one of our launches."""
+    """Return the estimated memory of one process under one launch."""
     weights, gradients, optimiser = states(launch, shape.parameters, processes, bf16=work.bf16)
     spread = launch in ("fsdp2", "zero3")
     whole = weights * processes if spread else weights
@@ -147,12 +147,15 @@ def estimate_memory(shape: Shape, work: Work, launch: str, processes: int) -> Me
 
 
 def all_launches(shape: Shape, work: Work, processes: int) -> list[Memory]:
-    """The memory under each of our launches."""
+    """Return the estimated memory of one process under each launch."""
     return [estimate_memory(shape, work, launch, processes) for launch in LAUNCHES]
 
 
 def states(launch: str, parameters: int, processes: int, *, bf16: bool) -> tuple[int, int, int]:
-    """Bytes of weights, gradients and optimiser state on one process; see the module's table."""
+    """Return the bytes of weights, gradients and optimiser state on one process.
+
+    The table of this module has the formulas.
+    """
     deepspeed = launch.startswith("zero")
     width, optimiser = (2 if deepspeed and bf16 else 4), (12 if deepspeed else 8)
     part = ceil(parameters / processes)
@@ -167,11 +170,11 @@ def states(launch: str, parameters: int, processes: int, *, bf16: bool) -> tuple
 
 
 def activations(shape: Shape, work: Work, launch: str, *, tokens: int = MANY_TOKENS) -> int:
-    """Bytes beside states and gradients where the forward pass turns into the backward pass.
+    """Return the bytes of activations when the forward pass is complete.
 
-    DDP takes a micro-batch in pieces of so many `tokens`, at least one completion; what spreads the
-    states takes it at once. With checkpointing a layer keeps its input alone, and one at a time
-    is computed again.
+    DDP computes a micro-batch in pieces of `tokens` tokens, but at least one completion; launches
+    that shard the states compute it at once. With checkpointing each layer keeps its input only,
+    and one layer at a time is computed again.
     """
     pieces = launch == "ddp"
     most = max(tokens, work.prompt + work.completion) if pieces else work.tokens
@@ -187,17 +190,17 @@ def activations(shape: Shape, work: Work, launch: str, *, tokens: int = MANY_TOK
 
 
 def narrow_copy(shape: Shape, work: Work, launch: str) -> int:
-    """Bytes that autocast keeps of weights in 32 bits, under the one launch that trains them so."""
+    """Return the bytes of autocast's 16-bit copy of the weights, which only DDP in bf16 has."""
     return 2 * shape.parameters if launch == "ddp" and work.bf16 else 0
 
 
 def layer_activations(shape: Shape, work: Work) -> int:
-    """Bytes that one layer keeps of a micro-batch for its backward pass.
+    """Return the bytes that one layer keeps of a micro-batch for its backward pass.
 
-    Of each token these are both norms' inputs and normalised states, in 32 bits; what goes into
-    the projections, queries, keys and values with a head for each query, the attention's output
-    twice, and four states of the feed-forward block. A completion behind a shared prompt keeps
-    a copy of its keys and values, and what each token sees.
+    For each token these are the inputs and outputs of both norms in 32 bits, the inputs of the
+    projections, queries, keys and values with a head for each query, the output of the attention
+    twice, and four states of the feed-forward block. A completion after a shared prompt keeps a
+    copy of the prompt's keys and values, and an attention mask.
     """
     q, kv = shape.heads * shape.head, shape.kv_heads * shape.head
     both = 2 * (kv if shape.kv_heads == shape.heads else q)
@@ -210,10 +213,11 @@ def layer_activations(shape: Shape, work: Work) -> int:
 
 
 def head_activations(shape: Shape, work: Work, part: float) -> float:
-    """Bytes of the last norm and the head for a part of a micro-batch; see `HeadLogps`.
+    """Return the bytes of the last norm and the head for a part of a micro-batch; see `HeadLogps`.
 
-    Of few logits the probabilities are kept. Of a chunk there are two more copies in 32 bits, or
-    four, and one as wide as the weights; then come the gradients by the states and the weight.
+    The probabilities of few logits are kept. A chunk of logits takes two more copies in 32 bits, or
+    four if they are many, and one in the width of the weights; then come the gradients of the
+    states and of the weight.
     """
     read, width = part * work.micro_batch * work.completion, 2 if work.bf16 else 4
     logits = read * shape.vocabulary
@@ -226,6 +230,6 @@ def head_activations(shape: Shape, work: Work, part: float) -> float:
 
 
 def kv_cache(shape: Shape, work: Work, *, width: int) -> int:
-    """Bytes of the keys and values of all rows at their full length."""
+    """Return the bytes of the keys and values of all rows at their full length."""
     tokens = work.rows * (work.prompt + work.completion)
     return 2 * shape.layers * shape.kv_heads * shape.head * tokens * width

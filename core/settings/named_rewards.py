@@ -1,4 +1,4 @@
-"""Rewards by name: `rewards=Accuracy,LengthWithin(limit=64)`, as a plan or a record shows them."""
+"""Rewards by name, as in `rewards=Accuracy,LengthWithin(limit=64)`."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -22,16 +22,16 @@ Named = dict[str, Callable[[], object]]
 
 
 def parse_rewards(text: str, paper: Paper) -> tuple[Reward, ...]:
-    """The rewards that a text names, with commas between them.
+    """Return the rewards that a text names, separated by commas.
 
-    A name is of `core.rewards`, of the paper's own module, of a plug-in that is a file, or of an
-    entry point of the group `repro.rewards`. A class stands for itself with its defaults, or with
-    the plain values and rewards that it is called with.
+    A name belongs to `core.rewards`, to the paper's own module, to a plug-in file, or to an entry
+    point of the group `repro.rewards`. A class is called with the arguments in the text, which are
+    plain values or rewards, or with its defaults.
 
     Raises:
         BadOverride: the text is no list of names and calls.
-        UnknownName: no reward has such a name; the nearest names are given.
-        BadValue: a reward refuses what it is called with.
+        UnknownName: there is no reward of that name; the nearest names are given.
+        BadValue: a reward refuses its arguments.
     """
     try:
         listed = ast.parse(f"[{text}]", mode="eval").body
@@ -49,7 +49,7 @@ def parse_rewards(text: str, paper: Paper) -> tuple[Reward, ...]:
 
 
 def named_rewards(paper: Paper) -> Named:
-    """Every reward that a name stands for, the paper's own before all others; none is imported."""
+    """Return a loader for each name of a reward; the paper's own rewards win over all others."""
     own = entries().get(paper.slug)
     places = [rewards, *modules(), *([import_module(own.module)] if own else [])]
     return {
@@ -59,10 +59,10 @@ def named_rewards(paper: Paper) -> Named:
 
 
 def load(point: EntryPoint) -> object:
-    """What an entry point names.
+    """Return the object of an entry point.
 
     Raises:
-        BadValue: it cannot be imported.
+        BadValue: the import fails.
     """
     try:
         return point.load()
@@ -73,14 +73,14 @@ def load(point: EntryPoint) -> object:
 
 
 def rewards_of(module: ModuleType) -> Iterator[str]:
-    """The public names of a module that stand for rewards: what takes `completions` by name."""
+    """Yield the public names in a module of objects that take `completions` by name."""
     for name, value in vars(module).items():
         if not name.startswith("_") and callable(value) and takes_completions(value):
             yield name
 
 
 def takes_completions(value: Callable[..., object]) -> bool:
-    """Whether a function, or an instance of a class, can be called as a reward is."""
+    """Return whether a function, or an instance of a class, can be called with `completions`."""
     call: Any = value.__call__ if isinstance(value, type) else value
     if isinstance(value, type) and not isfunction(call):  # that of its metaclass
         return False
@@ -93,11 +93,11 @@ def takes_completions(value: Callable[..., object]) -> bool:
 
 
 def built(node: ast.expr, known: Named) -> object:
-    """What an expression stands for: a reward by its name, or a plain value.
+    """Return the value of an expression: a reward by its name, or a plain value.
 
     Raises:
-        UnknownName, BadValue: as of `parse_rewards`.
-        ValueError: it is neither.
+        UnknownName, BadValue: see `parse_rewards`.
+        ValueError: the expression is neither, or an argument has no name.
     """
     called = node.func if isinstance(node, ast.Call) else node
     name = getattr(called, "attr", getattr(called, "id", None))  # a function has its module before

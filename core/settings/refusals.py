@@ -1,4 +1,4 @@
-"""What a paper may not ask at a scale: names that nothing has, and arms or suites that are one."""
+"""Checks of papers and runs before anything starts: unknown names, equal arms, missing columns."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, product
@@ -18,17 +18,17 @@ from eval.sets.benchmarks import find_benchmark
 
 
 def refuse_paper(paper: Paper) -> None:
-    """Refuse to run a paper that needs what is not here.
+    """Raise if a paper declares that it is not run here.
 
     Raises:
-        BadValue: with its own reason.
+        BadValue: the paper is not run; the message has its reason.
     """
     if paper.not_run:
         raise BadValue(f"{paper.slug} is not run here: {paper.not_run}")
 
 
 def refuse(runs: Sequence[Resolved]) -> None:
-    """Stop before anything starts that a paper, or the runs asked for, cannot mean.
+    """Check the settings of runs of one paper at one scale, before anything starts.
 
     Raises:
         UnknownName: there is no such data set or suite.
@@ -45,7 +45,7 @@ def refuse(runs: Sequence[Resolved]) -> None:
 
 
 def arms(paper: Paper, scale: str) -> list[Resolved]:
-    """The arms of a paper at a scale, without those that cannot be built."""
+    """Return the arms of a paper at a scale, without those whose settings cannot be built."""
     found: list[Resolved] = []
     for arm in paper.arms or (paper.main_arm,):
         try:
@@ -58,7 +58,10 @@ def arms(paper: Paper, scale: str) -> list[Resolved]:
 
 
 def same_trainings(runs: Sequence[Resolved]) -> Iterator[str]:
-    """The arms that come to one training and do not say so, and those that say so and do not."""
+    """Yield one line for each two arms that are one training but are not declared to be one.
+
+    Arms that the paper declares to be one training and that differ are reported too.
+    """
     settings = {resolved.arm: effective(resolved) for resolved in runs if resolved.family.trains}
     names = {run.arm: run.paper.same_as(run.arm, run.scale) or run.arm for run in runs}
     for one, other in combinations(settings, 2):
@@ -74,17 +77,17 @@ def same_trainings(runs: Sequence[Resolved]) -> Iterator[str]:
 
 
 def different(one: Any, other: Any) -> list[str]:  # Any: of `effective`
-    """The names of the settings in which two trainings differ."""
+    """Return the names of the settings in which two effective settings differ."""
     pairs = ((one, other), (one["config"], other["config"]), (one["settings"], other["settings"]))
     found = [n for a, b in pairs for n in {**a, **b} if a.get(n, ...) != b.get(n, ...)]
     return [name for name in found if name not in ("config", "settings")]
 
 
 def check_arm(resolved: Resolved) -> None:
-    """Refuse to run and score what only a later training reads.
+    """Check that the family of an arm trains or scores a model, as rows alone cannot be scored.
 
     Raises:
-        BadValue: it makes rows.
+        BadValue: the arm makes rows.
     """
     if resolved.family.gives:
         raise BadValue(
@@ -94,13 +97,14 @@ def check_arm(resolved: Resolved) -> None:
 
 
 def check_names(resolved: Resolved) -> None:
-    """Look up the data and the suites; each benchmark has a suite of its own, at cpu a small one.
+    """Check the data and the suites of a run.
 
-    Of the preparations that it names the data alone is looked up, as they are not scored.
+    Each benchmark needs a suite of its own, and at cpu a small one. Of preparations only the data
+    is checked, as they are not scored.
 
     Raises:
-        UnknownName: there is none of that name, or no such mode of answering.
-        BadValue: the data lacks a column, a suite stands for two benchmarks, or one has none here.
+        UnknownName: there is no data set, suite or mode of answering of that name.
+        BadValue: the data lacks a column, or two benchmarks share a suite, or a benchmark has none.
     """
     settings = resolved.run
     check_columns(resolved)
@@ -124,10 +128,10 @@ def check_names(resolved: Resolved) -> None:
 
 
 def check_columns(resolved: Resolved) -> None:
-    """Look up the data of a run and of its preparations, and hold its columns against those read.
+    """Check that the data of a run and of its preparations has the columns that are read.
 
     Raises:
-        UnknownName, BadValue: as in `check_names`; or more rows are to be held out than there are.
+        UnknownName, BadValue: see `check_names`; or more rows are to be held out than there are.
     """
     for prepared in resolved.prepared.values():
         check_columns(prepared)
@@ -147,7 +151,7 @@ def check_columns(resolved: Resolved) -> None:
 
 
 def missing_columns(resolved: Resolved, one: DataSet) -> list[str]:
-    """The columns that a run reads of a data set and that this has not, where it is known."""
+    """Return the columns that a run reads and a data set lacks; empty if they are unknown."""
     prompts = resolved.run.prompts
     asks = (one.own or prompts.act) and not one.name.startswith(PREPARED)
     needed = [name for name in resolved.reads if name != PROMPT or not asks]

@@ -1,7 +1,7 @@
-"""One value for every setting, and where it came from.
+"""Resolution of the settings of an arm: one value for each, with its source.
 
-Order, later wins: family defaults < base < paper < the scale's profile < the regime < the paper's
-profile < arm < command line.
+Sources from weakest to strongest: family defaults, base, paper, the scale's profile, the regime,
+the paper's profile, the arm, the command line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,16 @@ HELD_OUT_ROWS = "heldout_problems"
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """Everything that decides a run but its seed: settings by name, each with its source.
+    """The settings of a run, without its seed.
 
-    `factor` is that of its learning rate, whose own is 1. `prepared` are the preparations that they
-    name, which the command line leaves alone.
+    Attributes:
+        paper: The paper.
+        arm: The name of the arm or preparation.
+        scale: The name of the scale.
+        values: Every setting by name, with its source.
+        arguments: The settings of the command line as `name=value`.
+        factor: The factor of the learning rate; 1 is the arm's own rate.
+        prepared: The preparations that the settings name, without settings of the command line.
     """
 
     paper: Paper
@@ -46,7 +52,7 @@ class Resolved:
 
     @property
     def family(self) -> Family:
-        """Whose trainer it uses."""
+        """The family of the arm's trainer."""
         return find_family(self.paper.family_of(self.arm))
 
     @property
@@ -59,24 +65,24 @@ class Resolved:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The columns of the data that it reads."""
+        """The columns of the data that the run reads."""
         return self.family.reads(self.run.rewards, self.run.heldout_problems)
 
     @property
     def rows(self) -> int | None:
-        """The rows of the data, with those that are held out of them; None if not known."""
+        """The number of rows of the data, with those to hold out; None if it is unknown."""
         numbers = [one.rows for one in self.sets]
         known = [number for number in numbers if number is not None]
         return sum(known) if len(known) == len(numbers) else None
 
     @property
     def splits(self) -> bool:
-        """Return whether rows are held out of those to train on, as a set has no others for it."""
+        """Whether rows are held out of the training rows, as some data set has no split for it."""
         return not all(one.source.holds_out for one in self.sets)
 
     @property
     def gives_held_out(self) -> bool:
-        """Return whether the paper or the command line says how many rows are held out."""
+        """Whether the paper or the command line sets how many rows are held out."""
         told = self.values.get(HELD_OUT_ROWS)
         return told is not None and not told.source.startswith(PROFILE)
 
@@ -86,24 +92,24 @@ class Resolved:
 
     @property
     def share(self) -> dict[str, int]:
-        """The sizes of the batch of one process."""
+        """The batch sizes of one process."""
         own = self.family.micro_batches
         return divided(self.config, self.run.processes, own)
 
     @property
     def run(self) -> RunSettings:
-        """The settings around the trainer."""
+        """The run settings."""
         chosen = {name: v.value for name, v in self.values.items() if name in RUN_FIELDS}
         return RunSettings(**chosen)  # type: ignore[arg-type]  # checked in resolve
 
     @property
     def config(self) -> dict[str, object]:
-        """The fields of the family's config that are set by somebody."""
+        """The fields of the family's config that a source sets."""
         return {name: v.value for name, v in self.values.items() if name not in RUN_FIELDS}
 
     @property
     def overrides(self) -> dict[str, object]:
-        """What the command line set."""
+        """The settings of the command line."""
         return {n: v.value for n, v in self.values.items() if v.source == COMMAND_LINE}
 
     def at_factor(self, factor: float) -> "Resolved":
@@ -113,14 +119,14 @@ class Resolved:
         )
 
     def preview(self) -> BaseConfig:
-        """The config as any machine can build it: to look at, not to train with."""
+        """Return the config for inspection, not for training; any machine can build it."""
         return self.build(output_dir=Path("runs"), seed=0, use_cpu=True, bf16=False)
 
     def build(self, *, output_dir: Path, seed: int, **machine: object) -> BaseConfig:
-        """The family's config object, built once for the trainer.
+        """Return the family's config object, as the trainer takes it.
 
         Raises:
-            BadValue: a value is out of range or does not go with another one.
+            BadValue: a value is out of range or contradicts another one.
         """
         cls = self.family.config_class()
         ours = {"output_dir": str(output_dir), "seed": seed, "disable_tqdm": True}
@@ -148,14 +154,19 @@ def resolve(
     factor: float = 1.0,
     waiting: tuple[str, ...] = (),
 ) -> Resolved:
-    """All settings of an arm at a scale, names and types checked before anything loads.
+    """Return all settings of an arm at a scale, with names and types checked before anything loads.
 
-    `factor` is that of the learning rate. Of a preparation, `waiting` are those that need it, and
-    itself.
+    Args:
+        paper: The paper.
+        arm: The name of an arm or preparation; default: the main arm.
+        scale: The name of the scale.
+        arguments: The settings of the command line as `name=value`.
+        factor: The factor of the learning rate.
+        waiting: The chain of preparations that is being resolved, to detect cycles.
 
     Raises:
-        UnknownName: no such scale, arm, field or preparation; the nearest names are given.
-        BadOverride: a value has not its field's type.
+        UnknownName: there is no such scale, arm, field or preparation; the nearest names are given.
+        BadOverride: a value does not have the type of its field.
         BadValue: a value is out of range, a reward has no key, the family has no such role, a
             preparation cannot be made, or the processes do not divide the batch.
     """
@@ -182,20 +193,20 @@ def resolve(
 
 
 def with_preparations(paper: Paper) -> Paper:
-    """A paper with those of the regimes too, unless it has its own of the name."""
+    """Return a paper with the preparations of the regimes added; its own win over them."""
     return replace(paper, preparations={**PREPARATIONS, **paper.preparations})
 
 
 def divided(
     config: Mapping[str, object], processes: int, own: Sequence[str] = ()
 ) -> dict[str, int]:
-    """The batch of one process such that all of them together make the batch of one.
+    """Return the batch sizes of one process such that all processes together have the whole batch.
 
-    Micro-batches are shared out, which fields of a family's `own` count too; where an update has
-    too few of them, their rows are.
+    The micro-batches are divided among the processes, with the fields of `own` counted as
+    micro-batches too. If an update has too few micro-batches, their rows are divided.
 
     Raises:
-        BadValue: neither divides.
+        BadValue: the number of processes divides neither.
     """
     steps = {"gradient_accumulation_steps": 1, **dict.fromkeys(own)}
     batch = {"per_device_train_batch_size": 8}
@@ -210,9 +221,9 @@ def divided(
 
 
 def _budget(resolved: Resolved) -> dict[str, Sourced]:
-    """The steps in which an arm of another family sees as many samples as the main arm.
+    """Return the steps in which an arm of another family sees as many samples as the main arm.
 
-    None where the arm or the command line says how many steps, or the data decides.
+    The result is empty if the arm or the command line sets the steps, or if the data decides them.
     """
     paper, family = resolved.paper, resolved.family
     said = resolved.values.get("max_steps", Sourced(None, "")).source
@@ -229,9 +240,10 @@ def _budget(resolved: Resolved) -> dict[str, Sourced]:
 
 
 def _held_out(resolved: Resolved) -> dict[str, Sourced]:
-    """Return how many rows of small data are held out if neither paper nor command line says it.
+    """Return the number of held-out rows of small data if neither paper nor command line sets it.
 
-    That is a fifth, and none of rows of one's own without answers to judge by.
+    It is a fifth of the rows, and 0 for user data without a column of answers. The result is empty
+    if the profile's number stands.
     """
     if not resolved.family.trains or resolved.gives_held_out:
         return {}
@@ -248,13 +260,18 @@ def _held_out(resolved: Resolved) -> dict[str, Sourced]:
 
 
 def _scaled_rate(resolved: Resolved) -> Sourced:
-    """An arm's own learning rate times its factor, to three digits."""
+    """Return an arm's own learning rate times its factor, rounded to three digits."""
     rate = resolved.factor * resolved.preview().learning_rate
     return Sourced(float(f"{rate:.3g}"), f"best of {len(resolved.run.rate_factors)} {ON_TRIAL}")
 
 
 def _check_unused(resolved: Resolved) -> None:
-    """Refuse a setting that nothing in a run of this family reads."""
+    """Check that no setting or role is set that the family does not use.
+
+    Raises:
+        BadValue: a setting has no effect in this family.
+        UnknownName: the family has no such role.
+    """
     for name in resolved.family.unused:
         value, idle = getattr(resolved.run, name), getattr(RunSettings, name, "")
         if value != idle:
@@ -269,11 +286,12 @@ def _check_unused(resolved: Resolved) -> None:
 
 
 def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resolved]:
-    """The preparations that a run names as its model, its data or in a role.
+    """Return the preparations that a run names as its model, its data or in a role.
 
     Raises:
-        UnknownName: the paper has none of that name.
-        BadValue: preparations wait for each other, or one gives something else than is asked of it.
+        UnknownName: the paper has no preparation of that name.
+        BadValue: preparations depend on each other in a cycle, or a preparation makes rows where a
+            model is needed, or a model where rows are.
     """
     run, paper = resolved.run, resolved.paper
     asked = [(name, "a model") for name in (run.model, *run.roles.values())]
@@ -296,5 +314,5 @@ def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resol
 
 
 def config_fields(family: str) -> Mapping[str, Any]:  # Any: annotations
-    """All fields of a family's config with their types."""
+    """Return the annotations of all fields of a family's config by name."""
     return field_types(find_family(family).config_class())

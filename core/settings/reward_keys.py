@@ -1,4 +1,4 @@
-"""What a reward is, for the key of a training: where it is defined, its source text, its state."""
+"""The keys of rewards: where a reward is defined, its source text and its state."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,15 +13,15 @@ from eval.errors import BadValue
 
 
 def reward_key(reward: object) -> object:
-    """What a reward computes, as far as its own text and state say it.
+    """Return the JSON that represents a reward in the key of a training.
 
-    A function counts with its module, name and source text, its defaults, its attributes and the
-    variables that it closes over; a frozen dataclass with its class, the classes that it extends
-    and its fields; a `functools.partial` with what it fixes. What a reward calls elsewhere and the
-    globals that it reads are out of reach: after a change there, run with --force.
+    A function is represented by its module, name, source text, defaults, attributes and closure
+    variables; a frozen dataclass by its class, the classes that it extends and its fields; a
+    `functools.partial` by what it fixes. Functions that a reward calls and globals that it reads
+    are not included: after a change there, run with --force.
 
     Raises:
-        BadValue: it is none of these, or holds something that is none of these and no plain value.
+        BadValue: the reward is none of these, or holds a value that has no key.
     """
     try:
         return state_of(reward)
@@ -33,10 +33,10 @@ def reward_key(reward: object) -> object:
 
 
 def state_of(value: object) -> object:
-    """A plain value as JSON, a function or dataclass by what it is.
+    """Return the JSON of a plain value, a function, a frozen dataclass or a partial.
 
     Raises:
-        OSError, TypeError, ValueError, RecursionError: there is no such form of it.
+        OSError, TypeError, ValueError, RecursionError: the value has no such form.
     """
     if isinstance(value, partial):
         fixed = cast("partial[object]", value)
@@ -56,7 +56,7 @@ def state_of(value: object) -> object:
 
 
 def state_of_function(function: FunctionType) -> object:
-    """A function of a module, or one that another function made."""
+    """Return the JSON of a function, with its closure variables."""
     if function.__name__ == "<lambda>":
         raise TypeError("a lambda has no name")
     code = function.__code__
@@ -71,7 +71,7 @@ def state_of_function(function: FunctionType) -> object:
 
 
 def state_of_dataclass(instance: Any) -> object:  # Any: of any dataclass
-    """An instance of a frozen dataclass."""
+    """Return the JSON of an instance of a frozen dataclass."""
     kind: Any = instance.__class__
     if not kind.__dataclass_params__.frozen:
         raise TypeError(f"{as_text(instance)} is not frozen")
@@ -86,11 +86,11 @@ def state_of_dataclass(instance: Any) -> object:  # Any: of any dataclass
 
 
 def of_python(kind: type) -> bool:
-    """Whether a class is of Python's own library."""
+    """Return whether a class belongs to Python's standard library."""
     return kind.__module__.partition(".")[0] in sys.stdlib_module_names
 
 
 @cache
 def source_digest(what: type | CodeType) -> str:
-    """Digest of a source text, read once: an edit while a run goes on is for the next one."""
+    """Return the digest of a source text, read once per process: later edits do not count."""
     return digest_of(getsource(what))[:SHORT]

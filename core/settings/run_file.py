@@ -1,4 +1,4 @@
-"""A run as a YAML file: what `repro plan --yaml` prints and `--config` reads."""
+"""Runs as YAML files, which `repro plan --yaml` prints and `--config` reads."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ KINDS: Mapping[str, type] = {"paper": str, "arm": str, "at": str, "seed": int, "
 
 @dataclass(frozen=True, kw_only=True)
 class RunFile:
-    """What a file says of a run; its settings as `name=value`, as on the command line."""
+    """The run of a file, with its settings as `name=value`, as on the command line."""
 
     paper: str
     arm: str | None = None
@@ -26,19 +26,19 @@ class RunFile:
     arguments: tuple[str, ...] = ()
 
     def without(self, given: Iterable[str]) -> Self:
-        """Return the run less its settings of the names in `given`, `name=value` each."""
+        """Return the run without the settings that `given` names, each as `name=value`."""
         names = {name_of(argument) for argument in given}
         kept = (argument for argument in self.arguments if name_of(argument) not in names)
         return replace(self, arguments=tuple(kept))
 
 
 def name_of(argument: str) -> str:
-    """Return the name of a `name=value`."""
+    """Return the name in a `name=value`."""
     return argument.partition("=")[0].strip()
 
 
 def written(resolved: Resolved, seed: int) -> str:
-    """A run and all its settings as YAML."""
+    """Return a run with all its settings as YAML."""
     arm = {"arm": resolved.arm} if resolved.arm != resolved.paper.main_arm else {}
     values = {name: canonical(v.value) for name, v in sorted(resolved.values.items())}
     run = {"paper": resolved.paper.slug, **arm, "at": resolved.scale, "seed": seed}
@@ -46,12 +46,12 @@ def written(resolved: Resolved, seed: int) -> str:
 
 
 def read_run_file(path: Path) -> RunFile:
-    """The run of a file. What it sets as the paper does is no setting of its own.
+    """Return the run of a file, without the settings that equal those of the paper.
 
     Raises:
-        MissingFile: there is none.
-        BadValue: it is no YAML, or no such mapping.
-        UnknownName, BadOverride: as of `resolve`.
+        MissingFile: the file does not exist.
+        BadValue: the file is no YAML, or no mapping of the known fields.
+        UnknownName, BadOverride: see `resolve`.
     """
     if not path.is_file():
         raise MissingFile(f"--config {path}: no such file; `repro plan PAPER --yaml` prints one")
@@ -75,14 +75,14 @@ def read_run_file(path: Path) -> RunFile:
 
 
 def as_argument(name: str, value: object) -> str:
-    """A setting of YAML as it is typed on the command line."""
+    """Return a setting of YAML as it is typed on the command line."""
     if name == "rewards" and isinstance(value, list):
         value = ",".join(map(str, cast(Sequence[object], value)))
     return f"{name}={value if isinstance(value, str) else as_text(value)}"
 
 
 def without_defaults(run: RunFile) -> RunFile:
-    """Less the settings that have the value which they would have without it."""
+    """Return the run without the settings that do not change its resolved values."""
     paper = find_paper(run.paper)
     plain, told = (
         resolve(paper, arm=run.arm, scale=run.at, arguments=arguments).values

@@ -1,4 +1,4 @@
-"""The settings of a run that no trainer knows: what is trained on, scored on and sampled."""
+"""The settings of a run beside its trainer's: model, data, benchmarks, sampling and processes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -23,29 +23,34 @@ ON_TRIAL = f"on valid, seed {TRIAL_SEED}"  # ends the source of a learning rate 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """What surrounds the trainer; every field can be set by a profile or by name=value.
+    """The settings of a run beside its trainer's; a profile or name=value can set each of them.
 
-    `regime` stands for the settings of that name in `core.families.regimes`.
-    `roles` are the models that a family takes beside the policy, by name, folder or preparation.
-    `twins` maps a benchmark of the paper to the suite that stands for it. `eval_limit` problems of
-    each suite, a fixed sample, are scored, or all, in each of the `eval_modes` of answering, or as
-    the paper's evaluations say. `at_k_*` are the samples for Maj@K and Pass@K, drawn where
-    a claim needs them, on the first `at_k_benchmarks` suites. `eval_engine` answers them: our own,
-    vLLM with each layer spread over `eval_tensor_parallel` GPUs, or a server, which the command
-    `eval_server` starts for each model ("vllm serve ..." unless told).
-    While training, every `heldout_every` optimizer steps, `heldout_problems` rows of the data that
-    are held out are answered greedily (left unset, a fifth of small data), and `heldout_limit`
-    problems of each of the `heldout_benchmarks`, in a `heldout_mode` of answering: no choice may
-    go by these. Where claims compare arms, each is tried with its own learning rate times each of
-    `rate_factors` and takes the best. `threads` fixes the number of CPU threads, and with it the
-    last bit of every sum. `launch` trains on that many `processes`.
-    A prompt is the column `prompt`, or `prompt_column`, or what `prompt_template`, a Jinja
-    template of columns, makes of a row: '{{ problem | with_request }}' asks as the benchmarks
-    do. Where one of these or `system_prompt` is given, and in data of one's own, a text is a
-    user's turn. The system's turn stands before all prompts of the training, of held-out
-    problems and of benchmarks.
-    `chat_template` takes the place of the model's own, and stays with what is trained: "plain" is
-    one for base models, which have none, else it is a file with a Jinja template.
+    `regime` stands for the settings of that name in `core.families.regimes`. `roles` are the models
+    that a family takes beside the policy: names, folders or preparations.
+
+    `twins` maps a benchmark of the paper to the suite that is scored in its place. `eval_limit`
+    problems of each suite, a fixed sample, are scored (all if unset), in each of the `eval_modes`
+    of answering, or as the paper's evaluations say if no mode is set. The `at_k_*` settings are
+    those of the samples for Maj@K and Pass@K, which are drawn if a claim needs them, on the first
+    `at_k_benchmarks` suites. `eval_engine` is the engine that answers benchmarks: native, vLLM with
+    each layer spread over `eval_tensor_parallel` GPUs, or a server, which the command `eval_server`
+    starts for each model ("vllm serve ..." if unset).
+
+    Every `heldout_every` optimizer steps of the training, the policy answers `heldout_problems`
+    held-out rows of the data greedily (a fifth of small data if unset), and `heldout_limit`
+    problems of each of the `heldout_benchmarks`, in the `heldout_mode` of answering; no setting may
+    be chosen by these benchmarks. If claims compare arms, each arm is tried with its own learning
+    rate times each of `rate_factors`, and the best rate is used. `threads` is the number of CPU
+    threads, which decides the last bit of every sum. `launch` trains on `processes` processes.
+
+    A prompt is the column `prompt`, or `prompt_column`, or the text that `prompt_template`, a Jinja
+    template, makes of a row's columns: '{{ problem | with_request }}' asks as the benchmarks do. If
+    one of these or `system_prompt` is set, and in the user's own data, a text becomes a message of
+    the user. The system prompt precedes all prompts of the training, of held-out problems and of
+    benchmarks.
+
+    `chat_template` replaces the template of the model and is saved with the trained model: "plain"
+    is a template for base models, which have none; any other value is a file with a Jinja template.
     `use_peft` trains LoRA adapters; it and `lora_*` are fields of TRL's `ModelConfig`.
     """
 
@@ -136,17 +141,17 @@ class RunSettings:
 
     @property
     def watched_suites(self) -> list[str]:
-        """The suites that are scored while training, each once."""
+        """The suites that are scored during training, without duplicates."""
         return list(dict.fromkeys(self.twins.get(name, name) for name in self.heldout_benchmarks))
 
     @property
     def prompts(self) -> Prompts:
-        """What is asked of the rows of the data."""
+        """The prompts that are made of the rows of the data."""
         return Prompts(self.prompt_column, self.prompt_template, self.system_prompt)
 
     @property
     def lora(self) -> dict[str, object]:
-        """The settings of the adapters; none where all weights are trained."""
+        """The settings of the LoRA adapters; empty if all weights are trained."""
         return {name: getattr(self, name) for name in LORA_FIELDS} if self.use_peft else {}
 
 

@@ -1,4 +1,4 @@
-"""The page to browse what a run's models answered, those of before and after side by side."""
+"""The page of a run's answers, those before and after training side by side."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -19,7 +19,7 @@ SEAL = "<!-- sha256 of the lines above: {} -->\n"
 
 
 def write_page(chain: Chain) -> Path:
-    """Write the page of a run whose answers are there, unless it is there already; its place."""
+    """Write the page of a finished run unless it exists already, and return its path."""
     path, arm = chain.policy.folder / PAGE, f"{chain.resolved.arm} seed {chain.seed}"
     trained = chain.evaluations(chain.policy)
     sides = [chain.evaluations(chain.start), trained] if chain.train else [trained]
@@ -35,7 +35,7 @@ def write_page(chain: Chain) -> Path:
 
 
 def is_of(path: Path, key: str) -> bool:
-    """Return whether a page made of these evaluations exists; an altered one is named."""
+    """Return whether an unaltered page of these evaluations exists; an altered page is reported."""
     if not path.is_file():
         return False
     page = path.read_bytes()
@@ -52,7 +52,7 @@ def seal_of(page: bytes) -> bytes:
 
 
 def answers(stages: Sequence[Evaluate]) -> Asked:
-    """What one question got as answers of each model."""
+    """Return the answers of each model to one question."""
     question = stages[0].question
     problems = question.benchmark.load(limit=question.limit)
     prompts = [question.benchmark.prompt(problem, question.mode) for problem in problems]
@@ -66,7 +66,7 @@ def answers(stages: Sequence[Evaluate]) -> Asked:
 
 
 def name_of(question: Question) -> str:
-    """The suite, the mode if it is not step by step, and the samples if they are several."""
+    """Return the suite, its mode unless step by step, and the number of samples if above 1."""
     mode = "" if question.mode == PLAIN_MODE else f" {question.mode}"
     count = question.decoding.samples
     return f"{question.suite}{mode}{f', {count} samples' if count > 1 else ''}"

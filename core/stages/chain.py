@@ -1,4 +1,4 @@
-"""The chain of stages that a run is: data, start, train, and evaluations before and after."""
+"""The stages of a run: data, start, train, and the evaluations before and after the training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from eval.errors import BadValue
 
 @dataclass(frozen=True)
 class Chain:
-    """The stages of one arm at a scale with a seed."""
+    """The stages of one arm at one scale with one seed."""
 
     resolved: Resolved
     seed: int = 0
@@ -35,21 +35,21 @@ class Chain:
 
     @cached_property
     def prepared(self) -> "Mapping[str, Chain]":
-        """The preparations that it begins with, by name.
+        """The chains of the preparations that the run names, by name, with seed 0.
 
-        Each has one seed, such that all that name it have the same model or rows.
+        All runs that name a preparation share its model or rows.
         """
         return {name: Chain(own) for name, own in self.resolved.prepared.items()}
 
     @property
     def pretrained(self) -> str:
-        """The model with which the first training begins."""
+        """The name of the model that the first training begins with."""
         before = self._named(self.resolved.run.model)
         return before.pretrained if before else self.resolved.run.model
 
     @property
     def preparations(self) -> list[Stage]:
-        """All that is made before, the first one first."""
+        """The stages of all preparations, in the order in which they run."""
         made = [
             stage
             for chain in self.prepared.values()
@@ -59,7 +59,7 @@ class Chain:
 
     @cached_property
     def start(self) -> Start:
-        """The starting model."""
+        """The stage of the starting model."""
         run, on_processor = self.resolved.run, self.resolved.config.get("use_cpu")
         kernels = acting_kernels() if on_processor else {}
         trust_code = bool(self.resolved.config.get("trust_remote_code"))
@@ -67,7 +67,7 @@ class Chain:
 
     @cached_property
     def data(self) -> Data:
-        """The rows of its data sets."""
+        """The stage that makes the rows of the data sets."""
         named = {one.name: self._named(one.name) for one in self.resolved.sets}
         made = {name: chain.rows for name, chain in named.items() if chain}
         one = self.resolved
@@ -75,7 +75,7 @@ class Chain:
 
     @cached_property
     def train(self) -> Train | None:
-        """The training, if the family has one."""
+        """The training stage; None if the family does not train."""
         run = self.resolved.run
         if not self.resolved.family.trains:
             return None
@@ -89,31 +89,31 @@ class Chain:
 
     @property
     def rows(self) -> Rows:
-        """What a preparation that makes rows gives."""
+        """The stage of a preparation that makes rows."""
         return Rows(resolved=self.resolved, data=self.data, answers=self.start)
 
     @property
     def policy(self) -> Policy:
-        """What the run is about: the trained model, or the model as it is."""
+        """The stage of the model that is scored: the training, or the start without one."""
         return self.train or self.start
 
     @property
     def training(self) -> list[Stage]:
-        """The rows, the starting model and the training; the model alone where there is none."""
+        """The stages of data, start and training; the start alone if the family does not train."""
         return [self.train.data, self.start, self.train] if self.train else [self.start]
 
     @property
     def making(self) -> list[Stage]:
-        """The stages of a preparation."""
+        """The stages of this chain as a preparation."""
         return self.training if self.train else [self.data, self.start, self.rows]
 
     def evaluations(self, policy: Policy) -> list[Evaluate]:
-        """All that is asked of the starting model, or of the trained one."""
+        """Return the evaluation stages of the starting model or of the trained one."""
         return evaluations(self.resolved, policy, self.seed)
 
     @property
     def measured(self) -> list[list[Stage]]:
-        """What is computed of probabilities, each of the starting model and of the trained one."""
+        """The stages of probabilities: a pair of before and after for each kind."""
         run, family = self.resolved.run, self.resolved.family
         if self.train is None or not run.heldout_problems:
             return []
@@ -139,11 +139,11 @@ class Chain:
 
     @property
     def probabilities(self) -> list[Stage]:
-        """The stages of it."""
+        """The stages of `measured` in one list."""
         return [stage for pair in self.measured for stage in pair]
 
     def _asked(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Those quantities that claims read of this arm, or of the starting model."""
+        """Return the quantities that claims read of this arm or of the starting model."""
         paper, arms = self.resolved.paper, (self.resolved.arm, START)
         needs = [need for claim in paper.claims for arm, need in claim.needs if arm in arms]
         asked = {need.name for need in needs if need.kind == "probabilities"}
@@ -151,28 +151,28 @@ class Chain:
 
     @property
     def start_stages(self) -> list[Stage]:
-        """Loading and scoring the starting model, which every arm of this seed shares."""
+        """The stages that score the starting model, which all arms of a seed share."""
         return [*self.preparations, self.start, *self.evaluations(self.start)]
 
     @property
     def own_stages(self) -> list[Stage]:
-        """Training, and scoring what the run is about."""
+        """The stages that train the policy and score it."""
         trained = [self.train.data, self.train] if self.train else []
         return [*trained, *self.evaluations(self.policy), *self.probabilities]
 
     @property
     def stages(self) -> list[Stage]:
-        """Every stage once, in the order in which one reads a plan."""
+        """Every stage once, in the order of a plan."""
         trained = [*self.preparations, *self.training]
         scored = self.evaluations(self.start) + self.evaluations(self.policy)
         all_stages = (*trained, *scored, *self.probabilities)
         return list({stage.key: stage for stage in all_stages}.values())
 
     def _named(self, name: str) -> "Chain | None":
-        """The preparation that a name stands for, if it does."""
+        """Return the chain of the preparation that a name refers to, if it refers to one."""
         return self.prepared[name.removeprefix(PREPARED)] if name.startswith(PREPARED) else None
 
     def _chosen(self, name: str) -> Chosen:
-        """A model by the name that it was chosen by."""
+        """Return the model of a name, with its training stage if the name is a preparation's."""
         before = self._named(name)
         return Chosen(name, before.train if before else None, self.seed)

@@ -1,4 +1,4 @@
-"""The data stage: rows to train on and rows to hold out, made for the family's trainer."""
+"""The data stage, which writes the rows to train on and to hold out for the family's trainer."""
 
 import json
 from abc import abstractmethod
@@ -29,11 +29,11 @@ TRAIN, VALID = "train", "valid"  # what is trained on, and what is held out
 
 @dataclass(frozen=True)
 class Data(Stage):
-    """The rows of data sets with the columns that are read; `made` are stages that make some.
+    """The rows of data sets with the columns that a run reads.
 
-    What is held out is the data's own where every data set has some. Rows that a stage makes have
-    what is held out of the prompts that it asks, as far as these have the columns that the family
-    needs: so a choice among prompts changes what is trained on and not what is measured.
+    Rows are held out of the data sets' own splits if all of them have one. Rows that a preparation
+    makes (`made`) come with the held-out rows of its prompts if these have the columns that the
+    family needs. So a filter of prompts changes what is trained on and not what is measured.
     """
 
     name = "data"
@@ -45,7 +45,7 @@ class Data(Stage):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The data sets, where their rows come from, and for whom they are made."""
+        """The data sets, the versions of their sources, and the family's name and columns."""
         keys = {one.name: self.made[one.name].key for one in self.sets if one.name in self.made}
         return {
             "data": "+".join(keys.get(one.name, one.name) for one in self.sets),
@@ -58,16 +58,16 @@ class Data(Stage):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that rows must have: those that the run reads, or its family does."""
+        """The columns that every row must have: those of the run, or else those of its family."""
         return self.family.columns if self.reads is None else self.reads
 
     @property
     def of(self) -> str:
-        """The data sets."""
+        """The names of the data sets, joined by "+"."""
         return "+".join(one.name for one in self.sets)
 
     def work(self, folder: Path) -> Mapping[str, object]:
-        """Write the rows; name, number and digest."""
+        """Write the rows to the folder; return the data's name, row count and digest."""
         valid = joined(map(self.held_out, self.sets)) if self.holds_out else None
         rows = joined(
             (self.asked(one, rows_of(self.with_place(one), TRAIN, None)) for one in self.sets),
@@ -89,14 +89,20 @@ class Data(Stage):
         )
 
     def held_out(self, one: DataSet) -> list[dict[str, Any]]:
-        """The rows of a data set that are held out."""
+        """Return the held-out rows of a data set."""
         stage = self.made.get(one.name)
         if stage is None:
             return self.asked(one, rows_of(one, VALID, None))
         return [without_split(row) for row in read_rows(stage.data.folder) if row["split"] == VALID]
 
     def asked(self, one: DataSet, rows: list[Row]) -> list[Row]:
-        """Rows with their prompts as the run asks them; those that a stage made have theirs."""
+        """Return rows with the prompts of the run's settings.
+
+        Rows that a preparation made keep their prompts.
+
+        Raises:
+            DamagedFile: a row lacks a value that the training reads.
+        """
         if one.name in self.made or not (one.own or self.prompts.act):
             return rows
         asked = [self.prompts.of(one.name, place, row) for place, row in enumerate(rows)]
@@ -105,11 +111,11 @@ class Data(Stage):
         return asked
 
     def check_values(self, one: DataSet, place: int, row: Row) -> None:
-        """Refuse a row without a value that the training reads.
+        """Check that a row has every value that the training reads.
 
         Raises:
-            DamagedFile: an answer is no text and no finite number, or another value is missing;
-                names the line.
+            DamagedFile: an answer is neither text nor a finite number, or another value is missing;
+                the message names the line.
         """
         for name in set(self.columns).intersection(self.family.columns):
             value = row.get(name)
@@ -120,24 +126,24 @@ class Data(Stage):
                 raise DamagedFile(f"{where}: {name!r}: expected a value, got nothing")
 
     def with_place(self, one: DataSet) -> DataSet:
-        """A data set with the file of the stage that made it, if one did."""
+        """Return a data set that reads the file of the stage that made it, if a stage did."""
         stage = self.made.get(one.name)
         return one if stage is None else replace(one, source=File(stage.folder / ROWS))
 
 
 class Made(Stage):
-    """A stage that makes rows of those of another; it `gives` columns that those have not."""
+    """A stage that adds columns to the rows of another stage."""
 
     data: Data
 
     @property
     @abstractmethod
     def gives(self) -> tuple[str, ...]:
-        """The columns that it adds."""
+        """The columns that the stage adds."""
 
 
 def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) -> int:
-    """Write training and held-out rows (datasets) as JSON lines; returns how many to train on.
+    """Write training and held-out rows as JSON lines; return the number of training rows.
 
     Raises:
         BadValue: there are no rows, or a column is missing.
@@ -170,21 +176,22 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def without_split(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as its data set has it."""
+    """Return a row without the name of its split."""
     return {name: value for name, value in row.items() if name != "split"}
 
 
 def split_rows(
     rows: list[dict[str, Any]], heldout: int, *, given: bool = False
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return training rows and `heldout` held-out rows: of the data's own, else of the others.
+    """Return training rows and `heldout` held-out rows.
 
-    One row of every stretch is held out, so that all parts of the data are in a small number of
-    them, also where parts take turns. Where they are too few and the number is not `given`, all of
-    the data's own are held out, or a fifth of the others.
+    They are taken from the data's own held-out rows if there are some, else from the training rows.
+    One row is drawn of each of `heldout` equal stretches, so every part of the data is represented
+    even if its parts alternate. If the rows are too few and the number is not `given`, all of the
+    data's own held-out rows are used, or a fifth of the training rows.
 
     Raises:
-        BadValue: a given number cannot be held out.
+        BadValue: a given number of rows cannot be held out.
     """
     train, valid = (
         [without_split(row) for row in rows if row["split"] == split] for split in (TRAIN, VALID)

@@ -1,4 +1,4 @@
-"""The eval stage: what a policy answers to one suite, graded."""
+"""The evaluation stage: the graded answers of a policy to one suite."""
 
 import gc
 from collections.abc import Iterable, Mapping
@@ -37,10 +37,17 @@ PLAIN = "float32 on cpu"  # how numbers are computed that say nothing else
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What one eval stage asks of a policy: a suite, how many problems, in which mode, and how.
+    """The question of one evaluation stage: the suite, its problems, the mode and the decoding.
 
-    `curves` are Maj@K and Pass@K over every K, else one score for all samples, which is split `by`
-    fields of the problems too. A generated suite has a `draw` of its test problems for every seed.
+    Attributes:
+        suite: The name of the suite.
+        mirrors: The name of the paper's benchmark that the suite stands for.
+        limit: The number of problems, a fixed sample; None for all.
+        decoding: The settings of sampling.
+        mode: The mode of answering.
+        by: Fields of the problems by which scores are split too.
+        curves: Whether Maj@K and Pass@K are computed for every K, instead of one score.
+        draw: The number of the draw of test problems, of generated suites only.
     """
 
     suite: str
@@ -59,14 +66,14 @@ class Question:
 
     @property
     def part(self) -> dict[str, Any]:
-        """Which problems are asked: how a part of them is taken, and of which draw they are."""
+        """The fields of a record that identify the sample of problems and its draw."""
         benchmark = self.benchmark
         draw = {"draw": benchmark.draw} if benchmark.generated else {}
         return {"drawn": benchmark.drawn(self.limit), **draw}
 
 
 class Answering:
-    """A policy that answers, loaded when its first sample is needed."""
+    """A policy as a sampler, loaded when its first sample is needed."""
 
     def __init__(self, policy: Policy, loading: Loading, threads: int | None):
         self.policy = policy
@@ -75,7 +82,7 @@ class Answering:
 
     @cached_property
     def sampler(self) -> PolicySampler:
-        """The policy as a sampler of the eval floor."""
+        """The policy in the native engine, with the loading of the run."""
         return self.loaded(self.loading)
 
     @cached_property
@@ -85,18 +92,18 @@ class Answering:
         return self.loading.answerer(self.place)
 
     def release(self) -> None:
-        """Let go of the engine that answered, and so of its memory or its server."""
+        """Release the engine that answers benchmarks, with its memory or its server."""
         if self.__dict__.pop("answerer", None) is not None:
             gc.collect()
 
     def loaded(self, loading: Loading) -> PolicySampler:
-        """The policy loaded anew, in another way."""
+        """Load the policy again with other options, and return its sampler."""
         prepare_torch(self.threads)
         return loading.sampler(self.place)
 
     @property
     def place(self) -> str:
-        """The folder of the policy, or its name."""
+        """The folder of the policy, or its name on the hub."""
         return str(model_folder(self.policy.model) or self.policy.model)
 
 
@@ -110,7 +117,7 @@ class Evaluate(Stage):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The policy, the question, and how answers are computed and judged."""
+        """The policy, the question, and how answers are computed and graded."""
         return {
             "policy": self.answering.policy.key,
             "suite": self.question.suite,
@@ -127,12 +134,12 @@ class Evaluate(Stage):
 
     @property
     def of(self) -> str:
-        """The suite, and how it is answered if not step by step."""
+        """The name of the suite, with the mode unless it is step by step."""
         mode = self.question.mode
         return self.question.suite if mode == PLAIN_MODE else f"{self.question.suite} {mode}"
 
     def work(self, folder: Path) -> Mapping[str, object]:
-        """Draw the samples that are not in the journal yet, and grade all."""
+        """Draw the samples that are not in the journal yet, grade all, and return their digest."""
         how, asked = str(self.answering.loading), self.question
         note = {"stage": self.key, "computed": how}
         k = asked.decoding.samples
@@ -160,7 +167,7 @@ class Evaluate(Stage):
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """The scores of one policy, its curves at K, and where the samples lie by digest."""
+    """The scores of one policy, its curves at K, and the files of its samples by digest."""
 
     scores: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # Any: a Score's
     at_k: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -185,14 +192,17 @@ def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
 
 
 def evaluations(resolved: Resolved, policy: Policy, seed: int) -> list[Evaluate]:
-    """All that is asked of a run's policy, which is loaded once for all of it."""
+    """Return the evaluation stages of a policy, which all share one loaded model."""
     answering = Answering(policy, scoring_of(resolved), resolved.run.threads)
     asked = [replace(question, draw=draw_of(seed)) for question in questions(resolved)]
     return [Evaluate(answering=answering, question=each) for each in asked]
 
 
 def questions(resolved: Resolved) -> list[Question]:
-    """Every question; samples at K only where a claim compares Maj@K or Pass@K."""
+    """Return every question of a run, without duplicates.
+
+    Samples at K are asked only if a claim compares Maj@K or Pass@K of the arm.
+    """
     run, paper = resolved.run, resolved.paper
     asked = [question for each in asked_of(paper, run) for question in questions_of(each, run)]
     asked = [*dict.fromkeys(asked)]  # an evaluation in another mode may be one of the others
@@ -200,19 +210,19 @@ def questions(resolved: Resolved) -> list[Question]:
 
 
 def asked_of(paper: Paper, settings: RunSettings) -> list[Evaluation]:
-    """The evaluations of the paper, in the modes of the settings if they name some."""
+    """Return the paper's evaluations; if the settings name modes, in each of these instead."""
     modes, own = settings.eval_modes, paper.evaluations
     return [replace(each, mode=mode) for mode in modes for each in own] if modes else [*own]
 
 
 def modes_of(resolved: Resolved) -> frozenset[str]:
-    """Every mode in which a run's policy answers, while it trains and afterwards."""
+    """Return the modes in which a run's policy answers during the training and after it."""
     watched = {resolved.run.heldout_mode} if resolved.run.heldout_benchmarks else set[str]()
     return frozenset(watched | {question.mode for question in questions(resolved)})
 
 
 def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:
-    """An evaluation of the paper on the suites that stand for its benchmarks.
+    """Return the questions of one evaluation, on the suites that stand for its benchmarks.
 
     Raises:
         UnknownName: a benchmark is not among those that are scored.
@@ -241,7 +251,7 @@ def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:
 
 
 def at_k_questions(settings: RunSettings) -> list[Question]:
-    """The first suites again, with the samples for Maj@K and Pass@K."""
+    """Return the questions of the samples for Maj@K and Pass@K, on the first suites."""
     limits = [n for n in (settings.eval_limit, settings.at_k_limit) if n is not None]
     return [
         Question(
@@ -261,7 +271,10 @@ def at_k_questions(settings: RunSettings) -> list[Question]:
 
 
 def sampled_arms(paper: Paper) -> set[str]:
-    """The arms whose samples a claim reads; the starting model's are in the record of any."""
+    """Return the arms of which a claim reads samples.
+
+    Those of the starting model are recorded with the first arm of the claim, or the main arm.
+    """
     needs = [(claim.arms, *need) for claim in paper.claims for need in claim.needs]
     return {
         next(iter(arms), paper.main_arm) if arm == START else arm
@@ -271,7 +284,7 @@ def sampled_arms(paper: Paper) -> set[str]:
 
 
 def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]]:
-    """The scores of a suite with their intervals; of drawn answers, how they were drawn."""
+    """Return the scores of a suite with their intervals, and sampling options if drawn."""
     benchmark, decoding = question.benchmark, question.decoding
     rows = score(samples, benchmark, metrics=metrics(decoding.samples), mode=question.mode)
     drawn = {"temperature": decoding.temperature, "top_p": decoding.top_p}
@@ -284,13 +297,13 @@ def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]
 def by_parts(
     samples: list[Sample], benchmark: Benchmark, metric: str, fields: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The scores by each of some fields of the problems; nothing if none is asked."""
+    """Return the scores split by fields of the problems; empty without fields."""
     found = {field: score_parts(samples, benchmark, metric, field) for field in fields}
     return {"by": found} if found else {}
 
 
 def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
-    """Maj@K and Pass@K with intervals at K = 1, 2, 4, ... up to the number of samples."""
+    """Return Maj@K and Pass@K with intervals at K = 1, 2, 4, ... up to the number of samples."""
     most = question.decoding.samples
     ks = [*(2**i for i in range(most.bit_length()) if 2**i < most), most]
     found = curve(samples, ks)
@@ -300,5 +313,5 @@ def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
 
 
 def _tokens(settings: RunSettings, suite: str) -> int:
-    """The most tokens of an answer: the run's setting, else the suite's."""
+    """Return the largest number of tokens of an answer: the run's setting, else the suite's."""
     return settings.eval_max_tokens or find_benchmark(suite).max_tokens

@@ -1,4 +1,4 @@
-"""The rows of a run that are trained on and those that are held out, with the number in words."""
+"""The split of a run's rows into training and held-out rows."""
 
 from pathlib import Path
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""The kernels that compute on this processor: one path chosen at the start, and what it came to."""
+"""The CPU kernels of torch: chosen once for all processes, and a digest of how they round."""
 
 import os
 import platform
@@ -20,10 +20,11 @@ ROUNDING = 12  # characters of the digest of rounded results
 
 
 def pin_kernels() -> None:
-    """Choose one kernel path for this process and its children; what somebody has chosen stays.
+    """Set the kernel path for this process and its children, unless the environment sets one.
 
-    Only what is chosen before torch loads acts: where it is loaded, children compute as it does. A
-    processor without AVX2 keeps its own path, and `repro bench` measures a processor as it is.
+    The choice acts only before torch loads. If torch is loaded already, children get the path of
+    this process. A processor without AVX2 keeps its own path, and `repro bench` measures the
+    processor as it is.
     """
     if " avx2 " not in processor_text() or "bench" in sys.argv[1:2]:
         return
@@ -111,7 +112,7 @@ def processor() -> str:
 
 
 def processor_text() -> str:
-    """Return what Linux says of the processors; empty elsewhere."""
+    """Return the content of Linux's /proc/cpuinfo; empty on other systems."""
     if not CPU_INFO.is_file():
         return ""
     return CPU_INFO.read_text(encoding="utf-8", errors="replace")

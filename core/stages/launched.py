@@ -1,4 +1,4 @@
-"""One process of a launch: trains its share, and the first one writes what came of it."""
+"""The program of one process of a launch, which trains the share of that process."""
 
 import json
 import os
@@ -10,7 +10,10 @@ from core.stages.spread.pool import die_with_parent
 
 
 def main(seed: str, models: str, data: str, folder: str, *words: str) -> None:
-    """Train; a user's error is left in the folder, for one line of whoever launched this."""
+    """Train as one process of a launch, and write the outputs as its first process.
+
+    The text of a user's error is left in a file of the folder.
+    """
     die_with_parent()  # before the seconds that these take
     import torch
 

@@ -1,4 +1,4 @@
-"""How a model is loaded to answer: in which precision, where, and how many answers at a time."""
+"""Loading of a model that answers: precision, device, engine and batch."""
 
 import gc
 from dataclasses import dataclass, replace
@@ -22,20 +22,24 @@ DTYPES = ("auto", "bfloat16", "float16", "float32")
 
 @dataclass(frozen=True, kw_only=True)
 class Loading:
-    """The precision of the weights, the device, and how many completions are decoded at a time.
+    """The options with which a model is loaded to answer.
 
-    "auto" is the precision of the model's files; without a device it is the GPU if there is one.
-    What is decoded beside a completion changes it by no more than rounding, so `batch_size` is no
-    part of a question: after memory ran out, fewer at a time go on with the same one. Without it
-    they are as many as the free memory of a GPU holds, see `rows_in_memory`.
-    `engine` answers benchmarks: our own, vLLM in this process, which takes `tensor_parallel` of the
-    GPUs that it sees, or the server that `serve` starts for the model, see `StartedServer`, which
-    is told there in which precision and where. `chat_template`, "plain" or a file, takes the place
-    of the model's own. Python code that a model brings is run only with `trust_code`.
+    Attributes:
+        dtype: The precision of the weights; "auto" is that of the model's files.
+        device: The device; None for the GPU if there is one, else the CPU.
+        batch_size: The number of completions decoded at a time, which changes them by rounding only
+            and is no part of a question. None for as many as the free memory of a GPU holds, see
+            `rows_in_memory`.
+        engine: The engine that answers benchmarks: "native", "vllm" in this process, or "server".
+        tensor_parallel: The number of visible GPUs that each layer is spread over by vLLM.
+        serve: The command that starts a server for the model, see `StartedServer`; precision and
+            device are options of that command.
+        chat_template: "plain" or a file, which replaces the model's own template.
+        trust_code: Whether Python code in the model's folder may run.
 
     Raises:
-        UnknownName, BadValue: no such precision or engine, no such device here, fewer than 1 at a
-            time, or what this engine does not look at.
+        UnknownName, BadValue: there is no such precision, engine or device, the batch is below 1,
+            or an option has no effect in this engine.
     """
 
     dtype: str = "float32"
@@ -83,7 +87,7 @@ class Loading:
 
     @property
     def place(self) -> torch.device:
-        """The device here."""
+        """The device on this machine."""
         return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     def __str__(self) -> str:
@@ -93,7 +97,7 @@ class Loading:
 
     @property
     def recorded(self) -> dict[str, object]:
-        """What answers depend on, beside the precision, where it is not the usual."""
+        """The options, beside the precision, that answers depend on; empty for the usual ones."""
         given = self.chat_template
         template = {} if given is None else {"chat_template": template_text(given)}
         engines: dict[str, dict[str, object]] = {
@@ -104,11 +108,11 @@ class Loading:
         return {**engines[self.engine], **template}
 
     def answerer(self, model: str) -> TokenSampler[Any]:
-        """The model of this name or folder in the engine that answers benchmarks.
+        """Load a model by name or folder into the engine that answers benchmarks.
 
         Raises:
-            BadValue: vLLM or a server is to answer, and the model is adapters of another one.
-            EngineError: vLLM is not installed, or the server does not come up.
+            BadValue: the engine is vLLM or a server, and the model's folder holds adapters only.
+            EngineError: vLLM is not installed, or the server does not start.
         """
         if self.engine == "native":
             return self.sampler(model)
@@ -131,7 +135,7 @@ class Loading:
         )
 
     def sampler(self, model: str) -> PolicySampler:
-        """The model of this name or folder as a sampler."""
+        """Load a model by name or folder into the native engine."""
         self.make_room()
         policy: Any = load_policy(model, self.dtype, trust_code=self.trust_code)  # Any: half typed
         return PolicySampler(
@@ -142,21 +146,21 @@ class Loading:
         )
 
     def tokenizer(self, model: str) -> PreTrainedTokenizerBase:
-        """The tokenizer of the model of this name or folder."""
+        """Load the tokenizer of a model by name or folder."""
         return load_tokenizer(model, self.chat_template, trust_code=self.trust_code)
 
     def make_room(self) -> None:
-        """Give back the memory of a trainer or an engine that has ended."""
+        """Free the memory of a trainer or an engine that is no longer used."""
         gc.collect()
         if self.place.type == "cuda":
             torch.cuda.empty_cache()
 
 
 def check_device(name: str) -> None:
-    """Try a device before anything loads.
+    """Check that a device exists before anything loads.
 
     Raises:
-        BadValue: it is none, or not here.
+        BadValue: the name is no device, or the device is not on this machine.
     """
     try:
         if torch.device(name).type not in ("cpu", "cuda"):
@@ -168,7 +172,10 @@ def check_device(name: str) -> None:
 
 
 def loading_of(resolved: Resolved) -> Loading:
-    """How a run's policies are scored: where it trains, in the precision that it trains with."""
+    """Return the loading of a run's policies in the native engine.
+
+    Device and precision are those of the training.
+    """
     config = resolved.config
     dtype = "float32" if config.get("bf16") is False else "bfloat16"  # unset is on, as in TRL
     return Loading(
@@ -180,9 +187,9 @@ def loading_of(resolved: Resolved) -> Loading:
 
 
 def scoring_of(resolved: Resolved) -> Loading:
-    """How a run's policies answer benchmarks: the same, in the engine that is asked for.
+    """Return the loading of a run's policies in the engine that answers benchmarks.
 
-    vLLM and a server compute where they are built for, whatever the training does.
+    vLLM and a server choose their device themselves, whatever the training uses.
     """
     run, loading = resolved.run, loading_of(resolved)
     if run.eval_engine == "native":

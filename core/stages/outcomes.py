@@ -1,4 +1,4 @@
-"""What is stored of arms beside the main one: the outcome of every problem, not the texts."""
+"""Samples of arms other than the main one, stored as outcomes without their texts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,9 +13,9 @@ from eval.sets.benchmarks import find_benchmark
 
 
 def outcomes_of(scored: Scored) -> Scored:
-    """The same scores, whose digests are those of the outcomes and whose `texts` are the samples'.
+    """Return scores that refer to outcomes by `digest` and to the full samples by `texts`.
 
-    It lies with the files of both, so that either can be published.
+    The files of both are included, so either can be published.
     """
     made = dict(scored.files)
 
@@ -34,7 +34,7 @@ def outcomes_of(scored: Scored) -> Scored:
 
 
 def held_out_outcomes(trained: Outputs, seen: Scored) -> tuple[Outputs, Scored]:
-    """The same for the held-out answers of a training, of which only outcomes are read."""
+    """Return a training's outputs and files with outcomes in place of its held-out answers."""
     made, texts = dict(seen.files), trained.get("held_out", {})
     held_out: dict[str, str] = {}
     for step, digest in texts.items():
@@ -45,7 +45,10 @@ def held_out_outcomes(trained: Outputs, seen: Scored) -> tuple[Outputs, Scored]:
 
 
 def write_beside(path: Path, samples: Iterable[Sample], made: dict[str, Path]) -> str:
-    """Write outcomes beside the samples that they are of, and note where; gives their digest."""
+    """Write outcomes to a folder beside their samples, and return their digest.
+
+    The file is added to `made` under that digest.
+    """
     place = path.parent / OUTCOMES / path.name
     digest = write_samples(place, samples)
     made[digest] = place

@@ -1,4 +1,4 @@
-"""The stage of a policy's own answers: quantities of what it and its start say of their tokens."""
+"""The stage of quantities of a policy's own answers, by its probabilities and its start's."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,7 +16,7 @@ from eval.terminal import say
 
 @dataclass(frozen=True)
 class OwnAnswers(Stage):
-    """Some quantities over one answer, at temperature 1, to each of as many held-out problems."""
+    """Quantities over one answer at temperature 1 to each of `rows` held-out problems."""
 
     name = "own-answers"
     answering: Answering
@@ -28,7 +28,7 @@ class OwnAnswers(Stage):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """Both policies, the problems, what is computed and how."""
+        """Both policies, the problems, the quantities and how they are computed."""
         return {
             "policy": self.answering.policy.key,
             "start": self.begun.policy.key,
@@ -42,11 +42,11 @@ class OwnAnswers(Stage):
 
     @property
     def of(self) -> str:
-        """What is computed."""
+        """The names of the quantities."""
         return ", ".join(self.quantities)
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
-        """Draw the answers and compute all quantities, by name."""
+        """Draw the answers, and return every quantity by its name."""
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
         sampler = self.answering.sampler
         prompts = [sampler.encode(row["prompt"]) for row in held_out]

@@ -1,7 +1,6 @@
-"""The probabilities stage: quantities of what a policy gives to rows that were, or were not, seen.
+"""The stage of quantities of the probabilities that a policy assigns to rows of the data.
 
-They are named by the quantity for rows that are held out, with `/training` for rows that are
-trained on.
+A quantity of held-out rows has its own name; one of training rows has the suffix `/training`.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from eval.terminal import say
 
 @dataclass(frozen=True, kw_only=True)
 class Probabilities(Stage):
-    """Some quantities over as many held-out rows, and as many rows that are trained on."""
+    """Quantities over `rows` held-out rows and as many rows of the training."""
 
     name = "probabilities"
     answering: Answering
@@ -30,7 +29,7 @@ class Probabilities(Stage):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The policy, the rows, what is computed of them and how."""
+        """The policy, the rows, the quantities and how they are computed."""
         return {
             "policy": self.answering.policy.key,
             "data": self.data.key,
@@ -42,11 +41,11 @@ class Probabilities(Stage):
 
     @property
     def of(self) -> str:
-        """What is computed."""
+        """The names of the quantities."""
         return ", ".join(self.quantities)
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
-        """Compute all quantities, by name."""
+        """Compute all quantities, and return them by name."""
         train, held_out = split_rows(read_rows(self.data.folder), self.rows)
         trained = spread(train, self.rows)
         sampler = self.answering.sampler
@@ -61,7 +60,7 @@ class Probabilities(Stage):
 
 
 def compared(before: Outputs, after: Outputs) -> dict[str, Any]:
-    """Each quantity of the starting model and of the trained one, with their intervals."""
+    """Return each quantity of the starting model and of the trained one, with their intervals."""
     return {
         name: {
             "before": before[name]["value"],

@@ -1,4 +1,4 @@
-"""The record of a run: every stage of its chain done once, and what they gave in one file."""
+"""Runs every stage of a chain, and writes the record of the run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,9 +31,11 @@ from eval.terminal import say
 
 
 def run_chain(chain: Chain, *, force: bool = False) -> Record:
-    """All stages of one run and its record; what is there already is taken as it is.
+    """Run the stages of a run that have not finished, write the record of the run, and return it.
 
-    `force` leaves preparations alone, which other runs begin with too.
+    Args:
+        chain: The stages.
+        force: Whether finished stages run again. Preparations do not, as other runs share them.
     """
     began, resolved = monotonic(), chain.resolved
     for stage in chain.preparations:
@@ -77,7 +79,10 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
 
 
 def request_of(resolved: Resolved) -> dict[str, Any]:
-    """What was to be run, and the settings that a record holds: not those that only watch a run."""
+    """Return the fields of a record that identify a run, and its settings.
+
+    Settings in `NEUTRAL` are left out.
+    """
     recorded = [(name, v) for name, v in resolved.values.items() if name not in NEUTRAL]
     return {
         "paper": resolved.paper.slug,
@@ -92,14 +97,14 @@ def request_of(resolved: Resolved) -> dict[str, Any]:
 
 
 def run_trial(chain: Chain, *, force: bool = False) -> Outputs:
-    """The training alone, which is looked at on held-out problems and never scored on a suite."""
+    """Run the training of a trial, which is evaluated on held-out problems and not on any suite."""
     for stage in (*chain.preparations, *chain.training[:-1]):
         stage.run()
     return train_policy(chain, force=force)
 
 
 def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
-    """What the training put out; of a run without one, that there is none."""
+    """Run the training and return its outputs; with zero steps if the family does not train."""
     train, resolved = chain.train, chain.resolved
     if train is None:
         plan = resolved.family.batches(resolved.preview(), 0, 1, {})
@@ -110,7 +115,7 @@ def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
 
 
 def score_start(chain: Chain, *, force: bool = False) -> Scored:
-    """The starting model's scores: one stage for all arms of a seed."""
+    """Return the scores of the starting model, which all arms of a seed share."""
     for stage in chain.preparations:
         stage.run()
     chain.start.run(force=force)
@@ -118,7 +123,7 @@ def score_start(chain: Chain, *, force: bool = False) -> Scored:
 
 
 def measure(chain: Chain, *, force: bool = False) -> dict[str, Any]:
-    """The quantities of probabilities that the family declares, before and after."""
+    """Return the quantities of probabilities that the family declares, before and after."""
     found: dict[str, Any] = {}
     for pair in chain.measured:
         found |= compared(*(stage.run(force=force) for stage in pair))
@@ -126,7 +131,7 @@ def measure(chain: Chain, *, force: bool = False) -> dict[str, Any]:
 
 
 def paired(before: Scored, after: Scored) -> dict[str, Any]:
-    """Maj@K and Pass@K of each sampled suite, before and after."""
+    """Return Maj@K and Pass@K of each sampled suite, before and after training."""
     return {
         suite: {"mirrors": curve["mirrors"], "before": before.at_k[suite], "after": curve}
         for suite, curve in after.at_k.items()
@@ -134,16 +139,16 @@ def paired(before: Scored, after: Scored) -> dict[str, Any]:
 
 
 def held_out(chain: Chain, trained: Outputs) -> Scored:
-    """The files of the held-out answers while training, by digest."""
+    """Return the files of the held-out answers of a training, by digest."""
     files: Mapping[str, str] = trained.get("held_out", {})
     folder = chain.policy.folder / FOLDER
     return Scored(files={digest: folder / f"{step}.jsonl.gz" for step, digest in files.items()})
 
 
 def stored(files: Mapping[str, Path], record: Record) -> Record:
-    """Write a record, or find the one that says the same, once its samples are stored too.
+    """Store the samples that a record refers to, then write the record, or keep an equal one.
 
-    A record that stands keeps the samples with their texts if it has them.
+    A record that stands already keeps its samples with texts if it has them.
     """
     content = cast(Record, canonical(record))
     stands = standing(content, predecessors(content)) or content
@@ -162,7 +167,7 @@ def store_samples(files: Mapping[str, Path], folder: Path) -> None:
 
 
 def size_of(parameters: int | None) -> str | None:
-    """A number of parameters as a table shows it: 0.9M, 7.0B."""
+    """Return a number of parameters as tables show it: 0.9M, 7.0B; None if unknown."""
     if parameters is None:
         return None
     return f"{parameters / 1e9:.1f}B" if parameters >= 1e9 else f"{parameters / 1e6:.1f}M"

@@ -1,4 +1,4 @@
-"""The rows stage: a data set that a preparation makes, by letting a model answer prompts."""
+"""The stage of a preparation that makes a data set by letting a model answer prompts."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from eval.terminal import say
 
 @dataclass(frozen=True, kw_only=True)
 class Rows(Made):
-    """The rows that a family makes of prompts and a model; continued where it stopped."""
+    """The rows that a family makes of prompts and a model; an interrupted stage continues."""
 
     name = "rows"
     resolved: Resolved
@@ -29,7 +29,7 @@ class Rows(Made):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The settings that act, the prompts and the model that answers."""
+        """The effective settings, the prompts and the model that answers."""
         return {
             **effective(self.resolved),
             "data": self.data.key,
@@ -39,16 +39,16 @@ class Rows(Made):
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """Those of the family."""
+        """The columns that the family adds."""
         return self.resolved.family.gives
 
     @property
     def of(self) -> str:
-        """The preparation."""
+        """The name of the preparation."""
         return self.resolved.arm
 
     def work(self, folder: Path) -> Mapping[str, object]:
-        """Write the rows; their number and digest."""
+        """Write the rows; return their number and digest."""
         resolved, loading = self.resolved, loading_of(self.resolved)
         prompts, _ = split_rows(read_rows(self.data.folder), heldout=0)
         answering = Answering(self.answers, loading, resolved.run.threads)

@@ -1,4 +1,4 @@
-"""The stage of a policy as a sampler: how far what it samples from is from what is trained."""
+"""The stage of the gap between the probabilities that a policy samples with and trains with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,10 +19,10 @@ from eval.terminal import say
 
 @dataclass(frozen=True)
 class SamplerGap(Stage):
-    """Some quantities over one answer, at temperature 1, to each of as many held-out problems.
+    """Quantities over one answer at temperature 1 to each of `rows` held-out problems.
 
-    What draws them is the engine of this process, whatever a training samples with; `bits` are
-    those of the run's `rollout_bits`. Quantities of one arithmetic are of the same answers.
+    The native engine draws the answers, whatever engine a training samples with. `bits` is the
+    run's `rollout_bits`. Quantities of the same arithmetic are computed from the same answers.
     """
 
     name = "sampler-gap"
@@ -35,7 +35,7 @@ class SamplerGap(Stage):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The policy, the problems, what is computed and how."""
+        """The policy, the problems, the quantities and how they are computed."""
         return {
             "policy": self.answering.policy.key,
             "data": self.data.key,
@@ -49,11 +49,11 @@ class SamplerGap(Stage):
 
     @property
     def of(self) -> str:
-        """What is computed."""
+        """The names of the quantities."""
         return ", ".join(self.quantities)
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
-        """Draw the answers and compute all quantities, by name."""
+        """Draw the answers, and return every quantity by its name."""
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
         questions = [row["prompt"] for row in held_out]
         asked = dict.fromkeys(SAMPLER_GAPS[name][0] for name in self.quantities)
@@ -63,7 +63,7 @@ class SamplerGap(Stage):
         return {name: asdict(measured(told[how])) for name, (how, measured) in found.items()}
 
     def told(self, how: Arithmetic, questions: Sequence[str]) -> list[Told]:
-        """What sampler and trainer say of answers that are drawn in an arithmetic."""
+        """Draw answers in one arithmetic; return their log-probabilities on both sides."""
         loading = self.answering.loading
         sampler = self.answering.loaded(replace(loading, dtype="float32"))  # as in training
         model: Any = sampler.model.eval()  # Any: its methods are half typed

@@ -1,4 +1,4 @@
-"""Versions of what a run takes from outside its settings: models and benchmarks, by content."""
+"""Versions of the models, benchmarks and data sets that a run reads, by their content."""
 
 import os
 from functools import cache
@@ -14,9 +14,9 @@ from eval.sets.problem import Problem
 
 
 def source_of(name: str, mode: str = "cot") -> dict[str, object]:
-    """The version of a benchmark's problems, how they are asked in a mode, and its own judgement.
+    """Return the version of a benchmark's problems, its prompt in a mode, and its grading options.
 
-    The version is that of their generator, of the local files, or the hub's name.
+    The version is the digest of the problems' generator or local files, or "hub".
     """
     benchmark = find_benchmark(name)
     empty = Problem(id="", question="", answer="", language=benchmark.language)
@@ -25,6 +25,7 @@ def source_of(name: str, mode: str = "cot") -> dict[str, object]:
 
 
 def _version(benchmark: Benchmark) -> str:
+    """Return the version of a benchmark's problems."""
     folder = os.environ.get("REPRO_DATA")
     if benchmark.folder is None and benchmark.hub is None:
         return f"generator {_generator()}"
@@ -36,20 +37,20 @@ def _version(benchmark: Benchmark) -> str:
 
 @cache
 def _generator() -> str:
-    """Digest of the sources that generate the pocket world."""
+    """Return the digest of the sources that generate the pocket world."""
     spec = find_spec("eval.pocket")
     places = list(spec.submodule_search_locations or ()) if spec else []
     return digest_of({p.name: file_digest(p) for place in places for p in Path(place).glob("*.py")})
 
 
 def rows_version(one: DataSet) -> dict[str, object]:
-    """The version of a data set's rows, and of the benchmarks that they are made of."""
+    """Return the version of a data set's rows, and of the benchmarks that they are made from."""
     parts = {name: source_of(name) for name in one.source.benchmarks}
     return {"version": one.source.version(one.name), **parts}
 
 
 def model_folder(name: str) -> Path | None:
-    """The folder of a model that is shipped or local; None for one of the hub."""
+    """Return the folder of a shipped or local model; None for a model of the hub."""
     spec = find_spec("core.models")
     places = list(spec.submodule_search_locations or ()) if spec else []
     shipped = [Path(place) / "checkpoints" / name for place in places]
@@ -57,7 +58,7 @@ def model_folder(name: str) -> Path | None:
 
 
 def model_version(name: str) -> str:
-    """Digest of a model's files, or its hub name; its card tells of it and changes nothing."""
+    """Return the digest of a model's files without its card, or its name on the hub."""
     folder = model_folder(name)
     if folder is None:
         return f"hub {name}"
@@ -66,5 +67,5 @@ def model_version(name: str) -> str:
 
 @cache
 def version_here(name: str) -> str:
-    """The digest of a model's files as they lay here when it was first asked for."""
+    """Return the version of a model, read once per process."""
     return model_version(name)

@@ -1,4 +1,4 @@
-"""A stage is typed inputs to typed output, keyed by its inputs, skipped when its output exists."""
+"""Stages: steps of a run, keyed by their inputs and skipped if their output exists."""
 
 import fcntl
 import re
@@ -29,40 +29,44 @@ Outputs: TypeAlias = dict[str, Any]  # Any: JSON of several types
 
 
 class Stage(ABC):
-    """One step of a run: all that its output depends on, and the work that makes the output."""
+    """A step of a run: its inputs, a key made of them, and the work that makes the output."""
 
     name: ClassVar[str]
 
     @property
     @abstractmethod
     def inputs(self) -> Mapping[str, object]:
-        """All that the output depends on."""
+        """The values that the output depends on."""
 
     @property
     @abstractmethod
     def of(self) -> str:
-        """What it works on, for whoever reads a plan."""
+        """The name of what the stage works on, as plans show it."""
 
     @abstractmethod
     def work(self, folder: Path) -> Mapping[str, object]:
-        """Make the output in this folder, where a killed call of it may have left a part."""
+        """Make the output in this folder, where a killed call may have left a part of it.
+
+        Returns:
+            The outputs as JSON.
+        """
 
     @cached_property
     def key(self) -> str:
-        """Digest of the name, the inputs and our schema."""
+        """The digest of the name, the inputs and the schema."""
         inputs = {"stage": self.name, "schema": SCHEMA, "inputs": self.inputs}
         return digest_of(inputs)[:SHORT]
 
     @property
     def label(self) -> str:
-        """What a person reads in the name of its folder."""
+        """The readable part of the name of the stage's folder."""
         return self.of
 
     @property
     def folder(self) -> Path:
-        """Where its output lies: its name, its label and its key.
+        """The folder of the output, named by the stage's name, label and key.
 
-        Whoever needs the same stage under another label finds it by its key.
+        A folder of the same key with another label is used if it exists.
         """
         runs, words = root() / "runs", UNFIT.sub("-", self.label)[-LABEL:].strip("-")
         there = next(runs.glob(f"{self.name}-*{self.key}"), None)
@@ -70,16 +74,16 @@ class Stage(ABC):
 
     @property
     def done(self) -> bool:
-        """Whether it has finished."""
+        """Whether the stage has finished."""
         return (self.folder / DONE).is_file()
 
     @property
     def remedy(self) -> str:
-        """What to do about a damaged output."""
+        """The advice for a damaged output."""
         return f"delete {self.folder} or run with --force to do this stage again"
 
     def outputs(self) -> Outputs | None:
-        """What it wrote, or None if it has not finished.
+        """Return the outputs of the finished stage; None if it has not finished.
 
         Raises:
             DamagedFile: an output is not what was written.
@@ -97,9 +101,9 @@ class Stage(ABC):
         return note["outputs"]
 
     def run(self, *, force: bool = False) -> Outputs:
-        """Give the outputs: as they lie there, or made now.
+        """Return the outputs; run the stage first if it has not finished.
 
-        `force` drops finished outputs only, so a forced run that was killed continues too.
+        With `force` finished outputs are deleted first. A forced run that was killed continues.
         """
         with _locked(self), no_space(self.folder):
             if force and self.done:
@@ -119,12 +123,12 @@ class Stage(ABC):
 
 
 class Policy(Stage):
-    """A stage that gives a model, which later stages train on or score."""
+    """A stage that yields a model, which later stages train or score."""
 
     @property
     @abstractmethod
     def model(self) -> str:
-        """The model's folder or name."""
+        """The folder of the model, or its name."""
 
 
 def is_made_later(name: str, written: Container[str]) -> bool:
@@ -142,7 +146,7 @@ def is_made_later(name: str, written: Container[str]) -> bool:
 
 @contextmanager
 def _locked(stage: Stage) -> Generator[None]:
-    """Let one process at a time work on a stage; the others wait and find it done."""
+    """Hold the lock of a stage; other processes wait, then find the stage finished."""
     path = root() / "runs" / f".{stage.name}-{stage.key}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

@@ -1,4 +1,4 @@
-"""The start stage: the starting model, looked at before anything is trained."""
+"""The start stage, which checks the starting model before anything is trained."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ from eval.terminal import say
 
 @dataclass(frozen=True)
 class Chosen:
-    """A model by its name or folder, or what a preparation of that name trains.
+    """A model that a setting names, or the model that a preparation of that name trains.
 
-    A shipped one may have several builds, of which a run's seed takes one.
+    A shipped model may have several builds, of which the run's seed selects one.
     """
 
     name: str
@@ -30,18 +30,18 @@ class Chosen:
 
     @property
     def model(self) -> str:
-        """The seed's build of what was chosen, or where the preparation leaves it."""
+        """The folder or name of the model: the seed's build, or the output of the preparation."""
         return self.trained.model if self.trained else build_of(self.name, self.seed)
 
     @property
     def build(self) -> Mapping[str, str]:
-        """The seed's build, if it goes by another name than was chosen."""
+        """The name of the seed's build as a field of the record, if it differs from `name`."""
         chosen = self.trained is not None or self.model == self.name
         return {} if chosen else {"build": self.model}
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The model and its files, or the preparation by whatever name."""
+        """The name and version of the model, or the key of the preparation's training."""
         if self.trained is not None:
             return {"trained": self.trained.key}
         return {"model": self.model, "version": model_version(self.model)}
@@ -59,14 +59,14 @@ class Start(Policy):
 
     @property
     def model(self) -> str:
-        """Where it lies, or its name."""
+        """The folder of the model, or its name."""
         return self.chosen.model
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """Return the model, the kernels it computes with on a processor, and a template if given.
+        """The model, its kernels on the CPU, and the chat template if one is set.
 
-        All that trains or asks the model has these in its own key through that of this stage.
+        The keys of later stages include these through the key of this stage.
         """
         given = self.chat_template
         template = {} if given is None else {"chat_template": template_text(given)}
@@ -75,11 +75,11 @@ class Start(Policy):
 
     @property
     def of(self) -> str:
-        """The seed's build, or the model as it was chosen."""
+        """The name of the seed's build, or of the model as the setting has it."""
         return self.chosen.build.get("build", self.chosen.name)
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
-        """Load it once; name, digest and number of parameters."""
+        """Load the model once; return its name, digest and number of parameters."""
         logging.disable_progress_bar()  # there is one of ours
         tokenizer = load_tokenizer(self.model, self.chat_template, trust_code=self.trust_code)
         chat_text(tokenizer, "?")  # or it ends here, before any training

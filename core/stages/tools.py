@@ -1,4 +1,4 @@
-"""What a mode of answering makes of a sampler: in some, programs of an answer are run."""
+"""Modes of answering in which programs of an answer are run."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -22,28 +22,28 @@ PROGRAMS: Mapping[str, type[ToolSampler | ProgramSampler]] = {
 
 @cache
 def check_tools(modes: frozenset[str]) -> None:
-    """Look whether the programs of answers in these modes can be run here.
+    """Check that the programs of answers in these modes can be run on this machine.
 
     Raises:
-        SandboxUnavailable: no backend works here.
+        SandboxUnavailable: no backend of the sandbox works here.
     """
     if modes & PROGRAMS.keys():
         Sandbox(workers=1).close()
 
 
 def no_tools(sampler: Sampler, journal: Journal | None) -> Sampler:  # noqa: ARG001 - one of Tools
-    """The sampler as it is."""
+    """Return the sampler unchanged."""
     return sampler
 
 
 @contextmanager
 def tools(mode: str) -> Generator[Tools]:
-    """What a mode makes of a sampler: with tools, answers whose programs run in a sandbox.
+    """Yield a function that gives a sampler the tools of a mode: programs in an answer are run.
 
-    With a journal, programs whose results are in it are not run again.
+    Given a journal, that function does not run programs again whose outputs the journal holds.
 
     Raises:
-        SandboxUnavailable: no backend works here.
+        SandboxUnavailable: no backend of the sandbox works here.
     """
     if mode not in PROGRAMS:
         yield no_tools

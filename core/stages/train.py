@@ -1,4 +1,4 @@
-"""The train stage: model and data to trained weights and curves, resumed where it stopped."""
+"""The training stage, from a model and data to trained weights and curves; killed ones resume."""
 
 import os
 import shutil
@@ -74,7 +74,7 @@ class Train(Policy):
 
     @property
     def inputs(self) -> Mapping[str, object]:
-        """The settings that act, the seed, the rows and the models that it begins with."""
+        """The effective settings, the seed, the rows, and the models that the training reads."""
         roles = {role: dict(one.inputs) for role, one in self.roles.items()}
         run = self.resolved.run
         watched = {suite: source_of(suite, run.heldout_mode) for suite in run.watched_suites}
@@ -90,7 +90,7 @@ class Train(Policy):
 
     @property
     def of(self) -> str:
-        """The arm."""
+        """The name of the arm."""
         return self.resolved.arm
 
     @property
@@ -104,7 +104,7 @@ class Train(Policy):
         return str(self.folder / MODEL)
 
     def work(self, folder: Path) -> Mapping[str, object]:
-        """Train in this process, or on those of a launch."""
+        """Train in this process, or in the processes of a launch; return the outputs."""
         train = train_model if self.resolved.run.launch is None else launch
         roles = {role: one.model for role, one in self.roles.items()}
         models = Models(self.begin.model, roles)
@@ -114,9 +114,10 @@ class Train(Policy):
 def train_model(
     resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
 ) -> dict[str, object]:
-    """Train into `folder`: `model/`, `log.jsonl`, and the curves and the time table as outputs.
+    """Train into `folder`, and return curves, digests and times as outputs.
 
-    In a launch every process calls this, and the first one writes and has the outputs.
+    The folder then holds `model/` and `log.jsonl`. In a launch every process calls this function;
+    the first one writes, and the others return an empty mapping.
     """
     work, trained = folder / WORK, folder / TRAINED
     if not trained.exists():
@@ -131,7 +132,7 @@ def train_model(
 def _train(
     resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
 ) -> dict[str, object]:
-    """Train and save; the outputs, which only the first process has."""
+    """Train and save the model; return the outputs, empty in all but the first process."""
     settings, work = resolved.run, folder / WORK
     prepare_torch(settings.threads)
     main = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch, or the only one
@@ -170,17 +171,17 @@ def _train(
 
 
 def weights_digest(folder: Path) -> str:
-    """A digest of a model's tensors, whatever its tokenizer's files say of where it came from."""
+    """Return the digest of a model's tensor files; tokenizer and config files do not count."""
     files = folder_files(folder)
     return digest_of({k: v for k, v in files.items() if k.endswith(".safetensors")} or files)
 
 
 @contextmanager
 def naming_rewards() -> Generator[None]:
-    """In a run, what a reward raises is one line as every other error.
+    """Turn an exception of a reward into an error of one line.
 
     Raises:
-        RewardError: a reward function raised something.
+        RewardError: a reward function raised an exception.
     """
     try:
         yield
@@ -199,7 +200,7 @@ def build_trainer(
     valid: list[dict[str, Any]],
     folder: Path,
 ) -> tuple[ResumableTrainer, HeldOutCallback | None]:
-    """The family's trainer with every callback of a run, and the one that needs the trainer."""
+    """Return the family's trainer with all callbacks of a run, and its held-out callback if any."""
     settings, family = resolved.run, resolved.family
     tokens = settings.eval_max_tokens or family.answer_tokens(config) or ANSWER_TOKENS
     every, held = settings.heldout_every, folder / FOLDER
@@ -235,7 +236,11 @@ def build_trainer(
 
 
 def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional
-    """The adapters to train, in the words of peft; None if all weights are trained."""
+    """Return the peft config of the LoRA adapters; None if all weights are trained.
+
+    Raises:
+        BadValue: peft is not installed.
+    """
     if not settings.use_peft:
         return None
     if find_spec("peft") is None:
@@ -257,7 +262,7 @@ def save_policy(
     chat_template: str | None,
     folder: Path,
 ) -> None:
-    """Write what `model` was trained to, or its adapters; no paths of this machine."""
+    """Save the trained model, or its adapters, and the tokenizer, without paths of this machine."""
     adapters = getattr(trainer.model, "peft_config", {})
     if adapters:
         adapters["default"].base_model_name_or_path = model
@@ -273,7 +278,7 @@ def save_policy(
 
 
 def end_wandb(report_to: str | list[str] | None) -> None:
-    """Close the W&B run of this training, so that the next one in this process is its own."""
+    """Close the W&B run of this training, so that the next training opens its own."""
     if "wandb" in (report_to or ()):
         import wandb
 
@@ -281,10 +286,10 @@ def end_wandb(report_to: str | list[str] | None) -> None:
 
 
 def prepare_torch(threads: int | None) -> None:
-    """Fix the number of CPU threads, and with it the last bit of every sum; no bars but ours.
+    """Set the number of CPU threads, which decides the last bit of sums, and disable progress bars.
 
     Raises:
-        BadValue: torch does not compute with the kernels that were asked for.
+        BadValue: torch does not compute with the kernels that the environment asks for.
     """
     check_kernels()
     logging.disable_progress_bar()
@@ -293,7 +298,7 @@ def prepare_torch(threads: int | None) -> None:
 
 
 def curves(log: Path) -> Mapping[str, list[list[float]]]:
-    """Every logged number against its step, without those that tell the time."""
+    """Return every logged number as [step, value] pairs by its name, without times."""
     found: dict[str, list[list[float]]] = {}
     for row in read_log(log):
         for name, value in row.items():

@@ -1,7 +1,7 @@
-"""Runs the units of a paper on several machines, each as a job of its own, through submitit.
+"""Runs the units of an order as jobs of a cluster, through submitit.
 
-On SLURM they are one job array. Submitit rather than Ray: the clusters that this is for queue
-their jobs, units need no talk with each other, and there is no service to keep running.
+On SLURM the units are one job array. Submitit is used rather than Ray because clusters have a job
+queue, units need not communicate, and no service has to be kept running.
 """
 
 import shlex
@@ -21,10 +21,10 @@ OURS = ("nodes", "tasks_per_node", "slurm_array_parallelism")
 
 
 def read_options(given: Sequence[str]) -> dict[str, Any]:
-    """The `name=value` of submitit's parameters, such as gpus_per_node=8 or slurm_partition=gpu.
+    """Return the parameters of submitit from `name=value` texts, such as gpus_per_node=8.
 
     Raises:
-        BadValue: one is no `name=value`, or is ours to set.
+        BadValue: a text is no `name=value`, or repro sets the parameter itself.
     """
     options: dict[str, Any] = {}
     for text in given:
@@ -42,12 +42,12 @@ def read_options(given: Sequence[str]) -> dict[str, Any]:
 
 
 def run_jobs(units: Sequence[Unit], cluster: str, options: Mapping[str, Any], at_once: int) -> None:
-    """Queue every unit, at most `at_once` of them running, and wait for all.
+    """Queue every unit as a job, at most `at_once` of them running, and wait for all.
 
     Raises:
-        UnknownName: no such cluster.
+        UnknownName: there is no such cluster.
         BadValue: submitit is not installed, or does not know an option.
-        FailedUnit: one failed; the others have been cancelled and can continue.
+        FailedUnit: a job failed; the others have been cancelled and can continue.
     """
     executor = executor_of(cluster, options, at_once)
     from submitit.helpers import as_completed  # of an extra, which is there now
@@ -68,7 +68,12 @@ def run_jobs(units: Sequence[Unit], cluster: str, options: Mapping[str, Any], at
 
 
 def executor_of(cluster: str, options: Mapping[str, Any], at_once: int) -> Any:  # Any: of an extra
-    """Submitit's executor, with its logs among our stages."""
+    """Return submitit's executor for a cluster, with its logs in runs/jobs.
+
+    Raises:
+        UnknownName: there is no such cluster.
+        BadValue: submitit is not installed, or does not know an option.
+    """
     if cluster not in CLUSTERS:
         raise UnknownName("cluster", cluster, CLUSTERS)
     try:
@@ -89,7 +94,11 @@ def executor_of(cluster: str, options: Mapping[str, Any], at_once: int) -> Any: 
 
 
 def wait_for(unit: Unit, job: Any) -> None:  # Any: submitit's, which is an extra
-    """Wait for a job to end well."""
+    """Wait for a job to end.
+
+    Raises:
+        FailedUnit: the job failed or was cancelled.
+    """
     from submitit.core.utils import UncompletedJobError
 
     try:
@@ -101,7 +110,7 @@ def wait_for(unit: Unit, job: Any) -> None:  # Any: submitit's, which is an extr
 
 
 def call(command: list[str]) -> tuple[int, str]:
-    """Run a command where the job is: its exit code and the last line of its standard error."""
+    """Run a command on the job's machine; return its exit code and the last line of its stderr."""
     last = ""
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr or ():

@@ -1,4 +1,4 @@
-"""Trains on several processes: accelerate's launcher with one of our configurations starts them."""
+"""Training on several processes, which accelerate's launcher starts."""
 
 import json
 import os
@@ -25,25 +25,26 @@ CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a training by name or folder: the policy, and others in their roles."""
+    """The models of a training by name or folder: the policy, and others by their role."""
 
     policy: str
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Crash(FailedUnit):
-    """A process did not fail but was ended by a fault in native code."""
+    """The failure of a process that a fault in native code ended."""
 
 
 def launch(
     resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
 ) -> Mapping[str, object]:
-    """`train_model` on the processes that the settings ask for; what the first one gave.
+    """Train on the processes that the settings ask for; return the first process's outputs.
 
-    After a crash (as of a communication library) they start once more, from the last checkpoint.
+    After a crash, for example of a communication library, the processes start once more from the
+    last checkpoint.
 
     Raises:
-        FailedUnit: a process failed; the message is that of the error.
+        FailedUnit: a process failed; the message is that of its error.
     """
     try:
         train_on_processes(resolved, seed, models, data, folder)
@@ -58,11 +59,11 @@ def launch(
 def train_on_processes(
     resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
 ) -> None:
-    """Train until the processes end well, with the outputs in a file of the folder.
+    """Train until all processes have ended; the outputs are left in a file of the folder.
 
     Raises:
-        Crash: a signal that nobody sends ended one.
-        FailedUnit: one failed.
+        Crash: a signal of a fault in native code ended a process.
+        FailedUnit: a process failed.
     """
     settings = resolved.run
     last_checkpoint(folder / "trainer")  # drops half-written ones before the processes look
@@ -90,22 +91,23 @@ def train_on_processes(
 
 
 def words_of(resolved: Resolved) -> tuple[str, ...]:
-    """A run in the words that `run_of` makes it of again, in a process of its own."""
+    """Return the arguments from which `run_of` rebuilds a run in another process."""
     factor = repr(resolved.factor)
     return (resolved.paper.slug, resolved.scale, resolved.arm, factor, *resolved.arguments)
 
 
 def run_of(slug: str, scale: str, arm: str, factor: str, *arguments: str) -> Resolved:
-    """The run that `words_of` gave the words of."""
+    """Return the run of the arguments that `words_of` returned."""
     paper = find_paper(slug)
     return resolve(paper, arm=arm, scale=scale, arguments=arguments, factor=float(factor))
 
 
 def check_installed(settings: RunSettings) -> None:
-    """Look whether a launch can start here.
+    """Check that a launch can start on this machine.
 
     Raises:
-        BadValue: it needs DeepSpeed, which is not installed, or as many processes on each machine.
+        BadValue: DeepSpeed is needed and not installed, or the machines do not divide the
+            processes.
     """
     if settings.launch is not None and settings.processes % nodes():
         raise BadValue(
@@ -120,12 +122,12 @@ def check_installed(settings: RunSettings) -> None:
 
 
 def nodes() -> int:
-    """How many machines SLURM gave to this job; 1 outside of SLURM."""
+    """Return the number of machines of this SLURM job; 1 outside of SLURM."""
     return int(os.environ.get("SLURM_JOB_NUM_NODES", "1")) if which("srun") else 1
 
 
 def program() -> tuple[str, ...]:
-    """What starts the launcher: on each machine of a SLURM job, else here."""
+    """Return the command of the launcher, on every machine of a SLURM job."""
     if nodes() == 1:
         return LAUNCHER
     each = ("srun", f"--nodes={nodes()}", "--ntasks-per-node=1", "--kill-on-bad-exit=1")
@@ -133,7 +135,7 @@ def program() -> tuple[str, ...]:
 
 
 def machines() -> tuple[str, ...]:
-    """The launcher's arguments for several machines; this one, where the job began, leads."""
+    """Return the launcher's arguments for several machines, of which this one is the master."""
     if nodes() == 1:
         return ("--main_process_port", "0")
     port = 20_000 + int(os.environ.get("SLURM_JOB_ID", "0")) % 10_000

@@ -1,6 +1,6 @@
-"""`accelerate launch`, less its tracebacks: a process that fails has said why itself.
+"""The program `accelerate launch` without its tracebacks, as failed processes print their errors.
 
-One that a signal ends cannot, so that is said here, in a file of the run's folder.
+A process that a signal ends prints nothing, so the signal is written to a file of the run's folder.
 """
 
 import os
@@ -18,7 +18,7 @@ OUTPUTS, FAILED = "outputs.json", "failed.txt"  # what a process leaves there it
 
 
 def main(folder: str, *options: str) -> None:
-    """Start the processes and end with 1 if one of them failed."""
+    """Start the processes, and exit with 1 if one of them failed."""
     die_with_parent()
     os.environ["PYTHONSAFEPATH"] = "1"  # what `-P` is to this process, to those that it starts
     os.environ.setdefault("LOGLEVEL", "CRITICAL")  # torch's launcher, which repeats the failure

@@ -1,4 +1,4 @@
-"""Runs the units of a paper, several processes at a time, each with one thread."""
+"""Runs commands in several processes at a time, each with one thread."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ PYTHON = (sys.executable, "-P")
 
 
 class FailedUnit(ReproError, RuntimeError):
-    """A run in a process of its own that did not end well; its exit code becomes ours."""
+    """The failure of a command in a process of its own, with that process's exit code."""
 
     def __init__(self, message: str, exit_code: int):
         super().__init__(message)
@@ -27,7 +27,7 @@ class FailedUnit(ReproError, RuntimeError):
 
 @dataclass(frozen=True)
 class Unit:
-    """One command of ours, and its name in the progress lines."""
+    """A command, and its name in progress lines."""
 
     name: str
     arguments: tuple[str, ...]
@@ -35,7 +35,7 @@ class Unit:
 
 
 def stop_all(error: FailedUnit) -> None:
-    """End at the first failure."""
+    """Raise the error, so that the first failure ends all units."""
     raise error
 
 
@@ -44,9 +44,13 @@ def run_units(
 ) -> None:
     """Run every unit in a process of its own, at most `jobs` at a time.
 
+    Args:
+        units: The commands.
+        jobs: The largest number of processes.
+        failed: Called with the failure of a unit; by default it raises the failure.
+
     Raises:
-        FailedUnit: one failed, unless `failed` does something else with that; the others that were
-            running have been stopped and can continue.
+        FailedUnit: a unit failed; the others have been stopped and can continue.
     """
     waiting, running = list(units), dict[Unit, "Child"]()
     try:
@@ -66,7 +70,7 @@ def run_units(
 
 
 class Child:
-    """A running unit; its progress lines are passed on under its name."""
+    """A running unit, whose stderr is printed under its name."""
 
     def __init__(self, unit: Unit):
         self.unit = unit
@@ -84,18 +88,18 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        """Whether the process is over."""
+        """Whether the process has ended."""
         return self.process.poll() is not None
 
     def finish(self) -> int:
-        """Its exit code, once all of its lines have been read."""
+        """Wait until all lines have been read, and return the exit code."""
         self.reader.join()
         if self.process.stderr is not None:
             self.process.stderr.close()
         return self.process.wait()
 
     def stop(self) -> None:
-        """Interrupt it as Ctrl-C would, and wait for it."""
+        """Interrupt the process as Ctrl-C would, and wait for it; kill it after a minute."""
         if not self.ended:
             self.process.send_signal(signal.SIGINT)
         try:
@@ -113,7 +117,7 @@ class Child:
 
 
 def die_with_parent() -> None:
-    """Ask Linux to end this process when the one that started it is gone, killed or not."""
+    """Ask Linux to kill this process when its parent process ends."""
     if sys.platform == "linux":
         from ctypes import CDLL
 

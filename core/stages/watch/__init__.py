@@ -1,1 +1,1 @@
-"""What is watched while a training runs."""
+"""Callbacks and progress displays of a running training."""

@@ -1,4 +1,4 @@
-"""Which checkpoint a training continues from: the last whole one; a half-written one is dropped."""
+"""Checkpoints that a training resumes from; half-written ones are removed."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ SEAL = "complete.json"
 
 
 class SealCallback(TrainerCallback):
-    """Writes the digests of a checkpoint's files into it once all of them are there."""
+    """Callback that writes the digests of a checkpoint's files into it once all are written."""
 
     def on_save(
         self,
@@ -34,10 +34,10 @@ class SealCallback(TrainerCallback):
 
 
 def last_checkpoint(output_dir: Path) -> Path | None:
-    """The newest sealed checkpoint; unsealed ones are removed with a line that says so.
+    """Return the newest sealed checkpoint, and remove unsealed ones; None if there is none.
 
     Raises:
-        DamagedFile: a file of the newest one is not what its seal says.
+        DamagedFile: a file of the newest checkpoint differs from its seal.
     """
     if not output_dir.is_dir():
         return None
@@ -57,10 +57,10 @@ def last_checkpoint(output_dir: Path) -> Path | None:
 
 
 def check_seal(folder: Path) -> None:
-    """Refuse a checkpoint whose files are not those that were sealed.
+    """Check that the files of a checkpoint are those that were sealed.
 
     Raises:
-        DamagedFile: the file, and what to do.
+        DamagedFile: a file differs; the message says what to do.
     """
     remedy = f"delete {folder} to continue from the checkpoint before it"
     check_files(folder, read_note(folder / SEAL, remedy), remedy, allowed=lambda n: n == SEAL)

@@ -1,4 +1,4 @@
-"""Accuracies while training: greedy answers to rows that are held out and to benchmarks."""
+"""Accuracies during a training, of greedy answers to held-out rows and to benchmarks."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -28,9 +28,10 @@ FILE = ".jsonl.gz"  # of the graded answers at a step
 
 @dataclass(frozen=True, kw_only=True)
 class Watched:
-    """Problems whose answers are scored while training, and who answers and grades them.
+    """Problems that are answered during a training, with the function that answers and grades.
 
-    `metric` is the curve of their accuracies; `folder` holds the graded answers, a file a step.
+    `metric` is the name of their accuracy's curve. `folder` holds the graded answers, one file for
+    each step.
     """
 
     metric: str
@@ -40,10 +41,10 @@ class Watched:
 
 
 class HeldOutCallback(TrainerCallback):
-    """Logs accuracies (percent) on what is watched, before the first step and every `every` steps.
+    """Callback that logs accuracies in percent before the first step and every `every` steps.
 
-    They enter the trainer's own metrics, so they are in the same line as the step's other numbers.
-    Training goes on as if it had not happened: greedy decoding draws nothing.
+    The accuracies join the trainer's own metrics, in the line of the same step. Greedy decoding
+    draws no random numbers, so the training is not affected.
     """
 
     def __init__(self, watched: Sequence[Watched], *, every: int):
@@ -69,15 +70,15 @@ class HeldOutCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
         **_: object,
     ) -> None:
-        """Hand the accuracies to the trainer's metrics of this step."""
+        """Add the accuracies to the trainer's metrics of this step."""
         if state.global_step % self.every == 0 or state.global_step == state.max_steps:
             for metric, accuracy in self.accuracies(state.global_step).items():
                 self.trainer._metrics["train"][metric].append(accuracy)
 
     def accuracies(self, step: int) -> dict[str, float]:
-        """Percent of the problems that greedy decoding solves, for each that is watched.
+        """Return the percentage of problems that greedy decoding solves, by metric.
 
-        The processes of a launch share the problems, and each has all accuracies.
+        The processes of a launch divide the problems, and each returns all accuracies.
         """
         processes = self.trainer.accelerator
         nth, of = processes.process_index, processes.num_processes
@@ -96,10 +97,10 @@ class HeldOutCallback(TrainerCallback):
 
 
 def watched_rows(rows: Sequence[dict[str, Any]], decoding: Decoding, folder: Path) -> Watched:
-    """Rows of the data that are never trained on.
+    """Return the held-out rows of the data as watched problems.
 
     Raises:
-        BadValue: they have no answers to judge by.
+        BadValue: the rows have no column of answers.
     """
     if rows and "answer" not in rows[0]:
         raise BadValue(
@@ -115,7 +116,7 @@ def watched_rows(rows: Sequence[dict[str, Any]], decoding: Decoding, folder: Pat
 
 
 def watched_benchmarks(settings: RunSettings, seed: int, folder: Path) -> Iterator[Watched]:
-    """The benchmarks that a run watches, each on its own problems of this seed."""
+    """Yield the benchmarks that a run watches, each with the problems of this seed's draw."""
     for suite in settings.watched_suites:
         benchmark = find_benchmark(suite, draw_of(seed))
         limit = settings.eval_max_tokens or benchmark.max_tokens
@@ -140,14 +141,14 @@ def in_mode(
     mode: str,
     decoding: Decoding,
 ) -> list[Sample]:
-    """Graded answers to some problems of a benchmark, with the tools of the mode."""
+    """Return graded answers to problems of a benchmark, with the tools of the mode."""
     with tools(mode) as with_tools:
         asked = with_tools(sampler, None)
         return answer_problems(asked, benchmark, problems, mode=mode, decoding=decoding)
 
 
 def graded(answers: Sequence[Completion], rows: Sequence[dict[str, Any]]) -> list[Sample]:
-    """One answer to each row, judged as an evaluation of the rows' benchmarks judges them."""
+    """Return one graded answer for each row, graded as an evaluation grades its benchmark."""
     problems = [problem_of(row) for row in rows]
     verdicts = judged([answer.text for answer in answers], problems)
     return [
@@ -168,7 +169,7 @@ def graded(answers: Sequence[Completion], rows: Sequence[dict[str, Any]]) -> lis
 
 
 def digests(watched: Sequence[Watched], folder: Path) -> dict[str, str]:
-    """The digests of all answers below a folder, by step; of a benchmark by `<suite>/<step>`."""
+    """Return the digests of all held-out answers by step, and of benchmarks by `<suite>/<step>`."""
     files = [path for one in watched for path in sorted(one.folder.glob(f"*{FILE}"), key=step_of)]
     return {
         path.relative_to(folder).as_posix().removesuffix(FILE): hashlib.sha256(
@@ -179,5 +180,5 @@ def digests(watched: Sequence[Watched], folder: Path) -> dict[str, str]:
 
 
 def step_of(path: Path) -> int:
-    """The step after which the answers of a file were given."""
+    """Return the step in the name of a file of answers."""
     return int(path.name.removesuffix(FILE))

@@ -1,4 +1,4 @@
-"""How far some work is and how long it still takes: a live bar on a terminal, else plain lines."""
+"""Progress of a piece of work: a live bar on a terminal, else plain lines."""
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
@@ -18,9 +18,9 @@ Thing = TypeVar("Thing", covariant=True)
 
 
 class Meter:
-    """Shows the progress of one piece of work; `first` of it was done before.
+    """The display of the progress of one piece of work, of which `first` units were done before.
 
-    A plain line comes every ten seconds, and whenever it is asked for `now`.
+    Without a terminal a plain line is printed every ten seconds, and whenever `now` is set.
     """
 
     def __init__(self, name: str, *, first: int = 0):
@@ -41,7 +41,7 @@ class Meter:
             self.bar.start()
 
     def show(self, done: int, total: int, text: str = "", *, now: bool = False) -> None:
-        """Show how much is done, with a `text` about it."""
+        """Show how many units are done, with a text."""
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=done, total=total, text=visible(text))
         elif now or monotonic() - self.last_line > LINE_S:
@@ -50,11 +50,11 @@ class Meter:
             say("  ".join(filter(None, [f"{self.name}: {done}/{total}", text, left])))
 
     def left(self, done: int, total: int) -> float:
-        """The seconds that the rest takes at the pace so far."""
+        """Return the estimated seconds until the end, at the pace so far."""
         return (monotonic() - self.began) / (done - self.first) * (total - done)
 
     def close(self) -> None:
-        """Leave the last state of the bar on the screen."""
+        """Stop the bar; its last state stays on the screen."""
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
@@ -62,7 +62,7 @@ class Meter:
 
 @contextmanager
 def metered(name: str) -> Generator[Watch]:
-    """A meter for the time of a block, by what it is called with."""
+    """Show a meter during a block, which is given the function that updates the meter."""
     meter = Meter(name)
     try:
         yield meter.show
@@ -71,11 +71,11 @@ def metered(name: str) -> Generator[Watch]:
 
 
 class Things(Sized, Iterable[Thing], Protocol[Thing]):
-    """What has a length and can be gone through."""
+    """A sized iterable."""
 
 
 def each(name: str, things: Things[Thing], named: Callable[[Thing], str]) -> Iterator[Thing]:
-    """One thing after the other, with a meter that names the one that is at work."""
+    """Iterate over things, with a meter that shows the name of the present one."""
     meter = Meter(name)
     try:
         for done, thing in enumerate(things):

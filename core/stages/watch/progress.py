@@ -1,4 +1,4 @@
-"""What a training shows while it runs: a live bar on a terminal, plain lines elsewhere."""
+"""Progress display of a training: a live bar on a terminal, plain lines elsewhere."""
 
 from collections.abc import Sequence
 from time import monotonic
@@ -10,7 +10,7 @@ from core.stages.watch.meter import Meter
 
 
 class ProgressCallback(TrainerCallback):
-    """Step, the family's numbers, tokens per second and the time left.
+    """Callback that shows the step, the family's numbers, tokens per second and the time left.
 
     `numbers` are logged metrics, each with its title and format.
     """
@@ -61,11 +61,11 @@ class ProgressCallback(TrainerCallback):
         self.meter.show(step, last, "  ".join(numbers), now=step in (0, last))
 
     def on_train_end(self, *_: object, **__: object) -> None:
-        """Leave the last state of the bar on the screen."""
+        """Stop the bar; its last state stays on the screen."""
         if self.meter is not None:
             self.meter.close()
             self.meter = None
 
     def rate(self) -> float:
-        """Tokens a second since this process began."""
+        """Return the tokens per second since this process began."""
         return (self.tokens - self.first_tokens) / max(monotonic() - self.began, 1e-9)

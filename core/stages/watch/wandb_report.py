@@ -1,4 +1,4 @@
-"""What came of a paper's runs, or of a sweep, as a run of W&B beside those of the trainings."""
+"""Sends the records of an order or a sweep to W&B, as a run beside those of the trainings."""
 
 import os
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""One W&B run for one training, however often it is killed: the same id, and each row once."""
+"""Sends the log of a training to W&B: one W&B run for a training, also if it is resumed."""
 
 import os
 import shutil
@@ -18,7 +18,10 @@ ID = "wandb-id"  # the file in the stage's folder that holds it
 
 
 def described(resolved: Resolved, seed: int) -> dict[str, Any]:
-    """What W&B lists a run by, and where each setting comes from; the environment wins, or adds."""
+    """Return the arguments of `wandb.init` for a run: name, group, tags and config.
+
+    The variables WANDB_NAME and WANDB_RUN_GROUP replace name and group; WANDB_TAGS adds tags.
+    """
     paper, overrides = resolved.paper, resolved.overrides
     own = [f"{name}={as_text(value)}" for name, value in sorted(overrides.items())]
     tags = [
@@ -41,11 +44,10 @@ def described(resolved: Resolved, seed: int) -> dict[str, Any]:
 
 
 class WandbRows(WandbCallback):
-    """Sends the log's rows, row i as step i of W&B.
+    """Callback that sends row i of the log as step i of the W&B run.
 
-    A resumed training sends the rows of its checkpoint again, less those that W&B has. Offline it
-    has none: a run begun offline cannot be continued, so the new one holds all rows, and those it
-    takes the place of are removed.
+    A resumed training sends the rows of its checkpoint that W&B lacks. An offline W&B run cannot be
+    continued, so a new one is begun that holds all rows, and the old one is deleted.
     """
 
     def __init__(self, folder: Path, resolved: Resolved, seed: int):
@@ -56,7 +58,7 @@ class WandbRows(WandbCallback):
     def setup(
         self, args: TrainingArguments, state: TrainerState, model: Any, **kwargs: object
     ) -> None:
-        """Open the run of this training, and bring it to where the log is."""
+        """Open the W&B run of this training, and send the rows of the log that it lacks."""
         if state.is_world_process_zero and self._wandb.run is None:
             if not self.note.exists():
                 write_atomic(self.note, token_hex(4))
@@ -87,7 +89,7 @@ class WandbRows(WandbCallback):
         logs: dict[str, Any] | None = None,
         **_: object,
     ) -> None:
-        """Send one row; the first of all may come before the training begins."""
+        """Send one row; the first may come before the training begins."""
         if not self._initialized:
             self.setup(args, state, model)  # sends this row too
         elif logs:
