@@ -232,7 +232,7 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
         print_text("\n".join(compared))
         print_verdicts(shown.verdicts)
         print_text(f"report: {from_here(shown.path)}")
-    return 1 if outcome.refuted else 0
+    return 1 if outcome.has_refuted else 0
 
 
 def reported_to(order: "Order") -> list[str]:

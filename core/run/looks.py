@@ -11,7 +11,7 @@ from core.run.work import Trials, Work
 from core.stages.chain import Chain
 from core.verdicts.trials import tuning_record
 from core.verdicts.up_to_date import recorded_trials
-from core.verdicts.verdict_records import judged
+from core.verdicts.verdict_records import judge_records
 from eval.terminal import say
 
 
@@ -65,7 +65,7 @@ def run_looks(work: Work, tunings: Sequence[Record]) -> list[Record]:
         seeds = order.seeds[first_seed : look.seeds]
         records += run_chains(order, select_chains(work, arms, seeds, tunings))
         first_seed = look.seeds
-        verdicts = judged(order.paper, records, order.looks[:number], tunings)["verdicts"]
+        verdicts = judge_records(order.paper, records, order.looks[:number], tunings)["verdicts"]
         claims = undecided_claims(order.paper, verdicts)
         say(f"after {look.seeds} of up to {order.looks[-1].seeds} seeds, {count_undecided(claims)}")
         needed = {arm for claim in claims for arm in claim.arms or (order.paper.main_arm,)}

@@ -14,7 +14,7 @@ from core.run.work import check_records, make_chains
 from core.settings.refusals import refuse
 from core.stages.chain import Chain
 from core.verdicts.up_to_date import asked_problems, factor_of, recorded_runs
-from core.verdicts.verdict_records import judge_again, judged_runs, specified
+from core.verdicts.verdict_records import claim_digests, judge_again, judged_runs
 from eval.errors import ReproError
 from eval.stats.seeds import LOOKS, Look
 from eval.terminal import say
@@ -120,7 +120,7 @@ def is_judged(paper: Paper, scale: str, look: Look) -> bool:
 
 def asserts_the_same(paper: Paper, claims: ClaimsRecord) -> bool:
     """Return whether a record of verdicts judged the present claims about arms."""
-    then, now = claims.get("specified", {}), specified(paper)
+    then, now = claims.get("specified", {}), claim_digests(paper)
     return all(then.get(claim.slug) == now[claim.slug] for claim in paper.claims if claim.arms)
 
 

@@ -1,4 +1,4 @@
-"""A claim that several comparisons make together is judged by the one that holds least."""
+"""Judges claims that consist of several comparisons: the least favourable one decides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,13 @@ from core.claims import Comparison, Runs
 from core.verdicts.shared_problems import shared_variance
 from eval.stats.seeds import Effect, Verdict, seed_effect
 
-AGAINST: Sequence[Verdict] = ("held", "tie", "undecided", "refuted")  # a claim, ever more
+# From the most favourable verdict on a claim to the least.
+FAVOUR: Sequence[Verdict] = ("held", "tie", "undecided", "refuted")
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A comparison, its sides' values case by case, and what they say at a level."""
+class JudgedComparison:
+    """A comparison, the values of both sides case by case, and the effect tested at a level."""
 
     test: Comparison
     left: Sequence[float]
@@ -22,34 +23,49 @@ class Judged:
     level: float
 
 
-def weakest(test: Comparison, cases: Sequence[Runs], level: float) -> Judged:
-    """Of the comparisons that must all hold, the one that speaks most against the claim.
+def judge_conjunction(test: Comparison, cases: Sequence[Runs], level: float) -> JudgedComparison:
+    """Judge all comparisons of a claim and return the least favourable one.
 
-    All hold where this one does. One of k that fails refutes the claim, so each fails at a k-th of
-    the level: the claim is wrongly held, or wrongly refuted, no more often than that of one.
+    If it holds, all hold. Any one of k comparisons that fails refutes the claim, so each is refuted
+    at level / k only: the claim is wrongly held or wrongly refuted no more often than a claim of
+    one comparison.
+
+    Args:
+        test: the comparison that the claim states, whose `each` must all hold.
+        cases: the records of each seed; empty for a simulation.
+        level: of the test, 0 to 1.
     """
-    each = test.each
-    found = [judged_alone(one, cases, level, len(each)) for one in each]
-    return max(found, key=speaks_against)
+    judged = [judge_comparison(part, cases, level, len(test.each)) for part in test.each]
+    return max(judged, key=disfavour)
 
 
-def judged_alone(test: Comparison, cases: Sequence[Runs], level: float, among: int) -> Judged:
-    """One comparison, paired case by case; the effect is left - right."""
+def judge_comparison(
+    test: Comparison, cases: Sequence[Runs], level: float, among: int
+) -> JudgedComparison:
+    """Test one comparison, paired case by case; its effect is left - right.
+
+    Args:
+        test: the comparison.
+        cases: the records of each seed; empty for a simulation.
+        level: of the test, divided by `among` if the comparison does not hold of the means.
+        among: the number of comparisons that the claim consists of.
+    """
     left, right = test.values(cases)
-    own = level if among == 1 or test.holds(mean(left), mean(right)) else level / among
+    holds_of_means = test.holds(mean(left), mean(right))
+    own_level = level if among == 1 or holds_of_means else level / among
     effect = seed_effect(
         [a - b for a, b in zip(left, right, strict=True)],
         test.margin,
         test.relation,
-        level=own,
+        level=own_level,
         shared=shared_variance(test, cases),
         equal=test.equal,
     )
-    return Judged(test, left, right, effect, own)
+    return JudgedComparison(test, left, right, effect, own_level)
 
 
-def speaks_against(one: Judged) -> tuple[int, float]:
-    """A refuted comparison most, the surest first, then what is undecided; a surely held least."""
-    p = 1.0 if one.effect.p is None else one.effect.p
-    rank = AGAINST.index(one.effect.verdict)
-    return rank, -p if one.effect.verdict == "refuted" else p
+def disfavour(judged: JudgedComparison) -> tuple[int, float]:
+    """Return a sort key that grows from comparisons that surely hold to those surely refuted."""
+    p = 1.0 if judged.effect.p is None else judged.effect.p
+    rank = FAVOUR.index(judged.effect.verdict)
+    return rank, -p if judged.effect.verdict == "refuted" else p

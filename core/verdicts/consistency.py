@@ -1,11 +1,11 @@
-"""What records say that follows from others and from the paper's module, derived again.
+"""Derives again what records state, from other records and from the paper's module.
 
-It is asked of the records that tables and reports show. Others, those that newer ones supersede and
-those of worlds that are gone, are only held against their digests.
+Only the records that tables and reports show are checked. Superseded records, and those of pocket
+worlds that no longer exist, are only compared with their digests.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from core.paper import Paper
 from core.records.answers import seal_of, with_texts
@@ -15,6 +15,7 @@ from core.records.record import Record, latest
 from core.records.schema import (
     ClaimsRecord,
     RunRecord,
+    TuningRecord,
     claims_of,
     place_of,
     runs_of,
@@ -24,85 +25,107 @@ from core.settings.canonical import digest_of
 from core.settings.run_settings import HELD_OUT
 from core.stages.sources import model_folder, version_here
 from core.verdicts.up_to_date import asked_problems, factor_of, tuning_problems
-from core.verdicts.verdict_records import at_other_settings, judged_runs, other_verdicts
+from core.verdicts.verdict_records import at_other_settings, changed_claims, judged_runs
 from eval.errors import ReproError
+
+QUESTION = ("mode", "metric", "n", "samples", "seed", "temperature", "top_p", "draw")  # of a row
+HELD_OUT_SETTINGS = ("data", "heldout_problems", "eval_max_tokens", "threads")
 
 
 def derived_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
-    """All that the shown records say otherwise than what they follow from."""
+    """Yield a line for each statement of the shown records that cannot be derived again."""
     shown = latest(records)
     runs, tunings = runs_of(shown), tunings_of(shown)
-    chosen = {(tuning["scale"], tuning["arm"]): tuning["best"] for tuning in tunings}
-    found = [(run, asked_problems(paper, run, factor_of(run, chosen))) for run in runs]
-    found += [(tuning, tuning_problems(paper, tuning)) for tuning in tunings]
-    for record, lines in found:
+    for record, lines in module_problems(paper, runs, tunings):
         try:
             yield from (f"{place_of(record)}: {line}" for line in lines)
-        except ReproError as error:  # as of an arm that the module no longer has
+        except ReproError as error:  # such as an arm that the module no longer has
             yield f"{place_of(record)}: {error}"
-    yield from one_start(runs)
-    yield from twins(paper, runs)
+    yield from start_disagreements(runs)
+    yield from identical_trainings(paper, runs)
     for scale in sorted({record["scale"] for record in shown}):
         for claims in claims_of([*shown, *at_other_settings(records)], scale):
             lines = verdict_problems(paper, claims, records)
             yield from (f"{place_of(claims)}: {line}" for line in lines)
 
 
-def one_start(runs: Sequence[RunRecord]) -> Iterator[str]:
-    """What two runs that began with one model say otherwise of it."""
+def module_problems(
+    paper: Paper, runs: Sequence[RunRecord], tunings: Sequence[TuningRecord]
+) -> Iterator[tuple[RunRecord | TuningRecord, Iterator[str]]]:
+    """Yield each run and tuning with the lines on how it differs from the paper's module."""
+    chosen = {(tuning["scale"], tuning["arm"]): tuning["best"] for tuning in tunings}
+    for run in runs:
+        yield run, asked_problems(paper, run, factor_of(run, chosen))
+    for tuning in tunings:
+        yield tuning, tuning_problems(paper, tuning)
+
+
+def start_disagreements(runs: Sequence[RunRecord]) -> Iterator[str]:
+    """Yield a line for each question that two runs with one starting model answer differently."""
     first: dict[Hashable, tuple[object, RunRecord]] = {}
     for run in runs:
-        for asked, answered in of_start(run):
-            other, there = first.setdefault((run["model"]["digest"], *asked), (answered, run))
-            if other != answered:
-                said = f"says {answered} of its starting model, {place_of(there)} says {other}"
-                yield f"{place_of(run)}: {asked[0]}: {said}"
+        for question, answer in start_answers(run):
+            key = (run["model"]["digest"], *question)
+            other_answer, other_run = first.setdefault(key, (answer, run))
+            if other_answer != answer:
+                yield (
+                    f"{place_of(run)}: {question[0]}: says {answer} of its starting model, "
+                    f"{place_of(other_run)} says {other_answer}"
+                )
 
 
-def of_start(run: RunRecord) -> Iterator[tuple[tuple[str, ...], object]]:
-    """What a run asked its starting model, and what it answered: digests, and held-out accuracy."""
-    rows: list[Mapping[str, Any]] = [*run["start_scores"]]
-    rows += [{"benchmark": suite, **change["before"]} for suite, change in run["sampling"].items()]
-    for row in rows:
-        yield (row["benchmark"], digest_of(question(row))), row["digest"]
+def start_answers(run: RunRecord) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield each question that a run put to its starting model, with the outcome.
+
+    A question is a benchmark and a digest of how it was asked. The outcome is the digest of the
+    samples, or the held-out accuracy.
+    """
+    rows: list[tuple[str, Mapping[str, object]]] = [
+        *((row["benchmark"], row) for row in run["start_scores"]),
+        *((suite, change["before"]) for suite, change in run["sampling"].items()),
+    ]
+    for suite, row in rows:
+        yield (suite, digest_of({name: row.get(name) or None for name in QUESTION})), row["digest"]
     curve = run["curves"].get(HELD_OUT)
     if curve and curve[0][0] == 0:
-        names = ("data", "heldout_problems", "eval_max_tokens", "threads")
-        asked = {name: run["config"].get(name) for name in names}
-        yield (HELD_OUT, digest_of(asked)), curve[0][1]
+        question = {name: run["config"].get(name) for name in HELD_OUT_SETTINGS}
+        yield (HELD_OUT, digest_of(question)), curve[0][1]
 
 
-def question(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row of scores or curves asked, without what came out."""
-    names = ("mode", "metric", "n", "samples", "seed", "temperature", "top_p", "draw")
-    return {name: row.get(name) or None for name in names}
+def training_identity(paper: Paper, run: RunRecord) -> tuple[str, int, bool]:
+    """Return a run's arm and seed, and whether trials chose its learning rate.
+
+    Arms that the paper declares the same at a scale count as one arm.
+    """
+    arm = paper.same_as(run["arm"], run["scale"]) or run["arm"]
+    return arm, run["seed"], is_tuned(run)
 
 
-def twins(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str]:
-    """Trainings of other arms or seeds that came to the very same weights, answers or curves."""
+def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str]:
+    """Yield a line for trainings of different arms or seeds with equal weights, samples or curves.
+
+    Sampled answers that training has not changed at all are reported as well.
+    """
     first: dict[Hashable, RunRecord] = {}
     for run in runs:
         if "weights" not in run["train"]:
-            continue  # of a model as it is, each seed may ask the same
-        yield from unmoved(run)
+            continue  # nothing was trained: each seed may ask the same
+        yield from unchanged_samples(run)
         parts = {
             "weights": run["train"]["weights"],
             "samples": [with_texts(row)["digest"] for row in run["scores"]],
             "curves": run["curves"],
         }
-        arm = paper.same_as(run["arm"], run["scale"]) or run["arm"]
         for name, part in parts.items():
             other = first.setdefault((run["scale"], name, digest_of(part)), run)
-            there = paper.same_as(other["arm"], other["scale"]) or other["arm"]
-            rates = (is_tuned(other), is_tuned(run))
-            if (there, other["seed"]) != (arm, run["seed"]) or len({*rates}) > 1:
+            if training_identity(paper, other) != training_identity(paper, run):
                 yield f"{place_of(run)}: its {name} are those of {place_of(other)}"
 
 
-def unmoved(run: RunRecord) -> Iterator[str]:
-    """Sampled answers of a trained policy that are, to the letter, those of its starting model."""
+def unchanged_samples(run: RunRecord) -> Iterator[str]:
+    """Yield a line for each suite on which the trained policy's samples equal its start's."""
     for suite, change in run["sampling"].items():
-        before, after = (with_texts(change[when])["digest"] for when in ("before", "after"))
+        before, after = (with_texts(change[side])["digest"] for side in ("before", "after"))
         if before == after:
             yield f"{place_of(run)}: its samples on {suite} are those of its starting model"
 
@@ -110,28 +133,51 @@ def unmoved(run: RunRecord) -> Iterator[str]:
 def verdict_problems(
     paper: Paper, claims: ClaimsRecord, records: Sequence[Record]
 ) -> Iterator[str]:
-    """Verdicts that the runs which a record names do not give, and runs that are not there."""
-    runs = runs_of(records, claims["scale"])
-    there = {run["digest"]: run for run in runs}
-    tried = {tuning["digest"]: tuning for tuning in tunings_of(records, claims["scale"])}
-    named, tunings = judged_runs(claims), claims.get("tunings", [])
-    if gone := [digest for digest in (*named, *tunings) if digest not in there.keys() | tried]:
-        yield f"judges runs that are not there: {', '.join(gone)}; restore them"
+    """Yield a line if runs of a verdict record are missing or superseded, or give other verdicts.
+
+    Args:
+        paper: the paper whose claims are judged.
+        claims: the record of verdicts.
+        records: all records of the paper.
+    """
+    runs = {run["digest"]: run for run in runs_of(records, claims["scale"])}
+    tunings = {tuning["digest"]: tuning for tuning in tunings_of(records, claims["scale"])}
+    run_digests, tuning_digests = judged_runs(claims), claims.get("tunings", [])
+    digests, available = [*run_digests, *tuning_digests], {*runs, *tunings}
+    if missing := [digest for digest in digests if digest not in available]:
+        yield f"judges runs that are not there: {', '.join(missing)}; restore them"
         return
-    used = [there[digest] for digest in named]
-    newer = {one["supersedes"] for one in (*runs, *tried.values())}
-    if old := [digest for digest in (*named, *tunings) if digest in newer]:
+    superseded = {record["supersedes"] for record in (*runs.values(), *tunings.values())}
+    if old := [digest for digest in digests if digest in superseded]:
         yield f"judges runs that newer ones supersede: {', '.join(old)}; run `repro publish`"
-    seeds = sorted({run["seed"] for run in used})
-    if used and seeds != sorted(claims["seeds"]):
+    judged_records = [runs[digest] for digest in run_digests]
+    trials = [tunings[digest] for digest in tuning_digests]
+    yield from judgement_problems(paper, claims, judged_records, trials)
+
+
+def judgement_problems(
+    paper: Paper, claims: ClaimsRecord, runs: Sequence[RunRecord], tunings: Sequence[TuningRecord]
+) -> Iterator[str]:
+    """Yield a line if the seeds, and one if the verdicts, are not those of the judged runs.
+
+    Args:
+        paper: the paper whose claims are judged.
+        claims: the record of verdicts.
+        runs: the runs that the record names.
+        tunings: the trials that the record names.
+    """
+    seeds = sorted({run["seed"] for run in runs})
+    if runs and seeds != sorted(claims["seeds"]):
         yield f"says that it is over seeds {claims['seeds']}, its runs are of {seeds}"
-    chosen = cast(list[Record], [tried[digest] for digest in tunings])
-    if found := other_verdicts(paper, claims, cast(list[Record], used), chosen):
-        yield f"has other verdicts than its runs give now ({', '.join(found)}): run `repro publish`"
+    changed = changed_claims(paper, claims, cast(list[Record], runs), cast(list[Record], tunings))
+    if changed:
+        yield (
+            f"has other verdicts than its runs give now ({', '.join(changed)}): run `repro publish`"
+        )
 
 
 def derived_from(records: Sequence[Record]) -> dict[str, object]:
-    """All but the paper's module that says whether records are what follows from others."""
+    """Return all but the paper's module that the outcome of `derived_problems` depends on."""
     models = {run["model"].get("build", run["start_model"]) for run in runs_of(records)}
     return {
         "records": [seal_of(record) for record in records],

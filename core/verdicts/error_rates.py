@@ -17,10 +17,10 @@ from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
 from eval.tables.render import environment
 from eval.terminal import say
 
-RUNS = 12_000  # of each line
-SOURCE = "deepseekmath-grpo"  # whose runs in the pocket world show what scatters
+RUNS = 12_000  # simulations behind each line of the page
+SOURCE = "deepseekmath-grpo"  # the variance components are measured in its runs of the pocket world
 EFFECTS = (0.0, 1.0, 2.0, 5.0, 10.0)
-TO_SEE = {2.0: 70, 5.0: 99}  # percent of effects of so many points that the looks should decide
+TO_SEE = {2.0: 70, 5.0: 99}  # effect in points: percent of cases that the looks should decide
 OWN, POOLED, SINGLE = RULES
 PAIR = (TRAINING,) * 2
 UNEQUAL = (1.6, 1.6, 0.6, 0.6, 0.6)
@@ -28,7 +28,7 @@ UNEQUAL = (1.6, 1.6, 0.6, 0.6, 0.6)
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """One simulated world under one rule, at several true effects."""
+    """A simulated world judged under one rule, at several true effects in points."""
 
     title: str
     rule: str
@@ -66,7 +66,7 @@ SCENARIOS = (
 
 
 def simulate(scenario: Scenario, runs: int = RUNS, seed: int = 0) -> list[Rate]:
-    """The rates of a scenario at each of its effects."""
+    """Return the rates of verdicts of a scenario, one for each of its effects."""
     return [
         rates(RULES[scenario.rule], scenario.world, effect, runs=runs, seed=seed)
         for effect in scenario.effects
@@ -74,32 +74,30 @@ def simulate(scenario: Scenario, runs: int = RUNS, seed: int = 0) -> list[Rate]:
 
 
 def shown_components() -> list[Components]:
-    """What scatters in the runs of today, for each set of benchmarks that is averaged.
+    """Return the variance components of the published runs, for each averaged set of benchmarks.
 
-    Of the arms that claims compare: those of controls are meant to end elsewhere.
+    Only arms that claims compare count: control arms are meant to end elsewhere.
     """
     paper = find_paper(SOURCE)
-    compared, runs = (
-        paper.claimed_arms,
-        runs_of(standard(read_records(SOURCE, Shelf.PUBLISHED)), "cpu"),
-    )
-    return components(paper, [run for run in runs if run["arm"] in compared])
+    runs = runs_of(standard(read_records(SOURCE, Shelf.PUBLISHED)), "cpu")
+    return components(paper, [run for run in runs if run["arm"] in paper.claimed_arms])
 
 
 def main() -> Path:
-    """Simulate every scenario and write the page."""
-    found: list[tuple[Scenario, list[Rate]]] = []
+    """Simulate all scenarios, write reports/rates.md and return its path."""
+    simulated: list[tuple[Scenario, list[Rate]]] = []
     for scenario in SCENARIOS:
         say(f"rates: {scenario.title}, {scenario.rule}")
-        found.append((scenario, simulate(scenario)))
+        simulated.append((scenario, simulate(scenario)))
+    measured = simulated[0][1]
     template = environment("md").get_template("rates.md.j2")
     page = template.render(
         source=SOURCE,
         components=shown_components(),
-        measured=found[0][1],
-        seen={rate.effect: rate.looks for rate in found[0][1]},
+        measured=measured,
+        seen={rate.effect: rate.looks for rate in measured},
         to_see=TO_SEE,
-        lines=[(scenario, rate) for scenario, some in found for rate in some],
+        lines=[(scenario, rate) for scenario, rates_at in simulated for rate in rates_at],
         runs=RUNS,
         looks=LOOKS,
         error=100 * (0.05 * 0.95 / RUNS) ** 0.5,

@@ -1,4 +1,4 @@
-"""That nothing published is lost: superseded records, changed verdicts, files without use."""
+"""Checks that no published record, verdict or file of samples is lost without notice."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,16 @@ SAMPLES_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 def kept_problems(slug: str, records: Sequence[Record], regrader: Regrader) -> Iterator[str]:
-    """What is lost, changed without a word, or without use among the files of a folder."""
+    """Yield a line for each file or verdict of a paper's folder that is lost or unaccounted for.
+
+    These are unreadable earlier records, missing superseded ones, damaged samples, changed verdicts
+    that the CHANGELOG does not name, and files that nothing refers to.
+
+    Args:
+        slug: of the paper, or the name of another folder of records.
+        records: all records of the folder but the earlier ones.
+        regrader: reads files of samples.
+    """
     earlier: list[Record] = []
     for path in earlier_files(slug):
         try:
@@ -32,21 +41,21 @@ def kept_problems(slug: str, records: Sequence[Record], regrader: Regrader) -> I
             yield str(error)
     for run in runs_of(earlier):
         yield from regrader.damaged(run)
-    known = {record["digest"]: record for record in (*earlier, *records)}
-    yield from lost(known.values(), known)
-    yield from unannounced(known.values(), known)
-    yield from useless(slug, known)
+    by_digest = {record["digest"]: record for record in (*earlier, *records)}
+    yield from supersession_problems(by_digest)
+    yield from unannounced(by_digest.values(), by_digest)
+    yield from unreferenced_files(slug, by_digest)
 
 
-def lost(records: Iterable[Record], known: Mapping[str, Record]) -> Iterator[str]:
-    """Records that supersede one that is not there, or that answered another question."""
-    for record in records:
+def supersession_problems(by_digest: Mapping[str, Record]) -> Iterator[str]:
+    """Yield a line for each record that supersedes a missing one, or one of another question."""
+    for record in by_digest.values():
         name = record["supersedes"]
         if name is None:
             continue
-        if name not in known:
+        if name not in by_digest:
             yield f"{place_of(record)} supersedes {name}, which is not there: restore it"
-        elif not same_question(record, known[name]):
+        elif not same_question(record, by_digest[name]):
             yield f"{place_of(record)} supersedes {name}, which answered another question"
 
 
@@ -71,26 +80,32 @@ def unannounced(records: Iterable[Record], known: Mapping[str, Record]) -> Itera
                 )
 
 
-def useless(slug: str, known: Mapping[str, Record]) -> Iterator[str]:
-    """Files in a folder of records that are neither a record nor its picture."""
+def unreferenced_files(slug: str, by_digest: Mapping[str, Record]) -> Iterator[str]:
+    """Yield a line for each file in a folder of records that is no record and no record's picture.
+
+    A JSON file counts as a record: reading refuses it if it is none.
+    """
     for path in sorted((results() / slug).rglob("*")):
-        place = path.parent.name in (slug, EARLIER)
-        wanted = place and (path.name == ACCEPTED or path.stem in known)
-        wanted |= path.suffix == ".json"  # it is read, and refused if it is no record
-        if path.is_file() and not wanted:
+        in_folder = path.parent.name in (slug, EARLIER)
+        belongs = in_folder and (path.name == ACCEPTED or path.stem in by_digest)
+        if path.is_file() and not belongs and path.suffix != ".json":
             yield f"{path.relative_to(results())}: nothing refers to it"
 
 
 def unknown_files(slugs: Sequence[str]) -> Iterator[str]:
-    """Whatever lies in results/ and belongs to no paper, and samples that no record refers to."""
+    """Yield a line for each entry of results/ of no paper, and each file of samples of no record.
+
+    Args:
+        slugs: of all papers.
+    """
     for path in sorted(results().glob("*")):
         if path.name not in {*slugs, *ROOMS, SAMPLES}:
             yield f"{path.name}: neither a paper's folder nor one of {', '.join((*ROOMS, SAMPLES))}"
-    named = {
+    referenced = {
         samples_file(digest)
         for path in results().glob("**/*.json")
         for digest in SAMPLES_DIGEST.findall(path.read_text(encoding="utf-8", errors="replace"))
     }
     for path in sorted((results() / SAMPLES).glob("*")):
-        if path not in named:
+        if path not in referenced:
             yield f"{path.relative_to(results())}: no record refers to it"

@@ -1,9 +1,9 @@
 """Judges a paper's claims from the records of its runs: effect, interval, p and a verdict."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import isclose
 from statistics import mean
-from typing import Any
+from typing import TypedDict
 
 from core.claims import Claim, Comparison, MissingMeasure, Need, Runs, Side, Untestable
 from core.claims.measures import is_validation
@@ -12,180 +12,311 @@ from core.families.table import find_family
 from core.paper import Paper
 from core.records.record import Record
 from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
-from core.verdicts.conjunctions import Judged, weakest
+from core.verdicts.conjunctions import JudgedComparison, judge_conjunction
 from eval.stats.comparisons import holm
-from eval.stats.seeds import LEVEL, Look
+from eval.stats.seeds import LEVEL, Effect, Look
 
-FINITE = 1e300  # stands for infinity, which JSON has no word for
+FINITE = 1e300  # stands for infinity, which JSON cannot express
 UNEQUAL = (">", ">=", "<", "<=")
-ROOM = 3.0  # points between a percentage and its end, 0 or 100, in which there is none to move
-NO_NUMBERS: Mapping[str, None] = dict.fromkeys(
-    ("effect", "low", "high", "p", "holm", "level", "freedom", "seen")
-)
+ROOM = 3.0  # points from 0 or 100 %; a percentage that stays this close cannot have moved
 
 
-def judge(paper: Paper, runs: Iterable[Record], looks: Sequence[Look] = ()) -> list[dict[str, Any]]:
-    """The verdict on every claim; one that these runs cannot test is `undecided` and says why.
+class VerdictSide(TypedDict):
+    """One side of a judged comparison: what it measures, on which arm, and a value per case."""
 
-    With `looks` a claim is judged at one after the other, by its first so many seeds, until one
-    decides it; without, once over all seeds that its arms share. Beside each p stands Holm's.
+    measure: str
+    arm: str | None
+    values: list[float]
+
+
+class ClaimFields(TypedDict):
+    """What a verdict states about its claim: the sentence, the comparison and both sides."""
+
+    id: str
+    statement: str
+    relation: str
+    margin: float
+    equal: float
+    unit: str
+    left: VerdictSide | None
+    right: VerdictSide | None
+
+
+class Numbers(TypedDict):
+    """The numbers of a verdict, None where there are none.
+
+    `effect`, `low` and `high` are those of left - right. `holm` is `p` after Holm's correction over
+    the claims of the paper, `seen` the smallest effect that these seeds could have decided.
+    """
+
+    effect: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    holm: float | None
+    level: float | None
+    freedom: float | None
+    seen: float | None
+
+
+class VerdictRow(ClaimFields, Numbers):
+    """The verdict on one claim as it is stored in a record of verdicts."""
+
+    verdict: str
+    reason: str
+    seeds: list[int]
+    runs: list[str]
+
+
+NO_NUMBERS: Numbers = {
+    "effect": None, "low": None, "high": None, "p": None,
+    "holm": None, "level": None, "freedom": None, "seen": None,
+}  # fmt: skip
+
+
+def judge(paper: Paper, runs: Iterable[Record], looks: Sequence[Look] = ()) -> list[VerdictRow]:
+    """Return the verdict on each claim of a paper, with Holm's p beside each p.
+
+    Args:
+        paper: whose claims are judged.
+        runs: records of its runs. A claim that these runs cannot test is `undecided` and has the
+            reason.
+        looks: the numbers of seeds at which a claim is judged in turn, until a look decides it.
+            Without looks a claim is judged once, over all seeds that its arms share.
     """
     by_arm: dict[str, dict[int, Record]] = {}
     for run in runs:
         by_arm.setdefault(run["arm"], {})[run["seed"]] = run
     verdicts = [judge_claim(claim, by_arm, looks) for claim in paper.claims]
-    tested = [verdict for verdict in verdicts if verdict["p"] is not None]
-    for verdict, p in zip(tested, holm([verdict["p"] for verdict in tested]), strict=True):
+    tested = [(verdict, p) for verdict in verdicts if (p := verdict["p"]) is not None]
+    for (verdict, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
         verdict["holm"] = p
     return verdicts
 
 
 def judge_claim(
     claim: Claim, by_arm: Mapping[str, Mapping[int, Record]], looks: Sequence[Look] = ()
-) -> dict[str, Any]:
-    """One claim: by its law, by its simulation, or over the seeds that all its arms ran."""
+) -> VerdictRow:
+    """Judge one claim: by its law, by its simulation, or over the seeds that its arms share.
+
+    Args:
+        claim: the claim.
+        by_arm: records of runs by arm and seed.
+        looks: as of `judge`.
+    """
     test = claim.test
     if isinstance(test, Untestable):
-        return untested(claim, test.reason, "untestable")
+        return untested_verdict(claim, test.reason, "untestable")
     if test.kind == "exact":
         return exact_verdict(claim, test)
     if test.kind == "simulated":
-        seeds = range(len(test.values(())[0]))
-        reason = f"simulated with {len(seeds)} seeds"
-        return {**seeds_verdict(claim, weakest(test, (), LEVEL), seeds), "reason": reason}
+        return simulated_verdict(claim, test)
     arms = claim.arms or tuple(by_arm)[:1]
+    cases = shared_cases(arms, by_arm)
+    if lack := lacking_runs(arms, by_arm, len(cases), looks):
+        return untested_verdict(claim, lack)
+    try:
+        return judge_at_looks(claim, test, cases, looks or [Look(len(cases))])
+    except MissingMeasure as error:
+        return untested_verdict(claim, str(error.args[0]))
+
+
+def shared_cases(
+    arms: Sequence[str], by_arm: Mapping[str, Mapping[int, Record]]
+) -> dict[int, dict[str, Record]]:
+    """Return the records by seed and arm, for the seeds that all these arms ran, in order."""
+    if not arms or not all(arm in by_arm for arm in arms):
+        return {}
+    seeds = sorted(seed for seed in by_arm[arms[0]] if all(seed in by_arm[arm] for arm in arms))
+    return {seed: {arm: by_arm[arm][seed] for arm in arms} for seed in seeds}
+
+
+def lacking_runs(
+    arms: Sequence[str],
+    by_arm: Mapping[str, Mapping[int, Record]],
+    shared_seeds: int,
+    looks: Sequence[Look],
+) -> str:
+    """Return which runs are missing to compare these arms; empty if none is.
+
+    Args:
+        arms: the arms that the claim compares.
+        by_arm: records of runs by arm and seed.
+        shared_seeds: the number of seeds that all arms ran.
+        looks: the first of them needs this many seeds or more.
+    """
     missing = [arm for arm in arms if arm not in by_arm]
     if missing or not arms:
-        return untested(claim, f"no run of {' or '.join(missing or ['any arm'])} (use --claims)")
-    seeds = sorted(seed for seed in by_arm[arms[0]] if all(seed in by_arm[arm] for arm in arms))
-    if not seeds:
-        return untested(claim, f"{' and '.join(arms)} share no seed")
-    if looks and len(seeds) < looks[0].seeds:
-        return untested(claim, f"{len(seeds)} of the {looks[0].seeds} seeds of the first look")
-    cases = {seed: {arm: by_arm[arm][seed] for arm in arms} for seed in seeds}
-    try:
-        return looked_at(claim, test, cases, looks or [Look(len(seeds))])
-    except MissingMeasure as error:
-        return untested(claim, str(error.args[0]))
+        return f"no run of {' or '.join(missing or ['any arm'])} (use --claims)"
+    if not shared_seeds:
+        return f"{' and '.join(arms)} share no seed"
+    if looks and shared_seeds < looks[0].seeds:
+        return f"{shared_seeds} of the {looks[0].seeds} seeds of the first look"
+    return ""
 
 
-def looked_at(
+def judge_at_looks(
     claim: Claim, test: Comparison, cases: Mapping[int, Runs], looks: Sequence[Look]
-) -> dict[str, Any]:
-    """The verdict of the first look that decides, or of the last that these seeds allow."""
-    verdict: dict[str, Any] = {}
+) -> VerdictRow:
+    """Return the verdict of the first look that decides, or of the last with enough seeds.
+
+    Args:
+        claim: the claim.
+        test: its comparison, over runs.
+        cases: the records of each seed.
+        looks: in the order of their seeds.
+    """
+    verdict = untested_verdict(claim, "no look has its seeds")
     for number, look in enumerate(looks, 1):
         seeds = list(cases)[: look.seeds]
         if len(seeds) < look.seeds:
             break
-        chosen = [cases[seed] for seed in seeds]
-        found = weakest(test, chosen, look.level)
-        verdict = seeds_verdict(claim, found, seeds)
-        verdict["runs"] = sorted({run["digest"] for case in chosen for run in case.values()})
-        if any(is_validation(need) for _, need in test.needs):
-            verdict["reason"] += "; the held-out problems are the same for all seeds"
-        if len(looks) > 1:
-            verdict["reason"] += f", look {number} of {len(looks)}"
-        if blocked := no_room(test, chosen) or out_of_reach(found, chosen):
-            verdict |= {"verdict": "no room", "reason": blocked}
+        place = f", look {number} of {len(looks)}" if len(looks) > 1 else ""
+        verdict = judge_seeds(claim, test, {seed: cases[seed] for seed in seeds}, look.level, place)
         if verdict["verdict"] != "undecided":
             break
     return verdict
 
 
-def seeds_verdict(claim: Claim, judged: Judged, seeds: Sequence[int]) -> dict[str, Any]:
-    """A verdict over seeds as it is stored.
+def judge_seeds(
+    claim: Claim, test: Comparison, cases: Mapping[int, Runs], level: float, place: str = ""
+) -> VerdictRow:
+    """Judge a claim over the records of these seeds.
 
-    A look has only its share of the 5 %, so its p counts for as much more: `p` is below 0.05 where
-    the verdict is decided, at whichever look.
+    Args:
+        claim: the claim.
+        test: its comparison, over runs.
+        cases: the records of each seed.
+        level: of the test, 0 to 1.
+        place: which look it is, to end the reason with.
     """
-    n, found, level = len(seeds), judged.effect, judged.level
-    reason = (
-        f"paired over {n} seeds, {100 * (1 - level):.4g} % interval of the mean difference, "
-        f"{degrees(found.freedom)} degrees of freedom"
-    )
-    if found.low is None:
-        reason = f"all {n} seeds differ by the same: no spread to make an interval of"
-    if n < 2:
-        reason = "one seed shows no spread: at least two are needed (use --claims)"
-    if isinstance(claim.test, Comparison) and (among := len(claim.test.each)) > 1:
-        reason += f"; of {among} comparisons that must all hold the one that holds least"
+    runs = [*cases.values()]
+    judged = judge_conjunction(test, runs, level)
+    verdict = seeds_verdict(claim, judged, [*cases])
+    verdict["runs"] = sorted({record["digest"] for case in runs for record in case.values()})
+    if any(is_validation(need) for _, need in test.needs):
+        verdict["reason"] += "; the held-out problems are the same for all seeds"
+    verdict["reason"] += place
+    if blocked := no_room(test, runs) or out_of_reach(judged, runs):
+        verdict["verdict"], verdict["reason"] = "no room", blocked
+    return verdict
+
+
+def simulated_verdict(claim: Claim, test: Comparison) -> VerdictRow:
+    """Judge a claim by its simulation, over the seeds that it names."""
+    seeds = range(len(test.values(())[0]))
+    verdict = seeds_verdict(claim, judge_conjunction(test, (), LEVEL), seeds)
+    verdict["reason"] = f"simulated with {len(seeds)} seeds"
+    return verdict
+
+
+def seeds_verdict(claim: Claim, judged: JudgedComparison, seeds: Sequence[int]) -> VerdictRow:
+    """Return the verdict of a comparison over seeds as it is stored.
+
+    A look has only a share of the 5 % level. Its p is multiplied by 5 % over that share, so that
+    `p` is below 0.05 exactly where the verdict is decided, at any look.
+    """
+    effect, level = judged.effect, judged.level
+    p = None if effect.p is None else min(1.0, effect.p * LEVEL / level)
     return {
-        **described(claim, judged.test, judged.left, judged.right),
+        **claim_fields(claim, judged.test, judged.left, judged.right),
         **NO_NUMBERS,
-        "effect": found.effect,
-        "low": found.low,
-        "high": found.high,
-        "p": None if found.p is None else min(1.0, found.p * LEVEL / level),
+        "effect": effect.effect,
+        "low": effect.low,
+        "high": effect.high,
+        "p": p,
         "level": level,
-        "freedom": found.freedom,
-        "seen": found.seen,
-        "verdict": found.verdict,
-        "reason": reason,
+        "freedom": effect.freedom,
+        "seen": effect.seen,
+        "verdict": effect.verdict,
+        "reason": seeds_reason(claim, effect, level, len(seeds)),
         "seeds": list(seeds),
         "runs": [],
     }
 
 
+def seeds_reason(claim: Claim, effect: Effect, level: float, n: int) -> str:
+    """Say how a verdict over `n` seeds was computed."""
+    if n < 2:
+        reason = "one seed shows no spread: at least two are needed (use --claims)"
+    elif effect.low is None:
+        reason = f"all {n} seeds differ by the same: no spread to make an interval of"
+    else:
+        reason = (
+            f"paired over {n} seeds, {100 * (1 - level):.4g} % interval of the mean difference, "
+            f"{degrees(effect.freedom)} degrees of freedom"
+        )
+    if isinstance(claim.test, Comparison) and (among := len(claim.test.each)) > 1:
+        reason += f"; of {among} comparisons that must all hold the one that holds least"
+    return reason
+
+
 def degrees(freedom: float | None) -> str:
-    """Degrees of freedom in words; beyond a thousand Student's distribution is the normal one."""
+    """Format degrees of freedom; beyond a thousand Student's distribution is the normal one."""
     return "no" if freedom is None else f"{freedom:.3g}" if freedom < 1000 else "over 1,000"
 
 
 def no_room(test: Comparison, cases: Sequence[Runs]) -> str:
-    """That a percentage stood at its end before training and stands there after it, if one does.
+    """Return which percentage was at 0 or 100 before and after training; empty if none was.
 
     Such a measure could not move, so a comparison with it says nothing about the training.
     """
     for side in (test.left, test.right):
-        for what, before, after in side.stands(cases):
+        for measure, before, after in side.stands(cases):
             for end in (0.0, 100.0):
                 if max(abs(before - end), abs(after - end)) <= ROOM:
-                    return f"{what} stands at {before:.1f} % before training, {after:.1f} % after"
+                    return (
+                        f"{measure} stands at {before:.1f} % before training, {after:.1f} % after"
+                    )
     return ""
 
 
-def out_of_reach(judged: Judged, cases: Sequence[Runs]) -> str:
-    """That what is claimed to gain less stood too near to 100 % to gain as much.
+def out_of_reach(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
+    """Return which smaller gain was limited by 100 % to less than the other side gained.
 
-    However the training had gone, the other side would have gained more.
+    However well that training had gone, the other side would have gained more. The result is empty
+    if no percentage was that close to 100.
     """
     test = judged.test
     sides = [(test.left, mean(judged.left)), (test.right, mean(judged.right))]
     if test.relation not in UNEQUAL:
         return ""
-    (_, most), (side, gained) = sides if test.relation in (">", ">=") else sides[::-1]
-    for what, before, after in side.stands(cases):
-        if isclose(gained, after - before) and 100 - before < most:
-            could = f"it could gain {100 - before:.1f} points, and the other side gained {most:.1f}"
-            return f"{what} stands at {before:.1f} % before training: {could}"
+    (_, larger_gain), (side, gain) = sides if test.relation in (">", ">=") else sides[::-1]
+    for measure, before, after in side.stands(cases):
+        if isclose(gain, after - before) and 100 - before < larger_gain:
+            return (
+                f"{measure} stands at {before:.1f} % before training: it could gain "
+                f"{100 - before:.1f} points, and the other side gained {larger_gain:.1f}"
+            )
     return ""
 
 
-def exact_verdict(claim: Claim, test: Comparison) -> dict[str, Any]:
-    """The verdict of a law: held if the relation holds in every case, else refuted."""
+def exact_verdict(claim: Claim, test: Comparison) -> VerdictRow:
+    """Judge a law: it is held if the relation holds in every case, else refuted."""
     left, right = test.values(())
-    wrong = sum(not test.holds(a, b) for a, b in zip(left, right, strict=True))
+    failures = sum(not test.holds(a, b) for a, b in zip(left, right, strict=True))
     left, right = ([min(max(value, -FINITE), FINITE) for value in side] for side in (left, right))
     differences = [a - b for a, b in zip(left, right, strict=True)]
     cases = f"{len(left)} case{'s' if len(left) > 1 else ''}"
     return {
-        **described(claim, test, left, right),
+        **claim_fields(claim, test, left, right),
         **NO_NUMBERS,
         "effect": sum(differences) / len(differences),
         "low": min(differences),
         "high": max(differences),
-        "verdict": "refuted" if wrong else "held",
-        "reason": f"exact: fails in {wrong} of {cases}" if wrong else f"exact: holds in {cases}",
+        "verdict": "refuted" if failures else "held",
+        "reason": (
+            f"exact: fails in {failures} of {cases}" if failures else f"exact: holds in {cases}"
+        ),
         "seeds": [],
         "runs": [],
     }
 
 
-def untested(claim: Claim, reason: str, verdict: str = "undecided") -> dict[str, Any]:
-    """A claim that these runs, or any, say nothing about."""
+def untested_verdict(claim: Claim, reason: str, verdict: str = "undecided") -> VerdictRow:
+    """Return the verdict on a claim that these runs, or any runs, cannot test."""
     return {
-        **described(claim, claim.test, (), ()),
+        **claim_fields(claim, claim.test, (), ()),
         **NO_NUMBERS,
         "verdict": verdict,
         "reason": reason,
@@ -195,62 +326,102 @@ def untested(claim: Claim, reason: str, verdict: str = "undecided") -> dict[str,
 
 
 def cannot_test(paper: Paper, settings: RunSettings) -> dict[str, str]:
-    """The claims that runs with these settings say nothing about, and why; known before any run."""
-    names = quantities_of(paper)
-    lacks = {claim.slug: lacking(claim, settings, names) for claim in paper.claims}
-    return {slug: "; ".join(dict.fromkeys(found)) for slug, found in lacks.items() if found}
+    """Return why runs with these settings cannot test a claim, by the name of the claim.
+
+    Claims that they can test are left out. No run is needed to tell.
+    """
+    quantities = quantities_of(paper)
+    reasons = {claim.slug: lacking(claim, settings, quantities) for claim in paper.claims}
+    return {slug: "; ".join(dict.fromkeys(lines)) for slug, lines in reasons.items() if lines}
 
 
 def quantities_of(paper: Paper) -> set[str]:
-    """The quantities of probabilities that the families of a paper's arms measure."""
+    """Return the quantities of probabilities that the families of a paper's arms measure."""
     families = [find_family(paper.family_of(arm)) for arm in paper.arms or (paper.main_arm,)]
-    names = {name for family in families for name in family.probabilities}
-    own = {name for family in families for name in (*family.own_answers, *family.sampler_gaps)}
-    return names | {name + SEEN for name in names} | own
+    on_held_out = {name for family in families for name in family.probabilities}
+    on_seen = {name + SEEN for name in on_held_out}
+    sampled = {name for family in families for name in (*family.own_answers, *family.sampler_gaps)}
+    return on_held_out | on_seen | sampled
 
 
 def lacking(claim: Claim, settings: RunSettings, quantities: Collection[str]) -> list[str]:
-    """Why a claim cannot be tested: its own reason, or what these settings do not measure.
+    """Return why a claim cannot be tested: its own reason, or what is not measured; else empty.
 
-    `quantities` of probabilities are measured where there are held-out problems.
+    Args:
+        claim: the claim.
+        settings: of the runs.
+        quantities: of probabilities, which are measured if there are held-out problems.
     """
     if isinstance(claim.test, Untestable):
         return [claim.test.reason]
-    return [lack for _, need in claim.needs if (lack := unmet(need, settings, quantities))]
+    needs = [need for _, need in claim.needs if need.kind in UNMEASURED]
+    lines = [UNMEASURED[need.kind](need, settings, quantities) for need in needs]
+    return [line for line in lines if line]
 
 
-def unmet(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
-    """What these settings do not measure; empty where they do."""
+def unmeasured_curve(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
+    """Return why runs with these settings do not log a curve; empty if they do."""
+    del quantities
+    if need.name == HELD_OUT and not settings.heldout_problems:
+        return "no held-out problems (heldout_problems=0)"
+    suite = need.name.removeprefix(BENCHMARK)
+    if need.name.startswith(BENCHMARK) and suite not in settings.watched_suites:
+        return f"{suite} is not among heldout_benchmarks"
+    return ""
+
+
+def unmeasured_samples(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
+    """Return why runs with these settings draw no samples of a suite; empty if they do."""
+    del quantities
     sampled = list(settings.suites)[: settings.at_k_benchmarks]
-    match need.kind:
-        case "curve" if need.name == HELD_OUT and not settings.heldout_problems:
-            return "no held-out problems (heldout_problems=0)"
-        case "curve" if need.name.startswith(BENCHMARK):
-            suite = need.name.removeprefix(BENCHMARK)
-            watched = suite in settings.watched_suites
-            return "" if watched else f"{suite} is not among heldout_benchmarks"
-        case "samples" if need.name not in sampled:
-            return f"no samples of {need.name}"
-        case "score" if need.name not in settings.suites:
-            return f"{need.name} is not scored"
-        case "score" if settings.eval_modes and (mode := need.how[1]) not in settings.eval_modes:
-            return f"{need.name} is not answered in the mode {mode}, which is not among eval_modes"
-        case "probabilities" if need.name not in quantities:
-            return f"probabilities are not measured ({need.name})"
-        case "probabilities" if not settings.heldout_problems:
-            return f"no held-out problems to measure {need.name} on (heldout_problems=0)"
-        case _:
-            return ""
+    return "" if need.name in sampled else f"no samples of {need.name}"
 
 
-def described(
+def unmeasured_score(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
+    """Return why runs with these settings do not score a suite; empty if they do."""
+    del quantities
+    if need.name not in settings.suites:
+        return f"{need.name} is not scored"
+    if settings.eval_modes and (mode := need.how[1]) not in settings.eval_modes:
+        return f"{need.name} is not answered in the mode {mode}, which is not among eval_modes"
+    return ""
+
+
+def unmeasured_quantity(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
+    """Return why runs with these settings do not measure a quantity; empty if they do."""
+    if need.name not in quantities:
+        return f"probabilities are not measured ({need.name})"
+    if not settings.heldout_problems:
+        return f"no held-out problems to measure {need.name} on (heldout_problems=0)"
+    return ""
+
+
+# By kind of need; a setting is recorded in every run.
+UNMEASURED: Mapping[str, Callable[[Need, RunSettings, Collection[str]], str]] = {
+    "curve": unmeasured_curve,
+    "samples": unmeasured_samples,
+    "score": unmeasured_score,
+    "probabilities": unmeasured_quantity,
+}
+
+
+def claim_fields(
     claim: Claim,
     test: Comparison | Untestable,
     left: Sequence[float],
     right: Sequence[float],
-) -> dict[str, Any]:
-    """What a verdict says about its claim: the statement, what was compared and both values."""
-    sides: dict[str, Any] = {
+) -> ClaimFields:
+    """Return what a verdict states about its claim.
+
+    Args:
+        claim: the claim.
+        test: its comparison, or the one of its comparisons that decides.
+        left: the values of the left side, case by case.
+        right: those of the right side.
+    """
+    fields: ClaimFields = {
+        "id": claim.slug,
+        "statement": claim.statement,
         "relation": "",
         "margin": 0.0,
         "equal": 0.0,
@@ -258,19 +429,20 @@ def described(
         "left": None,
         "right": None,
     }
-    if isinstance(test, Comparison):
-        sides = {
-            "relation": test.relation,
-            "margin": test.margin,
-            "equal": test.equal,
-            "unit": "points" if test.percent else "",
-            "left": described_side(test.left, left),
-            "right": described_side(test.right, right),
-        }
-    return {"id": claim.slug, "statement": claim.statement, **sides}
+    if isinstance(test, Untestable):
+        return fields
+    return {
+        **fields,
+        "relation": test.relation,
+        "margin": test.margin,
+        "equal": test.equal,
+        "unit": "points" if test.percent else "",
+        "left": side_fields(test.left, left),
+        "right": side_fields(test.right, right),
+    }
 
 
-def described_side(side: Side, values: Sequence[float]) -> dict[str, Any]:
-    """What a side measures, on which arm, and what came out."""
+def side_fields(side: Side, values: Sequence[float]) -> VerdictSide:
+    """Return what a side measures, on which arm, and its values."""
     measure, arm = side.label
     return {"measure": measure, "arm": arm, "values": list(values)}

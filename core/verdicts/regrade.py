@@ -1,4 +1,4 @@
-"""The scores of records held against their stored samples, which are graded again."""
+"""Compares the scores of records with their stored samples, which are graded again."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -20,14 +20,14 @@ from eval.samples.evaluation import score
 from eval.samples.parts import score_parts
 from eval.samples.store import Sample, Sealed, read_content, read_samples, regrade
 from eval.sets.benchmarks import Benchmark, find_benchmark
-from eval.stats.summary import curve
+from eval.stats.summary import curve as at_k_curves
 
 GRADER = ("eval.grading", "eval.pocket", "eval.samples", "eval.sets", "eval.stats")
 LIBRARIES = ("math-verify", "numpy", "scipy", "sympy")
 
 
 class Regrader:
-    """Stored samples, read and graded again; those of one digest once, whosever they are."""
+    """A cache of stored samples that are read and graded again, once for each digest."""
 
     def __init__(self):
         self._damage: dict[Path, str] = {}
@@ -35,7 +35,7 @@ class Regrader:
         self._accuracy: dict[str, float] = {}
 
     def damaged(self, run: RunRecord) -> Iterator[str]:
-        """Files of samples of a run that are missing, or not what was written."""
+        """Yield a line for each of a run's sample files that is missing or not what was written."""
         for digest, suite in sample_files(run).items():
             path = samples_file(digest)
             if path not in self._damage:
@@ -44,20 +44,21 @@ class Regrader:
                 yield f"{where(run, suite)}: {self._damage[path]}"
 
     def problems(self, run: RunRecord) -> Iterator[str]:
-        """Scores, splits and held-out accuracies of a run that its stored samples do not give."""
+        """Yield a line for each score, split or held-out accuracy that the samples do not give."""
         for suite, mode, row in score_rows(run):
             yield from self.differences(run, suite, mode, row)
         yield from form_problems(run)
         for name, digest in held_out_digests(run).items():
             suite, _, step = name.rpartition("/")
             curve_name, value = f"{BENCHMARK}{suite}" if suite else HELD_OUT, self.accuracy(digest)
-            said = {int(at): accuracy for at, accuracy in run["curves"].get(curve_name, [])}
-            if not agree(said.get(int(step)), value):
-                differs = f"is {said.get(int(step))} at step {step}, its samples give {value}"
-                yield f"{where(run, curve_name)}: {differs}"
+            curve = {int(at_step): point for at_step, point in run["curves"].get(curve_name, [])}
+            recorded = curve.get(int(step))
+            if not agree(recorded, value):
+                line = f"is {recorded} at step {step}, its samples give {value}"
+                yield f"{where(run, curve_name)}: {line}"
 
     def accuracy(self, digest: str) -> float:
-        """The share of right answers in a file, in percent."""
+        """Return the percentage of right answers in the file of samples with this digest."""
         if digest not in self._accuracy:
             answers = read_samples(samples_file(digest), digest)
             self._accuracy[digest] = 100 * mean(sample.correct is True for sample in answers)
@@ -66,10 +67,10 @@ class Regrader:
     def differences(
         self, run: RunRecord, suite: str, mode: str, row: ScoreRow | AtKCurves
     ) -> Iterator[str]:
-        """What a stored row says and its samples do not."""
-        asked = {"suite": suite, "mode": mode, "k": row.get("k"), "metric": row.get("metric")}
-        asked |= {"by": sorted(row.get("by", ())), "sealed": "texts" in row}
-        key = digest_of(asked | {"digest": row["digest"]})
+        """Yield a line for each field of a stored score that its samples do not give."""
+        question = {"suite": suite, "mode": mode, "k": row.get("k"), "metric": row.get("metric")}
+        question |= {"by": sorted(row.get("by", ())), "sealed": "texts" in row}
+        key = digest_of(question | {"digest": row["digest"]})
         try:
             if key not in self._measured:
                 benchmark = find_benchmark(suite, row.get("draw", 0))
@@ -80,12 +81,11 @@ class Regrader:
             return
         for name, value in self._measured[key].items():
             if not agree(row[name], value):
-                said = f"{name} is {row[name]}, its samples give {value}"
-                yield f"{where(run, suite)}: {said}"
+                yield f"{where(run, suite)}: {name} is {row[name]}, its samples give {value}"
 
 
 def damage(path: Path, digest: str) -> str:
-    """What is wrong with a file of samples; empty if it is what was written."""
+    """Return what is wrong with a file of samples; empty if it is what was written."""
     try:
         read_content(path, digest)
     except ReproError as error:
@@ -94,11 +94,17 @@ def damage(path: Path, digest: str) -> str:
 
 
 def graded_again(digest: str, benchmark: Benchmark, mode: str, *, whole: bool) -> list[Sample]:
-    """The samples of a digest with fresh verdicts; they have their texts if they are `whole`.
+    """Grade stored samples again and return them with the new verdicts.
+
+    Args:
+        digest: of the file of samples.
+        benchmark: whose problems they answer.
+        mode: in which they were asked.
+        whole: whether the record says that the file has the texts of the samples.
 
     Raises:
         DamagedFile: the file is not what was written, or a verdict is not the stored one.
-        MissingFile: it is not there, or the suite's problems are not.
+        MissingFile: the file, or the problems of the suite, are missing.
     """
     path = samples_file(digest)
     stored = read_samples(path, digest)
@@ -110,14 +116,14 @@ def graded_again(digest: str, benchmark: Benchmark, mode: str, *, whole: bool) -
     changed = [old.id for old, new in pairs if old.correct != new.correct]
     if changed:
         raise DamagedFile(
-            f"{path}: the grader now judges {len(changed)} answers otherwise, the first is to "
+            f"{path}: the grader now judges {len(changed)} answers differently, the first is to "
             f"{changed[0]}"
         )
     return fresh
 
 
 def graded_with(run: RunRecord) -> dict[str, object]:
-    """All that says whether a run's scores are right: itself, the grader and the problems.
+    """Return digests of all that regrading a run depends on: record, grader and problems.
 
     The record's seal covers its scores and the digests of its samples.
     """
@@ -130,9 +136,9 @@ def graded_with(run: RunRecord) -> dict[str, object]:
 
 @cache
 def problems_digest(suite: str) -> str:
-    """A digest of the problems of a suite; empty where they cannot be read, which grading says.
+    """Return a digest of the problems of a suite; empty if they cannot be read.
 
-    Those that are generated come from code that is among the grader's.
+    Generated problems are not part of it: they come from code that is part of the grader's digest.
     """
     try:
         benchmark = find_benchmark(suite)
@@ -143,19 +149,19 @@ def problems_digest(suite: str) -> str:
 
 
 def where(run: RunRecord, suite: str) -> str:
-    """The place of a row."""
+    """Return where a score stands: the record and the suite."""
     return f"{place_of(run)}, {suite}"
 
 
 def measure(
     samples: list[Sample], benchmark: Benchmark, row: ScoreRow | AtKCurves
 ) -> dict[str, Any]:
-    """What a row holds, from the samples: a score, or the curves at its `k`."""
+    """Compute the fields of a score from its samples, or the curves at its `k`."""
     if "k" in row:
-        return dict(curve(samples, row["k"]))
-    found = score(samples, benchmark, metrics=(row["metric"],))[0]
+        return dict(at_k_curves(samples, row["k"]))
+    scored = score(samples, benchmark, metrics=(row["metric"],))[0]
     parts = {
         name: score_parts(samples, benchmark, row["metric"], name) for name in row.get("by", {})
     }
-    whole = {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
-    return whole | ({"by": parts} if parts else {})
+    fields = {"value": scored.value, "low": scored.low, "high": scored.high, "n": scored.n}
+    return fields | ({"by": parts} if parts else {})

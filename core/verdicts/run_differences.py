@@ -1,4 +1,4 @@
-"""Two recorded runs held against each other: settings, curves, scores and single answers."""
+"""Differences between two recorded runs: settings, ends of curves, scores and single answers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from eval.stats.comparisons import Comparison, compare_scores
 
 @dataclass(frozen=True)
 class ChangedAnswer:
-    """Two answers to one problem of which one alone is right; `won` if that is the second run's."""
+    """Two answers to one problem, exactly one of them right; `won` if it is the second run's."""
 
     problem: str
     won: bool
@@ -22,9 +22,10 @@ class ChangedAnswer:
 
 @dataclass(frozen=True)
 class ScoreChange:
-    """A score of both runs; of a share of right answers the test and the answers that changed.
+    """A score that both runs have, and how it differs.
 
-    A score over several answers at once (`maj@K`, `pass@K`) has no difference by answers.
+    `difference` is the test of the difference, and `changed` the answers that only one run has
+    right. Both stay empty for a score over several answers at once (`maj@K`, `pass@K`).
     """
 
     before: ScoreRow
@@ -34,19 +35,21 @@ class ScoreChange:
 
 
 def settings_apart(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, str, str]]:
-    """What two runs were told differently: the name, and both values; `-` where one is not set."""
+    """Yield name, old value and new value of each setting that differs; `-` if it is not set."""
     for name in ("paper", "scale", "arm", "seed", "start_model"):
         if before[name] != after[name]:
             yield name, str(before[name]), str(after[name])
     old, new = before["config"], after["config"]
     for name in sorted(old.keys() | new.keys()):
-        values = [as_text(one[name]["value"]) if name in one else "-" for one in (old, new)]
+        values = [
+            as_text(config[name]["value"]) if name in config else "-" for config in (old, new)
+        ]
         if values[0] != values[1]:
             yield name, values[0], values[1]
 
 
 def ends_apart(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, float, float]]:
-    """Where the curves end that both runs logged and that end elsewhere."""
+    """Yield metric, old and new last value of each curve of both runs that ends differently."""
     for name in sorted(before["curves"].keys() & after["curves"].keys()):
         old, new = (run["curves"][name] for run in (before, after))
         if old and new and old[-1][1] != new[-1][1]:
@@ -54,10 +57,10 @@ def ends_apart(before: RunRecord, after: RunRecord) -> Iterator[tuple[str, float
 
 
 def scores_apart(before: RunRecord, after: RunRecord) -> Iterator[ScoreChange]:
-    """The scores that both runs have, paired by problem where both answered the same ones.
+    """Yield each score that both runs have, compared problem by problem.
 
     Raises:
-        MissingFile, DamagedFile: samples that are not there, or not what was written.
+        MissingFile, DamagedFile: a file of samples is missing or is not what was written.
     """
     for old in before["scores"]:
         for new in after["scores"]:
@@ -67,23 +70,24 @@ def scores_apart(before: RunRecord, after: RunRecord) -> Iterator[ScoreChange]:
                 yield ScoreChange(old, new)
             else:
                 samples = [read_samples(samples_file(row["digest"])) for row in (old, new)]
-                yield ScoreChange(old, new, compare_scores(*samples), list(changed(*samples)))
+                changes = list(changed_answers(*samples))
+                yield ScoreChange(old, new, compare_scores(*samples), changes)
 
 
 def is_share(metric: str) -> bool:
-    """Whether a metric is the share of right answers."""
+    """Return whether a metric is the share of right answers."""
     return metric == "top1" or metric.startswith("avg@")
 
 
 def key_of(row: ScoreRow) -> tuple[str, str, str]:
-    """What makes two scores comparable."""
+    """Return the benchmark, mode and metric, which comparable scores share."""
     return row["benchmark"], row["mode"], row["metric"]
 
 
-def changed(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[ChangedAnswer]:
-    """The answers to the same problem of which one alone is right."""
-    others = {(sample.id, sample.sample): sample for sample in after}
-    for sample in before:
-        other = others.get((sample.id, sample.sample))
-        if other is not None and (sample.correct is True) != (other.correct is True):
-            yield ChangedAnswer(sample.id, other.correct is True, sample, other)
+def changed_answers(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[ChangedAnswer]:
+    """Yield the pairs of answers to the same problem of which exactly one is right."""
+    new_samples = {(sample.id, sample.sample): sample for sample in after}
+    for old in before:
+        new = new_samples.get((old.id, old.sample))
+        if new is not None and (old.correct is True) != (new.correct is True):
+            yield ChangedAnswer(old.id, new.correct is True, old, new)

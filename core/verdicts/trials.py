@@ -1,7 +1,7 @@
-"""Trials: an arm's training at several learning rates, with a seed that no verdict ever sees.
+"""Learning-rate trials: trainings of an arm at several rates, with a seed of their own.
 
-The best is chosen by the held-out accuracy at the end. No trial is scored on a suite, so no answer
-to a test problem and no seed of a verdict can move the choice.
+The best rate is chosen by the held-out accuracy at the end. No trial is scored on a benchmark and
+no verdict uses the seed of trials, so neither test problems nor judged seeds affect the choice.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,33 +20,36 @@ from eval.errors import BadValue
 
 
 def compared_arms(paper: Paper) -> set[str]:
-    """The arms that claims compare, with each other or with the starting model."""
+    """Return the arms that claims compare, with each other or with the starting model."""
     return {arm for claim in paper.claims for arm in claim.arms}
 
 
 def trials_of(resolved: Resolved) -> list[Resolved]:
-    """An arm at each learning rate that is tried; none where one is given, or nothing is held out.
+    """Return an arm at each learning rate that is tried.
+
+    There are no trials, and the list is empty, if the command line gives a learning rate or if no
+    problems are held out to choose by.
 
     Raises:
-        BadValue: the command line asks for trials where there are none.
+        BadValue: the command line asks for trials (`rate_factors`) though there can be none.
     """
     run = resolved.run
-    given = "learning_rate" in resolved.overrides
-    if resolved.family.trains and run.heldout_problems and not given:
+    rate_is_set = "learning_rate" in resolved.overrides
+    if resolved.family.trains and run.heldout_problems and not rate_is_set:
         return [resolved.at_factor(factor) for factor in run.rate_factors]
     if run.rate_factors and "rate_factors" in resolved.overrides:
-        why = "learning_rate is given" if given else "no problems are held out to choose by"
+        why = "learning_rate is given" if rate_is_set else "no problems are held out to choose by"
         raise BadValue(f"rate_factors={run.rate_factors}: {why}; leave one of the two out")
     return []
 
 
 def rate_of(resolved: Resolved) -> float:
-    """The learning rate of a training."""
+    """Return the learning rate of an arm's training."""
     return resolved.preview().learning_rate
 
 
 def check_trials(arms: Sequence[Resolved], seeds: Sequence[int]) -> None:
-    """Refuse what would choose by a seed that is judged, or make two arms one.
+    """Raise if a judged seed would choose the learning rates, or trials make two arms equal.
 
     Raises:
         BadValue: a run has the seed of trials, or two arms differ by their learning rate alone.
@@ -58,19 +61,19 @@ def check_trials(arms: Sequence[Resolved], seeds: Sequence[int]) -> None:
 
 
 def same_trials(arms: Sequence[Resolved]) -> Iterator[str]:
-    """The arms that could come to one training by the learning rates that they try."""
-    tried = [(arm, [effective(one) for one in trials_of(arm)]) for arm in arms]
-    for (one, some), (other, more) in combinations(tried, 2):
-        names = {arm.paper.same_as(arm.arm, arm.scale) or arm.arm for arm in (one, other)}
-        if len(names) > 1 and any(settings in more for settings in some):
+    """Yield a line for each pair of arms that try the same training at some learning rates."""
+    trials = [(arm, [effective(trial) for trial in trials_of(arm)]) for arm in arms]
+    for (first, first_trials), (second, second_trials) in combinations(trials, 2):
+        names = {arm.paper.same_as(arm.arm, arm.scale) or arm.arm for arm in (first, second)}
+        if len(names) > 1 and any(settings in second_trials for settings in first_trials):
             yield (
-                f"arms {one.arm} and {other.arm} try one training, as they differ by the learning "
-                "rate alone: say rate_factors=() in these arms"
+                f"arms {first.arm} and {second.arm} try one training, as they differ by the "
+                "learning rate alone: say rate_factors=() in these arms"
             )
 
 
 def tuning_record(resolved: Resolved, trials: Sequence[Chain], *, force: bool = False) -> Record:
-    """What the trials of an arm came to, those that are not done made now; not written yet."""
+    """Train the missing trials of an arm and return the record of all, which is not written yet."""
     rows = [trial_row(chain, force=force) for chain in trials]
     first = trials[0]
     return new_record(
@@ -85,7 +88,7 @@ def tuning_record(resolved: Resolved, trials: Sequence[Chain], *, force: bool = 
 
 
 def trial_row(chain: Chain, *, force: bool) -> TrialRow:
-    """One trial: its learning rate and the curve by which it is compared."""
+    """Train one trial if it is missing; return its learning rate, steps and held-out curve."""
     trained = run_trial(chain, force=force)
     curves: Mapping[str, list[list[float]]] = trained["curves"]
     return {

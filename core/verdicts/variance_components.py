@@ -1,6 +1,6 @@
-"""What scatters in the runs of a paper: measured, for the simulation of error rates."""
+"""Variance components of a paper's runs, measured for the simulation of error rates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -16,10 +16,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two arms over the seeds that they share, and what they differ by beside their effect.
+    """Two arms over the seeds that they share.
 
-    `excess` is the variance over seeds of their mean difference, in squared points, less what the
-    drawing of the problems gives; `alike` the mean correlation of their answers to one problem.
+    `freedom` is the number of those seeds less one. `excess` is the variance over seeds of the mean
+    difference, in squared points, less the variance that sampling the test problems explains;
+    `alike` is the mean correlation of the two arms' answers to one problem.
     """
 
     arms: tuple[str, str]
@@ -29,13 +30,13 @@ class Pair:
 
     @property
     def training(self) -> float:
-        """Each arm's own standard deviation over seeds, in points: training, and start policy."""
+        """Standard deviation over seeds of either arm, in points: training and start policy."""
         return own_deviation(self.excess)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Components:
-    """Of all pairs of arms, on some benchmarks; `rate` is the mean accuracy in percent."""
+    """The components of all pairs of arms on some benchmarks; `rate` is the mean accuracy in %."""
 
     benchmarks: tuple[str, ...]
     problems: int
@@ -49,59 +50,77 @@ class Components:
 
     @property
     def training(self) -> float:
-        """An arm's own standard deviation over seeds, in points, pooled over the pairs."""
+        """Standard deviation over seeds of an arm, in points, pooled over the pairs."""
         return own_deviation(sum(pair.freedom * pair.excess for pair in self.pairs) / self.freedom)
 
     @property
     def alike(self) -> float:
-        """The mean correlation of two arms' answers to one problem with one seed."""
+        """Mean correlation of two arms' answers to one problem with one seed."""
         return float(np.mean([pair.alike for pair in self.pairs]))
 
 
 def own_deviation(excess: float) -> float:
-    """That of one of two arms, whose variances add up."""
+    """Return the standard deviation of one arm, given the variance of a difference of two."""
     return float(np.sqrt(max(excess / 2, 0.0)))
 
 
 def components(paper: Paper, runs: Sequence[RunRecord]) -> list[Components]:
-    """Those of each set of benchmarks over which a claim of the paper averages greedy scores."""
+    """Return the components for each set of benchmarks whose greedy scores a claim averages."""
     sets = {
         tuple(sorted({need.name for _, need in claim.needs if need.kind == "score"}))
         for claim in paper.claims
     }
-    return [measured(runs, names) for names in sorted(sets) if names]
+    return [measure_components(runs, names) for names in sorted(sets) if names]
 
 
-def measured(runs: Sequence[RunRecord], benchmarks: tuple[str, ...]) -> Components:
-    """From the answers of all arms and seeds, problem by problem."""
+def measure_components(runs: Sequence[RunRecord], benchmarks: tuple[str, ...]) -> Components:
+    """Return the components of the greedy answers of all arms and seeds to these benchmarks."""
     answers = {(run["arm"], run["seed"]): answers_of(run, benchmarks) for run in runs}
+    arms = sorted({arm for arm, _ in answers})
+    pairs = (pair_of(answers, first, second) for first, second in combinations(arms, 2))
     return Components(
         benchmarks=benchmarks,
         problems=next(iter(answers.values())).size,
         rate=100 * float(np.mean([row.mean() for row in answers.values()])),
-        pairs=tuple(pairs_of(answers)),
+        pairs=tuple(pair for pair in pairs if pair is not None),
     )
 
 
-def pairs_of(answers: dict[tuple[str, int], Array]) -> Iterator[Pair]:
-    """All pairs of arms that share two seeds or more."""
-    for one, other in combinations(sorted({arm for arm, _ in answers}), 2):
-        seeds = [seed for arm, seed in answers if arm == one and (other, seed) in answers]
-        if len(seeds) < 2:
-            continue
-        rows = [(answers[one, seed], answers[other, seed]) for seed in seeds]
-        differing = [100 * (left - right) for left, right in rows]
-        noise = np.mean([row.var() / row.size for row in differing])
-        spread = np.var([row.mean() for row in differing], ddof=1)
-        yield Pair(
-            arms=(one, other),
-            freedom=len(seeds) - 1,
-            excess=float(spread - noise),
-            alike=float(np.mean([np.corrcoef(left, right)[0, 1] for left, right in rows])),
-        )
+def pair_of(answers: Mapping[tuple[str, int], Array], first: str, second: str) -> Pair | None:
+    """Compare two arms over the seeds that they share.
+
+    Args:
+        answers: 0 or 1 for each problem, by arm and seed.
+        first: an arm.
+        second: another arm.
+
+    Returns:
+        None if the arms share fewer than two seeds.
+    """
+    shared = list(paired_answers(answers, first, second))
+    if len(shared) < 2:
+        return None
+    differences = [100 * (a - b) for a, b in shared]
+    noise = np.mean([row.var() / row.size for row in differences])
+    variance = np.var([row.mean() for row in differences], ddof=1)
+    return Pair(
+        arms=(first, second),
+        freedom=len(shared) - 1,
+        excess=float(variance - noise),
+        alike=float(np.mean([np.corrcoef(a, b)[0, 1] for a, b in shared])),
+    )
+
+
+def paired_answers(
+    answers: Mapping[tuple[str, int], Array], first: str, second: str
+) -> Iterator[tuple[Array, Array]]:
+    """Yield the answers of two arms for each seed that both have."""
+    for (arm, seed), row in answers.items():
+        if arm == first and (second, seed) in answers:
+            yield row, answers[second, seed]
 
 
 def answers_of(run: RunRecord, benchmarks: Sequence[str]) -> Array:
-    """Whether each greedy answer to these benchmarks is right, 0 or 1."""
+    """Return 1 for each right greedy answer of a run to these benchmarks and 0 for the others."""
     rows = [r for r in run["scores"] if r["metric"] == "top1" and r["mirrors"] in benchmarks]
     return np.concatenate([by_problem_at(row["digest"], "pass", 1) for row in rows])

@@ -1,7 +1,7 @@
-"""Records of verdicts: made after runs, and again where the same runs now give others."""
+"""Records of verdicts: made after runs, and written again where the same runs now give others."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
 
 from core.paper import Paper
 from core.records.agreement import agree
@@ -16,7 +16,7 @@ from core.records.record import (
 )
 from core.records.schema import ClaimsRecord, claims_of, runs_of, tunings_of
 from core.settings.canonical import SHORT, as_text, canonical, digest_of
-from core.verdicts.judge import judge
+from core.verdicts.judge import VerdictRow, judge
 from eval.stats.seeds import LOOKS, Look
 
 ROUNDING = 1e-9  # of differences between floats that a law holds equal
@@ -29,7 +29,16 @@ def verdicts_record(
     looks: Sequence[Look] = (),
     tunings: Sequence[Record] = (),
 ) -> Record:
-    """What these runs say of the paper's claims, at one look or at several; not written yet."""
+    """Judge a paper's claims and return the record of the verdicts, which is not written yet.
+
+    Args:
+        paper: the paper.
+        scale: at which the runs were made.
+        runs: records of runs, at least one.
+        looks: the numbers of seeds at which each claim is judged in turn; all seeds at once if
+            empty.
+        tunings: records of the learning-rate trials of the arms.
+    """
     return new_record(
         "claims",
         paper=paper.slug,
@@ -37,66 +46,94 @@ def verdicts_record(
         seeds=sorted({run["seed"] for run in runs}),
         looks=[[look.seeds, look.level] for look in looks],
         overrides=runs[0]["overrides"],
-        specified=specified(paper),
+        specified=claim_digests(paper),
         runs=[run["digest"] for run in runs],
-        **({"tunings": [one["digest"] for one in tunings]} if tunings else {}),
-        **judged(paper, runs, looks, tunings),
+        **({"tunings": [tuning["digest"] for tuning in tunings]} if tunings else {}),
+        **judge_records(paper, runs, looks, tunings),
     )
 
 
-def judged(
+def judge_records(
     paper: Paper, runs: Sequence[Record], looks: Sequence[Look], tunings: Sequence[Record]
-) -> dict[str, list[dict[str, Any]]]:
-    """The verdicts on the arms at their best rates; where one is not its own, on their own too."""
-    best = [record for record in fair([*runs, *tunings]) if record["kind"] == "run"]
-    found = {"verdicts": judge(paper, best, looks)}
-    if any(map(is_tuned, runs)):
-        found["own_rates"] = judge(paper, at_own_rates(runs), looks)
-    return found
+) -> dict[str, list[VerdictRow]]:
+    """Return the verdicts on the arms at their best learning rates, as `verdicts`.
 
-
-def without_runs(paper: Paper) -> list[dict[str, Any]]:
-    """The verdicts that need no run; the others say which runs they lack.
-
-    A law that holds by rounding alone differs by nothing here, whatever the machine rounds to.
+    If trials chose another rate for an arm, `own_rates` has the verdicts on the arms at their own
+    rates beside them.
     """
-    found = judge(paper, ())
-    for verdict in found:
+    best = [record for record in fair([*runs, *tunings]) if record["kind"] == "run"]
+    verdicts = {"verdicts": judge(paper, best, looks)}
+    if any(map(is_tuned, runs)):
+        verdicts["own_rates"] = judge(paper, at_own_rates(runs), looks)
+    return verdicts
+
+
+def without_runs(paper: Paper) -> list[VerdictRow]:
+    """Return the verdicts on all claims without any run; claims that need runs stay undecided.
+
+    Numbers of a law that are below `ROUNDING` are set to 0, so that they are the same on every
+    machine.
+    """
+    verdicts = judge(paper, ())
+    for verdict in verdicts:
         for name in ("effect", "low", "high"):
-            if verdict[name] is not None and abs(verdict[name]) < ROUNDING:
+            if (number := verdict[name]) is not None and abs(number) < ROUNDING:
                 verdict[name] = 0.0
-    return found
+    return verdicts
 
 
-def specified(paper: Paper) -> dict[str, str]:
-    """A digest of what each claim of a paper asserts and how it is tested."""
+def claim_digests(paper: Paper) -> dict[str, str]:
+    """Return a digest of what each claim asserts and how it is tested, by the claim's name."""
     return {claim.slug: digest_of(as_text(claim))[:SHORT] for claim in paper.claims}
 
 
 def judge_again(paper: Paper) -> None:
-    """Write shown verdicts again where their runs, or newer ones in their place, give others."""
+    """Write a new record for each shown one whose runs, or their successors, give other verdicts.
+
+    A record is left as it is if a run or a trial of it is missing, which `repro check` reports.
+    """
     records = read_records(paper.slug)
-    runs = {run["digest"]: run for run in runs_of(records)}
-    tunings = {tuning["digest"]: tuning for tuning in tunings_of(records)}
+    runs = {run["digest"]: cast(Record, run) for run in runs_of(records)}
+    tunings = {tuning["digest"]: cast(Record, tuning) for tuning in tunings_of(records)}
     newer = {one["supersedes"]: one["digest"] for one in (*runs.values(), *tunings.values())}
-    for scale in sorted({run["scale"] for run in runs.values()}):
-        for claims in claims_of([*standard(records), *at_other_settings(records)], scale):
-            named = [newest(digest, newer) for digest in judged_runs(claims)]
-            if not named or not runs.keys() >= set(named):
-                continue  # `repro check` says so
-            tried = [newest(digest, newer) for digest in claims.get("tunings", [])]
-            if not tunings.keys() >= set(tried):
-                continue
-            used = cast(list[Record], [runs[digest] for digest in named])
-            chosen = cast(list[Record], [tunings[digest] for digest in tried])
-            if other_verdicts(paper, claims, used, chosen):
-                write_record(verdicts_record(paper, scale, used, looks_of(claims), chosen))
+    for claims in shown_verdicts(records, {run["scale"] for run in runs.values()}):
+        used_runs = successors(judged_runs(claims), newer, runs)
+        used_trials = successors(claims.get("tunings", []), newer, tunings)
+        if not used_runs or used_trials is None:
+            continue
+        if changed_claims(paper, claims, used_runs, used_trials):
+            scale, looks = claims["scale"], looks_of(claims)
+            write_record(verdicts_record(paper, scale, used_runs, looks, used_trials))
+
+
+def successors(
+    digests: Iterable[str], newer: Mapping[str | None, str], records: Mapping[str, Record]
+) -> list[Record] | None:
+    """Return the records that stand in the place of others now; None if one is missing.
+
+    Args:
+        digests: of the records that may be superseded.
+        newer: the digest of a record by that of the one it supersedes.
+        records: all records by digest.
+    """
+    newest_digests = [newest(digest, newer) for digest in digests]
+    if not records.keys() >= {*newest_digests}:
+        return None
+    return [records[digest] for digest in newest_digests]
+
+
+def shown_verdicts(records: Sequence[Record], scales: Iterable[str]) -> Iterator[ClaimsRecord]:
+    """Yield the verdict records that pages show at these scales, one scale after the other."""
+    shown = [*standard(records), *at_other_settings(records)]
+    for scale in sorted(scales):
+        yield from claims_of(shown, scale)
 
 
 def at_other_settings(records: Iterable[Record]) -> list[Record]:
-    """The newest verdicts over the seeds of a first look, at each choice of command-line settings.
+    """Return the newest verdicts at each choice of command-line settings.
 
-    They stand beside those at the paper's settings: whether these hold elsewhere too.
+    They are shown beside those at the paper's settings. Verdicts over fewer seeds than the first
+    look needs are left out.
     """
     chosen = {
         (record["scale"], as_text(record["overrides"])): record
@@ -109,35 +146,54 @@ def at_other_settings(records: Iterable[Record]) -> list[Record]:
 
 
 def looks_of(claims: ClaimsRecord) -> list[Look]:
-    """The numbers of seeds at which the claims were judged, one after the other."""
+    """Return the looks at which the claims of a record were judged, in order."""
     return [Look(int(seeds), level) for seeds, level in claims.get("looks", [])]
 
 
-def newest(digest: str, newer: dict[str | None, str]) -> str:
-    """The run that stands in the place of one now."""
+def newest(digest: str, newer: Mapping[str | None, str]) -> str:
+    """Return the digest of the record that supersedes all others of one question.
+
+    Args:
+        digest: of any of these records.
+        newer: the digest of a record by that of the one it supersedes.
+    """
     return newest(newer[digest], newer) if digest in newer else digest
 
 
 def judged_runs(claims: ClaimsRecord) -> list[str]:
-    """The digests of the runs that a record of verdicts is about."""
-    used = [digest for row in claims["verdicts"] for digest in row["runs"]]
-    return claims.get("runs") or list(dict.fromkeys(used))
+    """Return the digests of the runs that a record of verdicts is about."""
+    digests = [digest for row in claims["verdicts"] for digest in row["runs"]]
+    return claims.get("runs") or list(dict.fromkeys(digests))
 
 
-def other_verdicts(
+def changed_claims(
     paper: Paper, claims: ClaimsRecord, runs: Sequence[Record], tunings: Sequence[Record] = ()
 ) -> list[str]:
-    """The claims on which a record says otherwise than its runs give now, each with its reason."""
-    again = judged(paper, runs, looks_of(claims), tunings)
+    """Return the claims whose recorded verdicts differ from what these runs give now.
+
+    Args:
+        paper: the paper as its module describes it now.
+        claims: the record of verdicts.
+        runs: the runs to judge again.
+        tunings: the trials to judge again.
+
+    Returns:
+        The claims' names, with the reason if the claim itself has changed; or one line that says
+        that the verdicts at the arms' own rates, or only the order of the claims, differ.
+    """
+    again = judge_records(paper, runs, looks_of(claims), tunings)
     if not agree(claims.get("own_rates"), canonical(again.get("own_rates"))):
         return ["those at the arms' own learning rates"]
     now = {row["id"]: canonical(row) for row in again["verdicts"]}
-    then = {row["id"]: row for row in claims["verdicts"]}
-    tests = specified(paper)
-    old = claims.get("specified", tests)
-    found = [
-        f"{name}: the claim was another one then" if old.get(name) != tests.get(name) else name
-        for name in dict.fromkeys([*now, *then, *old])
-        if old.get(name) != tests.get(name) or not agree(then.get(name), now.get(name))
-    ]
-    return found or ([] if [*now] == [row["id"] for row in claims["verdicts"]] else ["their order"])
+    recorded = {row["id"]: row for row in claims["verdicts"]}
+    digests = claim_digests(paper)
+    old = claims.get("specified", digests)
+    changed: list[str] = []
+    for name in dict.fromkeys([*now, *recorded, *old]):
+        if old.get(name) != digests.get(name):
+            changed.append(f"{name}: the claim was another one then")
+        elif not agree(recorded.get(name), now.get(name)):
+            changed.append(name)
+    if not changed and [*now] != [row["id"] for row in claims["verdicts"]]:
+        return ["their order"]
+    return changed

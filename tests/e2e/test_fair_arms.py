@@ -212,8 +212,8 @@ def own_verdict(records):
 
 
 FORGERIES = {
-    choose_another: "its best factor is 1.0, its curves say 1e-05",
-    raise_the_worse: "its curves say 1",
+    choose_another: "its best factor is 1.0, its curves give 1e-05",
+    raise_the_worse: "its curves give 1",
     other_rates: "it tried [[1e-05, 3e-05]",
     judged_seed: "its seed is 0, that of trials is 1000",
     no_trial: "its learning rate was chosen by trials that are not there",

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.claims import BadClaim, Claim, final, law, least, most, spread
-from core.verdicts.conjunctions import weakest
+from core.verdicts.conjunctions import judge_conjunction
 from core.verdicts.judge import judge_claim
 
 ARMS = "abcdefg"
@@ -45,7 +45,7 @@ def test_where_all_arms_are_equal_a_claim_is_rarely_decided(name):
     """
     random = np.random.default_rng(5)
     verdicts = [
-        weakest(CLAIMS[name], seeds(random.normal(size=(3, 7))), LEVEL).effect.verdict
+        judge_conjunction(CLAIMS[name], seeds(random.normal(size=(3, 7))), LEVEL).effect.verdict
         for _ in range(1500)
     ]
     wrong = ["refuted"] if name.startswith("little") else ["refuted", "held"]
@@ -55,9 +55,9 @@ def test_where_all_arms_are_equal_a_claim_is_rarely_decided(name):
 def test_a_clear_difference_in_each_holds_and_in_one_alone_refutes():
     above = np.array([[5.0, 0.0, 6.0, 1.0], [5.1, 0.2, 6.3, 1.1], [4.9, 0.1, 6.1, 0.9]])
     test = CLAIMS["two differences"]
-    assert weakest(test, seeds(above), LEVEL).effect.verdict == "held"
+    assert judge_conjunction(test, seeds(above), LEVEL).effect.verdict == "held"
     one_below = above[:, [0, 1, 3, 2]]
-    found = weakest(test, seeds(one_below), LEVEL)
+    found = judge_conjunction(test, seeds(one_below), LEVEL)
     assert (found.effect.verdict, str(found.test)) == (
         "refuted",
         "(final(reward) of c - final(reward) of d) >= 0",
@@ -68,9 +68,9 @@ def test_a_clear_difference_in_each_holds_and_in_one_alone_refutes():
 @given(values)
 def test_it_holds_where_each_holds_alone_and_fails_where_one_fails_at_its_share(rows):
     test, cases = CLAIMS["two differences"], seeds(rows)
-    alone = [weakest(one, cases, LEVEL).effect.verdict for one in test.each]
-    shared = [weakest(one, cases, LEVEL / 2).effect.verdict for one in test.each]
-    verdict = weakest(test, cases, LEVEL).effect.verdict
+    alone = [judge_conjunction(one, cases, LEVEL).effect.verdict for one in test.each]
+    shared = [judge_conjunction(one, cases, LEVEL / 2).effect.verdict for one in test.each]
+    verdict = judge_conjunction(test, cases, LEVEL).effect.verdict
     assert (verdict == "held") == all(one == "held" for one in alone)
     assert (verdict == "refuted") == ("refuted" in shared)
 
@@ -79,13 +79,13 @@ def test_it_holds_where_each_holds_alone_and_fails_where_one_fails_at_its_share(
 def test_little_between_arms_holds_where_every_two_of_them_are_near(rows):
     test, cases = CLAIMS["little between four arms"], seeds(rows)
     each = [
-        weakest(one - other < 1.0, cases, LEVEL).effect.verdict == "held"
+        judge_conjunction(one - other < 1.0, cases, LEVEL).effect.verdict == "held"
         for one in (A, B, C, D)
         for other in (A, B, C, D)
         if one is not other
     ]
     assert len(test.each) == len(each) == 12
-    assert (weakest(test, cases, LEVEL).effect.verdict == "held") == all(each)
+    assert (judge_conjunction(test, cases, LEVEL).effect.verdict == "held") == all(each)
 
 
 def test_the_verdict_shows_what_holds_least_and_says_of_how_many():
