@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from threading import Thread
 from time import sleep
 
+from core.stages.spread.preloaded import Forked, is_current
 from eval.errors import ReproError
 from eval.terminal import say
 
 # Not the folder where we are, which Python searches first for a module that it runs: a `core` or an
 # `eval.py` that somebody has there would be ours.
 PYTHON = (sys.executable, "-P")
+COMMAND = "core.cli.main"  # the module of the command `repro`
+REPRO = (*PYTHON, "-m", COMMAND)
 
 
 class FailedUnit(ReproError, RuntimeError):
@@ -27,11 +30,11 @@ class FailedUnit(ReproError, RuntimeError):
 
 @dataclass(frozen=True)
 class Unit:
-    """A command, and its name in progress lines."""
+    """A command, by default of `repro`, and its name in the progress lines."""
 
     name: str
     arguments: tuple[str, ...]
-    program: tuple[str, ...] = (*PYTHON, "-m", "core.cli.main")
+    program: tuple[str, ...] = REPRO
 
 
 def stop_all(error: FailedUnit) -> None:
@@ -69,20 +72,40 @@ def run_units(
             child.stop()
 
 
+def start_process(unit: Unit, stderr: int) -> subprocess.Popen[bytes] | Forked:
+    """Start a unit in a session of its own: Ctrl-C reaches its parent alone, which stops it.
+
+    A command of `repro` is forked from a process that has imported torch, unless that process was
+    started in another environment.
+
+    Args:
+        unit: The command.
+        stderr: File descriptor that its standard error is written to.
+    """
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if unit.program == REPRO and is_current(environment):
+        return Forked(COMMAND, unit.arguments, environment, stderr)
+    return subprocess.Popen(
+        [*unit.program, *unit.arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        env=environment,
+        start_new_session=True,
+    )
+
+
 class Child:
     """A running unit, whose stderr is printed under its name."""
 
     def __init__(self, unit: Unit):
         self.unit = unit
         self.last = ""
-        self.process = subprocess.Popen(
-            [*unit.program, *unit.arguments],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            start_new_session=True,  # Ctrl-C reaches us alone, and we stop it in order
-        )
+        receiving, sending = os.pipe()
+        self.lines = os.fdopen(receiving, encoding="utf-8", errors="replace")
+        try:
+            self.process = start_process(unit, sending)
+        finally:
+            os.close(sending)
         self.reader = Thread(target=self._pass_on, daemon=True)
         self.reader.start()
 
@@ -94,8 +117,7 @@ class Child:
     def finish(self) -> int:
         """Wait until all lines have been read, and return the exit code."""
         self.reader.join()
-        if self.process.stderr is not None:
-            self.process.stderr.close()
+        self.lines.close()
         return self.process.wait()
 
     def stop(self) -> None:
@@ -109,9 +131,7 @@ class Child:
         self.finish()
 
     def _pass_on(self) -> None:
-        if self.process.stderr is None:
-            return
-        for line in self.process.stderr:
+        for line in self.lines:
             self.last = line.rstrip() or self.last
             say(f"[{self.unit.name}] {line.rstrip()}")
 

@@ -1,0 +1,53 @@
+"""Commands of `repro` forked from a process that has imported torch."""
+
+import os
+
+from core.stages.spread.pool import COMMAND
+from core.stages.spread.preloaded import Forked, is_current
+
+
+def run(*arguments, module=COMMAND, **variables):
+    """Run a module in a forked process; return its exit code and its standard error."""
+    receiving, sending = os.pipe()
+    process = Forked(module, arguments, {**os.environ, **variables}, sending)
+    os.close(sending)
+    with os.fdopen(receiving) as lines:
+        said = lines.read()
+    return process.wait(), said
+
+
+def test_exit_codes_and_messages_are_those_of_the_command():
+    assert run("list") == (0, "")
+    code, said = run("plan", "nobody")
+    assert (code, "nobody" in said) == (2, True)
+
+
+def test_it_has_the_given_environment_and_folder_and_a_session_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "shows.py").write_text(
+        "import os, sys; print(os.getcwd(), os.environ['REPRO_ROOT'], sys.argv[1:], "
+        "os.getsid(0) == os.getpid(), 'torch' in sys.modules, file=sys.stderr)"
+    )
+    monkeypatch.syspath_prepend(tmp_path / "package")
+    code, said = run("a", "b c", module="shows", REPRO_ROOT="here")
+    assert (code, said.split("\n")[0]) == (0, f"{tmp_path} here ['a', 'b c'] True True")
+
+
+def test_a_signal_is_a_negative_exit_code():
+    receiving, sending = os.pipe()
+    process = Forked("http.server", ("0",), os.environ, sending)
+    os.close(sending)
+    assert process.poll() is None
+    process.kill()
+    assert process.wait() == -9
+    os.close(receiving)
+
+
+def test_another_environment_needs_a_process_of_its_own(monkeypatch):
+    monkeypatch.setattr("core.stages.spread.preloaded.started_with", {})
+    variables = {"HOME": "here", "REPRO_ROOT": "a"}
+    assert is_current(variables)
+    assert is_current({**variables, "REPRO_ROOT": "b"})
+    assert not is_current({**variables, "HF_HOME": "elsewhere"})
+    assert not is_current({"REPRO_ROOT": "a"})
