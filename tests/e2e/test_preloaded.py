@@ -36,7 +36,7 @@ def test_it_has_the_given_environment_and_folder_and_a_session_of_its_own(tmp_pa
 
 def test_a_signal_is_a_negative_exit_code():
     receiving, sending = os.pipe()
-    process = Forked("http.server", ("0",), os.environ, sending)
+    process = Forked("http.server", ("0",), dict(os.environ), sending)
     os.close(sending)
     assert process.poll() is None
     process.kill()
