@@ -156,7 +156,7 @@ def problem_rows(name: str, split: str, data: Path | None) -> list[Row]:
             "answer": problem.answer,
             "language": problem.language,
             "exact_form": problem.exact_form,
-            **({"solution": problem.solution} if benchmark.generated else {}),
+            **({"solution": problem.solution} if benchmark.is_generated else {}),
         }
         for problem in problems
     ]

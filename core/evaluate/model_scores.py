@@ -87,7 +87,7 @@ def scores_of(
     found = score(samples, benchmark, named, mode=mode)
     if mode == "tir":
         found += program_scores(samples, benchmark.load(data, limit), benchmark, named)
-    return [replace(one, drawn=benchmark.drawn(limit)) for one in found]
+    return [replace(one, drawn=benchmark.describe_sample(limit)) for one in found]
 
 
 def load_sampler(

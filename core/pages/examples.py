@@ -11,7 +11,7 @@ from core.stages.evaluate import PLAIN_MODE
 from core.verdicts.run_differences import key_of
 from eval.errors import MissingFile
 from eval.samples.store import Sample, read_samples
-from eval.sets.benchmarks import find_benchmark, known_benchmark
+from eval.sets.benchmarks import find_benchmark, find_benchmark_or_none
 from eval.tables.report import Answer, Example, Examples
 
 Pair: TypeAlias = tuple[Sample, Sample]
@@ -91,8 +91,8 @@ def firsts(pairs: Sequence[Pair]) -> Iterator[tuple[str, Pair]]:
 
 def questions(row: ScoreRow) -> dict[str, str]:
     """The questions of a generated suite; those of others are not ours to print."""
-    known = known_benchmark(row["benchmark"])
-    if known is None or not known.generated:
+    known = find_benchmark_or_none(row["benchmark"])
+    if known is None or not known.is_generated:
         return {}
     problems = find_benchmark(known.name, row.get("draw", 0)).load()
     return {problem.id: problem.question for problem in problems}

@@ -7,7 +7,7 @@ from core.families.table import find_family
 from core.paper import Layout, Paper
 from core.records.schema import Record, RunRecord, ScoreRow, runs_of
 from eval.errors import BadValue
-from eval.sets.benchmarks import known_benchmark
+from eval.sets.benchmarks import find_benchmark_or_none
 from eval.tables.seed_intervals import LIMITED, mean_cell
 from eval.tables.table import Block, Cell, Column, Row, Section, Table, told_apart
 
@@ -37,7 +37,7 @@ def layout_of(paper: Paper, of: str, caption: str) -> Layout:
 
 def title_of(benchmark: str) -> str:
     """The title of a benchmark that is known here, else its name as it is."""
-    known = known_benchmark(benchmark)
+    known = find_benchmark_or_none(benchmark)
     return known.title if known else benchmark
 
 

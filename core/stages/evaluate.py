@@ -68,8 +68,8 @@ class Question:
     def part(self) -> dict[str, Any]:
         """The fields of a record that identify the sample of problems and its draw."""
         benchmark = self.benchmark
-        draw = {"draw": benchmark.draw} if benchmark.generated else {}
-        return {"drawn": benchmark.drawn(self.limit), **draw}
+        draw = {"draw": benchmark.draw} if benchmark.is_generated else {}
+        return {"drawn": benchmark.describe_sample(self.limit), **draw}
 
 
 class Answering:

@@ -21,7 +21,7 @@ def source_of(name: str, mode: str = "cot") -> dict[str, object]:
     benchmark = find_benchmark(name)
     empty = Problem(id="", question="", answer="", language=benchmark.language)
     asked = benchmark.prompt(empty, mode)
-    return {"version": _version(benchmark), "asked": asked, **benchmark.judges}
+    return {"version": _version(benchmark), "asked": asked, **benchmark.grading_overrides}
 
 
 def _version(benchmark: Benchmark) -> str:

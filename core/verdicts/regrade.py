@@ -142,7 +142,7 @@ def problems_digest(suite: str) -> str:
     """
     try:
         benchmark = find_benchmark(suite)
-        problems = [] if benchmark.generated else benchmark.load()
+        problems = [] if benchmark.is_generated else benchmark.load()
         return digest_of([repr(problem) for problem in problems])
     except ReproError:
         return ""

@@ -42,7 +42,7 @@ def judge_both(
     asked = [known[sample.id] for sample in samples]
     outputs = [sample.output for sample in samples]
     part = PARTS.get(mode, "answer")
-    if benchmark.judges:
+    if benchmark.grading_overrides:
         verdicts = [Verdict(s.correct, s.extracted, s.rule, s.reason) for s in samples]
     else:
         verdicts = grade_as_paper(outputs, asked, listed=benchmark.style == "latex", part=part)

@@ -1,1 +1,1 @@
-"""Benchmarks: their problems, how they are asked, and what training data holds of them."""
+"""Benchmarks: their problems and prompts, and the search for test questions in training data."""

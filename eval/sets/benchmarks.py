@@ -1,6 +1,6 @@
-"""The benchmarks: where their problems are, how many there are, how they are asked.
+"""The table of benchmarks: where their problems are, how many there are, and their prompts.
 
-Another distribution adds one by an entry point of the group `repro.benchmarks`,
+Another distribution adds a benchmark by an entry point of the group `repro.benchmarks`,
 `name = "module:OBJECT"` with a `Benchmark` of that name.
 """
 
@@ -16,7 +16,6 @@ from eval.names import check_name
 from eval.pocket.suites import SIZES
 from eval.registered import find_row
 from eval.sets.fewshot import FEW_SHOT, PAL, PROGRAMS, SHOTS, Shots
-from eval.sets.kept import kept_problems
 from eval.sets.loading import (
     MGSM_ROWS,
     Hub,
@@ -32,45 +31,48 @@ from eval.sets.loading import (
     with_answers,
 )
 from eval.sets.problem import Problem
+from eval.sets.problem_cache import cached_pocket_problems
 from eval.sets.prompts import REQUESTS, request_language, with_request
-from eval.sets.subset import stratified
+from eval.sets.subset import stratified_sample
 
-QUESTION = "{}"  # its place in a frame
+QUESTION = "{}"  # the placeholder of the question in a frame
 
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """One test set. `n` is its full size; a score over fewer problems is marked as limited.
+    """A test set: its source, its size, its prompts and how its answers are graded.
 
-    `strata` are what a part of it is drawn over; a set whose problems come `in_turn`, kind by kind
-    and level by level, has a fair part in its first ones. `margin` is how many points from a
-    printed score still count as reproduced: it stands here so that it is chosen before any run. A
-    set `by_id` need not lie in the data folder. A set may lie in a `folder` of its own, as
-    `<split>.jsonl`.
+    `n` is the full size; a score over fewer problems is marked as limited. Smaller samples are
+    stratified by the attributes of `Problem` in `strata`; if the problems come `in_turn`, kind by
+    kind and level by level, a smaller sample is simply the first ones. `margin` is the number of
+    percentage points from a printed score that still count as reproduced, fixed here before any
+    run. A set `by_id` is loaded from the hub if the data folder lacks it. A set with a `folder` of
+    its own is read from `<split>.jsonl` in it.
 
-    A set may ask and judge in its own way: `frame` is its prompt, with {} for the question, in
-    place of the request for a box; `pattern` is a regular expression that finds the answer in an
-    output, see `Answers`; `verbatim` answers are texts, such as the letter of a choice.
+    A set may have its own prompt and grading: `frame` is the prompt, with {} for the question, and
+    replaces the request for a boxed answer; `pattern` is a regular expression that finds the
+    answer in an output, see `Answers`; `verbatim` answers are texts, such as the letter of a
+    choice.
 
     Raises:
-        BadValue: a name that no folder can have, a frame without a place for the question, or a
-            pattern that is none.
+        BadValue: `name` cannot be the name of a folder, `frame` has no {} for the question, or
+            `pattern` is not a regular expression.
     """
 
     name: str
     title: str
     n: int
-    hub: Hub | None = None  # None without a folder: the set is generated
+    hub: Hub | None = None  # with neither a hub nor a folder, the set is generated
     folder: Path | None = None
     language: str = "en"
-    style: str = "number"  # what an answer is: "number" or "latex"
-    max_tokens: int = 1024  # the limit of the paper's evaluation
+    style: str = "number"  # of the answers: "number" or "latex"
+    max_tokens: int = 1024  # of an answer, as in the paper's evaluation
     margin: float = 2.0
-    part_of: str | None = None  # the set whose problems it chooses from
+    part_of: str | None = None  # name of the set that this one is a subset of
     by_id: bool = False
     strata: tuple[str, ...] = ()  # attributes of a problem
     in_turn: bool = False
-    draw: int = 0  # of a generated set's test problems
+    draw: int = 0  # of a generated set: which of its test sets
     frame: str | None = None
     pattern: str | None = None
     verbatim: bool = False
@@ -85,31 +87,34 @@ class Benchmark:
             raise BadValue(f"{self.name}: pattern={self.pattern!r}: {error}") from error
 
     @property
-    def judges(self) -> dict[str, object]:
-        """How it judges in its own way; nothing where it judges as the others do."""
-        own = {"pattern": self.pattern, "verbatim": self.verbatim}
-        return {name: value for name, value in own.items() if value}
+    def grading_overrides(self) -> dict[str, object]:
+        """The fields of `Answers` that this benchmark sets for all its problems; mostly empty."""
+        overrides = {"pattern": self.pattern, "verbatim": self.verbatim}
+        return {name: override for name, override in overrides.items() if override}
 
     @property
-    def generated(self) -> bool:
-        """Whether its problems are made here, see `eval.pocket`."""
+    def is_generated(self) -> bool:
+        """Whether its problems are generated by `eval.pocket`."""
         return self.hub is None and self.folder is None
 
     def load(
         self, data: Path | None = None, limit: int | None = None, split: str = "test"
     ) -> list[Problem]:
-        """The problems of a split, in their order; if it is given, a fair part of `limit` of them.
+        """Return the problems of a split in their order, or a representative sample of `limit`.
 
-        From `data`, else from the folder in REPRO_DATA, else from the hub.
+        They are read from `data`, else from the folder in REPRO_DATA, else from the hub.
 
         Raises:
-            MissingFile, DamagedFile, BadValue: with the file, the line and what is wrong.
+            MissingFile: there is no such file, and no such data set in reach.
+            DamagedFile: with the file, the line and what is wrong, or if the test split does not
+                have `n` problems.
+            BadValue: `limit` is less than 1.
         """
         if limit is not None and limit < 1:
             raise BadValue(f"limit={limit}: expected at least 1 problem")
-        problems, source = self._all(data, split)
-        if self.judges:
-            problems = [replace(p, answers=replace(p.reference, **self.judges)) for p in problems]
+        problems, source = self._load_all(data, split)
+        if overrides := self.grading_overrides:
+            problems = [replace(p, answers=replace(p.reference, **overrides)) for p in problems]
         if split == "test" and len(problems) != self.n:
             raise DamagedFile(
                 f"{source}: {len(problems)} problems, expected {self.n}: "
@@ -117,10 +122,10 @@ class Benchmark:
             )
         if limit is None or self.in_turn:
             return problems[:limit]
-        return stratified(problems, limit, self.strata)
+        return stratified_sample(problems, limit, self.strata)
 
-    def drawn(self, limit: int | None) -> str | None:
-        """How `load` draws a part of so many problems, in words; None for the whole set."""
+    def describe_sample(self, limit: int | None) -> str | None:
+        """Describe in words how `load` samples `limit` problems; None if it returns all of them."""
         if limit is None or limit >= self.n:
             return None
         if self.in_turn:
@@ -129,39 +134,50 @@ class Benchmark:
             ["a fixed sample", *(["over", " and ".join(self.strata)] if self.strata else [])]
         )
 
-    def _all(self, data: Path | None, split: str) -> tuple[list[Problem], str]:
-        """Every problem of a split and where it came from."""
+    def _load_all(self, data: Path | None, split: str) -> tuple[list[Problem], str]:
+        """Return every problem of a split and the path or name of its source."""
         if self.folder is not None:
-            own = self.folder / f"{split}.jsonl"
-            return read_problems(own), str(own)
+            own_path = self.folder / f"{split}.jsonl"
+            return read_problems(own_path), str(own_path)
         if self.hub is None:
             draw = self.draw if split == "test" else 0
-            return [*made_problems(self.name, split, draw)], self.name
+            return [*generated_problems(self.name, split, draw)], self.name
         folder = data or os.environ.get("REPRO_DATA")
         path = Path(folder or ".") / (self.part_of or self.name) / f"{split}.jsonl"
         if not folder or (self.by_id and not path.exists()):
             return load_hub(self.name, self.hub, split), self.hub.id
-        whole = read_problems(path)
+        return self._read_data_folder(path, split), str(path)
+
+    def _read_data_folder(self, path: Path, split: str) -> list[Problem]:
+        """Return the problems of a split, with all their reference answers, from the data folder.
+
+        `path` is the file of the set, or of the set that this one is a subset of.
+        """
+        all_problems = read_problems(path)
         ids = path.with_name(f"{self.name}_ids.txt")
-        problems = read_subset(ids, whole) if self.part_of else whole
+        problems = read_subset(ids, all_problems) if self.part_of else all_problems
         self._check_digest(problems, path, split)
-        several = with_answers(whole, path.with_name(f"{split}_multibox.jsonl"))
-        return (read_subset(ids, several) if self.part_of else several), str(path)
+        answered = with_answers(all_problems, path.with_name(f"{split}_multibox.jsonl"))
+        return read_subset(ids, answered) if self.part_of else answered
 
     def _check_digest(self, problems: list[Problem], path: Path, split: str) -> None:
-        """Refuse a whole test set whose questions or answers are not the known ones."""
+        """Raise DamagedFile if a complete test set differs from the published one."""
         expected = DIGESTS.get(self.name)
         if split != "test" or expected is None or len(problems) != self.n:
             return
-        found = content_digest(problems)
-        if found != expected:
+        actual = content_digest(problems)
+        if actual != expected:
             raise DamagedFile(
-                f"{path}: questions and answers have the digest {found}, expected {expected}: "
+                f"{path}: questions and answers have the digest {actual}, expected {expected}: "
                 "a question or an answer differs from the published set; get it again"
             )
 
     def prompt(self, problem: Problem, mode: str = "cot") -> str:
-        """The question, a newline and the request in Chinese or English, or examples before it."""
+        """Return the prompt of a problem: its question with a request, or after worked examples.
+
+        Raises:
+            UnknownName: the benchmark has no such mode.
+        """
         if self.frame is not None:
             self.check_mode(mode)
             return self.frame.replace(QUESTION, problem.question)
@@ -170,40 +186,40 @@ class Benchmark:
         self.check_mode(mode)
         return with_request(problem.question, problem.language, mode)
 
-    def shots(self, mode: str, asked: str) -> Shots | None:
-        """The examples of a mode that has some."""
-        return {FEW_SHOT: SHOTS.get((self.style, asked)), PAL: PROGRAMS[self.style]}.get(mode)
+    def shots(self, mode: str, language: str) -> Shots | None:
+        """Return the few-shot prompt of a mode and language; None for modes without examples."""
+        return {FEW_SHOT: SHOTS.get((self.style, language)), PAL: PROGRAMS[self.style]}.get(mode)
 
     def check_mode(self, mode: str) -> None:
-        """Refuse a mode of answering that there is not.
+        """Check that the benchmark has a mode of answering.
 
         Raises:
-            UnknownName: with the modes that there are.
+            UnknownName: it has no such mode; the message lists the modes.
         """
-        known = {"cot"} if self.frame else {FEW_SHOT, PAL, *(name for name, _ in REQUESTS)}
-        if mode not in known:
-            raise UnknownName("mode", mode, known)
+        modes = {"cot"} if self.frame else {FEW_SHOT, PAL, *(name for name, _ in REQUESTS)}
+        if mode not in modes:
+            raise UnknownName("mode", mode, modes)
 
     def stop(self, mode: str) -> tuple[str, ...]:
-        """The texts before which an answer ends: where the next example would begin."""
+        """Return the texts that end generation: those that would begin a next example."""
         shots = self.shots(mode, request_language(self.language))
         return (shots.stop,) if shots else ()
 
 
 @cache
-def made_problems(name: str, split: str, draw: int) -> tuple[Problem, ...]:
-    """The problems of a generated set, told once in a process."""
-    return kept_problems(name, split, draw)
+def generated_problems(name: str, split: str, draw: int) -> tuple[Problem, ...]:
+    """Return the problems of a generated set, read once in a process."""
+    return cached_pocket_problems(name, split, draw)
 
 
 def contest(name: str, title: str, n: int) -> Benchmark:
-    """A contest of few problems with integer answers, on which long chains of thought are usual."""
+    """Return a contest of few problems with integer answers, answered by long chains of thought."""
     hub = Hub(f"math-ai/{name}", None, contest_row)
     return Benchmark(name=name, title=title, n=n, hub=hub, max_tokens=32_768, by_id=True)
 
 
 def mgsm(language: str) -> Benchmark:
-    """MGSM in one language: 250 problems of GSM8K, translated."""
+    """Return MGSM in one language: 250 problems of GSM8K, translated."""
     name, hub = f"mgsm_{language}", Hub("juletxara/mgsm", language, MGSM_ROWS[language])
     return Benchmark(
         name=name,
@@ -216,7 +232,7 @@ def mgsm(language: str) -> Benchmark:
 
 
 def pocket(name: str, title: str, language: str, style: str) -> Benchmark:
-    """A suite of the pocket world; its longest solution is under 200 tokens."""
+    """Return a suite of the pocket world; its longest solution is under 200 tokens."""
     return Benchmark(
         name=name,
         title=title,
@@ -229,7 +245,7 @@ def pocket(name: str, title: str, language: str, style: str) -> Benchmark:
     )
 
 
-# Of the questions and answers of the local test files; the hub's copies are only counted.
+# `content_digest` of the local test files; of the hub's copies only the size is checked.
 DIGESTS = {
     "cmath": "52f0eec432e7aaa0a62e896ae2acc6a232ef4280add89fba28f7bfbbccbd46d8",
     "gsm8k": "679f50aa36753f39e88f0f2e50baaa1a73109f01717733d347d42619a1846aaa",
@@ -272,18 +288,19 @@ BENCHMARKS = {row.name: row for row in ROWS}
 
 
 def find_benchmark(name: str, draw: int = 0) -> Benchmark:
-    """The benchmark of that name; a generated one with the test problems of a draw.
+    """Return the benchmark of a name; a generated one with the test set of a draw.
 
     Raises:
-        UnknownName: there is none; the nearest names are given.
-        BadValue: another distribution registers what is no benchmark, or one that we have.
+        UnknownName: there is no such benchmark; the message suggests the nearest names.
+        BadValue: another distribution registers an object that is not a benchmark, or a benchmark
+            under a name of ours.
     """
-    found = find_row("benchmark", name, BENCHMARKS, "repro.benchmarks", Benchmark)
-    return replace(found, draw=draw) if found.generated else found
+    benchmark = find_row("benchmark", name, BENCHMARKS, "repro.benchmarks", Benchmark)
+    return replace(benchmark, draw=draw) if benchmark.is_generated else benchmark
 
 
-def known_benchmark(name: str) -> Benchmark | None:
-    """The benchmark of that name, or None: a record may name one that is not installed here."""
+def find_benchmark_or_none(name: str) -> Benchmark | None:
+    """Return the benchmark of a name; None if it is not installed, as a record may name such."""
     try:
         return find_benchmark(name)
     except UnknownName:

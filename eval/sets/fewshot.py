@@ -1,7 +1,7 @@
-"""Worked examples before the question, for base models, as in DeepSeekMath's evaluation.
+"""Few-shot prompts for base models, as in DeepSeekMath's evaluation.
 
-The frames and stops are the paper's; the examples, in `templates/`, are our own: 8 English word
-problems, 4 with LaTeX, 6 Chinese; as programs, 8 and 4. A model is stopped where it begins the
+The frames and stop texts are the paper's. The examples in `templates/` are our own: 8 English word
+problems, 4 with LaTeX, 6 Chinese; as programs, 8 and 4. Generation stops where the model begins a
 next question.
 """
 
@@ -16,18 +16,22 @@ FEW_SHOT, PAL = "few-shot", "pal"  # the modes: plain text that the model contin
 
 @dataclass(frozen=True, kw_only=True)
 class Shots:
-    """A file of examples, the frame of the question that follows them, and what ends an answer."""
+    """A few-shot prompt: a file of worked examples and the frame of the question after them.
+
+    `name` is the file in `templates/`, `frame` the text with {} for the question, and `stop` the
+    text that ends generation.
+    """
 
     name: str
     frame: str
     stop: str
 
     def prompt(self, problem: Problem) -> str:
-        """All examples, then the problem with its solution left open."""
+        """Return the worked examples followed by the problem with its solution left open."""
         return examples(self.name) + self.frame.format(problem.question)
 
 
-# By style and language of the answers, as a Benchmark has them.
+# By style of the answers and language of the request.
 SHOTS = {
     ("number", "en"): Shots(name="stories_en", frame="Q: {}\nA:", stop="\nQ:"),
     ("latex", "en"): Shots(name="latex_en", frame="Problem:\n{}\n\nSolution:", stop="\nProblem:"),
@@ -49,5 +53,5 @@ PROGRAMS = {
 
 @cache
 def examples(name: str) -> str:
-    """The text of a file of examples."""
+    """Return the text of a file of worked examples."""
     return files("eval.sets").joinpath("templates", f"{name}.txt").read_text(encoding="utf-8")

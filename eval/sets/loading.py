@@ -1,14 +1,13 @@
-"""Reads problems from JSON lines and from public data sets, and refuses what is not a problem."""
+"""Reads problems from JSON lines and from public data sets, and checks every row."""
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args  # rows of foreign data sets have no static type
+from typing import Any, TypeAlias, get_args
 
 from eval.errors import DamagedFile, MissingFile
 from eval.json_lines import answer_text, as_answer, json_lines
@@ -17,24 +16,27 @@ from eval.sets.problem import Answers, Counts, Problem
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
 REQUIRED = ("id", "question", "answer", "language")
 OPTIONAL: dict[str, type] = {"solution": str, "level": int, "subject": str, "exact_form": bool}
-BOXED = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
+Row: TypeAlias = Mapping[str, Any]  # Any: columns of foreign data sets have no static type
 
 
 @dataclass(frozen=True)
 class Hub:
-    """A data set on the Hugging Face hub and how one of its rows becomes a problem."""
+    """A data set on the Hugging Face hub and the function that converts one of its rows.
+
+    `row` takes a row and the id of the problem to return.
+    """
 
     id: str
     config: str | None
-    row: Callable[[Mapping[str, Any], str], Problem]  # (row, our id)
+    row: Callable[[Row, str], Problem]
 
 
 def read_problems(path: Path) -> list[Problem]:
     """Return the problems of a file of JSON lines.
 
     Raises:
-        MissingFile: there is no such file.
-        DamagedFile: a line is not a problem; names the file, the line and the key.
+        MissingFile: the file does not exist.
+        DamagedFile: a line is not a problem; the message names the file, the line and the key.
     """
     try:
         problems = [to_problem(row, f"{path}, line {number}") for number, row in json_lines(path)]
@@ -45,42 +47,52 @@ def read_problems(path: Path) -> list[Problem]:
         ) from None
     ids = [p.id for p in problems]
     if len(set(ids)) < len(ids):
-        twice = next(i for i in ids if ids.count(i) > 1)
-        raise DamagedFile(f"{path}: id {twice!r} occurs twice; ids are unique within a file")
+        repeated_id = next(i for i in ids if ids.count(i) > 1)
+        raise DamagedFile(f"{path}: id {repeated_id!r} occurs twice; ids are unique within a file")
     return problems
 
 
-def to_problem(row: Mapping[str, Any], where: str) -> Problem:
-    """Return one row of a problem file as a problem; an answer that is a number becomes its text.
+def to_problem(row: Row, where: str) -> Problem:
+    """Return one row of a problem file as a problem, with a numeric answer converted to text.
+
+    `where` is the file and line of the row, for error messages.
 
     Raises:
         DamagedFile: a key is missing, empty or of another type.
     """
-    given = {**row, "answer": answer_text(row.get("answer"), where)}
-    for key in REQUIRED:
-        if not isinstance(given.get(key), str) or not given[key].strip():
-            found = repr(given[key])[:80] if key in given else "nothing"
-            raise DamagedFile(f"{where}: {key!r}: expected a non-empty string, got {found}")
-    for key, kind in OPTIONAL.items():
-        value = given.get(key)
-        if value is not None and type(value) is not kind:
-            raise DamagedFile(f"{where}: {key!r}: expected {kind.__name__}, got {value!r:.80}")
-    if given["language"] not in LANGUAGES:
-        known_ones = ", ".join(LANGUAGES)
+    fields = {**row, "answer": answer_text(row.get("answer"), where)}
+    check_types(fields, where)
+    if fields["language"] not in LANGUAGES:
+        languages = ", ".join(LANGUAGES)
         raise DamagedFile(
-            f"{where}: 'language': expected one of {known_ones}, got {given['language']!r:.80}"
+            f"{where}: 'language': expected one of {languages}, got {fields['language']!r:.80}"
         )
-    names = (key for key in (*REQUIRED, *OPTIONAL) if given.get(key) is not None)
-    known: dict[str, Any] = {key: given[key] for key in names}
-    return Problem(**known)
+    names = (key for key in (*REQUIRED, *OPTIONAL) if fields.get(key) is not None)
+    return Problem(**{key: fields[key] for key in names})
+
+
+def check_types(fields: Row, where: str) -> None:
+    """Check that required fields are non-empty strings and optional ones of their types.
+
+    Raises:
+        DamagedFile: with the first field that is not.
+    """
+    for key in REQUIRED:
+        if not isinstance(fields.get(key), str) or not fields[key].strip():
+            actual = repr(fields[key])[:80] if key in fields else "nothing"
+            raise DamagedFile(f"{where}: {key!r}: expected a non-empty string, got {actual}")
+    for key, kind in OPTIONAL.items():
+        field = fields.get(key)
+        if field is not None and type(field) is not kind:
+            raise DamagedFile(f"{where}: {key!r}: expected {kind.__name__}, got {field!r:.80}")
 
 
 def read_subset(path: Path, problems: Iterable[Problem]) -> list[Problem]:
-    """The problems whose ids a file lists, one a line, in its order.
+    """Return the problems whose ids a text file lists, one a line, in the order of the file.
 
     Raises:
-        MissingFile: there is no such file.
-        DamagedFile: an id that no problem has.
+        MissingFile: the file does not exist.
+        DamagedFile: no problem has one of the ids.
     """
     try:
         ids = path.read_text(encoding="utf-8").split()
@@ -88,41 +100,46 @@ def read_subset(path: Path, problems: Iterable[Problem]) -> list[Problem]:
         raise MissingFile(
             f"{path}: no such file; expected the ids of the set, one a line"
         ) from None
-    known = {problem.id: problem for problem in problems}
-    strangers = [key for key in ids if key not in known]
-    if strangers:
-        raise DamagedFile(f"{path}: {strangers[0]!r} is the id of no problem beside it")
-    return [known[key] for key in ids]
+    by_id = {problem.id: problem for problem in problems}
+    unknown_ids = [key for key in ids if key not in by_id]
+    if unknown_ids:
+        raise DamagedFile(f"{path}: {unknown_ids[0]!r} is the id of no problem beside it")
+    return [by_id[key] for key in ids]
 
 
 def with_answers(problems: Iterable[Problem], path: Path) -> list[Problem]:
-    """The problems, those named in a file of JSON lines with all that counts for them.
+    """Add the reference answers of a file of JSON lines to the problems that the file names.
 
     A line has `id`, `mode` (`all`, `any`, `first` or `last`: which boxes count), `answers` and
-    `last_box`, the answer that the problem has without it. No such file: the problems as they are.
+    `last_box`, which must equal the problem's own answer. If the file does not exist, the problems
+    are returned unchanged.
 
     Raises:
-        DamagedFile: a line of another form, or one that does not fit its problem.
+        DamagedFile: a line has another form or does not fit its problem.
     """
-    known = {problem.id: problem for problem in problems}
+    by_id = {problem.id: problem for problem in problems}
     for number, row in json_lines(path) if path.exists() else ():
         try:
-            known[row["id"]] = answered(known[row["id"]], row)
+            by_id[row["id"]] = replace_answers(by_id[row["id"]], row)
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedFile(
                 f"{path}, line {number}: {type(error).__name__} {error}; expected an object with "
                 f"the id of a problem beside it, mode ({', '.join(get_args(Counts))}), answers, "
                 "and as last_box the answer of that problem"
             ) from None
-    return list(known.values())
+    return list(by_id.values())
 
 
-def answered(problem: Problem, row: Mapping[str, Any]) -> Problem:
-    """The problem with the answers of a row."""
-    found, counts = [as_answer(answer) for answer in row["answers"]], row["mode"]
-    texts = tuple(text for text in found if text is not None)
-    enough = len(texts) > 1 if counts in ("all", "any") else len(texts) == 1
-    if counts not in get_args(Counts) or not enough or None in found:
+def replace_answers(problem: Problem, row: Row) -> Problem:
+    """Return the problem with the reference answers of a row, see `with_answers`.
+
+    Raises:
+        ValueError: the row's mode, answers or last box do not fit the problem.
+    """
+    answers, counts = [as_answer(answer) for answer in row["answers"]], row["mode"]
+    texts = tuple(text for text in answers if text is not None)
+    fits_mode = len(texts) > 1 if counts in ("all", "any") else len(texts) == 1
+    if counts not in get_args(Counts) or not fits_mode or None in answers:
         raise ValueError(f"mode {counts!r:.80} with answers {row['answers']!r:.80}")
     if as_answer(row["last_box"]) != problem.answer:
         raise ValueError(f"last_box {row['last_box']!r:.80}, its answer is {problem.answer!r:.80}")
@@ -131,29 +148,30 @@ def answered(problem: Problem, row: Mapping[str, Any]) -> Problem:
 
 
 def content_digest(problems: Iterable[Problem]) -> str:
-    """SHA-256 of all questions and answers, whatever their order and their ids."""
+    """Return the SHA-256 of all questions and answers, independent of their order and ids."""
     pairs = sorted((p.question, p.answer) for p in problems)
     return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
 
 
 def load_hub(name: str, hub: Hub, split: str = "test") -> list[Problem]:
-    """The problems of a public data set, through `datasets` and its cache.
+    """Load the problems of a public data set, through `datasets` and its cache.
 
     Raises:
         MissingFile: the hub cannot be reached and the data set is not in the cache, or it cannot
-            be read: a file is damaged, or it comes as a program.
+            be read: a file is damaged, or the data set is distributed as a program.
     """
     place = "give a folder in REPRO_DATA (or --data, where it is)"
     return map_rows(name, hub, hub_rows(name, hub.id, hub.config, split, place), split)
 
 
-def hub_rows(
-    name: str, dataset: str, config: str | None, split: str, place: str
-) -> Iterable[Mapping[str, Any]]:
-    """The rows of a data set of the hub; `place` says where else `name` may lie.
+def hub_rows(name: str, dataset: str, config: str | None, split: str, place: str) -> Iterable[Row]:
+    """Return the rows of a data set of the hub; messages about connection retries are hidden.
+
+    `name`, our name of the data set, and `place`, another place to read it from, are for the error
+    message.
 
     Raises:
-        MissingFile: see `load_hub`. Of the tries to reach the hub nothing is said but this.
+        MissingFile: see `load_hub`.
     """
     from datasets import load_dataset  # a heavy import that a local folder never needs
     from datasets.exceptions import DatasetsError
@@ -162,15 +180,16 @@ def hub_rows(
         with quiet_hub():
             return load_dataset(dataset, config, split=split)  # pyright: ignore[reportReturnType] - a split is given: it is a Dataset
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
-        said = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         raise MissingFile(
-            f"{name}: cannot load {dataset} from the hub ({type(error).__name__}: {said}); {place}"
+            f"{name}: cannot load {dataset} from the hub "
+            f"({type(error).__name__}: {message}); {place}"
         ) from error
 
 
 @contextmanager
 def quiet_hub() -> Generator[None]:
-    """Say nothing of the tries to reach the hub: what comes of them is said by whoever asks."""
+    """Hide the hub client's warnings about retries; the caller reports a final failure."""
     from huggingface_hub.utils import logging  # heavy, as above
 
     before = logging.get_verbosity()
@@ -181,8 +200,12 @@ def quiet_hub() -> Generator[None]:
         logging.set_verbosity(before)
 
 
-def map_rows(name: str, hub: Hub, rows: Iterable[Mapping[str, Any]], split: str) -> list[Problem]:
-    """Each row as a problem with the id `<name>-<split>-<index>`."""
+def map_rows(name: str, hub: Hub, rows: Iterable[Row], split: str) -> list[Problem]:
+    """Convert the rows of a data set to problems with the ids `<name>-<split>-<index>`.
+
+    Raises:
+        DamagedFile: a row cannot be converted; the message names its columns.
+    """
     problems: list[Problem] = []
     for index, row in enumerate(rows):
         try:
@@ -197,8 +220,8 @@ def map_rows(name: str, hub: Hub, rows: Iterable[Mapping[str, Any]], split: str)
     return problems
 
 
-def gsm8k_row(row: Mapping[str, Any], key: str) -> Problem:
-    """openai/gsm8k: the answer follows `####`, commas removed."""
+def gsm8k_row(row: Row, key: str) -> Problem:
+    """Convert a row of openai/gsm8k: the answer follows `####`, its commas are removed."""
     solution, mark, answer = str(row["answer"]).rpartition("####")
     if not mark:
         raise ValueError(f"no '####' in {solution[:80]!r}")
@@ -210,8 +233,8 @@ def gsm8k_row(row: Mapping[str, Any], key: str) -> Problem:
     )
 
 
-def math_row(row: Mapping[str, Any], key: str) -> Problem:
-    """MATH: the answer is the content of the solution's last box; the level is `Level 5`."""
+def math_row(row: Row, key: str) -> Problem:
+    """Convert a row of MATH: the answer is the solution's last box, the level "Level 5" is 5."""
     from eval.grading.boxes import last_box  # the same reading as of a model's box
 
     box = last_box(row["solution"])
@@ -226,8 +249,8 @@ def math_row(row: Mapping[str, Any], key: str) -> Problem:
     )
 
 
-def math500_row(row: Mapping[str, Any], key: str) -> Problem:  # noqa: ARG001 - a row of a Hub
-    """HuggingFaceH4/MATH-500: `unique_id` is the file name that the whole of MATH has as id."""
+def math500_row(row: Row, key: str) -> Problem:  # noqa: ARG001 - a row of a Hub
+    """Convert a row of HuggingFaceH4/MATH-500; `unique_id` is the id that MATH itself uses."""
     return Problem(
         id=row["unique_id"],
         question=row["problem"],
@@ -238,8 +261,12 @@ def math500_row(row: Mapping[str, Any], key: str) -> Problem:  # noqa: ARG001 - 
     )
 
 
-def contest_row(row: Mapping[str, Any], key: str) -> Problem:
-    """math-ai/aime24, aime25, amc23: `problem` or `question`; `answer`, or a boxed `solution`."""
+def contest_row(row: Row, key: str) -> Problem:
+    """Convert a row of math-ai/aime24, aime25 or amc23.
+
+    The question is in `problem` or `question`, the answer in `answer` or in the last box of
+    `solution`.
+    """
     from eval.grading.boxes import last_box
 
     box = None if "answer" in row else last_box(row["solution"])
@@ -251,14 +278,14 @@ def contest_row(row: Mapping[str, Any], key: str) -> Problem:
     )
 
 
-def mgsm_row(row: Mapping[str, Any], key: str, *, language: str) -> Problem:
-    """juletxara/mgsm: an integer column `answer_number`."""
+def mgsm_row(row: Row, key: str, *, language: str) -> Problem:
+    """Convert a row of juletxara/mgsm; the answer is the integer column `answer_number`."""
     answer = str(int(row["answer_number"]))
     return Problem(id=key, question=row["question"], answer=answer, language=language)
 
 
-def cmath_row(row: Mapping[str, Any], key: str) -> Problem:
-    """weitianwen/cmath: `golden` is the answer, `grade` the school year."""
+def cmath_row(row: Row, key: str) -> Problem:
+    """Convert a row of weitianwen/cmath: the answer is `golden`, the level the school `grade`."""
     return Problem(
         id=key,
         question=row["question"],

@@ -1,4 +1,4 @@
-"""A benchmark problem: the question, its reference answer, and what is known about it."""
+"""The benchmark problem: its question, its reference answers and its metadata."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -8,13 +8,16 @@ Counts = Literal["all", "any", "first", "last"]
 
 @dataclass(frozen=True)
 class Answers:
-    """A question's reference answers, and which of an output's boxes count for it.
+    """The reference answers of a question, and which boxes of an output are compared with them.
 
-    `all`: each answer is asked, in any order, in one box or in the last so many; `any`: one answer
-    is enough; `last`, `first`: there is one answer, and that box holds it. With `exact_form` the
-    reference's form is asked for too, such as lowest terms: 8/12 is then not 2/3.
-    With a `pattern`, the answer in an output is its last match, or the first group of that, and no
-    box. `verbatim` answers are compared as texts, whatever their case, and not as mathematics.
+    `counts` selects the boxes. `all`: every reference answer is required, in any order, in one box
+    or in the last boxes, one for each. `any`: one of the reference answers is enough. `last` or
+    `first`: there is one reference answer, and the last or first box must hold it.
+
+    With `exact_form` the answer must also be written as the reference is, such as in lowest terms:
+    8/12 then differs from 2/3. With a `pattern`, the answer is the last match of that regular
+    expression in the output (its first group, if it has groups), and boxes are ignored. `verbatim`
+    answers are compared as texts without regard to case, not as mathematics.
     """
 
     texts: tuple[str, ...]
@@ -24,17 +27,18 @@ class Answers:
     verbatim: bool = False
 
     @property
-    def right(self) -> tuple[str, ...]:
-        """The texts each of which is a right answer: when all are asked, their list alone."""
+    def accepted_texts(self) -> tuple[str, ...]:
+        """The texts that are each a correct answer: for `all`, one list of every answer."""
         return ("; ".join(self.texts),) if self.counts == "all" else self.texts
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One problem, as every data folder and every loader gives it; `answer` is never empty.
+    """One benchmark problem.
 
-    `answers` says more where a question has several; `answer` is then the first or their list.
-    `exact_form`: the question asks for the reference's form, see `Answers`.
+    `answer` is never empty. If a question has several reference answers, `answers` holds them and
+    `answer` is the first, or their list if all are required. With `exact_form` the answer must be
+    written as the reference is, see `Answers`.
     """
 
     id: str
@@ -49,5 +53,5 @@ class Problem:
 
     @property
     def reference(self) -> Answers:
-        """What an output is compared with."""
+        """The reference answers that an output is graded against."""
         return replace(self.answers or Answers((self.answer,)), exact_form=self.exact_form)

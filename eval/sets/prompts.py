@@ -15,10 +15,10 @@ REQUESTS = {
 
 
 def with_request(question: str, language: str = "en", mode: str = "cot") -> str:
-    """The question, a newline and the request for its answer, in Chinese or English."""
+    """Append the request for a boxed answer to a question, in Chinese or English."""
     return f"{question}\n{REQUESTS[mode, request_language(language)]}"
 
 
 def request_language(language: str) -> str:
-    """The language of the request: Chinese for Chinese problems, else English."""
+    """Return the language of the request: "zh" for Chinese problems, else "en"."""
     return "zh" if language == "zh" else "en"

@@ -1,4 +1,4 @@
-"""A part of a test set that stands for the whole: the same for everybody, and nested by size."""
+"""Draws a fixed stratified sample of a test set; smaller samples are subsets of larger ones."""
 
 import hashlib
 from collections import defaultdict
@@ -7,24 +7,28 @@ from collections.abc import Sequence
 from eval.sets.problem import Problem
 
 
-def stratified(problems: Sequence[Problem], n: int, strata: Sequence[str]) -> list[Problem]:
-    """`n` problems, of each stratum its share up to one, in the order of the set.
+def stratified_sample(problems: Sequence[Problem], n: int, strata: Sequence[str]) -> list[Problem]:
+    """Return `n` problems in their original order, each stratum in proportion to its size.
 
-    `strata` are attributes of a problem. A stratum's problems stand at even distances from 0 to 1,
-    from a place of its own on and in an order that only their questions decide; the first `n` of
-    all are taken. So a smaller part is a part of a larger one, whatever order the file has.
+    The problems of a stratum get evenly spaced positions in [0, 1), in an order that depends on
+    their questions alone and with an offset that depends on the stratum; the `n` lowest positions
+    are drawn. The sample is therefore the same for any order of `problems`, and a smaller sample
+    is a subset of a larger one. `strata` are names of attributes of `Problem`: problems with equal
+    values form a stratum.
     """
     groups: dict[str, list[int]] = defaultdict(list)
     for index, problem in enumerate(problems):
         groups[str([getattr(problem, name) for name in strata])].append(index)
-    places: list[tuple[float, int]] = []
+    positions: list[tuple[float, int]] = []
     for name, members in groups.items():
-        ordered = sorted(members, key=lambda i: (place(problems[i].question), problems[i].id))
-        start = place(name)
-        places += [((rank + start) / len(members), i) for rank, i in enumerate(ordered)]
-    return [problems[index] for index in sorted(index for _, index in sorted(places)[:n])]
+        ordered = sorted(
+            members, key=lambda i: (hash_fraction(problems[i].question), problems[i].id)
+        )
+        offset = hash_fraction(name)
+        positions += [((rank + offset) / len(members), i) for rank, i in enumerate(ordered)]
+    return [problems[index] for index in sorted(index for _, index in sorted(positions)[:n])]
 
 
-def place(text: str) -> float:
-    """A number from 0 to 1 that the text alone decides."""
+def hash_fraction(text: str) -> float:
+    """Return a number in [0, 1] from the SHA-256 of a text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) / 2**64

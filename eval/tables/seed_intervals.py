@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from eval.errors import BadValue
-from eval.sets.benchmarks import known_benchmark
+from eval.sets.benchmarks import find_benchmark_or_none
 from eval.tables.table import Cell
 
 LIMITED = "limited"  # the mark of a cell that covers only a part of its test set
@@ -51,7 +51,7 @@ def mean_cell(scores: Sequence[Mapping[str, Any]]) -> Cell:
         missing = [name for name in SCORE_FIELDS if score.get(name) is None]
         if missing:
             raise BadValue(f"score {dict(score)}: no {', '.join(missing)}")
-        known = known_benchmark(score.get("benchmark", ""))
+        known = find_benchmark_or_none(score.get("benchmark", ""))
         if known and score["n"] != known.n and not score.get("limited"):
             raise BadValue(
                 f"{known.name}: a score over {score['n']} problems, but the set has {known.n}: "

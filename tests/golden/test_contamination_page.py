@@ -54,7 +54,9 @@ def index() -> Index:
 def shares(rows: list[str], asked) -> tuple[float, float]:
     """Percent of the rows whose planted question is found word for word, and found at all."""
     pairs = zip(asked, rows, strict=True)
-    found = [{p.id: kind for p, kind in index().held_by([row])}.get(own.id) for own, row in pairs]
+    found = [
+        {p.id: kind for p, kind in index().matches_in_row([row])}.get(own.id) for own, row in pairs
+    ]
     verbatim = sum(kind in VERBATIM for kind in found)
     return 100 * verbatim / len(rows), 100 * sum(kind in KINDS for kind in found) / len(rows)
 

@@ -14,7 +14,7 @@ from eval.errors import BadValue
 from eval.samples.store import Sample
 from eval.sets.benchmarks import BENCHMARKS, find_benchmark
 from eval.sets.problem import Problem
-from eval.sets.subset import stratified
+from eval.sets.subset import stratified_sample
 from eval.stats.summary import score
 
 DATA = os.environ.get("REPRO_DATA")
@@ -32,15 +32,15 @@ def problems_of(kinds):
 def test_every_kind_has_its_share_whatever_the_order_of_the_file(kinds, data, random: Random):
     problems = problems_of(kinds)
     n = data.draw(st.integers(1, len(problems)))
-    part = stratified(problems, n, ("subject", "level"))
+    part = stratified_sample(problems, n, ("subject", "level"))
     assert len(part) == n
     whole, drawn = Counter(kinds), Counter((p.subject, p.level) for p in part)
     assert all(abs(drawn[kind] - n * of / len(problems)) <= 2 for kind, of in whole.items())
     assert [p for p in problems if p in part] == part
-    smaller = stratified(problems, data.draw(st.integers(1, n)), ("subject", "level"))
+    smaller = stratified_sample(problems, data.draw(st.integers(1, n)), ("subject", "level"))
     assert {p.id for p in smaller} <= {p.id for p in part}
     mixed = random.sample(problems, len(problems))
-    assert {p.id for p in stratified(mixed, n, ("subject", "level"))} == {p.id for p in part}
+    assert {p.id for p in stratified_sample(mixed, n, ("subject", "level"))} == {p.id for p in part}
 
 
 @pytest.mark.skipif(not DATA, reason="REPRO_DATA is not set: the real test sets are NOT read")
@@ -53,7 +53,7 @@ def test_a_part_of_a_real_set_has_all_subjects_and_levels(name: str, n: int):
         drawn = Counter(getattr(p, attribute) for p in part)
         assert all(abs(drawn[x] - of * n / len(whole)) <= 4 for x, of in every.items())
         assert drawn.keys() == every.keys()
-        assert attribute in (benchmark.drawn(n) or "")
+        assert attribute in (benchmark.describe_sample(n) or "")
 
 
 @pytest.mark.parametrize("name", [n for n in BENCHMARKS if n.startswith("pocket")])
@@ -63,7 +63,7 @@ def test_the_first_problems_of_a_pocket_suite_are_of_all_kinds(name: str, n: int
     benchmark = find_benchmark(name)
     whole, part = benchmark.load(), benchmark.load(limit=n)
     assert part == whole[:n]
-    assert (benchmark.drawn(n) is None) == (n == benchmark.n)
+    assert (benchmark.describe_sample(n) is None) == (n == benchmark.n)
     whole, part = (Counter(p.level for p in problems) for problems in (whole, part))
     for level, count in whole.items():
         assert n != 36 or abs(part[level] - count * n / benchmark.n) <= 4
