@@ -1,4 +1,4 @@
-"""The only judge of an answer: text in, verdict out. Model text is never evaluated."""
+"""The grader of answers: an output and a reference in, a verdict out; no text is evaluated."""
 
 from eval.grading.extraction import extract
 from eval.grading.judge import GRADER_VERSION, grade, grade_many

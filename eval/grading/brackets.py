@@ -1,4 +1,4 @@
-"""The form of an answer, and the brackets that make it."""
+"""The form of an answer, and functions that match and split at brackets."""
 
 import re
 from dataclasses import dataclass
@@ -13,20 +13,25 @@ OPEN, CLOSE = {"(", "[", "{", r"\{"}, {")", "]", "}", r"\}"}
 
 @dataclass(frozen=True)
 class Form:
-    """A kind, what is compared as text (brackets, a base), and the parts."""
+    """The form of an answer: its kind, a mark that is compared as text, and its parts.
+
+    The mark is, for example, the brackets of a tuple, the shape of a matrix or a word.
+    """
 
     kind: str
     mark: str
     parts: tuple[str, ...]
 
 
-def enclosed(text: str, left: str, right: str) -> bool:
-    """Does one pair of brackets hold the whole text?"""
-    return text.startswith(left) and text.endswith(right) and closing_index(text) == len(text) - 1
+def is_enclosed(text: str, opening: str, closing: str) -> bool:
+    """Return whether one pair of brackets encloses the whole text."""
+    if not (text.startswith(opening) and text.endswith(closing)):
+        return False
+    return closing_index(text) == len(text) - 1
 
 
 def closing_index(text: str) -> int:
-    """Index of the last character of the bracket that closes the first one; -1 if none does."""
+    """Return the index of the last character of the bracket that closes the first; -1 if none."""
     depth = 0
     for match in TOKEN.finditer(text):
         depth += (match.group() in OPEN) - (match.group() in CLOSE)
@@ -36,7 +41,7 @@ def closing_index(text: str) -> int:
 
 
 def split_top(text: str, separators: set[str]) -> list[str]:
-    """The pieces between separators that no bracket encloses; thousands commas do not split."""
+    """Split a text at the separators outside all brackets; thousands commas do not split."""
     pieces: list[str] = []
     depth = start = 0
     for match in TOKEN.finditer(text):
@@ -44,17 +49,22 @@ def split_top(text: str, separators: set[str]) -> list[str]:
         opens = token in OPEN or token.startswith(r"\begin{")
         closes = token in CLOSE or token.startswith(r"\end{")
         depth += opens - closes
-        thousands = token == "," and re.match(r"\d{3}(?!\d)", text[match.end() :]) is not None
-        digit = match.start() > 0 and text[match.start() - 1].isdigit()
-        if depth == 0 and token in separators and not (thousands and digit):
+        if depth == 0 and token in separators and not is_thousands_comma(text, match):
             pieces.append(text[start : match.start()])
             start = match.end()
     pieces.append(text[start:])
     return [piece.strip() for piece in pieces]
 
 
+def is_thousands_comma(text: str, token: re.Match[str]) -> bool:
+    """Return whether a token is a comma between a digit and a group of three digits."""
+    if token.group() != "," or not text[max(0, token.start() - 1) : token.start()].isdigit():
+        return False
+    return re.match(r"\d{3}(?!\d)", text[token.end() :]) is not None
+
+
 def plus_minus(text: str) -> list[str]:
-    r"""Both values of one `\pm`."""
+    r"""Return both values of an expression with one `\pm`; any other text alone."""
     before, sign, after = text.partition(r"\pm")
     if not sign or r"\pm" in after or "_" in after:
         return [text.strip()]

@@ -1,4 +1,4 @@
-"""Numbers as Chinese answers write them: numerals, fractions, percentages, measure words."""
+"""Reads numbers in Chinese notation: numerals, fractions, percentages and measure words."""
 
 import re
 from fractions import Fraction
@@ -10,7 +10,7 @@ GROUPS = {"万": 10**4, "亿": 10**8}
 NUMERALS = "零〇一二两三四五六七八九十百千万亿"
 NUMERAL = f"[{NUMERALS}]+"
 HAN = "㐀-鿿ぁ-ヿ"  # and kana
-FIRST = rf"(?<![{NUMERALS}]){NUMERAL}+|(?<!\d)\d++"  # a whole run: none is read from its middle
+FIRST = rf"(?<![{NUMERALS}]){NUMERAL}+|(?<!\d)\d++"  # never starts in the middle of a numeral
 SPELLED = re.compile(
     rf"(?P<minus>负)?(?:(?P<whole>{FIRST})又)?(?P<d>{FIRST})分[之の](?P<n>{NUMERAL}|\d+(?:\.\d+)?|{NUMERAL}点{NUMERAL})"
 )
@@ -35,12 +35,12 @@ JOINERS = re.compile(  # 千 before a unit is kilo: 18千克
 )
 
 
-def numeral(text: str) -> int | None:
-    """The integer that a Chinese numeral spells: 三百零五 is 305, 三百五 350, 二〇二四 is 2024."""
-    if len(text) > 1 and all(c in DIGITS for c in text):
+def parse_numeral(text: str) -> int | None:
+    """Return the integer of a Chinese numeral: 三百零五 is 305, 三百五 350, 二〇二四 2024."""
+    if len(text) > 1 and set(text) <= DIGITS.keys():
         return int("".join(str(DIGITS[c]) for c in text))
     total = section = digit = 0
-    last = 10  # the unit that a final digit counts tenths of
+    last = 10  # a final digit counts tenths of this unit
     for char in text:
         if char in DIGITS:
             digit = DIGITS[char]
@@ -56,57 +56,67 @@ def numeral(text: str) -> int | None:
     return total + section + digit * last // 10
 
 
-def part(text: str) -> Fraction | None:
-    """A numeral, Chinese with 点 or in digits."""
+def parse_decimal(text: str) -> Fraction | None:
+    """Return the value of a decimal in digits, or of a Chinese numeral with 点."""
     if text[:1].isdigit():
         return Fraction(text)
-    whole, _, tail = text.partition("点")
-    value = numeral(whole)
-    if value is None:
+    integer_part, _, tail = text.partition("点")
+    integer = parse_numeral(integer_part)
+    if integer is None:
         return None
-    return Fraction(f"{value}.{''.join(str(DIGITS[c]) for c in tail)}") if tail else Fraction(value)
+    decimals = "".join(str(DIGITS[c]) for c in tail)
+    return Fraction(f"{integer}.{decimals}") if tail else Fraction(integer)
 
 
-def chinese_number(text: str) -> tuple[Fraction, bool] | None:
-    """(value, is a percentage) of 四分之三, 百分之二十, 十八个, 三点五元, 1.2万; else None."""
+def read_chinese_number(text: str) -> tuple[Fraction, bool] | None:
+    """Return the value of a number in Chinese notation and whether it is a percentage; else None.
+
+    It reads 四分之三, 百分之二十, 十八个, 三点五元 and 1.2万, for example.
+    """
     bare = KILO.sub("", re.sub(r"\s|\\text|[{}]", "", text))
     if match := HALF.fullmatch(bare):
-        return (part(match["whole"] or "0") or 0) + Fraction(1, 2), False
+        return (parse_decimal(match["whole"] or "0") or 0) + Fraction(1, 2), False
     if (match := SCALED.fullmatch(bare)) and not JOINERS.search(match["unit"]):
         scale = prod(GROUPS[c] for c in match["scale"])
         return Fraction(match["number"].replace(",", "")) * scale, False
     match = re.fullmatch(
         rf"(?:[^\d零〇一二两三四五六七八九十百千万亿负]*)({SPELLED.pattern}){MEASURE}", bare
     )
-    if match:
-        return spelled_fraction(match)
-    match = re.fullmatch(rf"({POINT.pattern}){MEASURE}", bare)
-    if match is None or JOINERS.search(bare[match.end(1) :]):
-        return None
-    value = part(match["whole"] + (f"点{match['tail']}" if match["tail"] else ""))
-    return None if value is None else (-value if match["minus"] else value, False)
+    return spelled_fraction(match) if match else spelled_decimal(bare)
 
 
 def spelled_fraction(match: re.Match[str]) -> tuple[Fraction, bool] | None:
-    """分母 before 分子; 百分之 gives a percentage."""
-    numerator, denominator = part(match["n"]), part(match["d"])
-    whole = part(match["whole"]) if match["whole"] else Fraction(0)
-    if numerator is None or whole is None or not denominator:
+    """Return the value of a match of SPELLED and whether it is a percentage (百分之)."""
+    numerator, denominator = parse_decimal(match["n"]), parse_decimal(match["d"])
+    integer_part = parse_decimal(match["whole"]) if match["whole"] else Fraction(0)
+    if numerator is None or integer_part is None or not denominator:
         return None
     sign = -1 if match["minus"] else 1
     if match["d"] == "百" and not match["whole"]:
         return sign * numerator, True
-    return sign * (whole + numerator / denominator), False
+    return sign * (integer_part + numerator / denominator), False
 
 
-def only_number(text: str) -> str | None:
-    """The number of a text that has exactly one among Chinese words: 一共需要18小包 gives 18."""
-    found = list(NUMBER.finditer(text))
-    if len(found) != 1 or DENIED.search(text):
+def spelled_decimal(text: str) -> tuple[Fraction, bool] | None:
+    """Return the value of a Chinese numeral, which may have a measure word; None for other texts.
+
+    The value is never a percentage.
+    """
+    match = re.fullmatch(rf"({POINT.pattern}){MEASURE}", text)
+    if match is None or JOINERS.search(text[match.end(1) :]):
         return None
-    before, after = text[: found[0].start()], text[found[0].end() :]
+    decimal = parse_decimal(match["whole"] + (f"点{match['tail']}" if match["tail"] else ""))
+    return None if decimal is None else (-decimal if match["minus"] else decimal, False)
+
+
+def single_number(text: str) -> str | None:
+    """Return the only number of a text of Chinese words, "18" of 一共需要18小包; else None."""
+    numbers = list(NUMBER.finditer(text))
+    if len(numbers) != 1 or DENIED.search(text):
+        return None
+    before, after = text[: numbers[0].start()], text[numbers[0].end() :]
     if not (WORDS.fullmatch(before) and WORDS.fullmatch(after)) or HALF_MORE.search(after):
         return None
     if JOINERS.match(after.strip()):
         return None
-    return found[0].group()
+    return numbers[0].group()

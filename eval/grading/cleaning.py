@@ -1,7 +1,7 @@
-r"""Brings an answer's text to one notation without changing its value.
+r"""Normalises the notation of an answer without changing its value.
 
-Full-width characters become ASCII, formula delimiters and spacing commands go, `\dfrac` becomes
-`\frac`, `10{,}000` becomes `10,000`. Nothing is evaluated.
+Full-width characters become ASCII, formula delimiters and spacing commands are removed, `\dfrac`
+becomes `\frac`, `10{,}000` becomes `10,000`. Nothing is evaluated.
 """
 
 import re
@@ -17,7 +17,7 @@ ORDINAL = "(?:st|nd|rd|th|ème)"
 REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), new)
     for pattern, new in (
-        # `\\\\frac`, learnt from prompts with doubled backslashes
+        # `\\\\frac`, which models copy from prompts with doubled backslashes
         (r"\\\\(?=(?:[dt]?frac|sqrt|text|pi|cdot|times|left|right|circ|infty|cup|boxed)\b)", r"\\"),
         (r",\s*\\!\s*|\{,\}\s*(?=\d{3})|,\\,\s*(?=\d{3})", ","),
         (
@@ -56,7 +56,7 @@ REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def clean(text: str) -> str:
-    """One notation for one answer; the result has no delimiters and no final punctuation."""
+    """Return an answer in normal notation, without formula delimiters and final punctuation."""
     cleaned = text.translate(FULL_WIDTH) if not text.isascii() else text
     for pattern, new in REPLACEMENTS:
         cleaned = pattern.sub(new, cleaned)
@@ -64,13 +64,18 @@ def clean(text: str) -> str:
 
 
 def strip_wrappers(text: str) -> str:
-    """Without formula delimiters, emphasis and final punctuation around the whole text."""
+    """Remove formula delimiters, emphasis and final punctuation around the whole text."""
     current = text.strip()
     while True:
         bare = current.rstrip(" .,;:") if not current.endswith("\\!") else current
-        for left, right in WRAPPERS:
-            inner = bare[len(left) : len(bare) - len(right)]
-            if bare.startswith(left) and bare.endswith(right) and inner and left not in inner:
+        for opening, closing in WRAPPERS:
+            inner = bare[len(opening) : len(bare) - len(closing)]
+            if (
+                bare.startswith(opening)
+                and bare.endswith(closing)
+                and inner
+                and opening not in inner
+            ):
                 bare = inner.strip()
         if bare == current:
             return current

@@ -1,11 +1,11 @@
-r"""Finds the final answer in a model's output.
+r"""Extracts the final answer of an output.
 
-Reasoning and recited requests are cut off first (`parts`, `placeholders`). Then in this order: the
-last `\boxed{}` (or `\fbox{}`), an unclosed last box being no answer; what is stated after the last
-answer phrase (the phrases are in `phrases`, how a statement is read in `statement`); what the last
-program printed; the right side of the equation that ends the text; what the last sentence with a
-number states, else its last number. The last two are guesses that also pay for noise, so the
-verdict names the rule. Text that runs on into a next example is cut off too.
+Reasoning and recited requests are removed first (`parts`, `placeholders`), and so is a next example
+that the model begins. The answer is then, in this order: the last `\boxed{}` or `\fbox{}` (an
+unclosed last box is no answer); the statement after the last answer phrase (`phrases`,
+`statement`); the output of the last program; the right side of an equation at the end; the number
+that the last sentence with a number states, else the last number. The last two rules are guesses
+that also reward noise, so a verdict names its rule.
 """
 
 import re
@@ -27,19 +27,19 @@ from eval.grading.statement import (
     first_answer,
     is_answer,
     sentence,
-    stated,
+    stated_answer,
 )
 from eval.grading.verdict import Extraction
 from eval.samples.transcripts import is_error
 from eval.sets.problem import Answers
 
-NEXT_EXAMPLE = re.compile(  # matches blank lines without a mark too, so each is scanned once
+NEXT_EXAMPLE = re.compile(  # also matches blank lines without a mark, to scan each once
     r"\n\s*+(?P<mark>Q:|Question:|Problem:|User:|Human:|问题[:：]|<\||)"
     r"|[.。]\s*+(?P<hope>I hope it is correct)"
 )
 FENCE = re.compile(r"```([A-Za-z]*+)[^\n`]*+\n(.*?)(?:\n?```|\Z)", re.DOTALL)
 PROGRAM, OUTPUT = {"python", "py"}, "output"
-LAST_FORMULA = re.compile(  # of a sentence; a displayed step holds its full stop itself
+LAST_FORMULA = re.compile(  # of a sentence; a displayed step includes its full stop
     r"(?<!\$)(?:\$((?:\\.|[^$\\])*[^$\\.,;\s])\$|\\\(((?:(?!\\[()]).)*[^\\.,;\s])\s*\\\))\s*[.。]?\s*\Z",
     re.DOTALL,
 )
@@ -50,41 +50,47 @@ SENTENCE = re.compile(r"[.!?]\s|[。！？]")
 LONGEST = 500  # characters of a formula that are read
 STATED = 2000  # characters of a statement, and before it, that are read
 PATTERN_S = 1.0  # seconds that a pattern may search one output
-LOOP = 40  # characters of the end that are looked for again before it
+LOOP = 40  # characters of the end that are searched for in the text before
 
 
 def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extraction:
-    """The final answer of `output`, as the model wrote it but for the notation of its numbers.
+    """Return the final answer of `output` as written, but with numbers in English notation.
 
-    Boxes that only `and`, `or` or a comma separates are one answer. Of `answers` it uses which
-    boxes count and, when all answers are asked, how many there are; or the pattern of an answer.
+    Boxes that only `and`, `or` or a comma separates are one answer. `answers` decides which boxes
+    count, how many answers are required, or the pattern of an answer.
     """
     if answers.pattern is not None:
-        return by_pattern(output, answers.pattern)
-    found = NOTHING
+        return extract_by_pattern(output, answers.pattern)
+    extraction = NOTHING
     for text in stated_texts(output):
-        found = from_text(text, language, answers)
-        if found.rule not in GUESSES:
+        extraction = extract_from_text(text, language, answers)
+        if extraction.rule not in GUESSES:
             break
-    return found
+    return extraction
 
 
-def from_text(stated: str, language: str, answers: Answers) -> Extraction:
-    """The final answer of a text without reasoning."""
-    english = in_english(stated, language)
+def extract_from_text(text: str, language: str, answers: Answers) -> Extraction:
+    """Return the final answer of a text without reasoning."""
+    english = in_english(text, language)
     plain = "\n" not in english and "I hope" not in english
-    text = marked_answer(english if plain else before_next(english, language))
-    prose, after = without_requests(without_programs(text) if "```" in text else text)
+    answer_text = marked_answer(english if plain else before_next(english, language))
+    prose, after = without_requests(
+        without_programs(answer_text) if "```" in answer_text else answer_text
+    )
     boxed = boxes_for(prose, answers)
     if boxed is not None:
         return boxed
-    return after_phrase(prose, language) or from_output(text) or last_guess(prose[after:])
+    return (
+        extract_after_phrase(prose, language)
+        or extract_from_program_output(answer_text)
+        or guess_from_ending(prose[after:])
+    )
 
 
-def by_pattern(output: str, pattern: str) -> Extraction:
-    """The last match of a benchmark's own pattern, or the first group of it, in no reasoning.
+def extract_by_pattern(output: str, pattern: str) -> Extraction:
+    """Return the last match of a pattern outside of reasoning, or its first group if it has groups.
 
-    A pattern may take exponential time, so that it has a deadline.
+    The search has a deadline, because a pattern may take exponential time.
     """
     spans = stated_spans(output)
     try:
@@ -92,25 +98,25 @@ def by_pattern(output: str, pattern: str) -> Extraction:
     except TimeoutError:
         return Extraction(None, "timeout")
     group = 1 if matches and matches[-1].groups() else 0
-    found = [m for m in matches if is_stated(max(m.start(), m.start(group)), spans)]
-    if not found:
+    stated = [m for m in matches if is_stated(max(m.start(), m.start(group)), spans)]
+    if not stated:
         return Extraction(None, "none")
-    return Extraction(found[-1][group] or None, "pattern")
+    return Extraction(stated[-1][group] or None, "pattern")
 
 
 def without_programs(text: str) -> str:
-    """The text without programs and what they printed: a box in there is not the model's answer."""
+    """Remove programs and their outputs from a text: a box in them is not the model's answer."""
 
-    def kept(match: re.Match[str]) -> str:
+    def strip_program(match: re.Match[str]) -> str:
         return "\n" if match[1].lower() in {*PROGRAM, OUTPUT} else match.group()
 
-    return FENCE.sub(kept, text)
+    return FENCE.sub(strip_program, text)
 
 
 def before_next(text: str, language: str) -> str:
-    """The text up to where a next example starts, if an answer was given before that.
+    """Return the text before a next example that follows an answer, else the whole text.
 
-    An example that only begins ends any text.
+    An example that breaks off right after its mark ends the text even without an answer before.
     """
     for mark in NEXT_EXAMPLE.finditer(text):
         if not (mark["mark"] or mark["hope"]):
@@ -121,72 +127,101 @@ def before_next(text: str, language: str) -> str:
     return text
 
 
-def after_phrase(text: str, language: str) -> Extraction | None:
-    """What is stated after the last phrase: in its sentence, or in all that follows a colon."""
-    found = last_phrase(text, language)
-    if found is None:
+def extract_after_phrase(text: str, language: str) -> Extraction | None:
+    """Return the answer stated after the last answer phrase; None without such a phrase."""
+    match = last_phrase(text, language)
+    if match is None:
         return None
-    phrase = found.group().rstrip(" *\n")
-    rest = text[found.end() :][:STATED].rstrip(CLOSING).replace("**", "")
-    correction = CORRECTION.search(rest)
-    if correction:
-        corrected = stated(rest[correction.end() :])
-        if corrected is not None or TAKEN_BACK.search(rest, correction.end()):
-            return Extraction(corrected or None, "phrase")
-    denied = bool(DENIAL.search(phrase) or DENIED.search(text[: found.start()][-40:]))
-    first = None if denied else first_answer(rest)
-    whole = rest if phrase.endswith((":", "：")) else sentence(rest)
-    said = f"not {whole}" if denied else whole
-    answer = first or stated(said, text[: found.start()][-STATED:])
-    if first and "=" in first and read_number(first) is None and CONCLUSION.search(whole):
-        answer = stated(whole) or first  # of an equation that is followed by what it is for
+    following = text[match.end() :][:STATED].rstrip(CLOSING).replace("**", "")
+    correction = extract_correction(following)
+    if correction is not None:
+        return correction
+    answer = answer_of_phrase(match.group().rstrip(" *\n"), following, text[: match.start()])
     if answer is None:  # no number at all
-        answer = sentence(rest)
+        answer = sentence(following)
         return Extraction(answer, "phrase") if answer else None
     return Extraction(answer or None, "phrase")
 
 
-def from_output(text: str) -> Extraction | None:
-    """What the last line states that the last program printed, when there is an output block."""
+def extract_correction(following: str) -> Extraction | None:
+    """Return the corrected answer in the text after an answer phrase; None without a correction.
+
+    The answer itself is None if the text only takes its first answer back.
+    """
+    correction = CORRECTION.search(following)
+    if correction is None:
+        return None
+    corrected = stated_answer(following[correction.end() :])
+    if corrected is None and not TAKEN_BACK.search(following, correction.end()):
+        return None
+    return Extraction(corrected or None, "phrase")
+
+
+def answer_of_phrase(phrase: str, following: str, before: str) -> str | None:
+    """Return the answer in the text after an answer phrase, see `stated_answer`.
+
+    The answer is in the sentence of the phrase, or anywhere after a phrase that ends in a colon.
+    """
+    statement = following if phrase.endswith((":", "：")) else sentence(following)
+    if DENIAL.search(phrase) or DENIED.search(before[-40:]):
+        return stated_answer(f"not {statement}", before[-STATED:])
+    first = first_answer(following)
+    if not first:
+        return stated_answer(statement, before[-STATED:])
+    if "=" in first and read_number(first) is None and CONCLUSION.search(statement):
+        return stated_answer(statement) or first  # an equation, then the conclusion from it
+    return first
+
+
+def extract_from_program_output(text: str) -> Extraction | None:
+    """Return the answer in the last line of the last output block; None without such a line."""
     blocks = [m[2] for m in FENCE.finditer(text) if m[1] == OUTPUT] if "```" in text else []
     lines = blocks[-1].strip().splitlines() if blocks else []
     if not lines:
         return None
     line = lines[-1].strip()
-    said = None if is_error(blocks[-1]) or is_answer(line) else stated(line)
-    return Extraction(said or line, "output")
+    stated = None if is_error(blocks[-1]) or is_answer(line) else stated_answer(line)
+    return Extraction(stated or line, "output")
 
 
-def last_guess(text: str) -> Extraction:
-    """What a text that marks no answer ends with: an equation's right side, or its last number.
+def guess_from_ending(text: str) -> Extraction:
+    """Return the right side of an equation that ends the text, else its last number.
 
-    None for a text that ends in a question, or in a formula that it keeps repeating.
+    The answer is None for a text that ends in a question or in a repeated passage.
     """
-    if text.rstrip().endswith(("?", "？")) or loops(text):
+    if text.rstrip().endswith(("?", "？")) or ends_in_loop(text):
         return Extraction(None, "none")
     formula = LAST_FORMULA.search(text[-LONGEST:])
     sides = EQUALS.split(formula[1] or formula[2]) if formula else []
     if len(sides) > 1:  # a formula without a sign of equality may be what the question asks for
         return Extraction(sides[-1].strip() or None, "last formula")
-    return last_number(text)
+    return guess_last_number(text)
 
 
-def last_number(text: str) -> Extraction:
-    """What the last sentence with a number states, if it is prose alone, else its last number."""
-    found = [m["number"].strip() for m in LAST_NUMBER.finditer(text) if m["number"]]
-    found = found or [m.group().strip() for m in SPELLED.finditer(text)]
-    end = text.rfind(found[-1]) if found else len(text.rstrip(" .!\n"))
-    starts = [m.end() for m in SENTENCE_END.finditer(text, 0, end)]
-    start = starts[-1] if starts else 0
+def guess_last_number(text: str) -> Extraction:
+    """Return the answer that the last sentence with a number states, else the last number.
+
+    A sentence with formulas or LaTeX states no answer.
+    """
+    number = last_number(text)
+    end = text.rfind(number) if number else len(text.rstrip(" .!\n"))
+    start = max((m.end() for m in SENTENCE_END.finditer(text, 0, end)), default=0)
     last = text[start:][:STATED]
-    plain = "\\" not in last and not FORMULA.search(last)
-    said = stated(last, text[:start][-STATED:]) if plain else None
-    answer = said or (found[-1] if found else None)
+    is_prose = "\\" not in last and not FORMULA.search(last)
+    stated = stated_answer(last, text[:start][-STATED:]) if is_prose else None
+    answer = stated or number
     return Extraction(answer, "last number" if answer else "none")
 
 
-def loops(text: str) -> bool:
-    """Does the text end in a passage that it keeps repeating, and that holds no whole sentence?"""
+def last_number(text: str) -> str | None:
+    """Return the last number of a text in digits, else the last one in Chinese numerals."""
+    numbers = [m["number"].strip() for m in LAST_NUMBER.finditer(text) if m["number"]]
+    numbers = numbers or [m.group().strip() for m in SPELLED.finditer(text)]
+    return numbers[-1] if numbers else None
+
+
+def ends_in_loop(text: str) -> bool:
+    """Return whether a text ends in a passage that it repeats and that is no whole sentence."""
     tail = text[-LOOP:]
     before = text[-20 * LOOP : -1]
     if len(tail) < LOOP or before.count(tail) < 2:

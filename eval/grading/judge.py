@@ -1,18 +1,18 @@
-"""Compares an output's answer with the reference: plain numbers exactly, the rest symbolically."""
+"""Grades an output against the reference: plain numbers exactly, other answers symbolically."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any  # what a worker answers
+from itertools import chain
 
 from eval.grading.cleaning import clean
 from eval.grading.extraction import extract
 from eval.grading.limited import each_limited
 from eval.grading.numerals import read_number, same_number
 from eval.grading.verdict import Extraction, Verdict
-from eval.grading.worker import Outcome, compare_all
+from eval.grading.worker import Json, Outcome, compare_all
 from eval.grading.written import written_alike
 from eval.sets.problem import Answers
 
-GRADER_VERSION = "5"  # in every record and key of an evaluation; another one when a verdict moves
+GRADER_VERSION = "5"  # in every record and key of an evaluation; changed if any verdict changes
 MAX_ANSWER = 500  # characters of an answer that are still compared
 REASONS: dict[Outcome, str] = {
     True: "equal",
@@ -21,12 +21,12 @@ REASONS: dict[Outcome, str] = {
     "error": "not comparable",
 }
 
-Pair = tuple[str, str]  # a reference answer and a given one
+Pair = tuple[str, str]  # a reference answer and the answer of an output
 Compared = dict[Pair, tuple[Outcome, str]]  # the outcome and its reason
 
 
 def grade(output: str, answer: str | Answers, language: str = "en") -> Verdict:
-    """The verdict on `output` against the reference `answer`; never evaluates the text."""
+    """Grade an output against the reference `answer`; its text is never evaluated."""
     return grade_many([output], [answer], language)[0]
 
 
@@ -35,102 +35,120 @@ def grade_many(
     answers: Sequence[str | Answers],
     languages: Iterable[str] | str = "en",
 ) -> list[Verdict]:
-    """The verdict on each output, in order; what needs a parser goes to the workers at once.
+    """Grade each output against its reference answer, in order; faster than one by one.
+
+    The comparisons that need a parser run in parallel in worker processes.
 
     Raises:
         ValueError: if there are not as many answers and languages as outputs.
     """
-    each = [languages] * len(outputs) if isinstance(languages, str) else list(languages)
-    asked = [Answers((a,)) if isinstance(a, str) else a for a in answers]
-    found = each_limited(extract, list(zip(outputs, each, asked, strict=True)), decoded)
-    readings = [Extraction(None, one) if isinstance(one, str) else one for one in found]
-    pairs = [list(pairs_of(r, a)) for r, a in zip(readings, asked, strict=True)]
-    compared = compare_pairs(pair for few in pairs for pair in few)
-    exact = [pair for few, a in zip(pairs, asked, strict=True) if a.exact_form for pair in few]
-    formed = compare_forms(exact, compared)
+    language_list = [languages] * len(outputs) if isinstance(languages, str) else list(languages)
+    references = [Answers((a,)) if isinstance(a, str) else a for a in answers]
+    extractions = extract_all(outputs, language_list, references)
+    pairs = [list(pairs_of(e, r)) for e, r in zip(extractions, references, strict=True)]
+    compared = compare_pairs(chain.from_iterable(pairs))
+    exact = [few for few, r in zip(pairs, references, strict=True) if r.exact_form]
+    compared_forms = compare_forms(chain.from_iterable(exact), compared)
     return [
-        verdict(r, a, formed if a.exact_form else compared)
-        for r, a in zip(readings, asked, strict=True)
+        verdict(e, r, compared_forms if r.exact_form else compared)
+        for e, r in zip(extractions, references, strict=True)
     ]
 
 
-def pairs_of(found: Extraction, asked: Answers) -> Iterator[Pair]:
-    """Yield each right answer with each extracted text; none if they are compared as texts."""
-    for text in (found.text, *found.parts):
-        if text is not None and not asked.verbatim:
-            yield from ((right, text) for right in asked.right)
+def extract_all(
+    outputs: Sequence[str], languages: Sequence[str], references: Sequence[Answers]
+) -> list[Extraction]:
+    """Extract the answer of each output within the time limit.
+
+    The text of an extraction that was not finished is None, and its rule "timeout" or "error".
+    """
+    items = list(zip(outputs, languages, references, strict=True))
+    extractions = each_limited(extract, items, decode_extraction)
+    return [Extraction(None, e) if isinstance(e, str) else e for e in extractions]
 
 
-def decoded(fields: dict[str, Any]) -> Extraction:
-    """An extraction from the fields that a worker answers."""
+def pairs_of(extraction: Extraction, reference: Answers) -> Iterator[Pair]:
+    """Yield each accepted answer with each extracted text; nothing for verbatim answers."""
+    for text in (extraction.text, *extraction.parts):
+        if text is not None and not reference.verbatim:
+            yield from ((gold, text) for gold in reference.accepted_texts)
+
+
+def decode_extraction(fields: Json) -> Extraction:
+    """Convert the JSON of a worker to an extraction."""
     return Extraction(fields["text"], fields["rule"], tuple(fields["parts"]))
 
 
 def compare_pairs(pairs: Iterable[Pair]) -> Compared:
-    """Every pair once: by text and number where they decide, the others by the workers."""
+    """Compare each distinct pair: by text and number where they decide, else in the workers."""
     decided: Compared = {}
     slow: list[Pair] = []
-    each = list(dict.fromkeys(pairs))
-    for pair, found in zip(each, each_limited(quickly, each, tuple), strict=True):
-        if found is None:
+    distinct = list(dict.fromkeys(pairs))
+    comparisons = each_limited(compare_without_parser, distinct, tuple)
+    for pair, comparison in zip(distinct, comparisons, strict=True):
+        if comparison is None:
             slow.append(pair)
+        elif isinstance(comparison, str):
+            decided[pair] = comparison, REASONS[comparison]
         else:
-            decided[pair] = (found, REASONS[found]) if isinstance(found, str) else found
+            decided[pair] = comparison
     for pair, outcome in zip(slow, compare_all(slow), strict=True):
         decided[pair] = outcome, REASONS[outcome]
     return decided
 
 
 def compare_forms(pairs: Iterable[Pair], compared: Compared) -> Compared:
-    """The pairs, of which those that are equal and not written alike are wrong."""
-    formed = {pair: compared[pair] for pair in pairs}
-    equal = [pair for pair, (outcome, _) in formed.items() if outcome is True]
+    """Return the comparisons of pairs with those equal but of another form graded as wrong."""
+    with_forms = {pair: compared[pair] for pair in pairs}
+    equal = [pair for pair, (outcome, _) in with_forms.items() if outcome is True]
     for pair, alike in zip(equal, each_limited(written_alike, equal, bool), strict=True):
         if alike is False:
-            formed[pair] = False, "equal, not in the form asked for"
+            with_forms[pair] = False, "equal, not in the form asked for"
         elif alike is not True:
-            formed[pair] = alike, REASONS[alike]
-    return formed
+            with_forms[pair] = alike, REASONS[alike]
+    return with_forms
 
 
-def quickly(answer: str, given: str) -> tuple[Outcome, str] | None:
-    """The outcome where texts or plain numbers decide; None where a parser is needed."""
-    if given == answer:
+def compare_without_parser(gold: str, prediction: str) -> tuple[Outcome, str] | None:
+    """Compare two answers as texts or plain numbers; return None if a parser is needed."""
+    if prediction == gold:
         return True, "same text"
-    if len(given) > MAX_ANSWER:
+    if len(prediction) > MAX_ANSWER:
         return False, "answer too long"
-    gold_number = read_number(answer)
-    given_number = read_number(given)
-    if gold_number is not None and given_number is not None:
-        same = same_number(gold_number, given_number)
-        return same, "equal numbers" if same else "other number"
-    return (True, "same notation") if clean(given) == clean(answer) else None
+    gold_number = read_number(gold)
+    predicted_number = read_number(prediction)
+    if gold_number is not None and predicted_number is not None:
+        is_equal = same_number(gold_number, predicted_number)
+        return is_equal, "equal numbers" if is_equal else "other number"
+    return (True, "same notation") if clean(prediction) == clean(gold) else None
 
 
-def verdict(found: Extraction, asked: Answers, compared: Compared) -> Verdict:
-    """Right when the whole is one of the right answers, or when each of its boxes is one."""
-
-    def best(text: str) -> tuple[Outcome, str]:
-        outcomes = [
-            same_text(right, text) if asked.verbatim else compared[right, text]
-            for right in asked.right
-        ]
-        return min(outcomes, key=lambda o: (o[0] is not True, o[0] is False))
-
-    if found.text is None and found.rule in ("timeout", "error"):
-        return Verdict(None, None, found.rule, REASONS[found.rule])
-    if found.text is None:
-        return Verdict(False, None, found.rule, "no answer")
-    outcome, reason = best(found.text)
-    if found.parts and all(best(part)[0] is True for part in found.parts):
+def verdict(extraction: Extraction, reference: Answers, compared: Compared) -> Verdict:
+    """Return the verdict on an extraction: right if it, or each of its boxes, is accepted."""
+    text = extraction.text
+    if text is None and extraction.rule in ("timeout", "error"):
+        return Verdict(None, None, extraction.rule, REASONS[extraction.rule])
+    if text is None:
+        return Verdict(False, None, extraction.rule, "no answer")
+    outcome, reason = best_outcome(text, reference, compared)
+    parts = (best_outcome(part, reference, compared)[0] for part in extraction.parts)
+    if extraction.parts and all(outcome is True for outcome in parts):
         outcome, reason = True, "each box is right"
-    given = found.text[:MAX_ANSWER]
     if not isinstance(outcome, bool):
-        return Verdict(None, given, outcome, reason)
-    return Verdict(outcome, given, found.rule, reason)
+        return Verdict(None, text[:MAX_ANSWER], outcome, reason)
+    return Verdict(outcome, text[:MAX_ANSWER], extraction.rule, reason)
 
 
-def same_text(right: str, given: str) -> tuple[Outcome, str]:
-    """The outcome of a verbatim answer."""
-    same = right.strip().casefold() == given.strip().casefold()
-    return same, "same text" if same else "other text"
+def best_outcome(text: str, reference: Answers, compared: Compared) -> tuple[Outcome, str]:
+    """Return the best outcome of a text over the accepted answers: true, undecided, then false."""
+    outcomes = [
+        same_text(gold, text) if reference.verbatim else compared[gold, text]
+        for gold in reference.accepted_texts
+    ]
+    return min(outcomes, key=lambda o: (o[0] is not True, o[0] is False))
+
+
+def same_text(gold: str, prediction: str) -> tuple[Outcome, str]:
+    """Compare verbatim answers, regardless of case."""
+    is_equal = gold.strip().casefold() == prediction.strip().casefold()
+    return is_equal, "same text" if is_equal else "other text"

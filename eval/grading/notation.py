@@ -1,9 +1,9 @@
-r"""Writes the numbers of a text the English way, by the rules of the language that it is in.
+r"""Converts the numbers of a text to English notation, by the rules of the text's language.
 
 1.234,5 is 1234.5 in German and Spanish, 1 234,5 in French and Russian, and ১,২৩,৪৫৬ is 123456 in
-Bengali. The language decides: 1.000 is 1000 in German and 1 in English. What no rule of the
-language reads, as 1,234.5 in German, stays as it is. So does 1,500 in a text that shows no decimal
-comma elsewhere: models group digits in the English way in every language.
+Bengali. The language decides: 1.000 is 1000 in German and 1 in English. A number that the language
+has no rule for, as 1,234.5 in German, is left unchanged. So is 1,500 in a text without any decimal
+comma: models group digits in the English way in every language.
 """
 
 import re
@@ -12,11 +12,11 @@ import unicodedata
 from eval.grading.scales import without_scales
 
 SPACES = " \u00a0\u2009\u202f"
-APART = r"(?<![\w.,]){}(?![.,]?\d)"  # a number that no other digit touches
+APART = r"(?<![\w.,]){}(?![.,]?\d)"  # a number with no further digits next to it
 
 
-def with_comma(groups: str) -> re.Pattern[str]:
-    """Numbers with a decimal comma, whose digits one of these characters may group."""
+def decimal_comma_pattern(groups: str) -> re.Pattern[str]:
+    """Return the pattern of numbers with a decimal comma and digits grouped by one of `groups`."""
     grouped = rf"(?P<whole>[1-9]\d{{0,2}}(?P<g>[{groups}])\d{{3}}(?:(?P=g)\d{{3}})*|\d+(?=,))"
     return re.compile(APART.format(rf"{grouped}(?:,(?P<decimals>\d+))?"))
 
@@ -25,10 +25,10 @@ ENGLISH = re.compile(r"[1-9]\d{0,2},\d{3}")
 GROUPED_BY_TWO = re.compile(APART.format(r"(?P<whole>\d{1,2}(?:,\d\d)+,\d{3})(?P<decimals>(?!))?"))
 NUMBERS = {
     "bn": GROUPED_BY_TWO,
-    "de": with_comma(f".'’{SPACES}"),
-    "es": with_comma(f".{SPACES}"),
-    "fr": with_comma(SPACES),
-    "ru": with_comma(SPACES),
+    "de": decimal_comma_pattern(f".'’{SPACES}"),
+    "es": decimal_comma_pattern(f".{SPACES}"),
+    "fr": decimal_comma_pattern(SPACES),
+    "ru": decimal_comma_pattern(SPACES),
     "te": GROUPED_BY_TWO,
 }
 SCALES = {
@@ -50,41 +50,47 @@ LATEX_SPACE = re.compile(r"(?<=\d)\\,(?=\d{3}(?!\d))")
 
 
 def in_english(text: str, language: str) -> str:
-    """The text with ASCII digits, commas alone to group them, a decimal point, and `million`."""
+    """Return the text with its numbers in English notation.
+
+    Digits are ASCII, a comma only groups digits, a point precedes decimals, and words of magnitude
+    become digits or, after a number, the English ones such as "million".
+    """
     plain = without_scales(text if text.isascii() else in_ascii(text))
     if "\\" in plain or "{,}" in plain:
         plain = LATEX_SPACE.sub("", LATEX_COMMA.sub(",", plain))
     numbers, scales = NUMBERS.get(language), SCALES.get(language)
-    points = with_points(plain, numbers) if numbers else plain
-    return scales.sub(lambda found: f" {found.lastgroup}", points) if scales else points
+    converted = convert_numbers(plain, numbers) if numbers else plain
+    return scales.sub(lambda match: f" {match.lastgroup}", converted) if scales else converted
 
 
 def in_ascii(text: str) -> str:
-    """The text with ASCII digits, also in fractions that are one character."""
-    digits = OTHER_DIGIT.sub(lambda found: str(unicodedata.decimal(found[0])), text)
-    return VULGAR.sub(fraction, digits)
+    """Return the text with ASCII digits, also in single-character fractions."""
+    digits = OTHER_DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
+    return VULGAR.sub(expand_fraction, digits)
 
 
-def fraction(match: re.Match[str]) -> str:
-    """1 1/2 for 1½."""
+def expand_fraction(match: re.Match[str]) -> str:
+    """Return a match of VULGAR with a slash: "1 1/2" for 1½."""
     digits = unicodedata.normalize("NFKC", match["sign"]).replace("\u2044", "/")
     return f"{match['whole']} {digits}" if match["whole"] else digits
 
 
-def with_points(text: str, numbers: re.Pattern[str]) -> str:
-    """The text with the numbers that a pattern finds written the English way."""
-    found = list(numbers.finditer(text))
-    if all(map(groups_by_comma, found)):
+def convert_numbers(text: str, numbers: re.Pattern[str]) -> str:
+    """Convert the numbers that a pattern matches to English notation.
+
+    The text is returned unchanged if every number may already be in English notation.
+    """
+    if all(map(groups_by_comma, numbers.finditer(text))):
         return text
-    return numbers.sub(written, text)
+    return numbers.sub(to_english, text)
 
 
 def groups_by_comma(match: re.Match[str]) -> bool:
-    """Can the comma of a number, as that of 1,500, be there to group its digits?"""
+    """Return whether the comma of a number can group its digits, as in 1,500."""
     return ENGLISH.fullmatch(match.group()) is not None
 
 
-def written(match: re.Match[str]) -> str:
-    """A number's digits, with a point before the decimals."""
-    whole = re.sub(r"\D", "", match["whole"])
-    return f"{whole}.{match['decimals']}" if match["decimals"] else whole
+def to_english(match: re.Match[str]) -> str:
+    """Return the digits of a number without grouping, and with a point before its decimals."""
+    integer_part = re.sub(r"\D", "", match["whole"])
+    return f"{integer_part}.{match['decimals']}" if match["decimals"] else integer_part

@@ -1,6 +1,6 @@
-r"""Finds and normalises answers by the rules of DeepSeekMath's published evaluation code.
+r"""Extracts and normalises answers by the rules of DeepSeekMath's published evaluation code.
 
-They are written anew, faults included, so that a score can be compared with the paper's: an
+They are reimplemented with their faults, so that scores are comparable with the paper's: an
 unclosed box gives no answer, `16 hours` after the phrase keeps its unit, `\mbox{...}` is deleted.
 Source: deepseek-ai/DeepSeek-Math, `evaluation/data_processing/answer_extraction.py`.
 """
@@ -24,7 +24,7 @@ ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"^\\text\{(.*)\}$", r"\1"),
         (r"[tdc]frac", "frac"),
         (r"\\left|\\right", ""),
-        (r"(?<=.)\\text\{.*?\}$", ""),  # a unit, unless it is all there is
+        (r"(?<=.)\\text\{.*?\}$", ""),  # a unit after something else
         (r"\^\{\\circ\}|\^\\circ", ""),
         (r"\{[cm]?m\}(?:\^[23])?", ""),
         (r"p\.m\.$", ""),
@@ -51,40 +51,47 @@ ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
-def found_answers(output: str, part: Part, *, listed: bool, language: str) -> tuple[list[str], str]:
-    """The answers of an output and the rule that found them: all of them if `listed`, else one.
+def extract_as_paper(
+    output: str, part: Part, *, listed: bool, language: str
+) -> tuple[list[str], str]:
+    """Return the answers of an output and the rule of their extraction.
 
-    `part` is what is asked: the zero-shot answer, the few-shot one, or a program's last output.
+    `part` selects the zero-shot answer, the few-shot answer or the last output of a program. All
+    answers are returned if `listed`, else at most one.
     """
     if part == "program":
         printed = program_output(output)
         return [printed] if printed else [], "output"
-    if part == "few-shot" and not listed:
-        if language == "en":
-            return [last(FEW_SHOT_NUMBER, output.split("Q: ", 1)[0]) or "[invalid]"], "last number"
-        head, phrase, rest = output.split("问题：", 1)[0].partition("答案是")
-        if phrase:
-            return [last(FEW_SHOT_NUMBER, rest.strip().split("\n")[0]) or "[invalid]"], "phrase"
-        return one(*zero_shot(head))
     if part == "few-shot":
+        return few_shot(output, listed=listed, language=language)
+    answers, rule = zero_shot(output)
+    return answers if listed else answers[-1:], rule
+
+
+def few_shot(output: str, *, listed: bool, language: str) -> tuple[list[str], str]:
+    """Return the answers of a few-shot output before the next example, and their rule."""
+    if listed:
         return zero_shot(output.split("Problem:", 1)[0])
-    return zero_shot(output) if listed else one(*zero_shot(output))
-
-
-def one(answers: list[str], rule: str) -> tuple[list[str], str]:
-    """The last of the answers alone."""
+    if language == "en":
+        number = last_match(FEW_SHOT_NUMBER, output.split("Q: ", 1)[0])
+        return [number or "[invalid]"], "last number"
+    head, phrase, following = output.split("问题：", 1)[0].partition("答案是")
+    if phrase:
+        number = last_match(FEW_SHOT_NUMBER, following.strip().split("\n")[0])
+        return [number or "[invalid]"], "phrase"
+    answers, rule = zero_shot(head)
     return answers[-1:], rule
 
 
 def zero_shot(output: str) -> tuple[list[str], str]:
-    """Every answer of the first rule that applies, normalised."""
+    """Return the normalised answers of an output by the first rule that applies, and the rule."""
     texts, rule = raw_answers(output)
     lines = [text.strip().split("\n")[0].lstrip(":").rstrip(".").rstrip("/") for text in texts]
-    return [normalised(line) for line in lines], rule
+    return [normalise(line) for line in lines], rule
 
 
 def raw_answers(output: str) -> tuple[list[str], str]:
-    """The answers as they are written, and the rule."""
+    """Return the answers of an output as written, and the rule of their extraction."""
     start, end = "final answer is $", "$. I hope"
     if start in output and end in output:
         return [output.split(start, 1)[1].split(end, 1)[0]], "final answer"
@@ -95,12 +102,12 @@ def raw_answers(output: str) -> tuple[list[str], str]:
     printed = program_output(output)
     if printed:
         return [printed], "output"
-    number = last(LAST_NUMBER, output.replace(",", ""))
+    number = last_match(LAST_NUMBER, output.replace(",", ""))
     return ([number], "last number") if number else ([], "none")
 
 
 def boxes(text: str) -> list[str]:
-    """The content of every closed box; a percent sign after a box keeps its brace."""
+    """Return the content of every closed box; before a percent sign, with the closing brace."""
     contents: list[str] = []
     for piece in text.split("boxed{")[1:]:
         depth = 0
@@ -114,19 +121,19 @@ def boxes(text: str) -> list[str]:
 
 
 def program_output(text: str) -> str:
-    """What the last program printed."""
-    _, fence, rest = text.rpartition("```output")
-    return rest.split("```", 1)[0].strip() if fence else ""
+    """Return the content of the last output block; "" without one."""
+    _, fence, block = text.rpartition("```output")
+    return block.split("```", 1)[0].strip() if fence else ""
 
 
-def last(pattern: re.Pattern[str], text: str) -> str:
-    """The last match, or nothing."""
-    found = pattern.findall(text)
-    return found[-1] if found else ""
+def last_match(pattern: re.Pattern[str], text: str) -> str:
+    """Return the last match of a pattern; "" without one."""
+    matches = pattern.findall(text)
+    return matches[-1] if matches else ""
 
 
 def split_answers(answers: list[str], question: str) -> list[str]:
-    r"""A comma splits where the question says so, `\text{ and }` always does."""
+    r"""Split answers at commas if the question asks for such a list, else at `\text{ and }`."""
     parts: list[str] = []
     for answer in answers:
         if "separated by commas" in question and not re.search(r"[()\[\]]", answer):
@@ -136,8 +143,8 @@ def split_answers(answers: list[str], question: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def normalised(text: str) -> str:
-    """One notation for an answer; a text that is too long to be one is cut."""
+def normalise(text: str) -> str:
+    """Return an answer in the paper's normal notation, cut to LONGEST characters before."""
     current = text.strip()[:LONGEST]
     for pattern, new in ROWS:
         current = pattern.sub(new, current).strip()

@@ -1,48 +1,53 @@
-"""The part of DeepSeekMath's equality that parses formulas; only the worker runs it."""
+"""The part of DeepSeekMath's equality that parses formulas; it runs in the worker alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from math import isclose
-from typing import Any  # sympy's grammar has no types
+from typing import Any, TypeAlias
 
 from eval.grading.paper_rules import TOLERANCE, same_lists
 
-
-def compare_as_paper(golds: Sequence[str], given: Sequence[str]) -> bool:
-    """Are they the same answers? Runs in the worker, which has a deadline."""
-    return same_lists(golds, given, same_formula)
+Expression: TypeAlias = Any  # Any: sympy's grammar has no types
 
 
-def same_formula(given: str, gold: str) -> bool:
-    """The difference simplifies to 0, or the values are within 0.001."""
-    sympy: Any = import_module("sympy")
+def compare_as_paper(golds: Sequence[str], predictions: Sequence[str]) -> bool:
+    """Return whether the predictions are the golds; runs in the worker, which has a deadline."""
+    return same_lists(golds, predictions, same_formula)
+
+
+def same_formula(prediction: str, gold: str) -> bool:
+    """Return whether the difference simplifies to 0 or the values are within 0.001."""
+    sympy = import_module("sympy")
     try:
-        a, b = parsed(given), parsed(gold)
+        a, b = parse_prefix(prediction), parse_prefix(gold)
     except Exception:  # no formula; the grammar's actions raise many kinds
         return False
     tests = (
         lambda: sympy.simplify(a - b) == 0,
         lambda: isclose(sympy.N(a), sympy.N(b), abs_tol=TOLERANCE),
     )
-    return any(holds(test) for test in tests)
+    return any(is_true(test) for test in tests)
 
 
-def holds(test: Any) -> bool:
-    """Is the test true? Formulas without a difference or a value raise many kinds of errors."""
+def is_true(test: Callable[[], object]) -> bool:
+    """Return whether a test is true; an error counts as false.
+
+    Formulas without a difference or a value raise many kinds of errors.
+    """
     try:
         return bool(test())
     except Exception:  # as above
         return False
 
 
-def parsed(text: str) -> Any:
-    r"""The longest start of a text that is a formula to sympy's grammar, where `\pi` is a letter.
+def parse_prefix(text: str) -> Expression:
+    r"""Parse the longest prefix of a text that is a formula to sympy's grammar; `\pi` is a letter.
 
-    `sympy.parsing.latex.parse_latex` without its refusal of newer ANTLR runtimes: math-verify
-    needs one.
+    This is `sympy.parsing.latex.parse_latex` without its check of the ANTLR version: math-verify
+    needs a newer one.
     """
-    antlr: Any = import_module("antlr4")
-    grammar: Any = import_module("sympy.parsing.latex._parse_latex_antlr")
+    antlr = import_module("antlr4")
+    grammar = import_module("sympy.parsing.latex._parse_latex_antlr")
     listener = grammar.MathErrorListener(text)
     lexer = grammar.LaTeXLexer(antlr.InputStream(text))
     parser = grammar.LaTeXParser(antlr.CommonTokenStream(lexer))

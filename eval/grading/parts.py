@@ -1,8 +1,8 @@
-r"""Cuts a model's output into its reasoning and the part that states the answer.
+r"""Splits an output into its reasoning and the part that states the answer.
 
-Reasoning stands between marks such as `<think>`, `<reasoning>`, `[THINK]`, `◁think▷`,
-`<|begin_of_thought|>` and `<seed:think>`, or before the final message of a format with several
-messages. Where the chat template opened the reasoning, an output holds its closing mark alone.
+Reasoning is enclosed by marks such as `<think>`, `<reasoning>`, `[THINK]`, `◁think▷`,
+`<|begin_of_thought|>` and `<seed:think>`, or precedes the final message of a format with several
+messages. If the chat template opens the reasoning, an output has its closing mark alone.
 """
 
 import re
@@ -34,7 +34,7 @@ CLOSES = (
     r"<\|channel\|>\s?final\b(?:[^<]{0,40}<\|message\|>)?|<channel\|>|<\|im_start\|>answer\b"
     r"|<\|inner_suffix\|>|assistantfinal"
 )
-RESUMES = (  # closes reasoning that is open, and means nothing elsewhere
+RESUMES = (  # closes open reasoning and has no effect elsewhere
     r"<\|im_start\|>assistant\b(?!/)|<\|content\|>|Here(?: is|['’]s) my response:"
 )
 MESSAGE = re.compile(rf"(?P<opens>{OPENS})|(?P<closes>{CLOSES})|(?P<resumes>{RESUMES})")
@@ -47,46 +47,59 @@ QUOTES = frozenset("`'\"“”‘’")
 
 
 def stated_spans(output: str) -> list[Span]:
-    """Return where an output speaks outside its reasoning, in order.
+    """Return the spans of an output outside its reasoning, in order.
 
-    Empty for an output that ends within its reasoning: it has given no answer yet.
+    The list is empty for an output that ends within its reasoning and so gives no answer.
     """
     spans: list[Span] = []
-    start, inside, ends = 0, "", len(output.rstrip())
-    for at, end, effect, kind in reasoning_marks(output):
+    start, open_kind, output_end = 0, "", len(output.rstrip())
+    for begin, end, effect, kind in reasoning_marks(output):
+        if not takes_effect(effect, kind, open_kind):
+            continue
         if effect == "opens":
-            if not inside:
-                spans.append((start, at))
-                inside = kind
+            spans.append((start, begin))
+            open_kind = kind
             continue
-        if effect == "resumes" and not inside:
-            continue
-        if inside and kind in KINDS and inside in KINDS and kind != inside:
-            continue  # a passage of another kind within it
-        if not inside:  # the template opened this reasoning, unless the mark is a second one
-            spans = [*spans, (start, at)] if spans and end == ends else [(end, end)]
-        start, inside = end, ""
-    return [] if inside else [*spans, (start, len(output))]
+        if not open_kind:  # the template opened this reasoning, unless the mark is a second one
+            is_repeated = bool(spans) and end == output_end
+            spans = [*spans, (start, begin)] if is_repeated else [(end, end)]
+        start, open_kind = end, ""
+    return [] if open_kind else [*spans, (start, len(output))]
 
 
-def is_stated(at: int, spans: list[Span]) -> bool:
-    """Return whether one of the spans of an output holds a place of it."""
-    before = bisect(spans, (at, len(spans) and spans[-1][1]))
-    return before > 0 and at <= spans[before - 1][1]
+def takes_effect(effect: str, kind: str, open_kind: str) -> bool:
+    """Return whether a mark opens or closes reasoning, given the kind of reasoning that is open.
+
+    Inside reasoning of one kind, the marks of another kind have no effect. `open_kind` is empty
+    outside of reasoning.
+    """
+    if not open_kind:
+        return effect != "resumes"
+    is_nested = kind in KINDS and open_kind in KINDS and kind != open_kind
+    return effect != "opens" and not is_nested
+
+
+def is_stated(position: int, spans: list[Span]) -> bool:
+    """Return whether a position of an output is in one of its stated spans."""
+    before = bisect(spans, (position, len(spans) and spans[-1][1]))
+    return before > 0 and position <= spans[before - 1][1]
 
 
 def reasoning_marks(output: str) -> list[tuple[int, int, str, str]]:
-    """Return start, end, effect and kind of each mark of reasoning, in order; no quoted ones."""
-    found = [(*m.span(), m.lastgroup or "", "message") for m in MESSAGE.finditer(output)]
+    """Return start, end, effect and kind of each mark of reasoning, in order.
+
+    The effect is "opens", "closes" or "resumes". Tags in quotes are left out.
+    """
+    marks = [(*m.span(), m.lastgroup or "", "message") for m in MESSAGE.finditer(output)]
     for tag in tags(output):
-        kinds = [KIND_OF[word] for word in words(tag) if word in KIND_OF]
+        kinds = [KIND_OF[word] for word in tag_words(tag) if word in KIND_OF]
         if kinds:
-            found.append((*tag.span(), "closes" if is_closing(tag) else "opens", kinds[-1]))
-    return sorted(found)
+            marks.append((*tag.span(), "closes" if is_closing(tag) else "opens", kinds[-1]))
+    return sorted(marks)
 
 
 def tags(text: str) -> list[re.Match[str]]:
-    """Return the tags of a text but for those in quotes."""
+    """Return the tags of a text that are not in quotes."""
     if not any(sign in text for sign in ("<", "◁", "[")):
         return []
     return [
@@ -96,51 +109,52 @@ def tags(text: str) -> list[re.Match[str]]:
     ]
 
 
-def words(tag: re.Match[str]) -> list[str]:
-    """Return the words of a tag's name in lower case."""
+def tag_words(tag: re.Match[str]) -> list[str]:
+    """Return the lower-case words of a tag's name."""
     return WORD.findall(tag["name"].lower())
 
 
 def is_closing(tag: re.Match[str]) -> bool:
-    """Return whether a tag closes what another one opened: `</think>`, `<|end_of_thought|>`."""
-    return bool(tag["slash"]) or not CLOSING.isdisjoint(words(tag))
+    """Return whether a tag is a closing one, as `</think>` and `<|end_of_thought|>`."""
+    return bool(tag["slash"]) or not CLOSING.isdisjoint(tag_words(tag))
 
 
 def stated_texts(output: str) -> list[str]:
-    """Return the text outside the reasoning: the last passage first, then all of them together.
+    """Return the last passage outside the reasoning, then all such passages joined.
 
-    One text where there is one passage; none where the output ends within its reasoning.
+    If there is one passage, it is returned alone; for an output that ends within its reasoning the
+    list is empty.
     """
     passages = [output[start:end] for start, end in stated_spans(output)]
-    spoken = [text for text in passages if text.strip()]
-    if not spoken:
+    nonempty = [text for text in passages if text.strip()]
+    if not nonempty:
         return passages[-1:]
-    return [spoken[-1]] if len(spoken) == 1 else [spoken[-1], " ".join(spoken)]
+    return [nonempty[-1]] if len(nonempty) == 1 else [nonempty[-1], " ".join(nonempty)]
 
 
 def marked_answer(text: str) -> str:
-    """Return what a text's last answer mark holds, `Answer: ` before one line; else all of it.
+    """Return the content of a text's last answer tag, else the text without its answer tags.
 
-    A token that ends a turn ends a line.
+    A content of one line is preceded by "Answer: ". A token that ends a turn ends a line.
     """
     turn = TURN_END.sub("\n", text)
     contents: list[str] = []
-    start, opened = 0, False
-    marks = [tag for tag in tags(turn) if not ANSWER.isdisjoint(words(tag))]
+    start, is_open = 0, False
+    marks = [tag for tag in tags(turn) if not ANSWER.isdisjoint(tag_words(tag))]
     for tag in marks:
         if is_closing(tag):
             contents.append(turn[start : tag.start()])
-        opened, start = not is_closing(tag), tag.end()
-    if opened:
+        is_open, start = not is_closing(tag), tag.end()
+    if is_open:
         contents.append(turn[start:])
-    held = [content.strip() for content in contents if not is_placeholder(content)]
-    if not held:
+    answers = [content.strip() for content in contents if not is_placeholder(content)]
+    if not answers:
         return without(turn, marks)
-    return held[-1] if "\n" in held[-1] else f"Answer: {held[-1]}"
+    return answers[-1] if "\n" in answers[-1] else f"Answer: {answers[-1]}"
 
 
-def without(text: str, found: list[re.Match[str]]) -> str:
-    """Return a text with a space in the place of each match."""
-    ends = [0, *(m.end() for m in found)]
-    starts = [*(m.start() for m in found), len(text)]
+def without(text: str, matches: list[re.Match[str]]) -> str:
+    """Return the text with each match replaced by a space."""
+    ends = [0, *(m.end() for m in matches)]
+    starts = [*(m.start() for m in matches), len(text)]
     return " ".join(text[end:start] for end, start in zip(ends, starts, strict=True))

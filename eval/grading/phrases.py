@@ -1,6 +1,6 @@
-r"""What announces an answer and what takes one back, by language.
+r"""Patterns of the phrases that announce an answer or take one back, by language.
 
-A text in any language may also use the English words.
+English phrases are recognised in a text of any language.
 """
 
 import re
@@ -38,11 +38,11 @@ TAKEN_BACK = re.compile(r"\b(?:wrong|incorrect|not right|mistake)\b|错", re.IGN
 
 
 def last_phrase(text: str, language: str) -> re.Match[str] | None:
-    """The last phrase of the language, or of English, that announces an answer.
+    """Return the match of the last phrase, of the language or English, that announces an answer.
 
-    A `####` that ends the text closes an answer and announces none.
+    A `####` at the end of the text closes an answer and is not counted.
     """
     patterns = [PHRASES[name] for name in {language, "en"} & PHRASES.keys()]
     end = len(text.rstrip(CLOSING))
-    found = [m for pattern in patterns for m in pattern.finditer(text) if m.start() < end]
-    return max(found, key=lambda match: match.end(), default=None)
+    matches = [m for pattern in patterns for m in pattern.finditer(text) if m.start() < end]
+    return max(matches, key=lambda match: match.end(), default=None)

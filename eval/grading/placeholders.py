@@ -1,4 +1,4 @@
-r"""Tells boxes with an answer from those of a recited request: "put it in `\boxed{}`"."""
+r"""Distinguishes boxes with an answer from those of a recited request: "put it in `\boxed{}`"."""
 
 import re
 
@@ -31,39 +31,48 @@ BEFORE = re.compile(
 AFTER = re.compile(
     r"[`'\"”$)]{0,3}\s?(?:notation|format|command|environment|brackets|中|内|里|の中|に|で|形式)"
 )
-NEAR = 40  # characters before a box and after it that tell a request
+NEAR = 40  # characters before a box that are searched for the words of a request
 
 
 def is_placeholder(content: str) -> bool:
-    """Return whether a text stands for an answer that is not there: nothing, `your answer`."""
+    """Return whether a text is empty or stands for a missing answer, such as `your answer`."""
     bare = COMMAND.sub(" ", content)
-    found = [word.casefold() for word in WORD.findall(bare)]
-    if not found:
+    bare_words = [word.casefold() for word in WORD.findall(bare)]
+    if not bare_words:
         return set(bare) <= EMPTY
-    return not PLACEHOLDERS.isdisjoint(found) and AROUND.issuperset(found)
+    return not PLACEHOLDERS.isdisjoint(bare_words) and AROUND.issuperset(bare_words)
 
 
 def without_requests(text: str) -> tuple[str, int]:
-    r"""Return a text without the boxes of recited requests, and where it goes on after them.
+    r"""Remove the boxes of recited requests; return the text and the end of the last such box.
 
-    A box without an answer stays if it ends the text or follows an answer, unless the words around
-    it are those of a request: it is an answer that was not given.
+    The end is an index into the returned text, 0 if nothing was removed. A box without an answer is
+    an answer left out, and stays, if it ends the text or follows an answer, unless the words around
+    it are those of a request.
     """
-    empty = [m for m in SHORT_BOX.finditer(text) if is_placeholder(m["content"] or "")]
-    if not empty:
+    empty_boxes = [m for m in SHORT_BOX.finditer(text) if is_placeholder(m["content"] or "")]
+    if not empty_boxes:
         return text, 0
-    starts = {box.start() for box in empty}
-    last = max((m.start() for m in BOX.finditer(text) if m.start() not in starts), default=-1)
-    end = next(i for i in range(len(text), 0, -1) if text[i - 1].isalnum())
-
-    def is_request(box: re.Match[str]) -> bool:
-        before = max(0, box.start() - NEAR), box.start()
-        asked = BEFORE.search(text, *before) or AFTER.match(text, box.end())
-        return bool(asked) or (box.start() < last if last >= 0 else box.end() < end)
-
+    answer_start = last_answer_start(text, empty_boxes)
     pieces: list[str] = []
     start = 0
-    for box in filter(is_request, empty):
-        pieces.append(text[start : box.start()])
-        start = box.end()
+    for box in empty_boxes:
+        if box.end() <= answer_start or has_words_of_request(text, box):
+            pieces.append(text[start : box.start()])
+            start = box.end()
     return "".join([*pieces, text[start:]]), sum(map(len, pieces))
+
+
+def last_answer_start(text: str, empty_boxes: list[re.Match[str]]) -> int:
+    """Return the index of the last box with an answer; without one, of the last letter or digit."""
+    starts = {box.start() for box in empty_boxes}
+    last = max((m.start() for m in BOX.finditer(text) if m.start() not in starts), default=-1)
+    if last >= 0:
+        return last
+    return next(i for i in range(len(text) - 1, -1, -1) if text[i].isalnum())
+
+
+def has_words_of_request(text: str, box: re.Match[str]) -> bool:
+    """Return whether the words around a box are those of a request, such as "inside"."""
+    before = BEFORE.search(text, max(0, box.start() - NEAR), box.start())
+    return bool(before or AFTER.match(text, box.end()))

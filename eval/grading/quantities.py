@@ -1,8 +1,9 @@
-r"""Finds the numbers and formulas in a sentence, and what the words around each do to it."""
+r"""Finds the numbers and formulas of a sentence and classifies them by the words around them."""
 
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 
 from eval.grading.numerals import answer_key
 from eval.grading.units import CURRENCIES
@@ -38,7 +39,7 @@ LIMITED = re.compile(
 )
 NO = r"(?:\b(?:not|never|cannot|nicht|kein\w*+|pas|не|no es)\b|n['’]t\b|不)"
 DENIED = re.compile(rf"{NO}(?:\s\w+){{0,2}}\s?\Z", re.IGNORECASE)
-GIVEN = re.compile(  # for 16 glasses, from 1:00 PM to 5:00 PM
+INCIDENTAL = re.compile(  # for 16 glasses, from 1:00 PM to 5:00 PM
     r"\b(?:after|before|during|every|for|from|in|on|over|per|to|until|with|within"
     r"|pendant|durant|après|pour|dans|chaque|nach|für|während|pro|innerhalb|durante|después\sde"
     r"|cada|para|через|после|каждые|для|за)"
@@ -53,83 +54,86 @@ TOGETHER = re.compile(
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number or a formula of a sentence.
+    """A number or a formula in a sentence.
 
-    It is `plain` when it stands for itself: in no longer formula, neither denied nor a limit;
-    `given` when it only says for how many, after how long and the like; and one of several that
-    are named `together`.
+    `plain`: it is not part of a longer formula, and neither negated nor a limit ("at most 5").
+    `incidental`: it only states a duration, a recipient and the like ("for 16 glasses").
+    `together`: it is one of several in an enumeration.
     """
 
     text: str
     start: int
     end: int
     plain: bool = True
-    given: bool = False
+    incidental: bool = False
     together: bool = False
 
     @property
     def clear(self) -> bool:
-        """Can it be an answer by itself?"""
+        """Whether it can be an answer by itself."""
         return self.plain and not self.together
 
     @property
     def key(self) -> str:
-        """The same for those of equal value."""
+        """A key that quantities of equal value share."""
         return answer_key(self.text)
 
 
 def content(formula: re.Match[str]) -> str:
-    """A formula without its delimiters."""
+    """Return a formula without its delimiters."""
     return (formula[1] or formula[2] or formula[3]).strip()
 
 
 def without_delimiters(text: str) -> str:
-    """The text with its formulas bare."""
+    """Return the text without the delimiters of its formulas."""
     return FORMULA.sub(content, text) if "$" in text or "\\" in text else text
 
 
 def quantities(text: str) -> list[Quantity]:
-    """The numbers and formulas of a text, in order; no ordinals, labels and parts of words."""
-    words = FORMULA.sub(lambda m: "_" * len(m.group()), text)
-    formulas = [quantity(words, m.span(), content(m)) for m in FORMULA.finditer(text)]
+    """Return the numbers and formulas of a text in order, except ordinals and step numbers."""
+    masked = FORMULA.sub(lambda m: "_" * len(m.group()), text)
+    formulas = [quantity(masked, m.span(), content(m)) for m in FORMULA.finditer(text)]
     numbers = [
-        quantity(words, m.span(), unlabelled(m))
-        for m in QUANTITY.finditer(words)
-        if not is_label(words, m)
+        quantity(masked, m.span(), without_label(m))
+        for m in QUANTITY.finditer(masked)
+        if not is_label(masked, m)
     ]
-    found = sorted([*formulas, *numbers], key=lambda one: one.start)
+    ordered = sorted([*formulas, *numbers], key=attrgetter("start"))
     together = {
-        one
-        for pair in pairwise(found)
-        for one in pair
+        neighbour
+        for pair in pairwise(ordered)
+        for neighbour in pair
         if TOGETHER.fullmatch(text, pair[0].end, pair[1].start)
     }
-    return [replace(one, together=one in together) for one in found]
+    return [replace(number, together=number in together) for number in ordered]
 
 
-def is_label(text: str, found: re.Match[str]) -> bool:
-    """Is it an ordinal, a part of a word or the number of a step: 5th, 12-mile, `3.`?"""
-    sign = found["label"]
+def is_label(text: str, match: re.Match[str]) -> bool:
+    """Return whether a match of QUANTITY is an ordinal, part of a word or the number of a step."""
+    sign = match["label"]
     if sign in (".", ")", ":"):
-        before = text[: found.start()].rstrip(" *-")[-5:].casefold()
+        before = text[: match.start()].rstrip(" *-")[-5:].casefold()
         return not before or before.endswith(("\n", "step", "part"))
-    return sign == "-" or ORDINAL.fullmatch(found.group()) is not None
+    return sign == "-" or ORDINAL.fullmatch(match.group()) is not None
 
 
-def quantity(text: str, span: tuple[int, int], read: str) -> Quantity:
-    """What stands in a span of the text, with what the words around it make of it."""
-    before, after = text[max(0, span[0] - 60) : span[0]], text[span[1] :][:20]
+def quantity(masked: str, span: tuple[int, int], text: str) -> Quantity:
+    """Return the quantity `text` at a span of a sentence, classified by the words around it.
+
+    `masked` is the sentence with its formulas masked.
+    """
+    before, after = masked[max(0, span[0] - 60) : span[0]], masked[span[1] :][:20]
     signs = (LIMITED, DENIED, AFTER_OPERATOR)
     plain = not (IN_FORMULA.match(after) or any(sign.search(before) for sign in signs))
-    return Quantity(read, *span, plain, GIVEN.search(before) is not None)
+    return Quantity(text, *span, plain, INCIDENTAL.search(before) is not None)
 
 
-def unlabelled(found: re.Match[str]) -> str:
-    """A match of QUANTITY without the sign that follows a label."""
-    return found.group().removesuffix(found["label"] or "").strip()
+def without_label(match: re.Match[str]) -> str:
+    """Return the number of a match of QUANTITY without the sign that follows a label."""
+    return match.group().removesuffix(match["label"] or "").strip()
 
 
 def first_number(text: str) -> str | None:
-    """The number that a text begins with."""
-    found = QUANTITY.match(text.lstrip(" *"))
-    return unlabelled(found) if found else None
+    """Return the number at the beginning of a text; None if it begins otherwise."""
+    match = QUANTITY.match(text.lstrip(" *"))
+    return without_label(match) if match else None

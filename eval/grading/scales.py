@@ -1,4 +1,4 @@
-"""Writes numbers with words of magnitude in digits: 2万3千 is 23000, 1.5 lakh 150000."""
+"""Converts numbers with words of magnitude to digits: 2万3千 is 23000, 1.5 lakh 150000."""
 
 import re
 from fractions import Fraction
@@ -6,7 +6,7 @@ from fractions import Fraction
 MYRIADS = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8, "兆": 10**12}
 FACTORS = MYRIADS | {
     word: factor
-    for factor, words in (
+    for factor, names in (
         (100, "百"),
         (1000, "千 হাজার వేలు వేల พัน हज़ार हजार"),
         (10**4, "หมื่น"),
@@ -14,7 +14,7 @@ FACTORS = MYRIADS | {
         (10**6, "ล้าน"),
         (10**7, "crores crore কোটি కోట్లు కోట్ల కోటి करोड़"),
     )
-    for word in words.split()
+    for word in names.split()
 }
 BEFORE_NUMBER = {"elfu": 10**3, "laki": 10**5, "milioni": 10**6, "bilioni": 10**9}  # Swahili
 NOT_NEXT = {  # 5千克 are 5 kg, 百分之 is a percentage, พันธุ์ a species
@@ -41,8 +41,8 @@ TOKEN = re.compile(rf"{NUMBER}|{SCALE}", re.IGNORECASE)
 
 
 def without_scales(text: str) -> str:
-    """Return a text whose numbers with words of magnitude are written in digits."""
-    return PREFIXED.sub(prefixed, SCALED.sub(scaled, text))
+    """Return the text with numbers that have words of magnitude written in digits."""
+    return PREFIXED.sub(expand_prefixed, SCALED.sub(expand_scaled, text))
 
 
 def value_of(number: str) -> int | Fraction:
@@ -50,8 +50,11 @@ def value_of(number: str) -> int | Fraction:
     return Fraction(number.replace(",", "")) if "." in number else int(number.replace(",", ""))
 
 
-def scaled(match: re.Match[str]) -> str:
-    """Return the digits of a match of SCALED: what precedes 万 counts 万, and 3千 is 3 of 千."""
+def expand_scaled(match: re.Match[str]) -> str:
+    """Return the digits of a match of SCALED.
+
+    A myriad (万) multiplies the whole section before it, any other word only its own number.
+    """
     total: int | Fraction = 0
     section: int | Fraction = 0
     number: int | Fraction | None = None
@@ -71,6 +74,6 @@ def scaled(match: re.Match[str]) -> str:
     return str(total + section + (number or 0))
 
 
-def prefixed(match: re.Match[str]) -> str:
-    """Return the digits of a match of PREFIXED."""
+def expand_prefixed(match: re.Match[str]) -> str:
+    """Return the digits of a match of PREFIXED: "elfu 5" is 5000."""
     return str(BEFORE_NUMBER[match[1].lower()] * value_of(match[2]))

@@ -1,7 +1,7 @@
-r"""Reads conditions on one variable as the intervals that they describe.
+r"""Converts conditions on one variable to the intervals that they describe.
 
-An inequality (`x < 3`), one of an absolute value (`|x - 1| > 2`), an excluded value (`x \ne 3`), a
-set without some points (`(0, 36) \setminus \{9\}`), and each of them in a set builder.
+A condition is an inequality (`x < 3`), one of an absolute value (`|x - 1| > 2`), an excluded value
+(`x \ne 3`), a set without some points (`(0, 36) \setminus \{9\}`), or any of them in a set builder.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 
-from eval.grading.brackets import Form, enclosed, plus_minus, split_top
+from eval.grading.brackets import Form, is_enclosed, plus_minus, split_top
 from eval.grading.numerals import read_number
 
 ENDPOINT = r"(?P<{}>[^<>=]+?)"
@@ -37,15 +37,15 @@ AND = re.compile(r"\\text\s*+\{\s*+,?\s*+(?:and|or)\s*+\}|(?<![A-Za-z])(?:and|or
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval by its brackets and what is written at its ends."""
+    """An interval: its left bracket, the texts of its ends, and its right bracket."""
 
-    left: str
+    left_bracket: str
     low: str
     high: str
-    right: str
+    right_bracket: str
 
     def __str__(self) -> str:
-        return f"{self.left}{self.low},{self.high}{self.right}"
+        return f"{self.left_bracket}{self.low},{self.high}{self.right_bracket}"
 
 
 LINE = Interval("(", r"-\infty", r"\infty", ")")
@@ -55,80 +55,101 @@ def solution_set(text: str) -> Form | None:
     """Return the intervals of a condition as a pair or a union of pairs; None for other texts."""
     bars = BAR.sub("|", text)
     builder = BUILDER.fullmatch(bars)
-    found = intervals(builder["condition"].strip() if builder else bars)
-    if not found:
+    solution = intervals(builder["condition"].strip() if builder else bars)
+    if not solution:
         return None
-    if len(found) > 1:
-        return Form("union", "", tuple(map(str, found)))
-    return Form("tuple", found[0].left + found[0].right, (found[0].low, found[0].high))
+    if len(solution) > 1:
+        return Form("union", "", tuple(map(str, solution)))
+    [interval] = solution
+    brackets = interval.left_bracket + interval.right_bracket
+    return Form("tuple", brackets, (interval.low, interval.high))
 
 
 def intervals(text: str) -> list[Interval]:
-    """Return the intervals that a condition describes; none for other texts."""
+    """Return the intervals that a condition describes; an empty list for other texts."""
     sign = WITHOUT.search(text)
     if sign:
-        points = text[sign.end() :].strip()
-        known = enclosed(points, r"\{", r"\}")
-        return without(listed(text[: sign.start()].strip()), [points[2:-2]]) if known else []
+        return set_difference(text[: sign.start()].strip(), text[sign.end() :].strip())
     if re.fullmatch(REALS, text):
         return [LINE]
     pieces = split_top(AND.sub(",", text), {",", ";"})
-    excluded = [UNEQUAL.fullmatch(piece) for piece in pieces]
-    if any(excluded):
-        points = [m["points"] if m else p for m, p in zip(excluded, pieces, strict=True)]
-        base = next((i for i in map(inequality, pieces) if i), LINE)
-        return without([base], [p for p in points if not inequality(p)])
-    one = inequality(text)
-    return [one] if one else absolute(text)
+    exclusions = [UNEQUAL.fullmatch(piece) for piece in pieces]
+    if any(exclusions):
+        points = [m["points"] if m else p for m, p in zip(exclusions, pieces, strict=True)]
+        return exclude_points(pieces, points)
+    interval = inequality(text)
+    return [interval] if interval else absolute(text)
 
 
-def listed(text: str) -> list[Interval]:
-    """Return the intervals of a union that is written out; none for other texts."""
-    bare = text[1:-1] if r"\cup" in text and enclosed(text, "(", ")") else text
-    found: list[Interval] = []
+def set_difference(base: str, points: str) -> list[Interval]:
+    r"""Return the intervals of `base` without the points of a set `\{...\}`; else an empty list."""
+    if not is_enclosed(points, r"\{", r"\}"):
+        return []
+    return without(listed_intervals(base), [points[2:-2]])
+
+
+def exclude_points(pieces: list[str], points: list[str]) -> list[Interval]:
+    """Return the first inequality among the pieces, else the line, without the excluded points.
+
+    `points` are the pieces with the points of each exclusion in its place.
+    """
+    base = next((i for i in map(inequality, pieces) if i), LINE)
+    return without([base], [p for p in points if not inequality(p)])
+
+
+def listed_intervals(text: str) -> list[Interval]:
+    """Return the intervals of a union that is written out; an empty list for other texts."""
+    bare = text[1:-1] if r"\cup" in text and is_enclosed(text, "(", ")") else text
+    members: list[Interval] = []
     for part in split_top(bare, {r"\cup"}):
         ends = part[1:-1].split(",")
         if re.fullmatch(REALS, part):
-            found.append(LINE)
+            members.append(LINE)
         elif len(ends) == 2 and part[0] in "([" and part[-1] in ")]":
-            found.append(Interval(part[0], ends[0].strip(), ends[1].strip(), part[-1]))
+            members.append(Interval(part[0], ends[0].strip(), ends[1].strip(), part[-1]))
         else:
             return []
-    return found
+    return members
 
 
 def without(base: list[Interval], points: Sequence[str]) -> list[Interval]:
-    """Return intervals without some points; none where it is unknown which of them holds one."""
-    each = [
+    """Return intervals without some points; an empty list if it is unknown where a point lies."""
+    all_points = [
         p for piece in points for part in split_top(piece, {",", ";"}) for p in plus_minus(part)
     ]
-    found = base
-    for point in each:
+    remaining = base
+    for point in all_points:
         pieces: list[Interval] = []
-        for interval in found:
-            known = [value(t) for t in (interval.low, point, interval.high)]
-            if None in known and len(each) + len(base) > 2:
+        for interval in remaining:
+            values = [value_of(t) for t in (interval.low, point, interval.high)]
+            if None in values and len(all_points) + len(base) > 2:
                 return []
-            pieces += cut(interval, point, known)
-        found = pieces
-    return found
+            pieces += split_at(interval, point, values)
+        remaining = pieces
+    return remaining
 
 
-def cut(interval: Interval, point: str, known: list[Fraction | float | None]) -> list[Interval]:
-    """Return an interval without a point; the point lies within where no values are known."""
-    low, at, high = known
-    if low is None or at is None or high is None or low < at < high:
+def split_at(
+    interval: Interval, point: str, values: list[Fraction | float | None]
+) -> list[Interval]:
+    """Return an interval without a point, as one or two intervals.
+
+    `values` are those of the low end, the point and the high end. If one of them is unknown, the
+    point is taken to lie inside.
+    """
+    low, middle, high = values
+    if low is None or middle is None or high is None or low < middle < high:
         return [
-            replace(interval, high=point, right=")"),
-            replace(interval, left="(", low=point),
+            replace(interval, high=point, right_bracket=")"),
+            replace(interval, left_bracket="(", low=point),
         ]
-    left = "(" if at == low else interval.left
-    right = ")" if at == high else interval.right
-    return [replace(interval, left=left, right=right)]
+    left_bracket = "(" if middle == low else interval.left_bracket
+    right_bracket = ")" if middle == high else interval.right_bracket
+    return [replace(interval, left_bracket=left_bracket, right_bracket=right_bracket)]
 
 
-def value(text: str) -> Fraction | float | None:
-    """Return the value of an end or a point; None if it is no plain number."""
+def value_of(text: str) -> Fraction | float | None:
+    """Return the value of an end or a point; None if it is neither infinite nor a plain number."""
     bare = text.replace(" ", "")
     if bare in (r"\infty", r"+\infty", r"-\infty"):
         return -inf if bare[0] == "-" else inf
@@ -137,64 +158,66 @@ def value(text: str) -> Fraction | float | None:
 
 
 def inequality(text: str) -> Interval | None:
-    r"""Return the interval of an inequality in one variable: `x < 3` is (-\infty, 3)."""
+    r"""Return the interval of an inequality in one variable: `x < 3` is (-\infty, 3); else None."""
     match = BETWEEN.fullmatch(text) or ONE_SIDE.fullmatch(text) or OTHER_SIDE.fullmatch(text)
     if match is None:
         return None
-    found: dict[str, str | None] = {"a": None, "b": None, "t": None, **match.groupdict()}
-    first, second = found["s"] or "", found["t"]
-    if second is not None and strict_up(first) != strict_up(second):
+    groups: dict[str, str | None] = {"a": None, "b": None, "t": None, **match.groupdict()}
+    first, second = groups["s"] or "", groups["t"]
+    if second is not None and is_less(first) != is_less(second):
         return None
-    left, right = ends(found["a"], first, found["b"], second or first)
-    if left is None and right is None:
-        return None
-    return Interval(
-        left[0] if left else "(",
-        left[1:] if left else r"-\infty",
-        right[1:] if right else r"\infty",
-        right[0] if right else ")",
-    )
+    return interval_between(groups["a"], first, groups["b"], second or first)
 
 
-def ends(a: str | None, first: str, b: str | None, second: str) -> tuple[str | None, str | None]:
-    """(left bracket and end, end after right bracket) of `a first x second b`."""
-    low: str | None = None
-    high: str | None = None
-    for end, sign, before in ((a, first, True), (b, second, False)):
+def interval_between(a: str | None, first: str, b: str | None, second: str) -> Interval:
+    """Return the interval of `a first x second b`, unbounded for an end that is None."""
+    interval = LINE
+    for end, sign, is_before in ((a, first, True), (b, second, False)):
         if end is None:
             continue
         closed = sign not in ("<", ">")
-        if strict_up(sign) == before:
-            low = ("[" if closed else "(") + end.strip()
+        if is_less(sign) == is_before:
+            interval = replace(interval, left_bracket="(["[closed], low=end.strip())
         else:
-            high = ("]" if closed else ")") + end.strip()
-    return low, high
+            interval = replace(interval, high=end.strip(), right_bracket=")]"[closed])
+    return interval
 
 
-def strict_up(sign: str) -> bool:
-    """Does the sign point to larger values on the right?"""
+def is_less(sign: str) -> bool:
+    """Return whether a sign of inequality has the larger value on its right."""
     return sign in ("<", r"\le")
 
 
 def absolute(text: str) -> list[Interval]:
-    r"""Return the intervals of `|k x + c| < r` and the like; none for other texts."""
+    r"""Return the intervals of `|k x + c| < r` and the like; an empty list for other texts."""
     bare = re.sub(r"\s+", "", text)
     turned = TURNED.fullmatch(bare)
     match = turned or ABSOLUTE.fullmatch(bare)
     if match is None:
         return []
     sign = OPPOSITE[match["s"]] if turned else match["s"]
-    low, high = f"-({match['r']})", match["r"]
-    if match["k"] or match["c"]:
-        c, r = (read_number(part) for part in ((match["c"] or "0").lstrip("+"), match["r"]))
-        k = int(match["k"] or 1)
-        if c is None or r is None or k == 0:
-            return []
-        low, high = (str((end - c.value) / k) for end in (-r.value, r.value))
+    bounds = distance_bounds(match["k"], match["c"], match["r"])
+    if bounds is None:
+        return []
+    low, high = bounds
     closed = sign not in ("<", ">")
-    if strict_up(sign):
+    if is_less(sign):
         return [Interval("(["[closed], low, high, ")]"[closed])]
     return [
-        replace(LINE, high=low, right=")]"[closed]),
-        replace(LINE, left="(["[closed], low=high),
+        replace(LINE, high=low, right_bracket=")]"[closed]),
+        replace(LINE, left_bracket="(["[closed], low=high),
     ]
+
+
+def distance_bounds(factor: str, constant: str | None, radius: str) -> tuple[str, str] | None:
+    """Return the values of x with |factor x + constant| = radius, the lower one first.
+
+    Returns None if the factor is 0 or the constant or the radius is no plain number.
+    """
+    if not factor and not constant:
+        return f"-({radius})", radius
+    c, r = read_number((constant or "0").lstrip("+")), read_number(radius)
+    k = int(factor or 1)
+    if c is None or r is None or k == 0:
+        return None
+    return str((-r.value - c.value) / k), str((r.value - c.value) / k)

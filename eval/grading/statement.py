@@ -1,8 +1,8 @@
-r"""Reads the answer that a sentence states in words, and does not guess.
+r"""Reads the answer that a sentence states in words; ambiguous sentences give none.
 
-A statement that is itself an answer is taken as it is. Of a sentence it is the only number or
-formula; else what stands after its last `=`; else that one of its numbers which the text before
-computed last; else the only one that says more than for how many or after how long; else nothing.
+A statement that is itself an answer is returned unchanged. From a sentence the answer is, in this
+order: its only number or formula; the text after its last `=`; the number that the text before it
+computed last; the only number that is more than a duration, a recipient and the like; else none.
 """
 
 import re
@@ -12,6 +12,7 @@ from eval.grading.numerals import answer_key, read_number
 from eval.grading.quantities import (
     FORMULA,
     NO,
+    Quantity,
     content,
     first_number,
     quantities,
@@ -48,20 +49,20 @@ NO_PROSE = frozenset(IN_FORMULAS.split())
 
 
 def sentence(text: str) -> str:
-    """The first sentence of a text."""
+    """Return the first sentence of a text."""
     return SENTENCE_END.split(text.lstrip(), maxsplit=1)[0].strip(" *")
 
 
 def is_answer(text: str) -> bool:
-    """Is the text itself an answer: a number with its unit, a formula, a list or one word?"""
+    """Return whether a text is itself an answer: a number with unit, a formula, a list, a word."""
     if read_number(text) is not None:
         return True
-    words = [w for w in WORD.findall(QUOTED.sub("", text)) if w.casefold() not in NO_PROSE]
-    return not words or (len(words) == 1 and not any(map(str.isdigit, text)))
+    prose = [w for w in WORD.findall(QUOTED.sub("", text)) if w.casefold() not in NO_PROSE]
+    return not prose or (len(prose) == 1 and not any(map(str.isdigit, text)))
 
 
 def first_answer(text: str) -> str | None:
-    """The formula, the equations or the sentence that a text begins with, if it is an answer."""
+    """Return the answer that a text begins with: a formula, equations or a sentence; else None."""
     formula = FORMULA.match(text.lstrip())
     unit = sentence(text.lstrip()[formula.end() :]) if formula else ""
     if formula and not quantities(unit) and not changes_value(unit):
@@ -72,39 +73,57 @@ def first_answer(text: str) -> str | None:
     return head if head and is_answer(head) else None
 
 
-def stated(text: str, before: str = "") -> str | None:
-    """The answer that a text states after `before`: empty if it is not clear, None without any."""
+def stated_answer(text: str, before: str = "") -> str | None:
+    """Return the answer that a text states: "" if it is ambiguous, None if there is no number.
+
+    `before` is the text that precedes it.
+    """
     conclusions = list(CONCLUSION.finditer(text))
     if conclusions and quantities(text[(last := conclusions[-1]).end() :]):
-        return chosen(text[last.end() :], before + text[: last.start()])
-    return chosen(text, before)
+        return choose_quantity(text[last.end() :], before + text[: last.start()])
+    return choose_quantity(text, before)
 
 
-def chosen(text: str, before: str) -> str | None:
-    """The quantity of a statement that is its answer, by the rule above."""
-    said = MINUS.sub("-", CONTRAST.sub("", text))
-    found = quantities(ASIDE.sub("", said)) or quantities(said)
-    found = found or quantities(in_digits(THAT_ONE.sub("", said)))
-    if not found:
+def choose_quantity(text: str, before: str) -> str | None:
+    """Return the quantity of a statement that is its answer, see `stated_answer`."""
+    statement = MINUS.sub("-", CONTRAST.sub("", text))
+    candidates = quantities_of(statement)
+    if not candidates:
         return None
-    clear = {one.key: one.text for one in found if one.clear}
-    if len({one.key for one in found}) == 1:
+    clear = {candidate.key: candidate.text for candidate in candidates if candidate.clear}
+    if len({candidate.key for candidate in candidates}) == 1:
         return next(iter(clear.values()), "")
-    result = after_equals(said)
-    if result is not None and not found[-1].together:
-        return result
+    right_side = after_equals(statement)
+    if right_side is not None and not candidates[-1].together:
+        return right_side
     computed = answer_key(after_equals(before) or "")
-    principal = {one.key for one in found if not one.given}
-    key = computed if computed in clear or len(principal) != 1 else principal.pop()
-    return clear.get(key, "")
+    return clear[computed] if computed in clear else principal_text(candidates, clear)
+
+
+def quantities_of(statement: str) -> list[Quantity]:
+    """Return the quantities of a statement outside parentheses, else all, else those in words."""
+    return (
+        quantities(ASIDE.sub("", statement))
+        or quantities(statement)
+        or quantities(in_digits(THAT_ONE.sub("", statement)))
+    )
+
+
+def principal_text(candidates: list[Quantity], clear: dict[str, str]) -> str:
+    """Return the text of the only value that is not incidental; "" if none or several are not.
+
+    `clear` maps the keys of the candidates that can be answers to their texts.
+    """
+    principal = {candidate.key for candidate in candidates if not candidate.incidental}
+    return clear.get(principal.pop(), "") if len(principal) == 1 else ""
 
 
 def after_equals(text: str) -> str | None:
-    """What stands after the last `=`: the rest of its sentence, or the number that begins it."""
+    """Return the rest of the sentence after the last `=`, or the number there; None without `=`."""
     bare = without_delimiters(text)
     marks = list(EQUALS.finditer(bare))
     if not marks:
         return None
-    rest = bare[marks[-1].end() :]
-    whole = sentence(rest)
-    return whole if whole and is_answer(whole) else first_number(rest)
+    right_side = bare[marks[-1].end() :]
+    statement = sentence(right_side)
+    return statement if statement and is_answer(statement) else first_number(right_side)

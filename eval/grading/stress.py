@@ -1,7 +1,7 @@
-r"""Tries a verifier with answers that must be right and answers that must not be paid.
+r"""Tests a verifier with answers that must be accepted and answers that must be rejected.
 
-A reward that pays for an empty answer, for listing all options or for a box that the model took
-back is found by training sooner or later; here it is found before.
+A training exploits a reward that accepts an empty answer, a list of all options or a box that the
+model took back; this test finds such a reward beforehand.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from eval.grading.numerals import read_number
 from eval.sets.problem import Problem
 
 Verifier = Callable[[list[str], list[str], list[str]], Sequence[bool | None]]
-"""(outputs, answers, languages) -> is each right; None where no verdict was reached."""
+"""(outputs, answers, languages) -> whether each output is right; None if there is no verdict."""
 GARBAGE = (
     "\\frac{}{ ]]} \\boxed \x00\x07 $$ \\\\ ٣ <|im_end|> {{ # 𝔘 ??? \\begin{matrix} __import__"
 )
@@ -20,7 +20,10 @@ GARBAGE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One kind of answer over all problems; `expected` is None where a guess may be paid."""
+    """The verdicts on one kind of answer over all problems.
+
+    `expected` is None for an answer that may be accepted as a guess.
+    """
 
     name: str
     expected: bool | None
@@ -30,22 +33,22 @@ class Trial:
 
     @property
     def passed(self) -> bool:
-        """Was every answer graded as it must be? No verdict is neither right nor paid."""
+        """Whether every answer was graded as expected; undecided ones count as not accepted."""
         if self.expected is None:
             return True
         return self.accepted == (self.tried if self.expected else 0)
 
 
 def stress(verifier: Verifier, problems: Sequence[Problem]) -> list[Trial]:
-    """Every kind of answer to every problem, graded together."""
+    """Grade every kind of answer to every problem in one call; return a trial for each kind."""
     kinds = [answers_to(problem, wrong_answer(problem, problems)) for problem in problems]
-    asked = [(p, output) for p, kind in zip(problems, kinds, strict=True) for output in kind]
+    cases = [(p, output) for p, kind in zip(problems, kinds, strict=True) for output in kind]
     verdicts = verifier(
-        [output for _, output in asked],
-        [p.answer for p, _ in asked],
-        [p.language for p, _ in asked],
+        [output for _, output in cases],
+        [p.answer for p, _ in cases],
+        [p.language for p, _ in cases],
     )
-    found = [list(verdicts[i :: len(EXPECTED)]) for i in range(len(EXPECTED))]
+    by_kind = [list(verdicts[i :: len(EXPECTED)]) for i in range(len(EXPECTED))]
     return [
         Trial(
             name=name,
@@ -54,7 +57,7 @@ def stress(verifier: Verifier, problems: Sequence[Problem]) -> list[Trial]:
             accepted=row.count(True),
             undecided=row.count(None),
         )
-        for (name, expected), row in zip(EXPECTED.items(), found, strict=True)
+        for (name, expected), row in zip(EXPECTED.items(), by_kind, strict=True)
     ]
 
 
@@ -75,36 +78,37 @@ EXPECTED: dict[str, bool | None] = {
 
 
 def answers_to(problem: Problem, wrong: str) -> list[str]:
-    """One output of each kind, in the order of `EXPECTED`."""
+    """Return one output of each kind, in the order of `EXPECTED`."""
     gold = problem.answer
     return [
-        boxed(gold),
+        box(gold),
         "",
-        boxed(""),
-        boxed(near(gold)),
-        boxed(f"{wrong}, {gold}, {wrong}"),
-        f"{boxed(gold)} or {boxed(wrong)}",
-        f"The question says {gold}, so the answer is not {gold}. {boxed(wrong)}",
-        f"First attempt: {boxed(gold)}. The check fails. Second attempt: {boxed(wrong)}",
-        f"{boxed(gold)} fails the check. So \\boxed{{",
+        box(""),
+        box(add_one(gold)),
+        box(f"{wrong}, {gold}, {wrong}"),
+        f"{box(gold)} or {box(wrong)}",
+        f"The question says {gold}, so the answer is not {gold}. {box(wrong)}",
+        f"First attempt: {box(gold)}. The check fails. Second attempt: {box(wrong)}",
+        f"{box(gold)} fails the check. So \\boxed{{",
         GARBAGE,
-        boxed("9" * 100_000),
+        box("9" * 100_000),
         problem.question,
     ]
 
 
-def boxed(text: str) -> str:
-    """The text as a final answer."""
+def box(text: str) -> str:
+    """Return the text in a box, as a final answer."""
     return rf"\boxed{{{text}}}"
 
 
-def near(answer: str) -> str:
-    """A number plus 1; of anything else a sum with 1."""
+def add_one(answer: str) -> str:
+    """Return a number plus 1; for another answer, a sum with 1."""
     number = read_number(answer)
     return f"{answer} + 1" if number is None else str(number.value + 1)
 
 
 def wrong_answer(problem: Problem, problems: Sequence[Problem]) -> str:
-    """The answer of another problem that is another value."""
+    """Return the first answer of the problems that differs from the given problem's answer."""
     key = answer_key(problem.answer)
-    return next((p.answer for p in problems if answer_key(p.answer) != key), near(problem.answer))
+    different = (p.answer for p in problems if answer_key(p.answer) != key)
+    return next(different, add_one(problem.answer))

@@ -1,4 +1,4 @@
-r"""What may follow a number without changing its value: a unit, in words or as a symbol."""
+r"""Recognises units, in words or as symbols, which follow a number without changing its value."""
 
 import re
 
@@ -34,30 +34,33 @@ CHANGING = re.compile(rf"\b(?:{NOT_UNITS}|{'|'.join(MULTIPLIERS)})\b")
 ALPHABET = re.compile(f"[{ALPHABETIC}]")
 FIRST = re.compile(rf"(?P<space>\s*)(?P<word>{LETTER}{{2,}})")
 VOWEL = re.compile(rf"[aeiouà-ɏа-яά-ώαεηιουω]|[^{ALPHABETIC}]", re.IGNORECASE)
-CHANGES = re.compile(  # half of the unit more, or not the number
+CHANGES = re.compile(  # half a unit more, or a negation
     "半|ครึ่ง|অর্ধ|আধ|সাড়ে|సగం|ముప్పావు|आध|साढ़|نصف"
     "|ではな|じゃな|ではありません|ไม่|নয়|নহে|కాదు|नहीं|아니|아닙|ليس"
 )
 
 
 def multiplier(tail: str) -> int | None:
-    """1 for a unit, 10**6 for `million dollars`; None when the tail is more than a unit."""
-    word, _, rest = IN_TEXT.sub(r"\1 \\text{", tail).strip().partition(" ")
+    """Return the factor of the text after a number: 1 for a unit, 10**6 for `million dollars`.
+
+    Returns None if the text is more than a word of magnitude and a unit.
+    """
+    word, _, unit = IN_TEXT.sub(r"\1 \\text{", tail).strip().partition(" ")
     factor = MULTIPLIERS.get(word, 1)
-    return factor if is_unit(rest if factor > 1 else tail) else None
+    return factor if is_unit(unit if factor > 1 else tail) else None
 
 
 def is_unit(tail: str) -> bool:
-    """Is the tail units, of any script, and nothing else? `5xy` and `5 ab` are products."""
+    """Return whether a text is only units, in any script; `5xy` and `5 ab` are products."""
     first = FIRST.match(tail)
     if first and first["word"] not in SYMBOLS:
-        long = 3 if first["space"] else 4
-        variables = ALPHABET.match(first["word"]) and len(first["word"]) < long
-        if variables or not VOWEL.search(first["word"]):
+        min_length = 3 if first["space"] else 4
+        is_product = ALPHABET.match(first["word"]) and len(first["word"]) < min_length
+        if is_product or not VOWEL.search(first["word"]):
             return False
     return not CHANGES.search(tail) and UNIT.fullmatch(tail) is not None
 
 
 def changes_value(text: str) -> bool:
-    """Does a text that follows a value hold a word that makes it another one, as `fourths`?"""
+    """Return whether a text has a word that changes the value before it, such as `fourths`."""
     return CHANGING.search(text) is not None

@@ -1,11 +1,15 @@
-"""What the grader reads and says about one output."""
+"""The answer that the grader extracts from an output, and its verdict."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """The answer's text, or None, and the rule that found it; `parts` when it is several boxes."""
+    """The answer extracted from an output.
+
+    `text` is None if there is no answer. `rule` names the rule that found it, see `Verdict`.
+    `parts` are the contents of the boxes if the answer consists of several.
+    """
 
     text: str | None
     rule: str
@@ -14,13 +18,13 @@ class Extraction:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Is the output right, what was read as its answer, and why.
+    """The grade of an output, the answer extracted from it, and the reason.
 
-    `correct` is None when no verdict could be reached (the deadline passed, or the worker ended).
-    `rule` says where the answer was found: `boxed`, `phrase`, `output` (of a program),
+    `correct` is None if no verdict was reached (the deadline passed, or the worker ended).
+    `rule` names the rule that found the answer: `boxed`, `phrase`, `output` (of a program),
     `last formula`, `last number`, `pattern` (of the benchmark), `none`; or why there is no
     verdict: `timeout`, `error`.
-    `reason` says how the two answers were compared.
+    `reason` names the comparison that decided.
     """
 
     correct: bool | None

@@ -1,21 +1,24 @@
-"""math-verify on whole texts, as TRL's accuracy rewards read them, in a worker with a deadline."""
+"""Applies math-verify to whole texts, as TRL's accuracy rewards do, in a worker with a deadline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal  # math-verify has no types
+from typing import Literal
 
 from eval.grading.extraction import extract
 from eval.grading.parts import stated_spans
 from eval.grading.placeholders import without_requests
 from eval.grading.worker import ask_all
 
-Reading = tuple[bool | None, str, str]  # None: the solution holds no answer; what was read of each
+Reading = tuple[bool | None, str, str]  # the fields of a TextVerdict
 
 
 @dataclass(frozen=True)
 class TextVerdict:
-    """Whether a text's answer is its solution's, None if undecided, and what was read of both."""
+    """The verdict on a text against a solution, and what math-verify parsed from both.
+
+    `correct` is None if no verdict was reached or the solution has no answer.
+    """
 
     correct: bool | None
     solution: str
@@ -29,9 +32,9 @@ UNDECIDED = {"timeout": LATE, "error": TextVerdict(None, "[undecided]", "[undeci
 def verify_texts(
     solutions: Sequence[str], texts: Sequence[str], rules: Literal["texts", "outputs"] = "texts"
 ) -> list[TextVerdict]:
-    """The verdict on each text; None too where there is none within the deadline.
+    """Return the verdict on each text; `correct` is None if the deadline passed.
 
-    Of `outputs`, the answer is read outside of the reasoning.
+    With the rules "outputs", the answer is read outside of the reasoning.
     """
     outcomes = ask_all(list(zip(solutions, texts, strict=True)), rules)
     return [UNDECIDED[o] if isinstance(o, str) else TextVerdict(*o) for o in outcomes]
@@ -40,7 +43,7 @@ def verify_texts(
 def stated_text(output: str) -> str:
     r"""Return the answer of an output with reasoning or a recited request, as a `\boxed{}`.
 
-    An output without either is returned as it is, and one that gives no answer as an empty text.
+    An output with neither is returned unchanged; for one without an answer the text is empty.
     """
     if stated_spans(output) == [(0, len(output))] and without_requests(output)[0] == output:
         return output
@@ -49,22 +52,25 @@ def stated_text(output: str) -> str:
 
 
 def compare_outputs(solution: str, output: str) -> Reading:
-    """Runs in the worker: `compare_texts` of the answer that an output states."""
+    """Compare a solution with the stated answer of an output; runs in the worker."""
     return compare_texts(solution, stated_text(output))
 
 
 def compare_texts(solution: str, text: str) -> Reading:
-    """Runs in the worker: the solution is read in any way, the text by its LaTeX alone."""
-    library: Any = import_module("math_verify")  # slow, and only the worker needs it
-    normal: Any = import_module("latex2sympy2_extended").NormalizationConfig
+    """Compare the answers of a solution and a text; runs in the worker.
+
+    The solution is parsed by all rules of math-verify, the text by those for LaTeX alone.
+    """
+    library = import_module("math_verify")  # slow, and only the worker needs it
+    normalization = import_module("latex2sympy2_extended").NormalizationConfig
     gold = library.parse(solution, parsing_timeout=None)
     if not gold:
         return None, "[unparseable]", "[skipped]"
     latex = library.LatexExtractionConfig(
-        normalization_config=normal(units=True),
+        normalization_config=normalization(units=True),
         boxed_match_priority=0,  # a box goes before any other formula
         try_extract_without_anchor=False,
     )
     answer = library.parse(text, [latex], extraction_mode="first_match", parsing_timeout=None)
-    right = bool(library.verify(gold, answer, timeout_seconds=None))
-    return right, str(gold), str(answer) if answer else "[unparseable]"
+    is_equal = bool(library.verify(gold, answer, timeout_seconds=None))
+    return is_equal, str(gold), str(answer) if answer else "[unparseable]"

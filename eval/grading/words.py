@@ -1,4 +1,4 @@
-"""Numbers in English words: three, twenty-one, two thirds, two and a half, negative five."""
+"""Converts numbers in English words: three, twenty-one, two thirds, two and a half."""
 
 import re
 from fractions import Fraction
@@ -35,35 +35,37 @@ MINUS = re.compile(r"(?<![\w)-])(?:negative|\Aminus)\s(?=\$?\.?\d)", re.IGNORECA
 
 
 def in_digits(text: str) -> str:
-    """The text with every number in words as digits: `2/3` for two thirds."""
-    return SPELLED.sub(digits, MINUS.sub("-", text))
+    """Return the text with every number in words written in digits: "2/3" for two thirds."""
+    return SPELLED.sub(to_digits, MINUS.sub("-", text))
 
 
-def digits(match: re.Match[str]) -> str:
-    """One number in words."""
-    value = value_of({name: (word or "").lower() for name, word in match.groupdict().items()})
-    return str(-value if match["minus"] else value)
+def to_digits(match: re.Match[str]) -> str:
+    """Return the digits of a match of SPELLED."""
+    groups = {name: (word or "").lower() for name, word in match.groupdict().items()}
+    magnitude = magnitude_of(groups)
+    return str(-magnitude if match["minus"] else magnitude)
 
 
-def value_of(words: dict[str, str]) -> Fraction:
-    """The value of the words that a match of SPELLED found."""
-    if words["half"]:
+def magnitude_of(groups: dict[str, str]) -> Fraction:
+    """Return the absolute value of the groups of a match of SPELLED."""
+    if groups["half"]:
         return Fraction(1, 2)
-    if words["cardinal"]:
-        return Fraction(cardinal(words["cardinal"]))
-    whole = cardinal(words["whole"]) if words["whole"] else 0
-    numerator, part = words["more"] or words["n"], words["fraction"] or words["part"]
-    return whole + Fraction(cardinal(numerator), 2 if part == "halves" else PARTS[part.rstrip("s")])
+    if groups["cardinal"]:
+        return Fraction(cardinal(groups["cardinal"]))
+    integer_part = cardinal(groups["whole"]) if groups["whole"] else 0
+    numerator, part = groups["more"] or groups["n"], groups["fraction"] or groups["part"]
+    denominator = 2 if part == "halves" else PARTS[part.rstrip("s")]
+    return integer_part + Fraction(cardinal(numerator), denominator)
 
 
-def cardinal(words: str) -> int:
-    """The integer that the words of a CARDINAL count."""
-    if words.isdigit():
-        return int(words)
-    if words.endswith("dozen"):
+def cardinal(text: str) -> int:
+    """Return the integer of a cardinal number in words or digits."""
+    if text.isdigit():
+        return int(text)
+    if text.endswith("dozen"):
         return 12
     total = section = 0
-    for word in re.findall(r"[a-z]+", words):
+    for word in re.findall(r"[a-z]+", text):
         if word == "hundred":
             section *= 100
         elif word in SCALES:
