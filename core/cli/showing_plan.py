@@ -46,9 +46,9 @@ def plan(
 
     resolved = resolve(of, arm=asked.arm, scale=asked.at, arguments=asked.arguments)
     if as_yaml:
-        from core.settings.run_file import written
+        from core.settings.run_file import run_as_yaml
 
-        return print_text(written(resolved, asked.seed), end="")
+        return print_text(run_as_yaml(resolved, asked.seed), end="")
     found = make_plan(resolved, asked.seed)
     cluster = Cluster.parse(gpus) if gpus else None
     memory = plan_memory(resolved, cluster) if cluster else []

@@ -1,7 +1,6 @@
 """Bounds of the settings of trainers, checked before anything loads."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from eval.errors import BadValue
 
@@ -27,29 +26,36 @@ AT_LEAST: Mapping[str, float] = {
 }
 
 
-def check_value(
-    config: type[Any],  # Any: of a family's config, which may have tables of its own
-    name: str,
-    value: object,
-    source: str,
-) -> None:
+def check_value(config: type[object], name: str, value: object, source: str) -> None:
     """Check a value against the choices and bounds of its field.
 
     Raises:
         BadValue: the value is not among the choices or out of bounds; the message names its source.
     """
+    expected = expected_value(config, name, value)
+    if expected is not None:
+        raise BadValue(f"{name}={value!r} ({source}): {expected}")
+
+
+def expected_value(config: type[object], name: str, value: object) -> str | None:
+    """Return which values a field takes, in words, if it does not take this one; else None.
+
+    Args:
+        config: The class of a family's config, which may have tables `CHOICES` and `AT_LEAST`.
+        name: The name of the field.
+        value: The value.
+    """
     choices: Mapping[str, tuple[object, ...]] = getattr(config, "CHOICES", {})
-    own: Mapping[str, float] = getattr(config, "AT_LEAST", {})
-    bounds = {**own, **AT_LEAST}
-    if name in choices and value not in choices[name]:
-        known = " or ".join(repr(choice) for choice in choices[name])
-        raise BadValue(f"{name}={value!r} ({source}): expected {known}")
-    if name in bounds and isinstance(value, int | float) and value < bounds[name]:
-        raise BadValue(f"{name}={value} ({source}): expected at least {bounds[name]:g}")
+    bounds: Mapping[str, float] = {**getattr(config, "AT_LEAST", {}), **AT_LEAST}
+    if value not in choices.get(name, (value,)):
+        return f"expected {' or '.join(map(repr, choices[name]))}"
+    if not isinstance(value, int | float):
+        return None
+    if value < bounds.get(name, value):
+        return f"expected at least {bounds[name]:g}"
     if name in BELOW_ONE and isinstance(value, float) and value >= 1.0:
-        raise BadValue(f"{name}={value} ({source}): expected below 1")
-    if name in NOT_ZERO and value == 0:
-        raise BadValue(f"{name}={value} ({source}): {NOT_ZERO[name]}")
+        return "expected below 1"
+    return NOT_ZERO.get(name) if value == 0 else None
 
 
 def check_held_out(number: int, rows: int, *, of_their_own: bool) -> None:
@@ -64,9 +70,10 @@ def check_held_out(number: int, rows: int, *, of_their_own: bool) -> None:
     Raises:
         BadValue: `number` is too large; the message names the largest that is allowed.
     """
-    most = rows if of_their_own else max(0, rows - 1)
-    if number > most:
+    largest = rows if of_their_own else max(0, rows - 1)
+    if number > largest:
         raise BadValue(
             f"heldout_problems={number}: the data has {rows} rows "
-            f"{'to hold out' if of_their_own else 'only'}; ask for at most {most}, or leave it out"
+            f"{'to hold out' if of_their_own else 'only'}; ask for at most {largest}, or leave it "
+            "out"
         )

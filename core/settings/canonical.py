@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from inspect import isfunction
+from math import isfinite
 from pathlib import Path
 from typing import cast
 
@@ -23,12 +24,10 @@ def canonical(value: object) -> object:
     Raises:
         BadValue: a number is not finite, or a value has no JSON form.
     """
-    if value is None or isinstance(value, bool | str | int):
+    if isinstance(value, bool | str | int | None):
         return value
     if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise BadValue(f"{value}: a record holds finite numbers only")
-        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+        return canonical_number(value)
     if isinstance(value, list | tuple):
         return [canonical(item) for item in cast(Sequence[object], value)]
     if isinstance(value, Mapping):
@@ -39,6 +38,17 @@ def canonical(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
     raise BadValue(f"{value!r}: a {type(value).__name__} cannot be stored in a record")
+
+
+def canonical_number(number: float) -> float:
+    """Return a finite number, as an int if it is whole and an int holds it exactly.
+
+    Raises:
+        BadValue: the number is not finite.
+    """
+    if not isfinite(number):
+        raise BadValue(f"{number}: a record holds finite numbers only")
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
 def as_text(value: object) -> str:

@@ -1,7 +1,7 @@
 """Differences between the settings of two papers, or of a paper and TRL."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import MISSING, dataclass, fields, replace
 
 from core.configs.idle import acting
@@ -47,16 +47,16 @@ def differences(left: str, right: str, scale: str) -> list[Difference]:
 def from_trl(paper: Paper, scale: str = "paper") -> list[Difference]:
     """Return the fields of a paper that TRL sets to another value, each with the paper's reason."""
     left_out = NEUTRAL | RUN_FIELDS | idle(paper, scale)
-    reasons = {name: each.reason for each in paper.trl_reasons for name in each.fields}
+    reasons = {name: entry.reason for entry in paper.trl_reasons for name in entry.fields}
     return [
-        replace(each, because=reasons.get(each.field, ""))
-        for each in unequal(settings_of(paper, scale), trl_settings(paper), left_out)
+        replace(entry, because=reasons.get(entry.field, ""))
+        for entry in unequal(settings_of(paper, scale), trl_settings(paper), left_out)
     ]
 
 
 def remarks(paper: Paper) -> list[str]:
     """Return the paper's remarks about its whole entry in TRL's index."""
-    return [each.reason for each in paper.trl_reasons if not each.fields]
+    return [reason.reason for reason in paper.trl_reasons if not reason.fields]
 
 
 def index_problems(paper: Paper) -> Iterator[str]:
@@ -65,32 +65,43 @@ def index_problems(paper: Paper) -> Iterator[str]:
     Reasons without a difference, unknown fields of the index and incomplete sentences are reported
     too.
     """
-    found = from_trl(paper)
-    differing = {each.field for each in found}
-    named = [name for each in paper.trl_reasons for name in each.fields]
-    known = {each.name for each in fields(find_family(paper.family).config_class())}
-    for name in sorted(paper.trl_index.keys() - known):
+    known_fields = {field.name for field in fields(find_family(paper.family).config_class())}
+    for name in sorted(paper.trl_index.keys() - known_fields):
         yield f"trl_index: {name} is no setting of {paper.family}"
-    for name in sorted(differing & known & paper.trl_index.keys() - {*named}):
+    yield from reason_problems(paper, paper.trl_index.keys() & known_fields)
+    for reason in paper.trl_reasons:
+        if not reason.reason.endswith("."):
+            yield f"trl_reasons: {reason.reason!r} is no whole sentence, expected a full stop"
+
+
+def reason_problems(paper: Paper, index_fields: Set[str]) -> Iterator[str]:
+    """Yield the fields whose differences to TRL lack a reason, and the reasons that are too many.
+
+    Args:
+        paper: The paper.
+        index_fields: The known fields that TRL's index sets.
+    """
+    differing = {difference.field for difference in from_trl(paper)}
+    counts = Counter(name for reason in paper.trl_reasons for name in reason.fields)
+    for name in sorted(differing & index_fields - counts.keys()):
         yield f"trl_index: {name} differs without a reason: say it by because(...) in trl_reasons"
-    for name in sorted({*named} - differing):
+    for name in sorted(counts.keys() - differing):
         yield f"trl_reasons: {name} does not differ from TRL's: leave its reason out"
-    for name in sorted(name for name, times in Counter(named).items() if times > 1):
+    for name in sorted(name for name, count in counts.items() if count > 1):
         yield f"trl_reasons: {name} has several reasons, expected one"
-    for each in paper.trl_reasons:
-        if not each.reason.endswith("."):
-            yield f"trl_reasons: {each.reason!r} is no whole sentence, expected a full stop"
 
 
 def unequal(
-    one: Mapping[str, Sourced], other: Mapping[str, Sourced], left_out: frozenset[str]
+    values: Mapping[str, Sourced], other_values: Mapping[str, Sourced], left_out: frozenset[str]
 ) -> list[Difference]:
     """Return the fields whose values differ, sorted by name, without those in `left_out`."""
-    found = [
-        Difference(field=name, left=one.get(name, NOT_SET), right=other.get(name, NOT_SET))
-        for name in sorted({*one, *other} - left_out)
+    pairs = [
+        Difference(
+            field=name, left=values.get(name, NOT_SET), right=other_values.get(name, NOT_SET)
+        )
+        for name in sorted({*values, *other_values} - left_out)
     ]
-    return [each for each in found if each.left.value != each.right.value]
+    return [pair for pair in pairs if pair.left.value != pair.right.value]
 
 
 def settings_of(paper: Paper, scale: str) -> dict[str, Sourced]:
@@ -120,8 +131,10 @@ def idle(paper: Paper, scale: str) -> frozenset[str]:
 
 def defaults(settings: type, source: str) -> Mapping[str, Sourced]:
     """Return the defaults of a dataclass's fields; the defaults of trainer configs are TRL's."""
-    made = {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in fields(settings)
+    values = {
+        setting.name: setting.default
+        if setting.default_factory is MISSING
+        else setting.default_factory()
+        for setting in fields(settings)
     }
-    return {name: Sourced(value, source) for name, value in made.items() if value is not MISSING}
+    return {name: Sourced(value, source) for name, value in values.items() if value is not MISSING}

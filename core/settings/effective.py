@@ -31,31 +31,31 @@ def effective(resolved: Resolved) -> dict[str, object]:
 
 def config_of(resolved: Resolved) -> dict[str, object]:
     """Return the config's fields that have an effect, with precision and device as they are set."""
-    config, given = resolved.preview(), resolved.config
-    unset = given.get("bf16") is None
-    asked = {
-        "bf16": not config.fp16 if unset else given["bf16"],  # a preview trains on any machine
-        "use_cpu": given.get("use_cpu", False),
+    config, fields = resolved.preview(), resolved.config
+    unset = fields.get("bf16") is None
+    machine = {
+        "bf16": not config.fp16 if unset else fields["bf16"],  # a preview trains on any machine
+        "use_cpu": fields.get("use_cpu", False),
     }
     left_out = NEUTRAL | NO_SETTINGS.keys()
-    return {n: v for n, v in (acting(config) | asked).items() if n not in left_out}
+    return {n: v for n, v in (acting(config) | machine).items() if n not in left_out}
 
 
 def settings_of(resolved: Resolved) -> dict[str, object]:
     """Return the run settings that have an effect on the training, without those of scoring."""
-    found = acting(resolved.run, IDLE)
+    active = acting(resolved.run, IDLE)
     rewards = [reward_key(reward) for reward in resolved.run.rewards]
     left_out = SCORING | CHOOSING | BUNDLES
-    kept = {n: unnamed(resolved, v) for n, v in found.items() if n not in left_out}
-    return kept | {"rewards": rewards}
+    settings = {n: expand_preparations(resolved, v) for n, v in active.items() if n not in left_out}
+    return settings | {"rewards": rewards}
 
 
-def unnamed(resolved: Resolved, value: object) -> object:
+def expand_preparations(resolved: Resolved, value: object) -> object:
     """Return a setting with the names of preparations replaced by their effective settings."""
     if isinstance(value, Mapping):
         rows = cast(Mapping[str, object], value)
-        return {name: unnamed(resolved, item) for name, item in rows.items()}
+        return {name: expand_preparations(resolved, item) for name, item in rows.items()}
     if not isinstance(value, str) or PREPARED not in value:
         return value
-    prepared = {f"{PREPARED}{name}": own for name, own in resolved.prepared.items()}
+    prepared = {f"{PREPARED}{name}": preparation for name, preparation in resolved.prepared.items()}
     return [effective(prepared[part]) if part in prepared else part for part in value.split("+")]

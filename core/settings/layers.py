@@ -1,6 +1,6 @@
 """The sources of settings, weakest first, and the arms and scales that exist."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -52,14 +52,14 @@ def sourced_values(
         BadValue: the command line sets a field that is no setting of a run.
     """
     config = find_family(paper.family_of(arm)).config_class()
-    given = read_arguments(paper, arguments, config)
+    arguments_by_name = read_arguments(paper, arguments, config)
     values: dict[str, Sourced] = {}
-    for settings, source in layers(paper, arm, scale, given):
+    for settings, source in layers(paper, arm, scale, arguments_by_name):
         for name, value in settings.items():
-            said = config.without_alias(name, value)
-            fits = checked(name, said, find_type(name, config, RunSettings))
-            values[name] = Sourced(fits, source)
-    for name, value in given.items():
+            plain = config.without_alias(name, value)
+            typed = checked(name, plain, find_type(name, config, RunSettings))
+            values[name] = Sourced(typed, source)
+    for name, value in arguments_by_name.items():
         if name in NO_SETTINGS:
             raise BadValue(f"{name}={value} is no setting of a run: {NO_SETTINGS[name]}")
         values[name] = Sourced(config.without_alias(name, value), COMMAND_LINE)
@@ -78,7 +78,7 @@ def read_arguments(
     }
 
 
-def layers(paper: Paper, arm: str, scale: str, given: Settings) -> list[Layer]:
+def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[Layer]:
     """Return every source of settings except the command line, weakest first.
 
     An arm of another family takes only the run settings from the paper, without those that its
@@ -88,29 +88,35 @@ def layers(paper: Paper, arm: str, scale: str, given: Settings) -> list[Layer]:
         paper: The paper.
         arm: The name of the arm.
         scale: The name of the scale.
-        given: The settings of the command line, which may name the regime.
+        command_line: The settings of the command line, which may name the regime.
     """
-    found: list[Layer] = []
+    sources: list[Layer] = []
     chain, family = lineage(paper), find_family(paper.family_of(arm))
-    taken = RUN_FIELDS.difference(family.unused)
-    own = family.name == paper.family
+    run_fields = RUN_FIELDS.difference(family.unused)
+    is_own_family = family.name == paper.family
 
-    def told(settings: Settings) -> Settings:
-        return settings if own else {n: v for n, v in settings.items() if n in taken}
+    def run_settings_only(settings: Settings) -> Settings:
+        return settings if is_own_family else {n: v for n, v in settings.items() if n in run_fields}
 
     for link in chain:
-        found += [(told({s.name: s.value}), f"{link.slug} {s.passage}") for s in link.settings]
+        sources += [
+            (run_settings_only({s.name: s.value}), f"{link.slug} {s.passage}")
+            for s in link.settings
+        ]
         around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
-        found.append((told(around), link.slug))
-    found.append((family.profiles.get(scale, {}), f"{PROFILE}{scale}"))
-    changes = [(told(link.profiles.get(scale, {})), f"{link.slug} at {scale}") for link in chain]
+        sources.append((run_settings_only(around), link.slug))
+    sources.append((family.profiles.get(scale, {}), f"{PROFILE}{scale}"))
+    changes = [
+        (run_settings_only(link.profiles.get(scale, {})), f"{link.slug} at {scale}")
+        for link in chain
+    ]
     changes.append((paper.changes(arm), f"arm {arm}"))
     changes.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
-    regime = regime_layer(scale, [*found, *changes, (given, COMMAND_LINE)])
+    regime = regime_layer(scale, [*sources, *changes, (command_line, COMMAND_LINE)])
     if regime is not None:
         settings, source = regime
-        found.append((settings if family.has_regimes else told(settings), source))
-    return found + changes
+        sources.append((settings if family.has_regimes else run_settings_only(settings), source))
+    return sources + changes
 
 
 def regime_layer(scale: str, sources: Sequence[Layer]) -> Layer | None:
@@ -119,8 +125,8 @@ def regime_layer(scale: str, sources: Sequence[Layer]) -> Layer | None:
     Raises:
         UnknownName, BadValue: there is no such regime, or none at this scale.
     """
-    named = [(settings[REGIME], source) for settings, source in sources if REGIME in settings]
-    regime, source = named[-1] if named else (None, "")
+    choices = [(settings[REGIME], source) for settings, source in sources if REGIME in settings]
+    regime, source = choices[-1] if choices else (None, "")
     if regime is None:
         return None
     return find_regime(str(regime), scale, source), f"{REGIME} {regime}"
@@ -133,16 +139,28 @@ def check_arm_name(paper: Paper, arm: str, scale: str) -> None:
         UnknownName: there is no such scale or arm; the nearest names are given.
         BadValue: a preparation has the name of an arm.
     """
-    if scale not in SCALES:
-        raise UnknownName("scale", scale, SCALES)
-    arms = {**(paper.arms or {paper.main_arm: {}}), **paper.preparations}
+    check_known("scale", (scale,), SCALES)
     for name in paper.preparations:
         if name in paper.arms:
             raise BadValue(f"{paper.slug}: {name} is an arm and a preparation: rename one of them")
-    same = [name for scale in SCALES if (name := paper.same_as(arm, scale)) is not None]
-    for name in (arm, *same):
-        if name not in arms:
-            raise UnknownName("arm", name, arms, f"repro show {paper.slug}")
-    for name in (*paper.profiles, *paper.scales(arm)):
-        if name not in SCALES:
-            raise UnknownName("scale", name, SCALES)
+    arms = {**(paper.arms or {paper.main_arm: {}}), **paper.preparations}
+    equal_arms = filter(None, (paper.same_as(arm, scale) for scale in SCALES))
+    check_known("arm", (arm, *equal_arms), arms, f"repro show {paper.slug}")
+    check_known("scale", (*paper.profiles, *paper.scales(arm)), SCALES)
+
+
+def check_known(kind: str, names: Iterable[str], known: Collection[str], command: str = "") -> None:
+    """Check that names are known.
+
+    Args:
+        kind: The word for the names in the error.
+        names: The names to check.
+        known: The names that exist.
+        command: The command that lists the known names, for the error.
+
+    Raises:
+        UnknownName: the first name that is not; the nearest known names are given.
+    """
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known, command)

@@ -22,7 +22,7 @@ from core.families.family import Work
 from core.forward.head import CHUNK, KEPT
 from core.forward.micro_pieces import MANY_TOKENS
 from core.models.shapes import Shape
-from core.settings.resolve import Resolved, divided
+from core.settings.resolve import Resolved, divide_batch
 from core.settings.run_settings import LAUNCHES
 from eval.errors import BadValue, UnknownName
 
@@ -63,12 +63,12 @@ class Cluster:
             BadValue: the text does not have that form.
             UnknownName: no such GPU is known.
         """
-        found = re.fullmatch(r"([1-9]\d*)x(\S+)", text)
-        if found is None:
+        match = re.fullmatch(r"([1-9]\d*)x(\S+)", text)
+        if match is None:
             raise BadValue(f"--gpus {text}: expected a number and a kind, such as 8xH100")
-        if found[2] not in GPUS:
-            raise UnknownName("GPU", found[2], GPUS)
-        return Cluster(count=int(found[1]), gpu=found[2])
+        if match[2] not in GPUS:
+            raise UnknownName("GPU", match[2], GPUS)
+        return Cluster(count=int(match[1]), gpu=match[2])
 
 
 def work_of(resolved: Resolved, processes: int) -> Work:
@@ -77,12 +77,12 @@ def work_of(resolved: Resolved, processes: int) -> Work:
     Raises:
         BadValue: the processes do not divide the batch, or the family trains nothing.
     """
-    family, given = resolved.family, resolved.config
-    share = divided(given, processes, family.micro_batches)
-    found = family.work(resolved.preview(), processes, share)
-    if found is None:
+    family, config = resolved.family, resolved.config
+    share = divide_batch(config, processes, family.micro_batches)
+    work = family.work(resolved.preview(), processes, share)
+    if work is None:
         raise BadValue(f"--gpus: papers of the family {family.name} train nothing; leave it out")
-    return replace(found, bf16=given.get("bf16") is not False and not given.get("fp16"))
+    return replace(work, bf16=config.get("bf16") is not False and not config.get("fp16"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,7 @@ def estimate_memory(shape: Shape, work: Work, launch: str, processes: int) -> Me
     """Return the estimated memory of one process under one launch."""
     weights, gradients, optimiser = states(launch, shape.parameters, processes, bf16=work.bf16)
     spread = launch in ("fsdp2", "zero3")
-    whole = weights * processes if spread else weights
+    gathered_weights = weights * processes if spread else weights
     return Memory(
         launch=launch,
         weights=weights,
@@ -140,8 +140,8 @@ def estimate_memory(shape: Shape, work: Work, launch: str, processes: int) -> Me
         reference=weights if work.reference else 0,
         activations=activations(shape, work, launch) * (2 if work.values else 1),
         autocast=narrow_copy(shape, work, launch),
-        gathered=whole if spread else 0,
-        kv_cache=kv_cache(shape, work, width=ceil(whole / shape.parameters)),
+        gathered=gathered_weights if spread else 0,
+        kv_cache=kv_cache(shape, work, width=ceil(gathered_weights / shape.parameters)),
         values=OF_VALUES * shape.parameters if work.values else 0,
     )
 
@@ -177,16 +177,16 @@ def activations(shape: Shape, work: Work, launch: str, *, tokens: int = MANY_TOK
     and one layer at a time is computed again.
     """
     pieces = launch == "ddp"
-    most = max(tokens, work.prompt + work.completion) if pieces else work.tokens
-    part = min(1.0, most / work.tokens)
+    piece_tokens = max(tokens, work.prompt + work.completion) if pieces else work.tokens
+    part = min(1.0, piece_tokens / work.tokens)
     layer, head = part * layer_activations(shape, work), head_activations(shape, work, part)
     width = 2 if work.bf16 else 4
     gradients = 3 * width * part * work.tokens * shape.intermediate
-    kept = shape.layers * layer + max(head, gradients)
+    total = shape.layers * layer + max(head, gradients)
     if work.checkpointing:
         inputs = 4 * part * work.tokens * shape.hidden
-        kept = shape.layers * inputs + max(head, layer + gradients)
-    return ceil(kept)
+        total = shape.layers * inputs + max(head, layer + gradients)
+    return ceil(total)
 
 
 def narrow_copy(shape: Shape, work: Work, launch: str) -> int:
@@ -203,13 +203,15 @@ def layer_activations(shape: Shape, work: Work) -> int:
     copy of the prompt's keys and values, and an attention mask.
     """
     q, kv = shape.heads * shape.head, shape.kv_heads * shape.head
-    both = 2 * (kv if shape.kv_heads == shape.heads else q)
+    keys_and_values = 2 * (kv if shape.kv_heads == shape.heads else q)
     width = 2 if work.bf16 else 4
-    narrow = 2 * shape.hidden + 3 * q + both + 4 * shape.intermediate
-    each = 4 * 4 * shape.hidden + width * narrow + 4 * (2 + shape.heads)
-    seen = work.completion * (work.prompt + work.completion)
+    narrow = 2 * shape.hidden + 3 * q + keys_and_values + 4 * shape.intermediate
+    bytes_per_token = 4 * 4 * shape.hidden + width * narrow + 4 * (2 + shape.heads)
+    attended = work.completion * (work.prompt + work.completion)
     shared = work.micro_batch if work.prompts < work.micro_batch else 0
-    return work.tokens * each + shared * width * (work.prompt * both + seen)
+    return work.tokens * bytes_per_token + shared * width * (
+        work.prompt * keys_and_values + attended
+    )
 
 
 def head_activations(shape: Shape, work: Work, part: float) -> float:

@@ -18,7 +18,7 @@ from eval.plugins import modules
 from eval.registered import registered
 
 GROUP = "repro.rewards"  # of entry points: name = "package.module:reward"
-Named = dict[str, Callable[[], object]]
+Loaders = dict[str, Callable[[], object]]
 
 
 def parse_rewards(text: str, paper: Paper) -> tuple[Reward, ...]:
@@ -37,8 +37,8 @@ def parse_rewards(text: str, paper: Paper) -> tuple[Reward, ...]:
         listed = ast.parse(f"[{text}]", mode="eval").body
         nodes = cast(ast.List, listed).elts
         parts = [part for node in nodes for part in getattr(node, "elts", [node])]
-        known = named_rewards(paper)
-        return tuple(cast(Reward, built(part, known)) for part in parts)
+        loaders = named_rewards(paper)
+        return tuple(cast(Reward, build_reward(part, loaders)) for part in parts)
     except (SyntaxError, ValueError) as error:
         if isinstance(error, BadValue | UnknownName):
             raise
@@ -48,13 +48,15 @@ def parse_rewards(text: str, paper: Paper) -> tuple[Reward, ...]:
         ) from error
 
 
-def named_rewards(paper: Paper) -> Named:
+def named_rewards(paper: Paper) -> Loaders:
     """Return a loader for each name of a reward; the paper's own rewards win over all others."""
-    own = entries().get(paper.slug)
-    places = [rewards, *modules(), *([import_module(own.module)] if own else [])]
+    entry = entries().get(paper.slug)
+    places = [rewards, *modules(), *([import_module(entry.module)] if entry else [])]
     return {
         **{point.name: partial(load, point) for point in registered(GROUP)},
-        **{name: partial(getattr, at, name) for at in places for name in rewards_of(at)},
+        **{
+            name: partial(getattr, module, name) for module in places for name in rewards_of(module)
+        },
     }
 
 
@@ -88,33 +90,37 @@ def takes_completions(value: Callable[..., object]) -> bool:
         parameters = signature(call).parameters
     except (TypeError, ValueError):  # of what is not written in Python
         return False
-    open_ended = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    open_ended = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
     return "completions" in parameters or (isinstance(value, type) and open_ended)
 
 
-def built(node: ast.expr, known: Named) -> object:
+def build_reward(node: ast.expr, loaders: Loaders) -> object:
     """Return the value of an expression: a reward by its name, or a plain value.
 
     Raises:
         UnknownName, BadValue: see `parse_rewards`.
         ValueError: the expression is neither, or an argument has no name.
     """
-    called = node.func if isinstance(node, ast.Call) else node
-    name = getattr(called, "attr", getattr(called, "id", None))  # a function has its module before
+    function = node.func if isinstance(node, ast.Call) else node
+    name = getattr(
+        function, "attr", getattr(function, "id", None)
+    )  # a function has its module before
     if name is None:
         return ast.literal_eval(node)
-    if name not in known:
-        raise UnknownName("reward", name, known)
-    reward: Any = known[name]()
+    if name not in loaders:
+        raise UnknownName("reward", name, loaders)
+    reward: Any = loaders[name]()
     if isinstance(node, ast.Call):
         if node.args:
             raise ValueError("arguments without their names")
-        given = {str(one.arg): built(one.value, known) for one in node.keywords}
+        keywords = {
+            str(keyword.arg): build_reward(keyword.value, loaders) for keyword in node.keywords
+        }
     elif isinstance(reward, type):
-        given = {}
+        keywords = {}
     else:
         return reward
     try:
-        return reward(**given)
+        return reward(**keywords)
     except (TypeError, ValueError) as error:
         raise BadValue(f"rewards: {ast.unparse(node)}: {error}") from error

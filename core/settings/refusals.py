@@ -39,22 +39,22 @@ def refuse(runs: Sequence[Resolved]) -> None:
         check_arm(resolved)
         check_names(resolved)
     paper, scale = runs[0].paper, runs[0].scale
-    found = next(chain(same_trainings(runs), same_trainings(arms(paper, scale))), None)
-    if found is not None:
-        raise BadValue(f"{paper.slug} at {scale}: {found}")
+    problem = next(chain(same_trainings(runs), same_trainings(arms(paper, scale))), None)
+    if problem is not None:
+        raise BadValue(f"{paper.slug} at {scale}: {problem}")
 
 
 def arms(paper: Paper, scale: str) -> list[Resolved]:
     """Return the arms of a paper at a scale, without those whose settings cannot be built."""
-    found: list[Resolved] = []
+    built: list[Resolved] = []
     for arm in paper.arms or (paper.main_arm,):
         try:
             resolved = resolve(paper, arm=arm, scale=scale)
             resolved.preview()
         except ReproError:
             continue  # it stops its own run, and `repro check` names it
-        found.append(resolved)
-    return found
+        built.append(resolved)
+    return built
 
 
 def same_trainings(runs: Sequence[Resolved]) -> Iterator[str]:
@@ -64,23 +64,28 @@ def same_trainings(runs: Sequence[Resolved]) -> Iterator[str]:
     """
     settings = {resolved.arm: effective(resolved) for resolved in runs if resolved.family.trains}
     names = {run.arm: run.paper.same_as(run.arm, run.scale) or run.arm for run in runs}
-    for one, other in combinations(settings, 2):
-        differ = different(settings[one], settings[other])
-        said = names[one] == names[other]
-        if said and differ:
-            yield f"arms {one} and {other} are said to be one training, but differ in {differ[0]}"
-        elif not said and not differ:
+    for arm, arm_after in combinations(settings, 2):
+        differ = different(settings[arm], settings[arm_after])
+        named = f"arms {arm} and {arm_after}"
+        is_declared = names[arm] == names[arm_after]
+        if is_declared and differ:
+            yield f"{named} are said to be one training, but differ in {differ[0]}"
+        elif not is_declared and not differ:
             yield (
-                f"arms {one} and {other} come to one training: a claim would compare a run with "
-                'itself; let an arm change more here, by "at", or say so by "same_as"'
+                f"{named} come to one training: a claim would compare a run with itself; "
+                'let an arm change more here, by "at", or say so by "same_as"'
             )
 
 
-def different(one: Any, other: Any) -> list[str]:  # Any: of `effective`
+def different(left: Any, right: Any) -> list[str]:  # Any: JSON of `effective`
     """Return the names of the settings in which two effective settings differ."""
-    pairs = ((one, other), (one["config"], other["config"]), (one["settings"], other["settings"]))
-    found = [n for a, b in pairs for n in {**a, **b} if a.get(n, ...) != b.get(n, ...)]
-    return [name for name in found if name not in ("config", "settings")]
+    pairs = (
+        (left, right),
+        (left["config"], right["config"]),
+        (left["settings"], right["settings"]),
+    )
+    names = [n for a, b in pairs for n in {**a, **b} if a.get(n, ...) != b.get(n, ...)]
+    return [name for name in names if name not in ("config", "settings")]
 
 
 def check_arm(resolved: Resolved) -> None:
@@ -108,20 +113,21 @@ def check_names(resolved: Resolved) -> None:
     """
     settings = resolved.run
     check_columns(resolved)
-    for one, other in combinations(settings.benchmarks, 2):
-        suite = settings.suites[one]
-        if suite == settings.suites[other]:
+    for name, name_after in combinations(settings.benchmarks, 2):
+        suite = settings.suites[name]
+        if suite == settings.suites[name_after]:
             raise BadValue(
-                f"benchmarks {one} and {other} are both scored on {suite}: give each a suite of "
-                "its own in `twins`, or leave one out"
+                f"benchmarks {name} and {name_after} are both scored on {suite}: give each a "
+                "suite of its own in `twins`, or leave one out"
             )
     for suite in settings.watched_suites:
         find_benchmark(suite).check_mode(settings.heldout_mode)
     for suite, mode in product(settings.suites.values(), settings.eval_modes):
         find_benchmark(suite).check_mode(mode)
-    asked = resolved.values["twins"].source if "twins" in resolved.values else None
+    twins = resolved.values.get("twins")
+    is_chosen = twins is not None and twins.source == COMMAND_LINE
     for name, suite in settings.suites.items():
-        if find_benchmark(suite).hub and resolved.scale == "cpu" and asked != COMMAND_LINE:
+        if find_benchmark(suite).hub and resolved.scale == "cpu" and not is_chosen:
             raise BadValue(
                 f"benchmark {name} has no small twin at cpu: name one in `twins`, or leave it out"
             )
@@ -136,24 +142,34 @@ def check_columns(resolved: Resolved) -> None:
     for prepared in resolved.prepared.values():
         check_columns(prepared)
     family = resolved.family
-    for one in resolved.sets if family.columns else ():
-        missing = missing_columns(resolved, one)
-        if missing:
-            raise BadValue(
-                f"data={one.name} has no column {missing[0]}, which {family.name} "
-                f"trains on; it has {', '.join(one.columns or ())}"
-            )
-        if isinstance(one.source, File) and one.own:  # a template fails here or on no row
-            resolved.run.prompts.of(one.name, 0, read_rows(one.source.path, None)[0])
+    for data_set in resolved.sets if family.columns else ():
+        check_data_set(resolved, data_set)
     rows = resolved.rows if family.trains and resolved.gives_held_out else None
     if rows is not None and resolved.splits:
         check_held_out(resolved.run.heldout_problems, rows, of_their_own=False)
 
 
-def missing_columns(resolved: Resolved, one: DataSet) -> list[str]:
+def check_data_set(resolved: Resolved, data_set: DataSet) -> None:
+    """Check the columns of a data set, and try the prompts' template on the first row of a file.
+
+    Raises:
+        BadValue: a column is missing, or the template does not fit the row.
+    """
+    missing = missing_columns(resolved, data_set)
+    if missing:
+        raise BadValue(
+            f"data={data_set.name} has no column {missing[0]}, which {resolved.family.name} "
+            f"trains on; it has {', '.join(data_set.columns or ())}"
+        )
+    if isinstance(data_set.source, File) and data_set.own:
+        resolved.run.prompts.of(data_set.name, 0, read_rows(data_set.source.path, None)[0])
+
+
+def missing_columns(resolved: Resolved, data_set: DataSet) -> list[str]:
     """Return the columns that a run reads and a data set lacks; empty if they are unknown."""
     prompts = resolved.run.prompts
-    asks = (one.own or prompts.act) and not one.name.startswith(PREPARED)
-    needed = [name for name in resolved.reads if name != PROMPT or not asks]
-    needed += prompts.columns if asks else ()
-    return [] if one.columns is None else [name for name in needed if name not in one.columns]
+    applies_prompts = (data_set.own or prompts.act) and not data_set.name.startswith(PREPARED)
+    needed = [name for name in resolved.reads if name != PROMPT or not applies_prompts]
+    needed += prompts.columns if applies_prompts else ()
+    columns = needed if data_set.columns is None else data_set.columns
+    return [name for name in needed if name not in columns]

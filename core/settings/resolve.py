@@ -59,8 +59,8 @@ class Resolved:
     def sets(self) -> tuple[DataSet, ...]:
         """The data sets; rows of a preparation have the columns of the family that makes them."""
         return tuple(
-            self._made(one) if one.startswith(PREPARED) else find_sets(one)[0]
-            for one in self.run.data.split("+")
+            self._made_set(name) if name.startswith(PREPARED) else find_sets(name)[0]
+            for name in self.run.data.split("+")
         )
 
     @property
@@ -71,30 +71,31 @@ class Resolved:
     @property
     def rows(self) -> int | None:
         """The number of rows of the data, with those to hold out; None if it is unknown."""
-        numbers = [one.rows for one in self.sets]
-        known = [number for number in numbers if number is not None]
-        return sum(known) if len(known) == len(numbers) else None
+        numbers = [data_set.rows for data_set in self.sets]
+        counts = [number for number in numbers if number is not None]
+        return sum(counts) if len(counts) == len(numbers) else None
 
     @property
     def splits(self) -> bool:
         """Whether rows are held out of the training rows, as some data set has no split for it."""
-        return not all(one.source.holds_out for one in self.sets)
+        return not all(data_set.source.holds_out for data_set in self.sets)
 
     @property
     def gives_held_out(self) -> bool:
         """Whether the paper or the command line sets how many rows are held out."""
-        told = self.values.get(HELD_OUT_ROWS)
-        return told is not None and not told.source.startswith(PROFILE)
+        setting = self.values.get(HELD_OUT_ROWS)
+        return setting is not None and not setting.source.startswith(PROFILE)
 
-    def _made(self, name: str) -> DataSet:
+    def _made_set(self, name: str) -> DataSet:
+        """Return the data set that a preparation makes, with the columns that it will have."""
         family = self.prepared[name.removeprefix(PREPARED)].family
         return DataSet(name=name, columns=(*family.columns, *family.gives))
 
     @property
     def share(self) -> dict[str, int]:
         """The batch sizes of one process."""
-        own = self.family.micro_batches
-        return divided(self.config, self.run.processes, own)
+        micro_batches = self.family.micro_batches
+        return divide_batch(self.config, self.run.processes, micro_batches)
 
     @property
     def run(self) -> RunSettings:
@@ -181,15 +182,24 @@ def resolve(
         values |= _budget(resolved)
     if factor != 1:
         values["learning_rate"] = _scaled_rate(resolved)
+    _check_settings(resolved)
+    resolved = replace(resolved, prepared=prepared_of(resolved, waiting))
+    return replace(resolved, values={**values, **_held_out(resolved)})
+
+
+def _check_settings(resolved: Resolved) -> None:
+    """Check bounds, settings without effect, the keys of rewards and the batch of a process.
+
+    Raises:
+        UnknownName, BadValue: see `resolve`.
+    """
     config = resolved.family.config_class()
     for name, value in resolved.config.items():
-        check_value(config, name, value, values[name].source)
+        check_value(config, name, value, resolved.values[name].source)
     _check_unused(resolved)
     for reward in resolved.run.rewards:
         reward_key(reward)
-    _ = resolved.share  # or it is refused here
-    resolved = replace(resolved, prepared=prepared_of(resolved, waiting))
-    return replace(resolved, values={**values, **_held_out(resolved)})
+    _ = resolved.share  # raises if the processes do not divide the batch
 
 
 def with_preparations(paper: Paper) -> Paper:
@@ -197,18 +207,18 @@ def with_preparations(paper: Paper) -> Paper:
     return replace(paper, preparations={**PREPARATIONS, **paper.preparations})
 
 
-def divided(
-    config: Mapping[str, object], processes: int, own: Sequence[str] = ()
+def divide_batch(
+    config: Mapping[str, object], processes: int, micro_batches: Sequence[str] = ()
 ) -> dict[str, int]:
     """Return the batch sizes of one process such that all processes together have the whole batch.
 
-    The micro-batches are divided among the processes, with the fields of `own` counted as
+    The micro-batches are divided among the processes, with the fields of `micro_batches` counted as
     micro-batches too. If an update has too few micro-batches, their rows are divided.
 
     Raises:
         BadValue: the number of processes divides neither.
     """
-    steps = {"gradient_accumulation_steps": 1, **dict.fromkeys(own)}
+    steps = {"gradient_accumulation_steps": 1, **dict.fromkeys(micro_batches)}
     batch = {"per_device_train_batch_size": 8}
     for defaults in (steps, batch):
         sizes = {n: v for n, v in (defaults | dict(config)).items() if n in defaults and v}
@@ -226,17 +236,17 @@ def _budget(resolved: Resolved) -> dict[str, Sourced]:
     The result is empty if the arm or the command line sets the steps, or if the data decides them.
     """
     paper, family = resolved.paper, resolved.family
-    said = resolved.values.get("max_steps", Sourced(None, "")).source
-    if not family.trains or said.startswith("arm ") or said == COMMAND_LINE:
+    steps = resolved.values.get("max_steps", Sourced(None, ""))
+    if not family.trains or steps.source.startswith("arm ") or steps.source == COMMAND_LINE:
         return {}
     main = resolve(paper, arm=paper.main_arm, scale=resolved.scale)
     samples = main.family.cost(main.preview()).samples
     if samples is None:
         return {}
-    one = replace(resolved, values={**resolved.values, "max_steps": Sourced(1, "")})
-    each = family.cost(one.preview()).samples or 1
+    single_step = replace(resolved, values={**resolved.values, "max_steps": Sourced(1, "")})
+    samples_per_step = family.cost(single_step.preview()).samples or 1
     source = f"{samples} samples as arm {paper.main_arm}"
-    return {"max_steps": Sourced(ceil(samples / each), source)}
+    return {"max_steps": Sourced(ceil(samples / samples_per_step), source)}
 
 
 def _held_out(resolved: Resolved) -> dict[str, Sourced]:
@@ -251,12 +261,18 @@ def _held_out(resolved: Resolved) -> dict[str, Sourced]:
         sets, rows = resolved.sets, resolved.rows if resolved.splits else None
     except ReproError:
         return {}  # refused where the data is looked up
-    wanted, source = resolved.run.heldout_problems, f"{PROFILE}{resolved.scale}"
-    if wanted and any(one.own and ANSWER not in (one.columns or (ANSWER,)) for one in sets):
+    number, source = resolved.run.heldout_problems, f"{PROFILE}{resolved.scale}"
+    if number and any(map(lacks_answers, sets)):
         return {HELD_OUT_ROWS: Sourced(0, f"{source}, the rows have no column {ANSWER}")}
-    if rows is None or wanted <= rows // ONE_IN:
+    if rows is None or number <= rows // ONE_IN:
         return {}
     return {HELD_OUT_ROWS: Sourced(rows // ONE_IN, f"{source}, a fifth of the rows")}
+
+
+def lacks_answers(data_set: DataSet) -> bool:
+    """Return whether a data set is the user's own and known to have no column of answers."""
+    columns = data_set.columns
+    return data_set.own and bool(columns) and ANSWER not in (columns or ())
 
 
 def _scaled_rate(resolved: Resolved) -> Sourced:
@@ -294,23 +310,27 @@ def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resol
             model is needed, or a model where rows are.
     """
     run, paper = resolved.run, resolved.paper
-    asked = [(name, "a model") for name in (run.model, *run.roles.values())]
-    asked += [(name, "rows") for name in run.data.split("+")]
-    found: dict[str, Resolved] = {}
-    for name, wanted in ((n.removeprefix(PREPARED), w) for n, w in asked if n.startswith(PREPARED)):
+    references = [(name, "a model") for name in (run.model, *run.roles.values())]
+    references += [(name, "rows") for name in run.data.split("+")]
+    preparations: dict[str, Resolved] = {}
+    for name, kind in (
+        (n.removeprefix(PREPARED), w) for n, w in references if n.startswith(PREPARED)
+    ):
         if name not in paper.preparations:
             raise UnknownName("preparation", name, paper.preparations, f"repro show {paper.slug}")
         if name in waiting:
             circle = " > ".join((*waiting, name))
             raise BadValue(f"{paper.slug}: preparations wait for each other: {circle}")
-        found[name] = resolve(paper, arm=name, scale=resolved.scale, waiting=(*waiting, name))
-        family = found[name].family
-        if not (family.gives if wanted == "rows" else family.trains):
+        preparations[name] = resolve(
+            paper, arm=name, scale=resolved.scale, waiting=(*waiting, name)
+        )
+        family = preparations[name].family
+        if not (family.gives if kind == "rows" else family.trains):
             raise BadValue(
                 f"{paper.slug}: the preparation {name} of the family {family.name} gives no "
-                f"{wanted.removeprefix('a ')}, and {resolved.arm} asks for {wanted}"
+                f"{kind.removeprefix('a ')}, and {resolved.arm} asks for {kind}"
             )
-    return found
+    return preparations
 
 
 def config_fields(family: str) -> Mapping[str, Any]:  # Any: annotations

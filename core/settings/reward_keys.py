@@ -38,6 +38,23 @@ def state_of(value: object) -> object:
     Raises:
         OSError, TypeError, ValueError, RecursionError: the value has no such form.
     """
+    if callable(value) or is_dataclass(value):
+        return state_of_code(value)
+    if isinstance(value, Mapping):
+        rows = cast(Mapping[object, object], value)
+        return {str(name): state_of(item) for name, item in rows.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [state_of(item) for item in cast(Sequence[object], value)]
+    return canonical(value)
+
+
+def state_of_code(value: object) -> object:
+    """Return the JSON of a function, a frozen dataclass or a partial.
+
+    Raises:
+        OSError, TypeError, ValueError, RecursionError: the value is none of these, or its source
+            or a value that it holds has no such form.
+    """
     if isinstance(value, partial):
         fixed = cast("partial[object]", value)
         return {"partial": [state_of(part) for part in (fixed.func, fixed.args, fixed.keywords)]}
@@ -45,14 +62,7 @@ def state_of(value: object) -> object:
         return state_of_function(value)
     if is_dataclass(value) and not isinstance(value, type):
         return state_of_dataclass(value)
-    if callable(value):
-        raise TypeError(f"{as_text(value)} is a {type(value).__name__}")
-    if isinstance(value, Mapping):
-        rows = cast(Mapping[object, object], value)
-        return {str(name): state_of(item) for name, item in rows.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [state_of(item) for item in cast(Sequence[object], value)]
-    return canonical(value)
+    raise TypeError(f"{as_text(value)} is a {type(value).__name__}")
 
 
 def state_of_function(function: FunctionType) -> object:
@@ -75,10 +85,10 @@ def state_of_dataclass(instance: Any) -> object:  # Any: of any dataclass
     kind: Any = instance.__class__
     if not kind.__dataclass_params__.frozen:
         raise TypeError(f"{as_text(instance)} is not frozen")
-    written = [each for each in kind.__mro__ if not of_python(each)]
+    own_bases = [base for base in kind.__mro__ if not of_python(base)]
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
-        "source": [source_digest(each) for each in written],
+        "source": [source_digest(base) for base in own_bases],
         "state": {
             field.name: state_of(getattr(instance, field.name)) for field in fields(instance)
         },
@@ -91,6 +101,6 @@ def of_python(kind: type) -> bool:
 
 
 @cache
-def source_digest(what: type | CodeType) -> str:
+def source_digest(source: type | CodeType) -> str:
     """Return the digest of a source text, read once per process: later edits do not count."""
-    return digest_of(getsource(what))[:SHORT]
+    return digest_of(getsource(source))[:SHORT]

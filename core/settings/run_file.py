@@ -25,11 +25,11 @@ class RunFile:
     seed: int = 0
     arguments: tuple[str, ...] = ()
 
-    def without(self, given: Iterable[str]) -> Self:
-        """Return the run without the settings that `given` names, each as `name=value`."""
-        names = {name_of(argument) for argument in given}
-        kept = (argument for argument in self.arguments if name_of(argument) not in names)
-        return replace(self, arguments=tuple(kept))
+    def without(self, replaced: Iterable[str]) -> Self:
+        """Return the run without the settings that `replaced` names, each as `name=value`."""
+        names = {name_of(argument) for argument in replaced}
+        arguments = (argument for argument in self.arguments if name_of(argument) not in names)
+        return replace(self, arguments=tuple(arguments))
 
 
 def name_of(argument: str) -> str:
@@ -37,7 +37,7 @@ def name_of(argument: str) -> str:
     return argument.partition("=")[0].strip()
 
 
-def written(resolved: Resolved, seed: int) -> str:
+def run_as_yaml(resolved: Resolved, seed: int) -> str:
     """Return a run with all its settings as YAML."""
     arm = {"arm": resolved.arm} if resolved.arm != resolved.paper.main_arm else {}
     values = {name: canonical(v.value) for name, v in sorted(resolved.values.items())}
@@ -56,19 +56,19 @@ def read_run_file(path: Path) -> RunFile:
     if not path.is_file():
         raise MissingFile(f"--config {path}: no such file; `repro plan PAPER --yaml` prints one")
     try:
-        said: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadValue(f"{path} is no YAML: {' '.join(str(error).split())}") from error
     names = ", ".join(KINDS)
-    if not isinstance(said, dict) or "paper" not in said:
+    if not isinstance(content, dict) or "paper" not in content:
         raise BadValue(f"{path}: expected a mapping of {names}, of which paper is needed")
-    fields = cast(dict[str, Any], said)
+    fields = cast(dict[str, Any], content)
     for name, value in fields.items():
         if name not in KINDS:
             raise BadValue(f"{path}: {name} is none of {names}; settings stand below settings:")
         if not isinstance(value, KINDS[name]):
-            wanted = {str: "text", int: "a whole number", dict: "a mapping"}[KINDS[name]]
-            raise BadValue(f"{path}: {name}: {value}: expected {wanted}")
+            expected = {str: "text", int: "a whole number", dict: "a mapping"}[KINDS[name]]
+            raise BadValue(f"{path}: {name}: {value}: expected {expected}")
     settings = fields.pop("settings", {})
     arguments = tuple(as_argument(name, value) for name, value in settings.items())
     return without_defaults(RunFile(**fields, arguments=arguments))
@@ -84,13 +84,13 @@ def as_argument(name: str, value: object) -> str:
 def without_defaults(run: RunFile) -> RunFile:
     """Return the run without the settings that do not change its resolved values."""
     paper = find_paper(run.paper)
-    plain, told = (
+    plain, changed = (
         resolve(paper, arm=run.arm, scale=run.at, arguments=arguments).values
         for arguments in ((), run.arguments)
     )
 
     def changes(argument: str) -> bool:
         name = name_of(argument)
-        return name not in plain or canonical(told[name].value) != canonical(plain[name].value)
+        return name not in plain or canonical(changed[name].value) != canonical(plain[name].value)
 
     return replace(run, arguments=tuple(filter(changes, run.arguments)))

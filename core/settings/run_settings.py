@@ -91,41 +91,57 @@ class RunSettings:
     processes: int = 1
 
     def __post_init__(self) -> None:
+        self._check_values()
+        self._check_dependent_fields()
+        self._check_rate_factors()
+        self._check_engine()
+        self._check_launch()
+        _ = self.prompts  # raises if the columns or templates contradict each other
+
+    def _check_values(self) -> None:
+        """Check the settings that have a lower or upper bound."""
         for name, bound in AT_LEAST.items():
             value = getattr(self, name)
             if value is not None and value < bound:
                 raise BadValue(f"{name}={value}: expected at least {bound}")
+        if not self.lora_dropout < 1:
+            raise BadValue(f"lora_dropout={self.lora_dropout}: expected below 1")
         if not self.model:
             raise BadValue("model is empty: expected a shipped model, a folder or a hub id")
-        _ = self.prompts
-        idle = [n for n in LORA_FIELDS if getattr(self, n) != getattr(type(self), n)]
-        if idle and not self.use_peft:
-            raise BadValue(f"{idle[0]} is set and use_peft is not: set use_peft=true to train LoRA")
-        idle = [n for n in WATCHING if getattr(self, n) != getattr(type(self), n)]
-        if idle and not self.heldout_benchmarks:
-            raise BadValue(
-                f"{idle[0]} is set and heldout_benchmarks is not: name the benchmarks to score "
-                "while training, or leave it out"
-            )
+
+    def _check_dependent_fields(self) -> None:
+        """Check that no setting has a value which acts only if another setting is set."""
+        for names, needed, advice in DEPENDENT:
+            changed = [name for name in names if getattr(self, name) != getattr(type(self), name)]
+            if changed and not getattr(self, needed):
+                raise BadValue(f"{changed[0]} is set and {needed} is not: {advice}")
+
+    def _check_rate_factors(self) -> None:
+        """Check that the factors are distinct and positive, with the arm's own rate among them."""
         factors = self.rate_factors
         if factors and (len({*factors}) < len(factors) or min(factors) <= 0 or 1 not in factors):
             raise BadValue(
                 f"rate_factors={factors}: expected different numbers above 0, 1 among them, or ()"
             )
+
+    def _check_engine(self) -> None:
+        """Check that the engine exists and that its options belong to it."""
         if self.eval_engine not in EVAL_ENGINES:
             raise UnknownName("eval_engine", self.eval_engine, EVAL_ENGINES)
         if self.eval_engine != "vllm" and self.eval_tensor_parallel > 1:
             raise BadValue(
-                f"eval_tensor_parallel={self.eval_tensor_parallel}: our own engine answers on one "
-                "device, and a server is told by its command; leave it out, or set eval_engine=vllm"
+                f"eval_tensor_parallel={self.eval_tensor_parallel}: the native engine answers on "
+                "one device, and a server takes it in its command; leave it out, or set "
+                "eval_engine=vllm"
             )
         if self.eval_engine != "server" and self.eval_server is not None:
             raise BadValue(
                 f"eval_server={self.eval_server!r}: no server is started; leave it out, or set "
                 "eval_engine=server"
             )
-        if not self.lora_dropout < 1:
-            raise BadValue(f"lora_dropout={self.lora_dropout}: expected below 1")
+
+    def _check_launch(self) -> None:
+        """Check that a launch exists and has several processes."""
         if self.launch not in (None, *LAUNCHES):
             raise UnknownName("launch", self.launch, LAUNCHES)
         if (self.launch is None) != (self.processes == 1):
@@ -173,6 +189,16 @@ AT_LEAST: Mapping[str, float] = {
     "processes": 1,
 }
 WATCHING = ("heldout_limit", "heldout_mode")  # of the benchmarks that are scored while training
+LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
+# Settings that act only if another one is set: their names, the other one, and what to do.
+DEPENDENT = (
+    (LORA_FIELDS, "use_peft", "set use_peft=true to train LoRA"),
+    (
+        WATCHING,
+        "heldout_benchmarks",
+        "name the benchmarks to score while training, or leave it out",
+    ),
+)
 # Fields that cannot act beside others; those of a trainer's config are in core.configs.idle.
 IDLE = (
     Idle(
@@ -198,5 +224,4 @@ SCORING = frozenset(
 CHOOSING = frozenset({"rate_factors"})
 # Fields that stand for others, which count by themselves.
 BUNDLES = frozenset({"regime"})
-LORA_FIELDS = ("lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
 RUN_FIELDS = frozenset(f.name for f in fields(RunSettings))

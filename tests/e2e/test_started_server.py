@@ -92,7 +92,7 @@ def test_one_that_does_not_come_up_says_why(command, message):
         (("eval_engine=server", "eval_server=serve {model}"), r"lacks {port}"),
         (("eval_engine=server", "eval_server=serve {model} {prt}"), "a value for 'prt'"),
         (("eval_engine=server", "eval_server='serve {model} {port}"), "No closing quotation"),
-        (("eval_engine=server", "eval_tensor_parallel=2"), "a server is told by its command"),
+        (("eval_engine=server", "eval_tensor_parallel=2"), "a server takes it in its command"),
     ],
 )
 def test_what_cannot_start_one_is_refused_before_anything_runs(arguments, message):
