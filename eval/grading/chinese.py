@@ -71,7 +71,7 @@ def parse_decimal(text: str) -> Fraction | None:
 def read_chinese_number(text: str) -> tuple[Fraction, bool] | None:
     """Return the value of a number in Chinese notation and whether it is a percentage; else None.
 
-    It reads 四分之三, 百分之二十, 十八个, 三点五元 and 1.2万, for example.
+    Such numbers are 四分之三, 百分之二十, 十八个, 三点五元 and 1.2万, for example.
     """
     bare = KILO.sub("", re.sub(r"\s|\\text|[{}]", "", text))
     if match := HALF.fullmatch(bare):

@@ -116,7 +116,7 @@ def is_substitution(expression: str, calculation: str) -> bool:
 
 
 def terms(text: str) -> list[str]:
-    """Return the numbers, letters, commands and operators of an expression, except for times."""
+    """Return the numbers, letters, commands and operators of an expression, without times signs."""
     return [term for term in TERM.findall(text) if term not in TIMES]
 
 
@@ -137,7 +137,7 @@ def strip_label(text: str, predicate: Callable[[str], bool] = is_label) -> str:
 
 
 def match_number(text: str) -> Number | None:
-    """Return the number at the start of a text; None if more than a unit follows it."""
+    """Return the number that a text consists of, with an optional unit; None for other texts."""
     match = NUMBER.fullmatch(in_digits(strip_wrapper(text)))
     if match is None:
         return None

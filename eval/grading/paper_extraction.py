@@ -144,7 +144,7 @@ def split_answers(answers: list[str], question: str) -> list[str]:
 
 
 def normalise(text: str) -> str:
-    """Return an answer in the paper's normal notation, cut to LONGEST characters before."""
+    """Cut an answer to LONGEST characters and return it in the paper's normal notation."""
     current = text.strip()[:LONGEST]
     for pattern, new in ROWS:
         current = pattern.sub(new, current).strip()

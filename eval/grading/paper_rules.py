@@ -113,9 +113,9 @@ def missing_parser(prediction: str, gold: str) -> bool:
 
 
 def same_lists(golds: Sequence[str], predictions: Sequence[str], symbolic: Symbolic) -> bool:
-    """Return whether each gold equals a prediction and the reverse, without duplicates.
+    """Return whether every gold equals some prediction and every prediction some gold.
 
-    Of the predictions, only as many as there are golds are compared, from the end.
+    Duplicates are dropped first. If there are more predictions than golds, the last ones count.
     """
     distinct_golds = list(dict.fromkeys(golds))
     distinct = list(dict.fromkeys(predictions))[-len(distinct_golds) :]
@@ -160,7 +160,7 @@ def same_math(prediction: str, gold: str, symbolic: Symbolic) -> bool:
 
 
 def as_float(text: str) -> float | None:
-    """Return the float that Python reads from a text without its commas; None if it is none."""
+    """Return the float that Python reads from a text without its commas; None for other texts."""
     try:
         return float(text.replace(",", ""))
     except ValueError:
