@@ -1,4 +1,4 @@
-"""The clipped surrogate of PPO on a grid of ratios, for advantages of both signs."""
+"""Laws of the clipped surrogate of PPO, on a grid of ratios and advantages of both signs."""
 
 import torch
 from torch import Tensor
@@ -13,21 +13,21 @@ ADVANTAGES = (-2.0, -1.0, 1.0, 0.5)
 
 
 def bound_gap(epsilon: float = EPSILON) -> list[float]:
-    """The clipped objective minus the one without a clip, r A, at each point of the grid."""
+    """Return the clipped objective minus the one without a clip, r A, at each point of the grid."""
     logps, advantages = _grid()
     plain = logps.exp() * advantages
     return (_objective(logps, advantages, epsilon) - plain).flatten().tolist()
 
 
 def gradients(epsilon: float = EPSILON) -> list[float]:
-    """The gradient of the clipped objective by log r, at each point of the grid."""
+    """Return the gradient of the clipped objective by log r, at each point of the grid."""
     logps, advantages = _grid()
-    (found,) = torch.autograd.grad(_objective(logps, advantages, epsilon).sum(), logps)
-    return found.flatten().tolist()
+    (by_log_ratio,) = torch.autograd.grad(_objective(logps, advantages, epsilon).sum(), logps)
+    return by_log_ratio.flatten().tolist()
 
 
 def expected_gradients(epsilon: float = EPSILON) -> list[float]:
-    """0 where A > 0 and r > 1 + epsilon, or A < 0 and r < 1 - epsilon; r A elsewhere."""
+    """Return 0 where A > 0 and r > 1 + epsilon or A < 0 and r < 1 - epsilon, else r A."""
     return [
         0.0 if (r > 1 + epsilon if a > 0 else r < 1 - epsilon) else r * a
         for a in ADVANTAGES

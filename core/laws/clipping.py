@@ -1,4 +1,4 @@
-"""What clips do to single tokens: which lose their gradient, and how much the others weigh."""
+"""Laws of clips on single tokens: which lose their gradient, and the weights of the others."""
 
 from core.laws.gradients import METHODS, weights
 
@@ -8,16 +8,18 @@ SIGNS = (1.0, -1.0)
 
 
 def silent_tokens(method: str) -> list[float]:
-    """How many tokens with ratios of 0.05 to 20 have no gradient, for each sign of A."""
-    found = (weights(METHODS[method], MOVED, sign) for sign in SIGNS)
-    return [float(sum(weight == 0 for weight in each)) for each in found]
+    """Count the ratios from 0.05 to 20 at which a token has no gradient, for each sign of A."""
+    token_weights = (weights(METHODS[method], MOVED, sign) for sign in SIGNS)
+    return [
+        float(sum(weight == 0 for weight in signed_weights)) for signed_weights in token_weights
+    ]
 
 
 def greatest_weights(method: str) -> list[float]:
-    """The greatest weight at ratios up to 100, for each sign of an advantage of size 1."""
+    """Return the greatest weight at ratios up to 100, for each sign of an advantage of size 1."""
     return [max(weights(METHODS[method], FAR, sign)) for sign in SIGNS]
 
 
 def cap(method: str) -> float:
-    """The upper bound that the method sets to its weights."""
+    """Return the upper bound that the method sets to its weights."""
     return METHODS[method].upper_epsilon

@@ -1,4 +1,4 @@
-"""The cosine reward of a length: its values at the ends, and what it prefers within a group."""
+"""Laws of the cosine length reward: its values at the ends, and its order within a group."""
 
 import torch
 
@@ -9,26 +9,27 @@ LIMIT = 1000  # tokens
 
 
 def endpoints() -> list[float]:
-    """Right at 0, half and all of the limit, then wrong; and right and wrong cut at the limit.
+    """Return eight rewards of arXiv 2502.03373, as `closed_form` has them.
 
-    Values of arXiv 2502.03373; what is cut at the limit gets a value of its own, which the first
-    six leave out.
+    The first six are those of right, then wrong answers at 0, half and all of the length limit,
+    without the penalty of truncation; the last two of a right and a wrong answer with it.
     """
-    free, cut = CosineLength(LIMIT, at_limit=None), CosineLength(LIMIT)
+    free, limited = CosineLength(LIMIT, at_limit=None), CosineLength(LIMIT)
     lengths = (0, LIMIT // 2, LIMIT)
     ends = [free.worth(correct, length) for correct in (True, False) for length in lengths]
-    return [*ends, *(cut.worth(correct, LIMIT) for correct in (True, False))]
+    return [*ends, *(limited.worth(correct, LIMIT) for correct in (True, False))]
 
 
 def closed_form() -> list[float]:
-    """The same by the paper's printed values: both ends, and the middle between them."""
+    """Return the values of `endpoints` that the paper prints: ends, and the middle between them."""
     return [2.0, 1.5, 1.0, -10.0, -5.0, 0.0, -10.0, -10.0]
 
 
 def least_step(scale: str, *, short: int = 100, long: int = 900) -> float:
-    """The least advantage of one over the next: short right, long right, long wrong, short wrong.
+    """Return the least difference of consecutive advantages in a group of four answers.
 
-    Above 0 they stand in this order. They are one group, and no length is at the limit.
+    The answers are short right, long right, long wrong and short wrong; a positive result means
+    that their advantages fall in this order. No length is at the limit.
     """
     reward = CosineLength(LIMIT)
     kinds = ((True, short), (True, long), (False, long), (False, short))

@@ -1,4 +1,4 @@
-"""Entropy in a policy loss: the divisor beside tokens that it chose, and its adaptive weight."""
+"""Laws of entropy in a policy loss: selection of tokens by it, and its adaptive coefficient."""
 
 import torch
 from torch import Tensor
@@ -23,7 +23,7 @@ COURSE = (0.5, 0.3, *(0.1,) * 60, *(0.19, 0.21) * 4, *(0.4,) * 70)
 
 
 def divisor_ratio() -> list[float]:
-    """For each of `SHARES`, the gradient divided by all tokens over that by the kept ones."""
+    """Return the gradient normalised by all tokens over that by kept ones, for each of `SHARES`."""
     return [
         (token_gradient(share, "all").sum() / token_gradient(share, "kept").sum()).item()
         for share in SHARES
@@ -31,19 +31,19 @@ def divisor_ratio() -> list[float]:
 
 
 def kept_share() -> list[float]:
-    """For each of `SHARES`, how large a share of the tokens is kept."""
+    """Return the share of the tokens that is kept, for each of `SHARES`."""
     tokens = sum(map(sum, MASK))
     return [kept_tokens(share).sum().item() / tokens for share in SHARES]
 
 
 def kept_tokens(share: float) -> Tensor:
-    """1 on the most uncertain tokens; (B, T)."""
+    """Return a mask (B, T) of the `share` of tokens with the highest entropy."""
     entropy, mask = torch.tensor(ENTROPY, dtype=torch.float64), torch.tensor(MASK)
     return ENDS["most"].select(entropy, entropy[mask.bool()], share) & mask.bool()
 
 
 def token_gradient(share: float, normalizer: str) -> Tensor:
-    """d loss / d log pi of each token at ratio 1, all advantages being 1; (B, T)."""
+    """Return d loss / d log pi of each token at ratio 1 and advantage 1, shape (B, T)."""
     mask = torch.tensor(MASK)
     logps = torch.zeros(mask.shape, dtype=torch.float64, requires_grad=True)
     batch = Rollout(
@@ -59,27 +59,28 @@ def token_gradient(share: float, normalizer: str) -> Tensor:
     return torch.autograd.grad(loss, logps)[0]
 
 
-def controller_gap(target: float, delta: float, least: float, most: float) -> list[float]:
-    """|weight - the rule's| along `COURSE`: of the next step, and of the bonus as it acts.
+def controller_gap(target: float, delta: float, coef_min: float, coef_max: float) -> list[float]:
+    """Return how far the entropy coefficients along `COURSE` are from the rule of arXiv 2505.22312.
 
-    The rule (arXiv 2505.22312): c + delta below the target, else c - delta, within the limits; the
-    bonus acts with c below the target and not at all above it. Nothing in `COURSE` is the target.
+    There are two differences for each entropy: that of the coefficient that acts, which is c below
+    the target and 0 above it, and that of the next c, which is c + delta below the target and
+    c - delta above it, within the limits. No entropy of `COURSE` equals the target.
     """
-    c = EntropyConfig(
+    config = EntropyConfig(
         use_adaptive_entropy=True,
         entropy_target=target,
         entropy_coef_delta=delta,
-        entropy_coef_min=least,
-        entropy_coef_max=most,
+        entropy_coef_min=coef_min,
+        entropy_coef_max=coef_max,
     )
     gaps: list[float] = []
-    coefficient = c.entropy_coef
+    coefficient = config.entropy_coef
     for entropy in COURSE:
         below = entropy < target
         acts = coefficient if below else 0.0
-        gaps.append(abs(acting_coefficient(coefficient, entropy, c) - acts))
+        gaps.append(abs(acting_coefficient(coefficient, entropy, config) - acts))
         step = delta if below else -delta
-        ruled = min(max(coefficient + step, least), most)
-        coefficient = next_coefficient(coefficient, entropy, c)
+        ruled = min(max(coefficient + step, coef_min), coef_max)
+        coefficient = next_coefficient(coefficient, entropy, config)
         gaps.append(abs(coefficient - ruled))
     return gaps

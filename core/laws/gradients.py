@@ -36,71 +36,80 @@ BATCHES = 8
 NO_CLIP = 1e6  # a width that no ratio leaves
 
 
-def unclipped(method: str) -> PolicyConfig:
-    """The settings of a method without its clip."""
+def without_clip(method: str) -> PolicyConfig:
+    """Return the settings of a method with a clip so wide that no ratio leaves it."""
     return replace(METHODS[method], epsilon=NO_CLIP, epsilon_high=NO_CLIP)
 
 
 def batch(spread: float, seed: int, lengths: Sequence[int] = LENGTHS) -> Rollout:
-    """Answers of these lengths with advantages of both signs.
+    """Return random answers of these lengths with advantages of both signs.
 
-    Their log ratios are normal with the deviation `spread`.
+    Args:
+        spread: standard deviation of the normal log ratios of tokens.
+        seed: of the random numbers.
+        lengths: of the answers, in tokens.
     """
     draw = torch.Generator().manual_seed(seed)
     size = (len(lengths), max(lengths))
     old = -3 * torch.rand(size, generator=draw, dtype=torch.float64)
-    moved = spread * torch.randn(size, generator=draw, dtype=torch.float64)
-    size_of = torch.rand(size[0], 1, generator=draw, dtype=torch.float64) + 0.1
+    log_ratios = spread * torch.randn(size, generator=draw, dtype=torch.float64)
+    sizes = torch.rand(size[0], 1, generator=draw, dtype=torch.float64) + 0.1
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(len(lengths))[: len(lengths)]
     places = torch.arange(max(lengths))
     return Rollout(
-        logps=(old + moved).requires_grad_(),
+        logps=(old + log_ratios).requires_grad_(),
         old_logps=old,
-        advantages=size_of * signs.unsqueeze(1),
+        advantages=sizes * signs.unsqueeze(1),
         mask=(places < torch.tensor(lengths).unsqueeze(1)).double(),
     )
 
 
 def batches(spread: float) -> Iterator[Rollout]:
-    """`BATCHES` of them."""
+    """Yield `BATCHES` batches with seeds from 0 on, whose log ratios deviate by `spread`."""
     return (batch(spread, seed) for seed in range(BATCHES))
 
 
 def gradient(r: Rollout, c: PolicyConfig) -> tuple[Scalar, BT]:
-    """The loss of a batch that is a whole rollout, and d loss / d log pi of each token."""
+    """Return the loss of a batch that is a whole rollout, and d loss / d log pi, shape (B, T)."""
     loss = policy_loss(r, c, Scale(rollout_tokens=r.mask.sum(), max_length=r.mask.size(1))).loss
     return loss.detach(), torch.autograd.grad(loss, r.logps)[0]
 
 
-def gradient_gap(one: str, other: str, spread: float = 0.0) -> list[float]:
-    """The greatest difference of two methods' gradients in each batch; at ratio 1 by default."""
-    return [gap for _, gap in _gaps(one, other, spread)]
+def gradient_gap(method: str, reference: str, spread: float = 0.0) -> list[float]:
+    """Return the largest difference of two methods' gradients by batch; `spread` 0 is ratio 1."""
+    return [gap for _, gap in _gaps(method, reference, spread)]
 
 
-def loss_gap(one: str, other: str, spread: float = 0.0) -> list[float]:
-    """The greater of that and the difference of their losses."""
-    return [max(pair) for pair in _gaps(one, other, spread)]
+def loss_gap(method: str, reference: str, spread: float = 0.0) -> list[float]:
+    """Return the larger of the differences of two methods' losses and gradients, in each batch."""
+    return [max(pair) for pair in _gaps(method, reference, spread)]
 
 
-def _gaps(one: str, other: str, spread: float) -> list[tuple[float, float]]:
-    """The differences of losses and of gradients."""
-    pairs = [(gradient(r, METHODS[one]), gradient(r, METHODS[other])) for r in batches(spread)]
+def _gaps(method: str, reference: str, spread: float) -> list[tuple[float, float]]:
+    """Return the differences of two methods' losses and of their gradients, for each batch."""
+    pairs = [
+        (gradient(r, METHODS[method]), gradient(r, METHODS[reference])) for r in batches(spread)
+    ]
     return [(float((a - b).abs()), float((da - db).abs().max())) for (a, da), (b, db) in pairs]
 
 
 def weights(
     c: PolicyConfig, ratios: Sequence[float], advantage: float, *, by_ratio: bool = False
 ) -> list[float]:
-    """|d loss / d log pi| of answers of one token with these ratios, each as if alone.
+    """Return |d loss / d log pi| of answers of one token with these ratios, each in its own batch.
 
-    With `by_ratio` it is |d loss / d ratio|, what the gate of a soft clip is multiplied by.
+    Args:
+        c: settings of the loss.
+        ratios: of the tokens.
+        advantage: of all answers.
+        by_ratio: whether to return |d loss / d ratio| instead, the slope of a soft clip's gate.
     """
-    moved = torch.tensor(ratios, dtype=torch.float64).log().unsqueeze(1)
+    log_ratios = torch.tensor(ratios, dtype=torch.float64).log().unsqueeze(1)
     r = Rollout(
-        logps=moved.requires_grad_(),
-        old_logps=torch.zeros_like(moved),
-        advantages=torch.full_like(moved, advantage).detach(),
-        mask=torch.ones_like(moved).detach(),
+        logps=log_ratios.requires_grad_(),
+        old_logps=torch.zeros_like(log_ratios),
+        advantages=torch.full_like(log_ratios, advantage).detach(),
+        mask=torch.ones_like(log_ratios).detach(),
     )
-    each = gradient(r, c)[1].abs().squeeze(1) * len(ratios)
-    return (each / torch.tensor(ratios, dtype=torch.float64) if by_ratio else each).tolist()
+    sizes = gradient(r, c)[1].abs().squeeze(1) * len(ratios)
+    return (sizes / torch.tensor(ratios, dtype=torch.float64) if by_ratio else sizes).tolist()

@@ -1,7 +1,7 @@
-"""A sampler that differs from the policy, by enumeration of all answers of a few steps.
+"""Laws of a sampler that differs from the policy, by enumeration of all answers of a few steps.
 
-A step is right or wrong; the policy is right with probability p, the sampler with q, whatever came
-before. An answer of T steps is rewarded with 1 if all are right.
+A step is right or wrong: with probability p of the policy and q of the sampler, independently of
+the other steps. An answer of T steps is rewarded with 1 if all steps are right.
 """
 
 from itertools import product
@@ -18,10 +18,13 @@ UNBOUNDED = {"token": "token_truncate", "sequence": "sequence_truncate"}
 
 
 def biases(level: str, steps: int) -> list[float]:
-    """|expected gradient - true gradient| / |true gradient| for each of `PAIRS`.
+    """Return |expected gradient - true gradient| / |true gradient| for each of `PAIRS`.
 
-    The gradient is by the logit of p, expected over answers of the sampler, each step weighed by
-    its own ratio or by its answer's.
+    The gradient is by the logit of p, its expectation over the sampler's answers.
+
+    Args:
+        level: "token" weighs each step by its own ratio, "sequence" by that of its answer.
+        steps: of an answer.
     """
     return [_bias(level, steps, p, q) for p, q in PAIRS]
 
@@ -44,41 +47,52 @@ def _bias(level: str, steps: int, p: float, q: float) -> float:
         sampling_ratio=_ratio(level, still, sampler),
     )
     by_token = -gradient(r, PolicyConfig(loss_type="dr_grpo"))[1] * steps  # a sum over the steps
-    found = torch.autograd.grad(policy, logit, by_token)[0]
-    return float((found / true - 1).abs())
+    expected = torch.autograd.grad(policy, logit, by_token)[0]
+    return float((expected / true - 1).abs())
 
 
 def growth_of_variance(level: str, steps: int, from_steps: int) -> list[float]:
-    """The variance of a weight at `steps` over that at `from_steps`, for each of `PAIRS`."""
-    return [_variance(level, steps, *one) / _variance(level, from_steps, *one) for one in PAIRS]
+    """Return the variance of a weight at `steps` over that at `from_steps`, for each of `PAIRS`."""
+    return [_variance(level, steps, *pair) / _variance(level, from_steps, *pair) for pair in PAIRS]
 
 
 def _variance(level: str, steps: int, p: float, q: float) -> float:
     policy, sampler, shares = _by_count(steps, p, q)
     weights = _ratio(level, policy, sampler)
-    each = (weights - 1).square().mean(1)  # the mean weight under the sampler is 1
-    return float((shares * each).sum())
+    squares = (weights - 1).square().mean(1)  # the mean weight under the sampler is 1
+    return float((shares * squares).sum())
 
 
 def kept(mode: str, low: float, high: float, steps: int) -> list[float]:
-    """The share of the sampler's answers of so many steps that a mask keeps, for each pair."""
+    """Return the share of the sampler's answers of `steps` steps that a mask keeps, for each pair.
+
+    Args:
+        mode: of the mask, a row of `core.losses.sampling.MODES`.
+        low: the least ratio that is kept.
+        high: the greatest ratio that is kept.
+        steps: of an answer.
+    """
     bounds = Correction(mode=mode, clip_min=low, clip_max=high)
-    found: list[float] = []
+    kept_shares: list[float] = []
     for p, q in PAIRS:
-        policy, sampler, shares = _by_count(steps, p, q)
+        policy, sampler, count_shares = _by_count(steps, p, q)
         weights = sampling_ratio(policy, sampler, torch.ones_like(policy), bounds)
-        found.append(float((shares * (weights != 0).double().amax(1)).sum()))
-    return found
+        kept_shares.append(float((count_shares * (weights != 0).double().amax(1)).sum()))
+    return kept_shares
 
 
 def _ratio(level: str, policy: torch.Tensor, sampler: torch.Tensor) -> torch.Tensor:
-    """The project's ratio without bounds."""
+    """Return the sampling ratio of each step, without bounds."""
     bounds = Correction(mode=UNBOUNDED[level], clip_max=None)
     return sampling_ratio(policy, sampler, torch.ones_like(policy), bounds)
 
 
 def _by_count(steps: int, p: float, q: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Log-probabilities of an answer for each count of right steps, and the share of each count."""
+    """Return one answer for each number of right steps, and the share of each number.
+
+    The first two tensors (T + 1, T) are the log-probabilities of its steps under the policy and the
+    sampler, the third (T + 1,) the sampler's share of answers with that number of right steps.
+    """
     right = torch.tril(torch.ones(steps + 1, steps, dtype=torch.float64), diagonal=-1)
     policy, sampler = (_logps(right, torch.tensor(x, dtype=torch.float64)) for x in (p, q))
     orders = torch.tensor([float(comb(steps, k)) for k in range(steps + 1)], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The gradient of KL estimators on policy, against that of the KL, by enumeration."""
+"""Laws of the gradient of KL estimators on policy, compared with that of the KL."""
 
 import torch
 
@@ -7,9 +7,10 @@ from core.losses.kl import ESTIMATORS
 
 
 def gradient_errors(estimator: str) -> list[float]:
-    """|E[gradient of the estimator] - gradient of KL(policy || reference)| by the logits.
+    """Return |E[gradient of the estimator] - gradient of KL(policy || reference)| by the logits.
 
-    For each pair of `POLICIES`; the answers are drawn from the policy, which has no gradient there.
+    There is one number for each pair of `POLICIES`. Answers are sampled from the policy, and the
+    gradient does not pass through their probabilities.
     """
     return [_gradient_error(estimator, *pair) for pair in POLICIES]
 
@@ -18,11 +19,11 @@ def _gradient_error(
     estimator: str, policy: tuple[float, ...], reference: tuple[float, ...]
 ) -> float:
     logits = torch.tensor([policy], dtype=torch.float64).log().requires_grad_()
-    other = torch.tensor([reference], dtype=torch.float64).log()
+    reference_logps = torch.tensor([reference], dtype=torch.float64).log()
     logps = logits.log_softmax(-1)
-    drawn = logps.detach().exp()
-    expected = (drawn * ESTIMATORS[estimator](logps, other)).sum()
-    kl = (logps.exp() * (logps - other)).sum()
-    (one,) = torch.autograd.grad(expected, logits, retain_graph=True)
+    probabilities = logps.detach().exp()
+    expected = (probabilities * ESTIMATORS[estimator](logps, reference_logps)).sum()
+    kl = (logps.exp() * (logps - reference_logps)).sum()
+    (estimated,) = torch.autograd.grad(expected, logits, retain_graph=True)
     (exact,) = torch.autograd.grad(kl, logits)
-    return float((one - exact).norm())
+    return float((estimated - exact).norm())

@@ -1,7 +1,7 @@
-"""The variance of KL estimators under the policy, as exact sums over categorical policies.
+"""Laws of the variance of KL estimators, as exact sums over categorical policies.
 
-With u = reference / policy, the derivative of k3 = u - 1 - log u by k1 = -log u is 1 - u. So k3
-contracts k1, and varies less, where u is at most 2 for every token; beyond, it need not.
+With u = reference / policy, the derivative of k3 = u - 1 - log u by k1 = -log u is 1 - u. So k3 is
+a contraction of k1 and varies less if u is at most 2 for every token; otherwise it need not.
 """
 
 import torch
@@ -19,10 +19,12 @@ POLICIES: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = (
 
 
 def variance(estimator: str, *, sound: bool = False) -> list[float]:
-    """The variance of `k1`, `k2` or `k3` for each pair of `POLICIES`.
+    """Return the variance of `k1`, `k2` or `k3` under the policy, for each pair of `POLICIES`.
 
-    With `sound`, it is infinite where the estimator is negative somewhere or its mean is not
-    KL(policy || reference).
+    Args:
+        estimator: a row of `core.losses.kl.ESTIMATORS`.
+        sound: whether to return infinity if the estimator is negative for some token, or if its
+            mean is not KL(policy || reference).
     """
     return [pair_variance(estimator, *pair, sound=sound) for pair in POLICIES]
 
@@ -30,7 +32,7 @@ def variance(estimator: str, *, sound: bool = False) -> list[float]:
 def pair_variance(
     estimator: str, policy: tuple[float, ...], reference: tuple[float, ...], *, sound: bool = False
 ) -> float:
-    """The variance of an estimator for one pair; `sound` as in `variance`."""
+    """Return the variance of an estimator for one pair; `sound` as in `variance`."""
     p, q = (torch.tensor([side], dtype=torch.float64) for side in (policy, reference))
     values = ESTIMATORS[estimator](p.log(), q.log())
     mean, kl = (p * values).sum(), (p * (p / q).log()).sum()

@@ -1,4 +1,4 @@
-"""Completions that a mask leaves out of a loss: what is left of their gradient."""
+"""Laws of a mask of off-policy completions: the gradient of what it leaves out of the loss."""
 
 import torch
 from torch import Tensor
@@ -13,33 +13,33 @@ SPREAD = (-0.3, 0.1, 0.2)  # of the tokens of a completion about that mean
 
 
 def wrongly_treated(threshold: float) -> float:
-    """Completions that are left out against the rule, or kept against it; arXiv 2512.02556 eq. 9.
+    """Count the completions that are masked or kept against the rule of arXiv 2512.02556 eq. 9.
 
-    The rule: A < 0 and a mean log(pi_old / pi) above the threshold leaves a completion out. One is
-    kept if the loss has a gradient, or the one without the mask has none.
+    The rule masks a completion with A < 0 and a mean log(pi_old / pi) above the threshold. A masked
+    completion must have no gradient, and a kept one the gradient of the loss without the mask.
     """
     wrong = 0
     for advantage in ADVANTAGES:
         for drift in DRIFTS:
-            out = advantage < 0 and drift > threshold
-            plain = completion_gradient(advantage, drift)
-            found = completion_gradient(advantage, drift, off_policy_mask_threshold=threshold)
-            wrong += not torch.equal(found, torch.zeros_like(plain) if out else plain)
+            is_masked = advantage < 0 and drift > threshold
+            unmasked = completion_gradient(advantage, drift)
+            masked = completion_gradient(advantage, drift, off_policy_mask_threshold=threshold)
+            wrong += not torch.equal(masked, torch.zeros_like(unmasked) if is_masked else unmasked)
     return float(wrong)
 
 
 def gradient_of_masked(threshold: float, beta: float) -> float:
-    """The greatest |gradient| of a token of a completion that is left out, with a KL of `beta`."""
+    """Return the largest |gradient| of a token in a masked completion, with a KL weight `beta`."""
     drift = max(DRIFTS)
-    found = completion_gradient(-1.0, drift, off_policy_mask_threshold=threshold, beta=beta)
-    return float(found.abs().max())
+    by_token = completion_gradient(-1.0, drift, off_policy_mask_threshold=threshold, beta=beta)
+    return float(by_token.abs().max())
 
 
 def completion_gradient(advantage: float, drift: float, **settings: float) -> Tensor:
-    """d loss / d log pi of the tokens of one completion that has drifted; (1, T)."""
+    """Return d loss / d log pi, shape (1, T), of a completion with this mean log(pi_old / pi)."""
     old = torch.tensor([[-1.0, -2.0, -0.5]], dtype=torch.float64)
-    moved = torch.tensor([SPREAD], dtype=torch.float64)
-    logps = (old - drift - moved).requires_grad_()
+    spread = torch.tensor([SPREAD], dtype=torch.float64)
+    logps = (old - drift - spread).requires_grad_()
     completion = Rollout(
         logps=logps,
         old_logps=old,

@@ -1,4 +1,4 @@
-"""PAPO's perception KL over random log-probabilities with and without the picture."""
+"""Laws of PAPO's perception KL, on random log-probabilities with and without the picture."""
 
 import torch
 from torch import Tensor
@@ -9,14 +9,14 @@ SPREADS = (0.01, 0.3, 3.0)  # of the differences of log-probabilities
 
 
 def least_terms() -> list[float]:
-    """The least term of a token, for differences of each of `SPREADS`."""
+    """Return the least term of a token, for differences of each of `SPREADS`."""
     return [float(perception_kl(*_logps(spread)).min()) for spread in SPREADS]
 
 
 def agreement_error() -> float:
-    """0 where the term is 0 for tokens on which both agree and for those alone, else infinite.
+    """Return 0 if the term is 0 exactly for tokens of equal log-probability, else infinity.
 
-    For |d| = |log r| up to 1, r - log r - 1 is at least d^2 / 6, so that it is 0 nowhere else.
+    For |d| = |log r| up to 1, r - log r - 1 is at least d^2 / 6, so that it is 0 at d = 0 only.
     """
     logps, masked = _logps(SPREADS[1])
     near = (logps - masked).abs() <= 1

@@ -1,10 +1,10 @@
-"""Ratios of tokens against ratios of whole answers: which tokens a gradient moves, and how far."""
+"""Laws that tell ratios of tokens from ratios of whole answers, by the gradients of tokens."""
 
 from dataclasses import replace
 
 import torch
 
-from core.laws.gradients import BATCHES, METHODS, batch, batches, gradient, unclipped
+from core.laws.gradients import BATCHES, METHODS, batch, batches, gradient, without_clip
 from core.losses.batch import Rollout
 from core.losses.masked import masked_mean
 from core.losses.ratio import RATIOS
@@ -14,74 +14,77 @@ CLIP = 0.1  # wide enough that some answers stay within it at that drift, and ot
 
 
 def weight_variance(method: str) -> list[float]:
-    """The mean variance of the weights of an answer's tokens, off policy, without a clip."""
-    return [_variance(r, gradient(r, unclipped(method))[1]) for r in batches(DRIFT)]
+    """Return the mean variance of the gradients within an answer, per batch, without a clip."""
+    return [_variance(r, gradient(r, without_clip(method))[1]) for r in batches(DRIFT)]
 
 
 def _variance(r: Rollout, by_token: torch.Tensor) -> float:
     rows = zip(by_token, r.mask.bool(), strict=True)
-    return float(torch.stack([row[kept].var() for row, kept in rows]).mean())
+    return float(torch.stack([row[is_token].var() for row, is_token in rows]).mean())
 
 
 def idle_tokens_moved(method: str) -> list[float]:
-    """The share of tokens with advantage 0 that have a gradient, off policy, without a clip.
+    """Return the share of tokens with advantage 0 that have a gradient, for each batch.
 
-    Every other token has advantage 0. A method with one ratio for an answer is given the mean.
+    Every other token has advantage 0. A method with one ratio per answer uses the mean advantage of
+    the answer. The policy has moved, and the loss has no clip.
     """
-    found: list[float] = []
+    shares: list[float] = []
     for r in batches(DRIFT):
         trained = torch.arange(r.mask.size(1)) % 2 == 0
         by_token = (r.advantages * trained).expand_as(r.mask)
         if RATIOS[METHODS[method].importance_sampling_level].per_completion:
             by_token = masked_mean(by_token, r.mask).unsqueeze(1)
-        moved = gradient(replace(r, advantages=by_token), unclipped(method))[1] != 0
-        found.append(float(moved[:, ~trained][r.mask.bool()[:, ~trained]].double().mean()))
-    return found
+        has_gradient = gradient(replace(r, advantages=by_token), without_clip(method))[1] != 0
+        shares.append(float(has_gradient[:, ~trained][r.mask.bool()[:, ~trained]].double().mean()))
+    return shares
 
 
 def clipped_in_part(method: str) -> list[float]:
-    """How many answers of a batch have tokens that the clip stops and tokens that it does not.
+    """Count the answers of each batch of which the clip stops some tokens and not others.
 
-    The clip is `CLIP` wide on both sides, whatever the method's own is.
+    The clip is `CLIP` wide on both sides in place of the method's own.
     """
     return [float(sum(0 < share < 1 for share in shares)) for shares in clipped_shares(method)]
 
 
 def clipped_shares(method: str) -> list[list[float]]:
-    """The share of each answer's tokens without a gradient."""
+    """Return the share of each answer's tokens without a gradient, for each batch."""
     c = replace(METHODS[method], epsilon=CLIP, epsilon_high=CLIP)
-    found: list[list[float]] = []
+    batch_shares: list[list[float]] = []
     for r in batches(DRIFT):
         stopped = (gradient(r, c)[1] == 0).double()
-        found.append(((stopped * r.mask).sum(1) / r.mask.sum(1)).tolist())
-    return found
+        batch_shares.append(((stopped * r.mask).sum(1) / r.mask.sum(1)).tolist())
+    return batch_shares
 
 
 def objective_sizes(method: str) -> list[float]:
-    """|objective| of each answer alone, off policy, without a clip."""
-    answers = [one for r in batches(DRIFT) for one in _alone(r)]
-    return [float(gradient(one, unclipped(method))[0].abs()) for one in answers]
+    """Return |objective| of each answer in a batch of its own, off policy, without a clip."""
+    answers = [answer for r in batches(DRIFT) for answer in _alone(r)]
+    return [float(gradient(answer, without_clip(method))[0].abs()) for answer in answers]
 
 
 def outlier_effects(method: str) -> list[float]:
-    """How much the loss of each answer alone changes when its greatest log ratio rises by 1.
+    """Return the relative change of each answer's loss when its greatest log ratio rises by 1.
 
-    As a share of the loss, off policy, without a clip.
+    Each answer is a batch of its own, off policy, without a clip.
     """
-    found: list[float] = []
+    changes: list[float] = []
     for r in batches(DRIFT):
-        for one in _alone(r):
-            greatest = one.log_ratio.detach().masked_fill(one.mask == 0, -torch.inf).argmax()
-            raised = one.logps.detach().clone()
+        for answer in _alone(r):
+            greatest = answer.log_ratio.detach().masked_fill(answer.mask == 0, -torch.inf).argmax()
+            raised = answer.logps.detach().clone()
             raised[0, greatest] += 1.0
-            before = gradient(one, unclipped(method))[0]
-            after = gradient(replace(one, logps=raised.requires_grad_()), unclipped(method))[0]
-            found.append(float((after / before - 1).abs()))
-    return found
+            before = gradient(answer, without_clip(method))[0]
+            after = gradient(replace(answer, logps=raised.requires_grad_()), without_clip(method))[
+                0
+            ]
+            changes.append(float((after / before - 1).abs()))
+    return changes
 
 
 def _alone(r: Rollout) -> list[Rollout]:
-    """Each answer of a batch as a batch of its own."""
+    """Return each answer of a batch as a batch of its own."""
     rows = (slice(place, place + 1) for place in range(len(r.mask)))
     return [
         replace(
@@ -95,21 +98,24 @@ def _alone(r: Rollout) -> list[Rollout]:
     ]
 
 
-def gradient_quotients(one: str, other: str, length: int) -> list[float]:
-    """One method's gradient over another's at the first token of answers of a length.
+def gradient_quotients(method: str, reference: str, length: int) -> list[float]:
+    """Return one method's gradient over another's at the first token of answers of a length.
 
-    Off policy, without a clip.
+    The policy has moved, and neither loss has a clip.
     """
-    found = [batch(DRIFT, seed, (length,) * 4) for seed in range(BATCHES)]
-    both = [(gradient(r, unclipped(one))[1], gradient(r, unclipped(other))[1]) for r in found]
-    return [value for a, b in both for value in (a / b)[:, 0].tolist()]
+    rollouts = [batch(DRIFT, seed, (length,) * 4) for seed in range(BATCHES)]
+    gradient_pairs = [
+        (gradient(r, without_clip(method))[1], gradient(r, without_clip(reference))[1])
+        for r in rollouts
+    ]
+    return [value for a, b in gradient_pairs for value in (a / b)[:, 0].tolist()]
 
 
 def longest_shares(method: str) -> list[float]:
-    """The longest answer's share of all tokens' weights, at ratio 1 and advantages of one size."""
-    found: list[float] = []
+    """Return the longest answer's share of the sum of |gradient|, at ratio 1 and |A| = 1."""
+    shares: list[float] = []
     for r in batches(0.0):
         by_answer = gradient(replace(r, advantages=r.advantages.sign()), METHODS[method])[1]
         sizes = by_answer.abs().sum(1)
-        found.append(float(sizes[r.mask.sum(1).argmax()] / sizes.sum()))
-    return found
+        shares.append(float(sizes[r.mask.sum(1).argmax()] / sizes.sum()))
+    return shares

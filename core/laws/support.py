@@ -1,4 +1,4 @@
-"""The ratio of a policy to a sampler of equal weights that leaves improbable tokens out."""
+"""A law of the ratio of a policy to a sampler with equal weights that truncates by top-p."""
 
 import torch
 
@@ -16,10 +16,11 @@ TOP_P = (0.9, 0.7, 0.4)
 
 
 def ratio_error(*, keeps_support: bool) -> list[float]:
-    """Mean |policy / sampler - 1| over the tokens that the sampler draws, one for each top-p.
+    """Return the mean of |policy / sampler - 1| under the sampler, for each of `TOP_P`.
 
-    With the support the policy is normalised over the tokens that the sampler could draw, by the
-    head that trains; arXiv 2512.02556 (keep sampling mask).
+    Args:
+        keeps_support: whether the policy is normalised over the tokens that the sampler could draw,
+            as the training head does; arXiv 2512.02556 (keep sampling mask).
     """
     return [
         sum(_error(chances, top_p, keeps_support) for chances in CHANCES) / len(CHANCES)
@@ -29,11 +30,11 @@ def ratio_error(*, keeps_support: bool) -> list[float]:
 
 def _error(chances: tuple[float, ...], top_p: float, keeps_support: bool) -> float:
     logits = torch.tensor([chances], dtype=torch.float64).log()
-    before = torch.LongTensor(1, 0)  # no token has been drawn
-    left = warpers(Sampling(max_tokens=1, ends=frozenset(), top_p=top_p))(before, logits)
-    drawn = left.softmax(-1)
-    kept = support(left) if keeps_support else None
+    no_tokens = torch.LongTensor(1, 0)  # no token has been drawn
+    warped = warpers(Sampling(max_tokens=1, ends=frozenset(), top_p=top_p))(no_tokens, logits)
+    sampler = warped.softmax(-1)
+    drawable = support(warped) if keeps_support else None
     identity = torch.eye(len(chances), dtype=torch.float64)  # its hidden states are the logits
-    policy = log_probabilities(logits, identity, 1.0, kept).exp()
-    some = drawn > 0
-    return (drawn * (policy / drawn - 1).abs())[some].sum().item()
+    policy = log_probabilities(logits, identity, 1.0, drawable).exp()
+    is_drawn = sampler > 0
+    return (sampler * (policy / sampler - 1).abs())[is_drawn].sum().item()

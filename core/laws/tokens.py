@@ -1,4 +1,4 @@
-"""The loss of a single token, and its gradient, at importance ratios that are given."""
+"""Laws of the loss of a single token, and its gradient, at given importance ratios."""
 
 from collections.abc import Sequence
 
@@ -14,27 +14,27 @@ NARROW = tuple(k / 20 for k in range(2, 121))  # from 0.1 to 6
 
 
 def losses(advantage: float, ratios: Sequence[float], **settings: object) -> list[float]:
-    """The loss of one token at each ratio; `settings` are fields of `PolicyConfig`."""
-    return [_at(ratio, advantage, **settings)[0] for ratio in ratios]
+    """Return the loss of one token at each ratio; `settings` are fields of `PolicyConfig`."""
+    return [_loss_and_gradient(ratio, advantage, **settings)[0] for ratio in ratios]
 
 
 def gradients(advantage: float, ratios: Sequence[float], **settings: object) -> list[float]:
-    """d loss / d log pi of one token at each ratio."""
-    return [_at(ratio, advantage, **settings)[1] for ratio in ratios]
+    """Return d loss / d log pi of one token at each ratio."""
+    return [_loss_and_gradient(ratio, advantage, **settings)[1] for ratio in ratios]
 
 
 def largest_loss(advantage: float, **settings: object) -> float:
-    """The greatest loss of a token over ratios from 0.01 to 100."""
+    """Return the largest loss of a token over ratios from 0.01 to 100."""
     return max(losses(advantage, WIDE, **settings))
 
 
 def gradient_sizes(advantage: float, *ratios: float, **settings: object) -> list[float]:
-    """|d loss / d log pi| at each of these ratios."""
+    """Return |d loss / d log pi| of one token at each of these ratios."""
     return [abs(size) for size in gradients(advantage, ratios, **settings)]
 
 
 def idle_tokens(loss_type: str, **settings: object) -> float:
-    """How many tokens have no gradient: ratios from 0.1 to 6, each at A = 1 and A = -1."""
+    """Count the tokens without a gradient: ratios from 0.1 to 6, each at A = 1 and A = -1."""
     sizes = [
         size
         for advantage in (1.0, -1.0)
@@ -44,18 +44,18 @@ def idle_tokens(loss_type: str, **settings: object) -> float:
 
 
 def change_by_cap(delta: float) -> list[float]:
-    """How much a cap of the ratio changes the loss: below the cap at A = -1, anywhere at A = 1."""
-    below = [ratio for ratio in WIDE if ratio < delta]
+    """Return how much a cap of the ratio changes the loss: below it at A = -1, then at A = 1."""
+    below_cap = [ratio for ratio in WIDE if ratio < delta]
     return [
         abs(with_cap - without)
-        for advantage, ratios in ((-1.0, below), (1.0, WIDE))
+        for advantage, ratios in ((-1.0, below_cap), (1.0, WIDE))
         for with_cap, without in zip(
             losses(advantage, ratios, delta=delta), losses(advantage, ratios), strict=True
         )
     ]
 
 
-def _at(ratio: float, advantage: float, **settings: object) -> tuple[float, float]:
+def _loss_and_gradient(ratio: float, advantage: float, **settings: object) -> tuple[float, float]:
     old = torch.full((1, 1), OLD, dtype=torch.float64)
     logps = (old + torch.tensor(ratio, dtype=torch.float64).log()).requires_grad_()
     token = Rollout(

@@ -1,4 +1,4 @@
-"""How much a token or an answer weighs in a loss: exact gradients and advantages."""
+"""Laws of the weight of a token or an answer in a loss: exact gradients and advantages."""
 
 from itertools import product
 
@@ -14,9 +14,12 @@ LIMIT = 128  # the length limit of the answers, in tokens
 
 
 def token_weight(loss_type: str, length: int, level: str = "token") -> float:
-    """|d loss / d log pi| at a token of one wrong answer (A = -1) of `length` tokens at ratio 1.
+    """Return |d loss / d log pi| at a token of a wrong answer (A = -1) at ratio 1.
 
-    The `level` is that of the ratio.
+    Args:
+        loss_type: of `PolicyConfig`.
+        length: of the answer, in tokens.
+        level: of the ratio, `importance_sampling_level` of `PolicyConfig`.
     """
     logps = torch.zeros(1, length, dtype=torch.float64, requires_grad=True)
     answer = Rollout(
@@ -32,7 +35,7 @@ def token_weight(loss_type: str, length: int, level: str = "token") -> float:
 
 
 def minority_weight(scale: str, right: int, group: int) -> float:
-    """|A| of the rarer kind of answer in a group with `right` right ones: rewards 1 and 0."""
+    """Return the largest |A| in a group with `right` rewards of 1 and the rest 0."""
     rewards = torch.tensor([1.0] * right + [0.0] * (group - right), dtype=torch.float64)
     sizes = (
         AGGREGATIONS["sum_then_normalize"]
@@ -43,32 +46,34 @@ def minority_weight(scale: str, right: int, group: int) -> float:
 
 
 def leave_one_out_gap(group: int) -> float:
-    """max |G / (G - 1) A_i - (r_i - mean of the others)| over all 0/1 rewards of a group of G.
+    """Return max |G / (G - 1) A_i - (r_i - mean of the others)| over all 0/1 rewards of G answers.
 
-    A is the advantage without a divisor; arXiv 2503.20783 app. A: a constant apart it is RLOO's.
+    A is the advantage without a divisor, RLOO's but for a constant; arXiv 2503.20783 app. A.
     """
     rewards = torch.tensor(list(product((0.0, 1.0), repeat=group)), dtype=torch.float64)
     advantages = normalise(rewards, "none")[0] * group / (group - 1)
-    others = (rewards.sum(1, keepdim=True) - rewards) / (group - 1)
-    return float((advantages - (rewards - others)).abs().max())
+    mean_of_others = (rewards.sum(1, keepdim=True) - rewards) / (group - 1)
+    return float((advantages - (rewards - mean_of_others)).abs().max())
 
 
 PROBABILITIES = (0.001, 0.017, 0.1, 0.367, 0.5, 0.786, 0.999)
 
 
 def gradient_norms(loss_type: str) -> list[float]:
-    """|d loss / d logits| at one token, for each of `PROBABILITIES` that the model gives it."""
+    """Return |d loss / d logits| at one token, for each of `PROBABILITIES` of that token."""
     return [_gradient_norm(loss_type, probability) for probability in PROBABILITIES]
 
 
 def probabilities() -> list[float]:
-    """`PROBABILITIES`."""
+    """Return `PROBABILITIES`."""
     return list(PROBABILITIES)
 
 
 def _gradient_norm(loss_type: str, probability: float) -> float:
-    rest = (1 - probability) / 3  # of each of three other tokens
-    logits = torch.tensor([probability, rest, rest, rest], dtype=torch.float64).log()
+    other_probability = (1 - probability) / 3  # of each of three other tokens
+    logits = torch.tensor(
+        [probability, other_probability, other_probability, other_probability], dtype=torch.float64
+    ).log()
     logits.requires_grad_()
     loss = SUPERVISED[loss_type].loss(logits.log_softmax(-1)[:1]).sum()
     return float(torch.autograd.grad(loss, logits)[0].square().sum().sqrt())

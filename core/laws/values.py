@@ -1,4 +1,4 @@
-"""Optimal values of prompts, their estimates, and the policy that A*-PO's regression leads to."""
+"""Laws of optimal values of prompts, their estimates, and the optimum of A*-PO's regression."""
 
 import torch
 from torch import Tensor
@@ -12,33 +12,34 @@ REWARDS = (0.0, 1.0, 0.0, 1.0)
 SOFTNESS = (0.5, 1.0, 2.0)
 
 
-def answers(right: int, count: int) -> Tensor:
-    """The rewards of `count` answers of which so many are right (1, N)."""
-    return (torch.arange(count) < right).double().unsqueeze(0)
+def binary_rewards(count: int, correct: int) -> Tensor:
+    """Return 0/1 rewards of shape (1, count), the first `correct` of them 1."""
+    return (torch.arange(count) < correct).double().unsqueeze(0)
 
 
 def value(beta: float, right: int = 3, count: int = 8) -> float:
-    """V* of a prompt, of which so many answers are right."""
-    return float(optimal_values(answers(right, count), beta))
+    """Return V* of a prompt to which `right` of `count` equally likely answers are right."""
+    return float(optimal_values(binary_rewards(count, right), beta))
 
 
 def estimate_error(samples: int, beta: float = 0.5) -> list[float]:
-    """E|V* of so many samples - V*|, over all numbers of right ones, for each of `RATES`."""
-    found: list[float] = []
+    """Return E|V* estimated from `samples` answers - V*|, for each of `RATES`."""
+    errors: list[float] = []
     for rate in RATES:
         exact = value(beta, round(rate * WHOLE), WHOLE)
-        drawn = torch.distributions.Binomial(samples, torch.tensor(rate).double())
+        right_counts = torch.distributions.Binomial(samples, torch.tensor(rate).double())
         rights = torch.arange(samples + 1)
-        weights = drawn.log_prob(rights.double()).exp()
+        weights = right_counts.log_prob(rights.double()).exp()
         values = torch.tensor([value(beta, int(right), samples) for right in rights])
-        found.append(float(weights @ (values - exact).abs().double()))
-    return found
+        errors.append(float(weights @ (values - exact).abs().double()))
+    return errors
 
 
 def fixed_point_divergence() -> list[float]:
-    """KL(what minimises the squared regression || reference exp(r / beta), normalised).
+    """Return KL(optimum of the squared regression || normalised reference exp(r / beta)).
 
-    Over a table of four answers, for each beta of `SOFTNESS`, with the exact value of the prompt.
+    There is one number for each beta of `SOFTNESS`, for a policy over four answers and the exact
+    value of the prompt.
     """
     return [_divergence(beta) for beta in SOFTNESS]
 
@@ -58,12 +59,12 @@ def _divergence(beta: float) -> float:
 
     def loss() -> Tensor:
         search.zero_grad()
-        logps, every = logits.log_softmax(0).unsqueeze(1), torch.ones(len(rewards), 1)
-        implicit = implicit_rewards(logps, reference.unsqueeze(1), every, beta)
-        found = squared_regression(implicit, rewards - best).mean()
-        found.backward()  # pyright: ignore[reportUnknownMemberType]
-        return found
+        logps, whole_mask = logits.log_softmax(0).unsqueeze(1), torch.ones(len(rewards), 1)
+        implicit = implicit_rewards(logps, reference.unsqueeze(1), whole_mask, beta)
+        policy = squared_regression(implicit, rewards - best).mean()
+        policy.backward()  # pyright: ignore[reportUnknownMemberType]
+        return policy
 
     search.step(loss)  # pyright: ignore[reportUnknownMemberType]
-    found, target = logits.detach().log_softmax(0), (reference + rewards / beta).log_softmax(0)
-    return float((found.exp() * (found - target)).sum())
+    policy, target = logits.detach().log_softmax(0), (reference + rewards / beta).log_softmax(0)
+    return float((policy.exp() * (policy - target)).sum())

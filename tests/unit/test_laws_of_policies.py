@@ -161,7 +161,7 @@ def test_the_divisor_of_all_tokens_makes_the_gradient_the_kept_share_of_the_pape
 
 
 def test_the_controller_follows_the_rule_up_to_its_limit_and_back(monkeypatch):
-    rule = {"target": 0.2, "delta": 1e-4, "least": 0.0, "most": 0.005}
+    rule = {"target": 0.2, "delta": 1e-4, "coef_min": 0.0, "coef_max": 0.005}
     assert max(entropy.controller_gap(**rule)) == 0
     monkeypatch.setattr(entropy, "next_coefficient", lambda coefficient, *_: coefficient)
     assert max(entropy.controller_gap(**rule)) == pytest.approx(1e-4)

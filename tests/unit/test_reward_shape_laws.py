@@ -5,8 +5,8 @@ import torch
 
 from core.laws.reward_shapes import (
     COUNTED,
+    aggregated_advantages,
     batch_spread,
-    combined,
     distinct_groups,
     pair_levels,
     selected_advantages,
@@ -20,7 +20,9 @@ def test_a_pair_that_differs_in_two_rewards_is_one_level_above_one_that_differs_
     assert pair_levels(SUMMED) == 1
     assert pair_levels(APART) == 2
     rewards = torch.tensor([[0, 0], [1, 1]], dtype=torch.float64)
-    assert combined(APART, rewards, 2).tolist() == pytest.approx([-(2**0.5), 2**0.5], abs=1e-3)
+    assert aggregated_advantages(APART, rewards, 2).tolist() == pytest.approx(
+        [-(2**0.5), 2**0.5], abs=1e-3
+    )
 
 
 def test_two_answers_with_two_rewards_make_two_or_three_groups_of_advantages():
