@@ -80,7 +80,7 @@ publish: $(VENV)/.run
 docs: $(VENV)/.test
 	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs
 
-check: lint types floors test long
+check: lint types floors docs test long
 	$(BIN)/repro check
 
 clean:

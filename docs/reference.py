@@ -1,7 +1,7 @@
-"""Writes the reference of commands and settings as Markdown, from the code that reads them."""
+"""Functions that write the reference of commands and settings as Markdown, from the code."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
@@ -13,75 +13,82 @@ from core.cli.main import app
 from core.settings.run_settings import RunSettings
 
 CONFIGS = (SFTConfig, GRPOConfig, RLOOConfig, PPOConfig, A2POConfig)
-SUPPORTED = "`transformers.TrainingArguments`"
 
 
 def write_reference(folder: Path) -> None:
-    """Write both pages; a page that is as it was stays untouched, so that nothing is built anew."""
+    """Write both reference pages; leave an unchanged page untouched, so that Sphinx skips it."""
     folder.mkdir(exist_ok=True)
-    for name, lines in (("commands", commands()), ("settings", settings())):
+    for name, lines in (("commands", command_lines()), ("settings", setting_lines())):
         path, text = folder / f"{name}.md", "\n".join(lines) + "\n"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
 
-def commands() -> Iterator[str]:
-    """Each command with its usage, its help, and a table of its arguments and options."""
-    group: Any = typer.main.get_command(app)
+def command_lines() -> Iterator[str]:
+    """Yield the page of commands: usage, help and options of each command."""
+    group: Any = typer.main.get_command(app)  # Any: typer types it as a command without children
     yield "# Commands\n"
-    yield "What may stand before a command:\n"
-    yield from options(group.params)
+    yield "```sh\nrepro --help\n```\n"
+    yield "Options before the name of a command:\n"
+    yield from option_table(group.params)
     for name, command in sorted(group.commands.items()):
         if command.hidden:
             continue
         yield f"\n## repro {name}\n"
-        yield prose(command.help)
-        yield f"\n```sh\n{command.epilog.removeprefix('Example: ')}\n```\n"
-        yield from options(command.params)
+        yield f"```sh\n{command.epilog.removeprefix('Example: ')}\n```\n"
+        yield dedent(command.help)
+        yield ""
+        yield from option_table(command.params)
 
 
-def options(parameters: Sequence[Any]) -> Iterator[str]:
-    """A table of what a command takes."""
+def option_table(parameters: Iterable[Any]) -> Iterator[str]:  # Any: typer's copy of click's types
+    """Yield the table of the arguments and options of a command."""
     yield "| name | meaning | default |"
     yield "| --- | --- | --- |"
-    for one in parameters:
-        argument = one.param_type_name == "argument"
-        metavar = one.metavar or (one.name.upper() if argument else "")
-        names = [metavar] if argument else [*one.opts, *one.secondary_opts]
-        if metavar and not argument:
+    for parameter in parameters:
+        if getattr(parameter, "hidden", False):
+            continue
+        is_argument = parameter.param_type_name == "argument"
+        metavar = parameter.metavar or (parameter.name.upper() if is_argument else "")
+        names = [metavar] if is_argument else [*parameter.opts, *parameter.secondary_opts]
+        if metavar and not is_argument:
             names[-1] += f" {metavar}"
-        default = "" if one.default in (None, False, (), []) else f"`{one.default}`"
-        yield row(", ".join(f"`{name}`" for name in names), one.help or "", default)
+        default = "" if parameter.default in (None, False, (), []) else f"`{parameter.default}`"
+        yield table_row(", ".join(f"`{name}`" for name in names), parameter.help or "", default)
 
 
-def settings() -> Iterator[str]:
-    """The settings of a run, then those of each trainer that no trainer before has so."""
+def setting_lines() -> Iterator[str]:
+    """Yield the page of settings: those of a run, then the new or changed ones of each config."""
     yield "# Settings\n"
+    yield "```sh\nrepro plan deepseekmath-grpo learning_rate=3e-4\n```\n"
     yield (
-        "Any of them is `name=value` of `repro run` and `repro plan`, or a key of the file that "
-        "`--config` names; those of trainers are also the fields of the config of that name in "
-        "Python. A setting that cannot act is refused.\n"
+        "Each setting is an argument `name=value` of `repro run` and `repro plan`, or a key of the "
+        "file given with `--config`. The settings of trainers are also fields of the config class "
+        "in Python. A setting without effect is refused.\n"
     )
-    yield "## Of a run\n"
-    yield prose(RunSettings.__doc__)
+    yield "## Settings of a run\n"
+    yield dedent(RunSettings.__doc__)
     yield ""
-    yield from table(fields(RunSettings), meaning=False)
-    seen: dict[str, object] = {}
+    yield from field_table(fields(RunSettings), has_help=False)
+    documented: dict[str, object] = {}
     for config in CONFIGS:
-        own = [field for field in fields(config) if seen.get(field.name, field) != told(field)]
-        own = [
-            field for field in own if field.metadata.get("help") and declared(config, field.name)
+        new_fields = [
+            field
+            for field in fields(config)
+            if documented.get(field.name, field) != description(field)
+            and field.metadata.get("help")
+            and is_declared_in_core(config, field.name)
         ]
-        seen |= {field.name: told(field) for field in own}
+        documented |= {field.name: description(field) for field in new_fields}
         yield f"\n## {config.__name__}\n"
-        yield prose(config.__doc__)
+        yield dedent(config.__doc__)
         yield ""
-        yield from table(own, meaning=True)
-    yield f"\nThe other fields are those of {SUPPORTED}, with its defaults."
+        yield from field_table(new_fields, has_help=True)
+    yield "\nThe other fields are those of `transformers.TrainingArguments`, with its defaults."
 
 
-def declared(config: type, name: str) -> bool:
-    """Whether a class of ours declares a field, not transformers alone."""
+def is_declared_in_core(config: type, name: str) -> bool:
+    """Return whether a class of `core` declares the field, and not only transformers."""
     return any(
         name in vars(base).get("__annotations__", {})
         for base in config.__mro__
@@ -89,41 +96,43 @@ def declared(config: type, name: str) -> bool:
     )
 
 
-def told(field: Field[Any]) -> object:
-    """What the table says of a field."""
+def description(field: Field[object]) -> object:
+    """Return the type, default and help of a field, to compare fields of several configs."""
     return field.type, default_of(field), field.metadata.get("help")
 
 
-def table(shown: Sequence[Field[Any]], *, meaning: bool) -> Iterator[str]:
-    """Fields with their types, defaults, and what they mean where that is said of each."""
-    yield "| name | type | default |" + (" meaning |" if meaning else "")
-    yield "| --- | --- | --- |" + (" --- |" if meaning else "")
-    for field in sorted(shown, key=lambda one: one.name):
-        more = [prose(field.metadata["help"])] if meaning else []
-        yield row(f"`{field.name}`", f"`{type_of(field)}`", f"`{default_of(field)}`", *more)
+def field_table(config_fields: Sequence[Field[object]], *, has_help: bool) -> Iterator[str]:
+    """Yield the table of fields with their types, defaults and, with `has_help`, meanings."""
+    yield "| name | type | default |" + (" meaning |" if has_help else "")
+    yield "| --- | --- | --- |" + (" --- |" if has_help else "")
+    for field in sorted(config_fields, key=lambda field: field.name):
+        help_cells = [dedent(field.metadata["help"])] if has_help else []
+        cells = f"`{field.name}`", f"`{type_name(field)}`", f"`{default_of(field)}`"
+        yield table_row(*cells, *help_cells)
 
 
-def type_of(field: Field[Any]) -> str:
-    """The annotation as it is written."""
-    found = field.type
-    return found if isinstance(found, str) else getattr(found, "__name__", None) or str(found)
+def type_name(field: Field[object]) -> str:
+    """Return the annotation of a field as it is written in the source."""
+    annotation = field.type
+    if isinstance(annotation, str):
+        return annotation
+    return getattr(annotation, "__name__", None) or str(annotation)
 
 
-def default_of(field: Field[Any]) -> object:  # of any type
-    """The default, or what a factory makes; `required` if there is none."""
+def default_of(field: Field[object]) -> object:
+    """Return the default of a field, or what its factory makes; "required" if it has none."""
     if field.default_factory is not MISSING:
         return field.default_factory()
     return "required" if field.default is MISSING else repr(field.default)
 
 
-def row(*cells: str) -> str:
-    """A row of a table, in which no text ends a cell."""
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def table_row(*cells: str) -> str:
+    """Return a row of a Markdown table, with the bars in the cells escaped."""
+    escaped = [cell.replace("|", r"\|") for cell in cells]
+    return f"| {' | '.join(escaped)} |"
 
 
-def prose(text: str | None) -> str:
-    """A docstring without its indentation."""
-    lines = (text or "").strip().splitlines()
-    return (
-        "\n".join([lines[0], *(re.sub("^    ", "", line) for line in lines[1:])]) if lines else ""
-    )
+def dedent(docstring: str | None) -> str:
+    """Return a docstring without the indentation of its later lines; empty if there is none."""
+    lines = (docstring or "").strip().splitlines()
+    return "\n".join([*lines[:1], *(re.sub("^    ", "", line) for line in lines[1:])])

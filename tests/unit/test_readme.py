@@ -51,6 +51,10 @@ def test_the_table_of_claims_is_that_of_the_record_of_all_seeds(records):
     assert rows == expected
 
 
+def test_the_readme_stays_short():
+    assert len(README.encode()) <= 9_000
+
+
 def test_nothing_says_to_install_the_project_of_another_that_is_called_repro():
     files = [*ROOT.glob("*.md"), ROOT / "pyproject.toml", *(ROOT / "core").rglob("*.py")]
     files += [*(ROOT / "eval").rglob("*.py"), *(ROOT / "papers").rglob("*.py")]
