@@ -17,6 +17,7 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "repro"
 html_show_copyright = False
+smartquotes = False  # "--" stays two hyphens in the help of options
 default_role = "code"  # single backticks in docstrings are code, as in Markdown
 autodoc_typehints = "none"  # the signatures contain the types
 autodoc_member_order = "groupwise"

@@ -43,18 +43,25 @@ def command_lines() -> Iterator[str]:
 
 def option_table(parameters: Iterable[Any]) -> Iterator[str]:  # Any: typer's copy of click's types
     """Yield the table of the arguments and options of a command."""
-    yield "| name | meaning | default |"
-    yield "| --- | --- | --- |"
+    yield "| name | meaning |"
+    yield "| --- | --- |"
     for parameter in parameters:
         if getattr(parameter, "hidden", False):
             continue
-        is_argument = parameter.param_type_name == "argument"
-        metavar = parameter.metavar or (parameter.name.upper() if is_argument else "")
-        names = [metavar] if is_argument else [*parameter.opts, *parameter.secondary_opts]
-        if metavar and not is_argument:
-            names[-1] += f" {metavar}"
-        default = "" if parameter.default in (None, False, (), []) else f"`{parameter.default}`"
-        yield table_row(", ".join(f"`{name}`" for name in names), parameter.help or "", default)
+        meaning = parameter.help or ""
+        if parameter.default not in (None, False, (), []):
+            meaning += f" Default: `{parameter.default}`."
+        yield table_row(option_names(parameter), meaning)
+
+
+def option_names(parameter: Any) -> str:  # Any: typer's copy of click's types
+    """Return the names of an option with its metavar, or the metavar of an argument."""
+    if parameter.param_type_name == "argument":
+        return f"`{parameter.metavar or parameter.name.upper()}`"
+    names = [*parameter.opts, *parameter.secondary_opts]
+    if parameter.metavar:
+        names[-1] += f" {parameter.metavar}"
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def setting_lines() -> Iterator[str]:
