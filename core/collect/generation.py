@@ -13,7 +13,7 @@ from core.configs.rollout import RolloutConfig
 from core.forward.logps import evaluating
 from core.rewards.completions import Completion
 from core.rollout.engine import Engine, Sampling, in_order
-from core.rollout.stops import stop_at
+from core.rollout.stops import stop_function
 from eval.errors import BadValue
 
 RolloutFunction = Callable[[list[Completion], Any], Mapping[str, Any]]  # Any: the trainer
@@ -136,7 +136,7 @@ def sampling_of(
         min_p=drawn["min_p"],
         repetition_penalty=drawn["repetition_penalty"],
         keeps_support=args.keep_sampling_mask,
-        stop=stop_at(tokenizer, stops),
+        stop=stop_function(tokenizer, stops),
         keywords=passed_on(args.rollout_engine, args.generation_keywords),
     )
 

@@ -71,7 +71,7 @@ def score_model(
 
 def watched(load: Callable[[], ChunkedSampler[Any, Any]], watch: Watch) -> ChunkedSampler[Any, Any]:
     """What is loaded, which tells how far it is."""
-    return load().watched(watch)
+    return load().with_progress(watch)
 
 
 def scores_of(

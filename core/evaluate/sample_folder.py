@@ -58,7 +58,7 @@ def samples_in(
         sampler = load()
         here = {"threads": torch.get_num_threads(), "device": loading.place.type}
         with Journal(path, asked | here) as journal:
-            solver = tools(sampler.journaled(journal), journal)
+            solver = tools(sampler.with_journal(journal), journal)
             samples = run_benchmark(
                 solver, benchmark, data=data, limit=limit, mode=mode, decoding=decoding
             )
@@ -91,7 +91,7 @@ def conditions(service: Service | None, loading: Loading) -> dict[str, object]:
     return {
         "grader": GRADER_VERSION,
         **{name: version(name) for name in ("torch", "transformers")},
-        **({} if service is None else service.recorded),
+        **({} if service is None else service.record_fields),
         **({} if loading.dtype == "float32" else {"dtype": loading.dtype}),
         **loading.recorded,
     }

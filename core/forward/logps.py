@@ -15,7 +15,7 @@ from core.forward.micro_pieces import take
 from core.forward.packing import Packed, pack, packs
 from core.forward.router import router_loss
 from core.rollout.support import within
-from core.rollout.wide_head import WideHead, widened
+from core.rollout.wide_head import WideHead, upcast
 
 CPU_ROWS = 16  # completions whose activations stay in a processor's cache
 
@@ -97,7 +97,7 @@ def packed_logps(
         if not isinstance(head, WideHead):
             return HeadLogps.apply(hidden[0], head.weight, *how)
         with torch.autocast(hidden.device.type, enabled=False):
-            return HeadLogps.apply(widened(hidden[0]), widened(head.weight), *how)
+            return HeadLogps.apply(upcast(hidden[0]), upcast(head.weight), *how)
 
     logps, entropy, _ = read_packed(model, policy, batch, packed, read)
     if not entropies.learned:

@@ -3,7 +3,7 @@
 import torch
 
 from core.forward.head import log_probabilities
-from core.rollout.draw import warpers
+from core.rollout.draw import logits_warpers
 from core.rollout.engine import Sampling
 from core.rollout.support import support
 
@@ -31,7 +31,7 @@ def ratio_error(*, keeps_support: bool) -> list[float]:
 def _error(chances: tuple[float, ...], top_p: float, keeps_support: bool) -> float:
     logits = torch.tensor([chances], dtype=torch.float64).log()
     no_tokens = torch.LongTensor(1, 0)  # no token has been drawn
-    warped = warpers(Sampling(max_tokens=1, ends=frozenset(), top_p=top_p))(no_tokens, logits)
+    warped = logits_warpers(Sampling(max_tokens=1, ends=frozenset(), top_p=top_p))(no_tokens, logits)
     sampler = warped.softmax(-1)
     drawable = support(warped) if keeps_support else None
     identity = torch.eye(len(chances), dtype=torch.float64)  # its hidden states are the logits

@@ -8,7 +8,7 @@ from lm_eval.models.utils import normalize_gen_kwargs
 from transformers import PreTrainedModel
 
 from core.rollout.cached import left_pad
-from core.rollout.stops import Stop, stop_at
+from core.rollout.stops import Stop, stop_function
 from eval.errors import BadValue
 
 DECODED = {"temperature", "top_k", "top_p", "min_p", "repetition_penalty"}
@@ -42,7 +42,7 @@ def endings(tokenizer: Any, until: Sequence[str]) -> tuple[set[int], Stop | None
     """
     special = {string for string in until if string in tokenizer.all_special_tokens}
     ids = {tokenizer.eos_token_id, *tokenizer.convert_tokens_to_ids(sorted(special))}
-    return ids, stop_at(tokenizer, [string for string in until if string not in special])
+    return ids, stop_function(tokenizer, [string for string in until if string not in special])
 
 
 @torch.no_grad()

@@ -1,1 +1,1 @@
-"""Turns prompts into completions: the decoding loop and the samplers built on it."""
+"""Rollout engines, which turn prompts into completions, and the samplers built on them."""

@@ -13,18 +13,18 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 LARGEST = 2**25  # bytes of an answer; 100,000 tokens with their log-probabilities are a third of it
-PIECE = 2**16  # bytes that are read at a time
+PIECE = 2**16  # bytes per read
 
 
 class TooLarge(Exception):
-    """An answer of more than `LARGEST` bytes."""
+    """Error raised for an answer of more than `LARGEST` bytes."""
 
 
 class BoundedReader(RawIOBase):
-    """The bytes of one answer: the timeout of the socket holds for all of them together.
+    """Reader of the bytes of one answer. The timeout of the socket bounds the whole answer.
 
     Raises:
-        TimeoutError: the answer takes longer.
+        TimeoutError: the answer takes longer than the timeout.
         TooLarge: the answer has more than `LARGEST` bytes.
     """
 
@@ -91,7 +91,7 @@ class BoundedTlsPool(HTTPSConnectionPool):
 
 
 class BoundedAdapter(HTTPAdapter):
-    """The way of a session to servers whose answers are bounded."""
+    """Transport adapter of a `requests` session; its connections bound the answers they read."""
 
     def init_poolmanager(self, *args: Any, **keywords: Any) -> None:  # Any: of `HTTPAdapter`
         """See `HTTPAdapter.init_poolmanager`."""
@@ -101,9 +101,10 @@ class BoundedAdapter(HTTPAdapter):
 
 
 def bounded_session(connections: int) -> requests.Session:
-    """Return a session for this number of connections at once.
+    """Return a session for up to `connections` simultaneous connections.
 
-    It heeds no proxy. Answers are not compressed, so their size is what arrives.
+    The session ignores proxy settings. Answers are not compressed, so their size is the size
+    received.
     """
     session = requests.Session()
     session.trust_env = False  # a server of one's own is not behind a proxy
@@ -117,7 +118,7 @@ def bounded_session(connections: int) -> requests.Session:
 def exchange(
     session: requests.Session, method: str, url: str, *, timeout_s: float, **content: Any
 ) -> tuple[requests.Response, bytes]:
-    """Return the answer to a request, and its body. A redirect is an answer: it is not followed."""
+    """Send one request; return the answer and its body. Redirects are not followed."""
     answer = session.request(
         method, url, timeout=timeout_s, allow_redirects=False, stream=True, **content
     )
@@ -125,18 +126,19 @@ def exchange(
         return answer, b"".join(answer.raw.stream(PIECE, decode_content=False))
 
 
-def parsed(body: bytes) -> Any:  # Any: of JSON
-    """Return what a body of JSON holds.
+def parse_json(body: bytes) -> Any:  # Any: of JSON
+    """Parse a JSON body.
 
     Raises:
-        ValueError: it is no JSON, as `Infinity` is none, or is nested too deep.
+        ValueError: the body is not JSON (`Infinity` and `NaN` are refused) or is nested too
+            deeply.
     """
     try:
         return json.loads(body, parse_constant=refuse_constant)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("nested too deeply") from None
 
 
 def refuse_constant(name: str) -> None:
-    """Refuse a number that JSON does not have."""
-    raise ValueError(f"{name} is no JSON")
+    """Raise `ValueError` for a constant such as `Infinity`, which JSON does not have."""
+    raise ValueError(f"{name} is not JSON")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from inspect import signature
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,17 +13,17 @@ from eval.errors import BadValue
 
 
 def check_rows(model: PreTrainedModel) -> None:
-    """Refuse a model of which transformers 5.23 decodes single rows only.
+    """Raise if transformers 5.23 can decode this model one row at a time only.
 
     Raises:
-        BadValue: it is an RWKV, whose steps mix the rows of a batch.
+        BadValue: the model is an RWKV, whose decoding steps mix the rows of a batch.
     """
     if model.config.model_type == "rwkv":
-        raise BadValue("RWKV is not supported: transformers mixes its rows when it decodes several")
+        raise BadValue("RWKV is not supported: transformers mixes the rows of its batches")
 
 
 def has_key_value_cache(model: PreTrainedModel) -> bool:
-    """Whether all that a model keeps of the tokens before are their keys and values."""
+    """Return whether keys and values are the only state this model caches between tokens."""
     layers = DynamicCache(config=model.config).layers
     return (
         "past_key_values" in signature(type(model).forward).parameters
@@ -34,14 +33,14 @@ def has_key_value_cache(model: PreTrainedModel) -> bool:
 
 
 class CachedDecoder:
-    """Next-token logits of rows whose keys and values stand flush right in one cache.
+    """Decoder whose rows are right-aligned in one `DynamicCache`.
 
-    A prompt is read once and its keys and values copied to its rows. `refills` says whether new
-    rows may enter while others go on: not where a layer keeps less than all tokens. `drops`: it
-    gains by going on without finished rows.
+    A prompt is read once; its keys and values are copied to each of its rows. `refills` tells
+    whether new rows can be admitted while other rows are being decoded, which requires that every
+    layer caches all tokens. `drops` tells whether decoding gets faster without the finished rows.
 
     Raises:
-        BadValue: the model has no cache of keys and values.
+        BadValue: the model is no decoder with a key-value cache.
     """
 
     drops = True
@@ -55,13 +54,16 @@ class CachedDecoder:
 
     @property
     def refills(self) -> bool:
-        """Whether rows may enter later."""
+        """True if new rows can be admitted while other rows are being decoded."""
         return all(type(layer) is DynamicLayer for layer in self.cache.layers)
 
     def admit(self, prompts: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]) -> Tensor:
-        """Read new prompts; logits (N, V) after each.
+        """Read new prompts; return the next-token logits of each prompt, shape (N, V).
 
-        `rows` are the places that go on from each; the first call's are 0, 1, ... in order.
+        Args:
+            prompts: token ids of N prompts.
+            rows: for each prompt, the row indices that continue it; the first call's are 0, 1,
+                ... in order.
         """
         ids, mask = left_pad(prompts, self.model.device)
         cache = self.new_cache()
@@ -74,25 +76,36 @@ class CachedDecoder:
         return logits
 
     def step(self, tokens: Tensor, alive: Tensor) -> Tensor:
-        """Logits (R, V) after one more token (R,) of every row."""
+        """Append one token to every row; return the next-token logits, shape (R, V).
+
+        Args:
+            tokens: the tokens to append, shape (R,).
+            alive: mask of the rows that are not finished, shape (R,).
+        """
         self.mask = torch.cat([self.mask, self.mask.new_ones(len(self.mask), 1)], dim=1)
-        # A finished row adds tokens that nobody reads, maybe past the last position of the model.
+        # The tokens of a finished row are unused and may exceed the model's maximum position.
         positions = torch.where(alive, self.mask.sum(-1) - 1, 0).unsqueeze(1)
         return self.forward(self.cache, tokens.unsqueeze(1), self.mask, positions)
 
     def select(self, rows: Tensor) -> None:
-        """Go on with these rows only."""
+        """Keep only these rows, in this order."""
         self.cache.batch_select_indices(rows)
         self.mask = self.mask[rows]
 
     def new_cache(self) -> DynamicCache:
-        """An empty cache for this model."""
+        """Return an empty cache for this model."""
         return DynamicCache(config=self.model.config)
 
     def forward(self, cache: DynamicCache, ids: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
-        """Logits (B, V) after the last of the new tokens (B, N); `mask` (B, T) is 0 on padding."""
-        model: Any = self.model  # Any: its calls are half typed
-        return model(
+        """Run the model on new tokens; return the logits after the last of them, shape (B, V).
+
+        Args:
+            cache: keys and values of the earlier tokens; extended in place.
+            ids: the new tokens, shape (B, N).
+            mask: attention mask over earlier and new tokens, shape (B, T); 0 on padding.
+            positions: positions of the new tokens, shape (B, N).
+        """
+        return self.model(
             input_ids=ids,
             attention_mask=mask,
             position_ids=positions,
@@ -102,31 +115,31 @@ class CachedDecoder:
         ).logits[:, -1]
 
     def enter(self, cache: DynamicCache, mask: Tensor, rows: list[int]) -> None:
-        """Put another cache's rows at these places; columns that nobody needs any more go."""
+        """Copy another cache's rows to these row indices; drop columns no row uses any more."""
         if not len(self.mask):
             self.cache, self.mask = cache, mask
             return
         self.mask[rows] = 0
-        needed = int(self.mask.sum(0).ne(0).int().argmax()) if self.mask.any() else -1
-        width = max(self.mask.size(1) - needed if needed >= 0 else 0, mask.size(1))
-        self.mask = right(self.mask.unsqueeze(-1), width).squeeze(-1)
-        self.mask[rows] = right(mask.unsqueeze(-1), width).squeeze(-1)
+        first_used = int(self.mask.sum(0).ne(0).int().argmax()) if self.mask.any() else -1
+        width = max(self.mask.size(1) - first_used if first_used >= 0 else 0, mask.size(1))
+        self.mask = right_align(self.mask.unsqueeze(-1), width).squeeze(-1)
+        self.mask[rows] = right_align(mask.unsqueeze(-1), width).squeeze(-1)
         for old, new in zip(self.cache.layers, cache.layers, strict=True):
             for name in ("keys", "values"):
-                room = right(getattr(old, name), width)
-                room[rows] = right(getattr(new, name), width)
-                setattr(old, name, room)
+                widened_layer = right_align(getattr(old, name), width)
+                widened_layer[rows] = right_align(getattr(new, name), width)
+                setattr(old, name, widened_layer)
 
 
-def right(x: Tensor, width: int) -> Tensor:
-    """The last `width` entries along the last dimension but one, with zeros before them."""
+def right_align(x: Tensor, width: int) -> Tensor:
+    """Return the last `width` positions of dimension -2 as a copy, zero-padded on the left."""
     return pad(x, (0, 0, max(0, width - x.size(-2)), 0))[..., -width:, :].clone()
 
 
 def left_pad(
     prompts: Sequence[Sequence[int]], device: torch.device, filler: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Ids and attention mask, both (B, P), with the prompts flush right."""
+    """Return token ids and attention mask of left-padded prompts, both of shape (B, P)."""
     width = max(len(row) for row in prompts)
     ids = [[filler] * (width - len(row)) + list(row) for row in prompts]
     mask = [[0] * (width - len(row)) + [1] * len(row) for row in prompts]

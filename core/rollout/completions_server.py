@@ -1,4 +1,4 @@
-"""A server of completions over HTTP: found when it is needed, its faults told in one line."""
+"""Client of a completions server over HTTP: retries, patience and one-line error messages."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -14,25 +14,27 @@ from urllib3.exceptions import HTTPError, InvalidHeader, ProtocolError, ReadTime
 from urllib3.util import Retry
 
 from core.errors import EngineError
-from core.rollout.bounded_http import LARGEST, TooLarge, bounded_session, exchange, parsed
+from core.rollout.bounded_http import LARGEST, TooLarge, bounded_session, exchange, parse_json
 from eval.errors import BadValue
 from eval.terminal import say
 
 AT_ONCE = 256  # requests in flight; a server batches them
-PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})  # what may be over a moment later
-GARBLED = 3  # answers to one request that are no JSON, until it is given up
-LONGEST_WAIT_S = 1e9  # of what `Retry-After` can say
+RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})  # statuses of temporary failures
+GARBLED = 3  # answers to one request that are not JSON before it fails
+LONGEST_WAIT_S = 1e9  # upper bound of `Retry-After`
 PAUSE = wait_random_exponential(multiplier=0.5, max=30)  # seconds
-SAID = 300  # characters of a server's own words in an error
-TOLD_S = 60.0  # between two lines about waiting
-Asked = TypeVar("Asked")
+QUOTED_CHARS = 300  # of a server's own text in an error message
+REPORT_S = 60.0  # seconds between two lines about retries
+Body = TypeVar("Body")
 Answer = TypeVar("Answer")
 
 
 class Unanswered(EngineError):
-    """A request that may be answered when it is asked again: in `wait_s`, if the server says so.
+    """Error of a request that may succeed when it is sent again.
 
-    After `tries` of the same kind it is given up.
+    Attributes:
+        wait_s: seconds to wait first, if the server states them.
+        tries: number of failures of this kind after which the request is not sent again.
     """
 
     def __init__(self, text: str, *, wait_s: float | None = None, tries: float = float("inf")):
@@ -42,16 +44,21 @@ class Unanswered(EngineError):
 
 
 class Server:
-    """`url`: where it is; `timeout_s`: how long to wait for it to come up, and for each answer.
+    """Client of a completions server.
 
-    A request that fails for a passing reason is asked again until the server has answered none for
-    `patience_s`; a server that was never there is not waited for. `key` goes along with every
-    request and into no message. Messages call it `name`, and say what to do when it is away, slow,
-    or has broken off.
+    A request that fails for a temporary reason is sent again until the server has answered nothing
+    for `patience_s`. A server that was never reached is not waited for. Error messages call the
+    server `name` and end with advice: `away`, `slow` or `broken`.
+
+    Args:
+        url: address of the server.
+        timeout_s: seconds to wait for the server to start, and for each answer.
+        patience_s: seconds without any answer after which failed requests are not sent again.
+        key: API key that is sent with every request; no message shows it.
 
     Raises:
-        BadValue: the address is none of HTTP.
-        EngineError: it is away, slow or dies, or refuses a request.
+        BadValue: the address is no HTTP address.
+        EngineError: the server is away, too slow, dies or refuses a request.
     """
 
     name = "server"
@@ -71,17 +78,21 @@ class Server:
         self.http = bounded_session(AT_ONCE)
         if key is not None:
             self.http.headers["Authorization"] = f"Bearer {key}"
-        self.reached = False  # whether there has been a connection
-        self.answered = monotonic()  # when it last gave what was asked for
-        self.ended = Event()  # set: nothing is asked again
-        self.telling = Lock()
-        self.told = -TOLD_S
+        self.reached = False  # whether the server has ever been connected to
+        self.answered = monotonic()  # time of the last successful answer
+        self.ended = Event()  # set: no request is sent again
+        self.report_lock = Lock()
+        self.last_report = -REPORT_S
 
     def __str__(self) -> str:
         return f"the {self.name} at {self.url}"
 
     def wait(self) -> None:
-        """Return when the server is up."""
+        """Wait until the server is up.
+
+        Raises:
+            EngineError: the server is not up after `timeout_s`.
+        """
         end = monotonic() + self.timeout_s
         while (health := self.health()) is not None:
             if monotonic() >= end:
@@ -99,23 +110,28 @@ class Server:
         return None if is_success(answer) else f"answers {answer.status_code}"
 
     def send(self, method: str, path: str, **content: Any) -> tuple[requests.Response, bytes]:
-        """Return the answer to one request, and its body."""
+        """Send one request; return the answer and its body."""
         return exchange(self.http, method, self.url + path, timeout_s=self.timeout_s, **content)
 
     def call(self, method: str, path: str, **content: Any) -> Any:
-        """What the server answers, from JSON."""
+        """Send a request, again after temporary failures; return its answer, parsed from JSON."""
         patient = Retrying(
-            retry=retry_if_exception(self.passing),
-            wait=pause,
-            stop=self.given_up,
+            retry=retry_if_exception(self.is_retryable),
+            wait=retry_wait,
+            stop=self.stops_retrying,
             sleep=sleep_using_event(self.ended),
-            before_sleep=self.tell,
+            before_sleep=self.report_retry,
             reraise=True,
         )
-        return patient(self.once, method, path, **content)
+        return patient(self.call_once, method, path, **content)
 
-    def once(self, method: str, path: str, **content: Any) -> Any:
-        """What the server answers to one request."""
+    def call_once(self, method: str, path: str, **content: Any) -> Any:
+        """Send a request once; return its answer, parsed from JSON; None for an empty body.
+
+        Raises:
+            Unanswered: the request failed and may succeed when it is sent again.
+            EngineError: the answer is too large, or the server refuses the request.
+        """
         try:
             answer, body = self.send(method, path, **content)
         except (requests.Timeout, ReadTimeoutError) as error:
@@ -138,59 +154,59 @@ class Server:
         if not is_success(answer):
             raise self.refusal(path, answer, body)
         try:
-            found = parsed(body) if body else None
+            content_json = parse_json(body) if body else None
         except ValueError as error:
             raise Unanswered(
                 f"{self} answered {path} with no JSON: {error}", tries=GARBLED
             ) from None
         self.answered = monotonic()
-        return found
+        return content_json
 
     def refusal(self, path: str, answer: requests.Response, body: bytes) -> EngineError:
-        """Return the error of an answer that is none of success."""
+        """Return the error for an answer whose status is not a success."""
         if answer.is_redirect:
             return EngineError(
                 f"{self} redirects {path} ({answer.status_code}) to "
-                f"{self.quoted(answer.headers['Location'])}, where no prompt is sent: give the "
+                f"{self.quote(answer.headers['Location'])}, where no prompt is sent: give the "
                 "address of the server itself"
             )
-        said = self.quoted(body.decode(errors="replace"))
-        refusal = f"{self} refused {path}: {answer.status_code} {said}"
-        if answer.status_code not in PASSING:
+        quote = self.quote(body.decode(errors="replace"))
+        refusal = f"{self} refused {path}: {answer.status_code} {quote}"
+        if answer.status_code not in RETRYABLE:
             return EngineError(refusal)
         wait_s = retry_after(answer)
-        wish = "" if wait_s is None else f" (it asks to wait {wait_s:.0f} s)"
-        return Unanswered(refusal + wish, wait_s=wait_s)
+        advice = "" if wait_s is None else f" (it asks to wait {wait_s:.0f} s)"
+        return Unanswered(refusal + advice, wait_s=wait_s)
 
     @contextmanager
     def reading(self, path: str, expected: str) -> Generator[None]:
-        """Say in one line where an answer has another form than expected.
+        """Turn errors of parsing an answer into a one-line `EngineError`.
 
         Raises:
-            EngineError: a value is missing, or is of another type.
+            EngineError: a value is missing or has another type than `expected` describes.
         """
         try:
             yield
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            said = self.quoted(f"{type(error).__name__}: {error}")
+            quote = self.quote(f"{type(error).__name__}: {error}")
             raise EngineError(
-                f"{self} answered {path} with another form ({said}): expected {expected}"
+                f"{self} answered {path} with another form ({quote}): expected {expected}"
             ) from None
 
-    def quoted(self, text: str) -> str:
-        """Return a server's own words on one line, cut short and without the key."""
+    def quote(self, text: str) -> str:
+        """Return server text on one line, at most `QUOTED_CHARS` characters, without the key."""
         line = " ".join(text.split())
-        return (line.replace(self.key, "***") if self.key else line)[:SAID]
+        return (line.replace(self.key, "***") if self.key else line)[:QUOTED_CHARS]
 
-    def passing(self, error: BaseException) -> bool:
-        """Whether a request that failed like this is worth another try."""
+    def is_retryable(self, error: BaseException) -> bool:
+        """Return whether a request that failed with this error is to be sent again."""
         if not isinstance(error, Unanswered) or not self.reached:
             return False
         return error.wait_s is None or error.wait_s <= self.patience_s
 
-    def given_up(self, state: RetryCallState) -> bool:
-        """Whether the server has answered nothing for too long, or this request too badly."""
-        error = fault(state)
+    def stops_retrying(self, state: RetryCallState) -> bool:
+        """Return whether to stop retrying: too long without an answer, or too many attempts."""
+        error = last_error(state)
         silent_s = min(monotonic() - self.answered, state.seconds_since_start or 0.0)
         return (
             self.ended.is_set()
@@ -198,62 +214,67 @@ class Server:
             or state.attempt_number >= error.tries
         )
 
-    def tell(self, state: RetryCallState) -> None:
-        """Say on standard error what is waited for, now and then."""
-        with self.telling:
-            if monotonic() - self.told >= TOLD_S:
-                self.told = monotonic()
-                say(f"{fault(state).args[0]}; asking again")
+    def report_retry(self, state: RetryCallState) -> None:
+        """Print on standard error what is being retried, at most once per `REPORT_S` seconds."""
+        with self.report_lock:
+            if monotonic() - self.last_report >= REPORT_S:
+                self.last_report = monotonic()
+                say(f"{last_error(state).args[0]}; asking again")
 
-    def each(
-        self, ask: Callable[[Asked], Answer], asked: Sequence[Asked]
+    def map_unordered(
+        self, send: Callable[[Body], Answer], bodies: Sequence[Body]
     ) -> Iterator[tuple[int, Answer]]:
-        """The number of what was asked and its answer, as they come.
+        """Send requests concurrently; yield (index, answer) pairs in the order of completion.
 
-        When one fails, what is asked already may still be answered; then its error is raised.
+        After one request fails, the answers of those in flight are still yielded; then its error is
+        raised.
+
+        Args:
+            send: function that sends one request and returns its answer.
+            bodies: the arguments of `send`.
         """
         self.ended.clear()
-        failed: BaseException | None = None
-        with ThreadPoolExecutor(max(1, min(AT_ONCE, len(asked)))) as pool:
-            numbers = {pool.submit(ask, one): number for number, one in enumerate(asked)}
+        first_error: BaseException | None = None
+        with ThreadPoolExecutor(max(1, min(AT_ONCE, len(bodies)))) as pool:
+            indices = {pool.submit(send, body): index for index, body in enumerate(bodies)}
             try:
-                for answer in as_completed(numbers):
-                    if answer.cancelled():
+                for completed in as_completed(indices):
+                    if completed.cancelled():
                         continue
-                    error = answer.exception()
+                    error = completed.exception()
                     if error is None:
-                        yield numbers[answer], answer.result()
-                    elif failed is None:
-                        failed = error
+                        yield indices[completed], completed.result()
+                    elif first_error is None:
+                        first_error = error
                         self.ended.set()
-                        for other in numbers:
-                            other.cancel()
+                        for future in indices:
+                            future.cancel()
             finally:
                 self.ended.set()
                 pool.shutdown(cancel_futures=True)
-        if failed is not None:
-            raise failed
+        if first_error is not None:
+            raise first_error
 
 
-def fault(state: RetryCallState) -> Unanswered:
-    """The error of the try that failed last."""
+def last_error(state: RetryCallState) -> Unanswered:
+    """Return the error of the last attempt."""
     error = state.outcome.exception() if state.outcome else None
     assert isinstance(error, Unanswered)
     return error
 
 
-def pause(state: RetryCallState) -> float:
-    """Seconds until the next try: what the server asks for, and more at random after each try."""
-    return (fault(state).wait_s or 0.0) + PAUSE(state)
+def retry_wait(state: RetryCallState) -> float:
+    """Return the seconds until the next attempt: those of `Retry-After` plus a random backoff."""
+    return (last_error(state).wait_s or 0.0) + PAUSE(state)
 
 
 def is_success(answer: requests.Response) -> bool:
-    """Return whether an answer is what was asked for: no redirect and no error."""
+    """Return whether an answer has a success status: neither a redirect nor an error."""
     return 200 <= answer.status_code < 300
 
 
 def retry_after(answer: requests.Response) -> float | None:
-    """Seconds of `Retry-After`, as a number or a date; None without one."""
+    """Return the seconds of `Retry-After`, a number or a date; None without this header."""
     try:
         wait_s = Retry().get_retry_after(answer.raw)
     except (InvalidHeader, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""One token for every row of logits, from a uniform number for every row."""
+"""Sampling of one token per row of logits, from one uniform number per row."""
 
 import torch
 from torch import Tensor
@@ -12,44 +12,53 @@ from transformers import (
 
 from core.rollout.engine import Sampling
 
-EXACT = 2**13  # tokens of a vocabulary from which sums of probabilities need 64 bits
+EXACT = 2**13  # vocabulary size from which cumulative sums of probabilities need float64
 
 
-def warpers(sampling: Sampling) -> LogitsProcessorList:
-    """Transformers' own for the settings that change anything, in its order."""
-    chosen = LogitsProcessorList()
+def logits_warpers(sampling: Sampling) -> LogitsProcessorList:
+    """Return the transformers warpers that these settings need, in the order of `generate`."""
+    chosen_warpers = LogitsProcessorList()
     if sampling.temperature == 0:
-        return chosen
+        return chosen_warpers
     if sampling.temperature != 1.0:
-        chosen.append(TemperatureLogitsWarper(sampling.temperature))
+        chosen_warpers.append(TemperatureLogitsWarper(sampling.temperature))
     if sampling.top_k:
-        chosen.append(TopKLogitsWarper(sampling.top_k))
+        chosen_warpers.append(TopKLogitsWarper(sampling.top_k))
     if sampling.top_p < 1.0:
-        chosen.append(TopPLogitsWarper(sampling.top_p))
+        chosen_warpers.append(TopPLogitsWarper(sampling.top_p))
     if sampling.min_p is not None:
-        chosen.append(MinPLogitsWarper(sampling.min_p))
-    return chosen
+        chosen_warpers.append(MinPLogitsWarper(sampling.min_p))
+    return chosen_warpers
 
 
-def penalised(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
-    """Logits (R, V) with those of `seen` tokens made less likely, arXiv 1909.05858, section 4.1."""
-    return torch.where(seen, torch.where(logits < 0, logits * penalty, logits / penalty), logits)
+def penalize_repetition(logits: Tensor, seen_tokens: Tensor, penalty: float) -> Tensor:
+    """Apply the repetition penalty of arXiv 1909.05858 s4.1 to logits (R, V) at the `seen_tokens`.
+
+    Args:
+        logits: next-token logits, shape (R, V).
+        seen_tokens: mask of the tokens of the row so far, shape (R, V).
+        penalty: factor that makes those tokens less likely if it is above 1.
+    """
+    return torch.where(
+        seen_tokens, torch.where(logits < 0, logits * penalty, logits / penalty), logits
+    )
 
 
 def most_likely(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Token and log-probability (R,) of the highest logits (R, V)."""
+    """Return token and log-probability, both (R,), of the highest of the logits (R, V)."""
     tokens = logits.argmax(-1, keepdim=True)
     return tokens.squeeze(-1), logits.log_softmax(-1).gather(-1, tokens).squeeze(-1)
 
 
 def draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """Token and log-probability (R,) where the distribution function passes `uniform` (R,).
+    """Draw one token per row: invert the cumulative distribution at `uniform` (R,).
 
-    A row's token depends on its own logits (R, V) and number only.
+    A row's token depends on its own logits (R, V) and uniform number only. Returns tokens and their
+    log-probabilities, both (R,).
     """
     p = logits.softmax(-1)
     sums = p.cumsum(-1, dtype=torch.float64 if p.size(-1) >= EXACT else p.dtype)
-    # a total may differ from 1 in its last bit, and a uniform number times it round up to it
+    # the total may differ from 1 in its last bit, and its product with `uniform` may reach it
     level = uniform.to(sums.dtype).unsqueeze(-1) * sums[:, -1:]
     tokens = torch.searchsorted(sums, level, right=True)
     last = (p > 0).flip(-1).to(torch.uint8).argmax(-1, keepdim=True)
@@ -57,6 +66,6 @@ def draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     return tokens.squeeze(-1), p.gather(-1, tokens).squeeze(-1).log()
 
 
-def stream(seed: int, length: int) -> Tensor:
-    """Uniform numbers (length,) in [0, 1); a longer stream begins with the shorter one."""
+def uniform_stream(seed: int, length: int) -> Tensor:
+    """Return uniform numbers in [0, 1), shape (length,), the first of an endless stream."""
     return torch.rand(length, generator=torch.Generator().manual_seed(seed))

@@ -1,4 +1,4 @@
-"""What every rollout engine takes and gives: prompts, sampling settings and seeds; tokens."""
+"""Protocol of rollout engines, their sampling settings and their completions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,16 @@ Tokens = Sequence[int]
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How completions are drawn, with the meanings of `transformers.generate`.
+    """Sampling settings, with the meanings of `transformers.generate`.
 
-    Temperature 0 takes the most likely token. A completion ends with its first token out of `ends`,
-    as soon as `stop` holds for its tokens so far, or after `max_tokens`. `keeps_support` asks for
-    the tokens that `top_k`, `top_p` and `min_p` left where each token was drawn. `keywords` are
-    further ones that an engine passes on to what it calls.
+    Attributes:
+        max_tokens: largest length of a completion, in tokens.
+        ends: token ids that end a completion; the completion includes the first of them.
+        temperature: softmax temperature; 0 takes the most likely token.
+        keeps_support: whether to record which tokens `top_k`, `top_p` and `min_p` left at each
+            position.
+        stop: function of the tokens so far; a completion ends as soon as it returns True.
+        keywords: further keyword arguments that an engine passes on to the library it calls.
     """
 
     max_tokens: int
@@ -30,12 +34,16 @@ class Sampling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampled:
-    """One completion, its last token included.
+class SampledCompletion:
+    """A sampled completion.
 
-    `logps` are the log-probabilities of its tokens under the distribution they were drawn from,
-    that is after temperature and truncation; of greedy tokens under the model's own. `support` are
-    the tokens that were left where each was drawn, see `core.rollout.support`, if asked for.
+    Attributes:
+        tokens: token ids, the ending token included.
+        logps: log-probability of each token under the distribution it was drawn from, after
+            temperature and truncation; of greedy tokens, under the model's own distribution.
+        finish: "length" if the completion was cut at the largest length, else "stop".
+        support: for each token, the tokens that truncation left (see `core.rollout.support`);
+            None unless the settings keep them.
     """
 
     tokens: list[int]
@@ -45,19 +53,24 @@ class Sampled:
 
 
 class Engine(Protocol):
-    """Draws completions; a prompt that comes more than once is a group."""
+    """Source of completions. Equal prompts form a group, whose prompt may be read once."""
 
     def sample(
         self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
-    ) -> Iterator[tuple[int, Sampled]]:
-        """The number of a prompt and its completion, as they are finished.
+    ) -> Iterator[tuple[int, SampledCompletion]]:
+        """Sample one completion per prompt; yield (prompt index, completion) pairs as they finish.
 
-        `seeds` has one for each prompt, the beginning of its own stream of random numbers.
+        Args:
+            prompts: token ids of each prompt.
+            sampling: settings of all completions.
+            seeds: for each prompt, the seed of its own stream of random numbers.
         """
         ...
 
 
-def in_order(found: Iterator[tuple[int, Sampled]], count: int) -> list[Sampled]:
-    """The completions of `count` prompts in the prompts' order."""
-    rows = dict(found)
-    return [rows[number] for number in range(count)]
+def in_order(
+    completions: Iterator[tuple[int, SampledCompletion]], count: int
+) -> list[SampledCompletion]:
+    """Return the completions of `count` prompts in the order of the prompts."""
+    by_index = dict(completions)
+    return [by_index[index] for index in range(count)]

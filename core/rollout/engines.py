@@ -8,7 +8,7 @@ from core.configs.engines import VLLM_MODES
 from core.configs.rollout import RolloutConfig
 from core.rollout.engine import Engine
 from core.rollout.hf.loops import EqualEngine, HfEngine, PagedEngine
-from core.rollout.merged_adapters import inner
+from core.rollout.merged_adapters import unwrap_peft
 from core.rollout.native.native import NativeEngine
 from core.rollout.on_vllm.engine import VllmEngine
 from core.rollout.on_vllm.local import EXTERNAL, VllmLocal
@@ -23,12 +23,12 @@ MAKERS: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
 
 
 def make_engine(name: str, model: PreTrainedModel, pad_token_id: int) -> Engine:
-    """The engine of this name for a model in evaluation mode."""
-    return MAKERS[name](inner(model), pad_token_id)
+    """Return the engine of this name for a model that is in evaluation mode."""
+    return MAKERS[name](unwrap_peft(model), pad_token_id)
 
 
 def vllm_engine(name_or_path: str, args: RolloutConfig) -> VllmEngine:
-    """Find the server, or load the model of this name into vLLM here, as the settings say."""
+    """Connect to the vLLM server, or load the model into vLLM in this process, as `args` say."""
     if VLLM_MODES[args.vllm_mode].is_server:
         url = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
         server = VllmServer(

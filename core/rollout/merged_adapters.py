@@ -1,4 +1,4 @@
-"""LoRA adapters in a rollout: their layers' weights as one, without touching the model's own."""
+"""Linear weights with their LoRA adapters added, computed without changing the model."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from transformers import PreTrainedModel
 LORA = ("peft.tuners.lora.layer", "Linear")  # by name: peft may not be installed
 
 
-def inner(model: Any) -> PreTrainedModel:  # Any: a model, or what peft has wrapped around it
-    """The model itself, in whose layers the adapters are."""
+def unwrap_peft(model: Any) -> PreTrainedModel:  # Any: a model, or what peft has wrapped around it
+    """Return the transformers model inside a peft model; other models are returned unchanged."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def is_linear(layer: Any) -> bool:  # Any: a module of any class
-    """Whether a layer is x W + b and no more, `linear_weight` being W.
+    """Return whether a layer computes x W + b only, where W is `linear_weight(layer)`.
 
-    True for a linear layer, and for one with LoRA adapters (arXiv 2106.09685) of its own type,
-    without a bias or a variant such as DoRA, and not merged into it.
+    True for `nn.Linear`, and for a float32 one with LoRA adapters (arXiv 2106.09685) that are not
+    merged, have no bias and are no variant such as DoRA.
     """
     if (type(layer).__module__, type(layer).__name__) != LORA:
         return type(layer) is nn.Linear
@@ -30,7 +30,7 @@ def is_linear(layer: Any) -> bool:  # Any: a module of any class
 
 
 def linear_weight(layer: Any) -> Tensor:  # Any: a linear layer, or any that peft has wrapped
-    """W + sum of s B A over the adapters that are on, outside of autocast."""
+    """Return W plus the sum of s B A over the active adapters, computed outside of autocast."""
     if type(layer) is nn.Linear:
         return layer.weight
     weight = layer.base_layer.weight
@@ -41,11 +41,11 @@ def linear_weight(layer: Any) -> Tensor:  # Any: a linear layer, or any that pef
 
 
 def adapters_on(layer: Any) -> list[str]:  # Any: a layer that peft has wrapped
-    """The names of the adapters of LoRA that add something, be it to an embedding."""
+    """Return the names of the active adapters that have weights in this layer."""
     names = [] if layer.disable_adapters else layer.active_adapters
     return [name for name in names if name in getattr(layer, "scaling", ())]
 
 
 def is_adapted(model: nn.Module) -> bool:
-    """Whether adapters of any layer are on."""
+    """Return whether any layer of the model has active adapters."""
     return any(adapters_on(m) for m in model.modules() if hasattr(m, "disable_adapters"))

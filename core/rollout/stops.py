@@ -1,4 +1,4 @@
-"""What ends a completion: tokens, and strings over token ids."""
+"""Ends of completions: end tokens and stop strings."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,33 +9,36 @@ Stop = Callable[[list[int]], bool]
 
 
 def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Every token that ends a completion: the tokenizer's and those that the model declares."""
+    """Return the token ids that end a completion: the tokenizer's and the model's own."""
     return declared_ends(model.generation_config, tokenizer)
 
 
 def declared_ends(config: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """The same of a model of which only the configuration of its generation is at hand."""
+    """Return the token ids that a generation config and a tokenizer declare as ends."""
     declared = getattr(config, "eos_token_id", None)
     listed = [declared] if isinstance(declared, int) else list(declared or [])
-    own: Any = tokenizer.eos_token_id  # Any: typed for every special token at once
-    return listed if own in listed else [own, *listed]
+    tokenizer_end: Any = tokenizer.eos_token_id  # Any: typed for every special token at once
+    return listed if tokenizer_end in listed else [tokenizer_end, *listed]
 
 
-def stop_at(tokenizer: Any, strings: Sequence[str]) -> Stop | None:  # Any: a tokenizer
-    """Whether the last of some tokens spell one of the strings; None if there are no strings."""
-    wanted = [string for string in strings if string]
-    if not wanted:
+def stop_function(tokenizer: Any, strings: Sequence[str]) -> Stop | None:  # Any: a tokenizer
+    """Return a function that tells whether token ids end in a stop string; None without strings.
+
+    The function decodes the last tokens only and looks for the strings in their text.
+    """
+    stop_strings = [string for string in strings if string]
+    if not stop_strings:
         return None
-    window = 1 + max(len(string.encode()) for string in wanted)  # a token is at least a byte
+    window = 1 + max(len(string.encode()) for string in stop_strings)  # a token is at least a byte
 
-    def stopped(tokens: list[int]) -> bool:
+    def ends_in_stop(tokens: list[int]) -> bool:
         tail = tokenizer.decode(tokens[-window:], skip_special_tokens=True)
-        return any(string in tail for string in wanted)
+        return any(string in tail for string in stop_strings)
 
-    return stopped
+    return ends_in_stop
 
 
 def before_stop(text: str, strings: Sequence[str]) -> str | None:
-    """The text up to the first of the strings in it; None if it holds none."""
-    found = [at for string in strings if string and (at := text.find(string)) >= 0]
-    return text[: min(found)] if found else None
+    """Return the text before the first stop string in it; None if it contains none."""
+    positions = [position for string in strings if string and (position := text.find(string)) >= 0]
+    return text[: min(positions)] if positions else None

@@ -1,4 +1,4 @@
-"""A head that computes in 32 bits, whatever the type of the model and of autocast."""
+"""Output head that computes in float32 regardless of the model's dtype and of autocast."""
 
 from typing import Any
 
@@ -9,26 +9,26 @@ from torch.nn.functional import linear
 from eval.errors import BadValue
 
 
-def widened(x: Tensor) -> Tensor:
-    """In 32 bits or more."""
+def upcast(x: Tensor) -> Tensor:
+    """Return a tensor in float32, or unchanged if its dtype is wider."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 class WideHead(nn.Linear):
-    """The weight keeps its type, and is widened where it is multiplied; arXiv 2510.13786."""
+    """Linear layer that keeps its weight's dtype and multiplies in float32; arXiv 2510.13786."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002 - torch's name
-        """Logits in 32 bits or more."""
-        bias = None if self.bias is None else widened(self.bias)
+        """Return the logits in float32 or wider."""
+        bias = None if self.bias is None else upcast(self.bias)
         with torch.autocast(input.device.type, enabled=False):
-            return linear(widened(input), widened(self.weight), bias)
+            return linear(upcast(input), upcast(self.weight), bias)
 
 
 def widen_head(model: Any) -> None:  # Any: a model, or what peft has wrapped around it
-    """Let the head of a model be such a one, in place.
+    """Make the output head of a model a `WideHead`, in place.
 
     Raises:
-        BadValue: its head is another thing than a linear layer, as with adapters in it.
+        BadValue: the head is not a plain `nn.Linear`, as with adapters in it.
     """
     head = model.get_output_embeddings()
     if type(head) is not nn.Linear:

@@ -150,7 +150,7 @@ class Evaluate(Stage):
             tools(asked.mode) as with_tools,
             metered(title) as watch,
         ):
-            sampler = self.answering.answerer.journaled(journal).watched(watch)
+            sampler = self.answering.answerer.with_journal(journal).with_progress(watch)
             samples = run_benchmark(
                 with_tools(sampler, journal),
                 asked.benchmark,

@@ -12,7 +12,7 @@ from core.models.chat_templates import template_text
 from core.models.load import ADAPTERS, load_policy, load_tokenizer, locate
 from core.rollout.samplers.on_vllm import VllmSampler
 from core.rollout.samplers.policy import CHUNK, DEVICE_CHUNK, PolicySampler, TokenSampler
-from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, started_words
+from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, command_words
 from core.settings.resolve import Resolved
 from core.settings.run_settings import EVAL_ENGINES
 from eval.errors import BadValue, UnknownName
@@ -72,7 +72,7 @@ class Loading:
                 "CUDA_VISIBLE_DEVICES, or leave --engine out"
             )
         if self.engine == "server":
-            started_words(self.serve, "model", 0)
+            command_words(self.serve, "model", 0)
             told = {"batch_size": self.batch_size, "dtype": self.dtype}
             usual = {"batch_size": (None,), "dtype": ("auto", "float32")}
             for name, value in told.items():

@@ -56,7 +56,7 @@ class Rows(Made):
         with Journal(folder / JOURNAL, note) as journal:
             making = Making(
                 config=resolved.build(output_dir=folder, seed=0),
-                sampler=answering.sampler.journaled(journal),
+                sampler=answering.sampler.with_journal(journal),
                 rewards=resolved.run.rewards,
                 rows=prompts,
             )

@@ -100,14 +100,14 @@ def test_what_was_answered_before_the_end_is_not_asked_again(
     """Six requests are answered in the first run, whichever; the second asks for the others."""
     sound = [None] * 6
     with faulty_server(*sound, fault) as faulty, Journal(tmp_path / "j", {}) as journal:
-        first = sampler(faulty, patience_s=0.3).journaled(journal)
+        first = sampler(faulty, patience_s=0.3).with_journal(journal)
         with pytest.raises(EngineError, match=words):
             first(PROMPTS, DECODING)
         kept = len(journal.batches)
         answered = 6 if fault == "stop" else len(PROMPTS) - 1
         assert 6 <= kept <= answered
     with faulty_server() as again, Journal(tmp_path / "j", {}) as journal:
-        assert texts(sampler(again).journaled(journal)(PROMPTS, DECODING)) == expected
+        assert texts(sampler(again).with_journal(journal)(PROMPTS, DECODING)) == expected
         assert len(again.asked) == len(PROMPTS) - kept
 
 

@@ -6,8 +6,8 @@ from lora_models import adapted, lora
 from peft import IA3Config, get_peft_model
 
 from core.rollout.cached import CachedDecoder
-from core.rollout.merged_adapters import inner, linear_weight
-from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
+from core.rollout.merged_adapters import linear_weight, unwrap_peft
+from core.rollout.native.plain_forward import PlainDecoder, plain_forward_needs
 from core.rollout.samplers.policy import PolicySampler
 from eval.samples.evaluation import Decoding
 
@@ -26,17 +26,17 @@ PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13]]
 @pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`")
 def test_the_lean_pass_adds_the_adapters(changes, build_llama):
     model = adapted(build_llama, **changes)
-    assert plain_forward_lacks(inner(model)) is None
+    assert plain_forward_needs(unwrap_peft(model)) is None
     rows = [[0], [1], [2]]
     with torch.no_grad():
-        both = PlainDecoder(inner(model)), CachedDecoder(inner(model))
+        both = PlainDecoder(unwrap_peft(model)), CachedDecoder(unwrap_peft(model))
         mine, theirs = (decoder.admit(PROMPTS, rows) for decoder in both)
         for _ in range(5):
             torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=2e-4)
             tokens = theirs.argmax(-1)
             mine, theirs = (d.step(tokens, torch.ones(3, dtype=torch.bool)) for d in both)
         with model.disable_adapter():
-            off = PlainDecoder(inner(model)).admit(PROMPTS, rows)
+            off = PlainDecoder(unwrap_peft(model)).admit(PROMPTS, rows)
         plain = PlainDecoder(build_llama(seed=1)).admit(PROMPTS, rows)
     assert torch.equal(off, plain)
     assert (mine - plain).abs().max() > 0.1
@@ -56,7 +56,7 @@ def test_the_lean_pass_adds_the_adapters(changes, build_llama):
 @pytest.mark.filterwarnings("ignore")  # peft's, about tied weights
 def test_other_adapters_are_left_to_the_modules(config, build_llama, tiny_tokenizer):
     model = get_peft_model(build_llama(seed=1), config).eval()
-    assert plain_forward_lacks(inner(model)) is not None
+    assert plain_forward_needs(unwrap_peft(model)) is not None
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad:
@@ -71,17 +71,17 @@ def test_other_adapters_are_left_to_the_modules(config, build_llama, tiny_tokeni
 def test_merged_adapters_are_left_to_the_modules(build_llama):
     model = adapted(build_llama)
     model.merge_adapter()
-    assert plain_forward_lacks(inner(model)) is not None
+    assert plain_forward_needs(unwrap_peft(model)) is not None
 
 
 def test_autocast_takes_no_digits_from_adapters(build_llama):
     """Their weights are handed to engines whole; the modules themselves round each product."""
     wrapped = adapted(build_llama)
-    model = inner(wrapped)
+    model = unwrap_peft(wrapped)
     layer = model.model.layers[0].self_attn.q_proj
     plain = linear_weight(layer)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(linear_weight(layer), plain)
-        assert plain_forward_lacks(model) == "adapters off under autocast"
+        assert plain_forward_needs(model) == "adapters off under autocast"
         with wrapped.disable_adapter():
-            assert plain_forward_lacks(model) is None
+            assert plain_forward_needs(model) is None

@@ -12,7 +12,7 @@ from peft import PeftModel, PromptTuningConfig, get_peft_model
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from core.forward.logps import frozen, token_logps
 from core.models.load import load_policy
-from core.rollout.native.plain_forward import plain_forward_lacks
+from core.rollout.native.plain_forward import plain_forward_needs
 from eval.errors import BadValue, DamagedFile
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
@@ -173,7 +173,7 @@ def test_a_checkpoint_is_pefts_and_loads_as_one_model(make_lora, build_llama, tm
     expected = frozen(trainer.policy(), batch(), 1.0, [range(3)]).logps
     assert torch.equal(frozen(again, batch(), 1.0, [range(3)]).logps, expected)
     merged = load_policy(str(tmp_path / "saved"))
-    assert plain_forward_lacks(merged.eval()) is None
+    assert plain_forward_needs(merged.eval()) is None
     torch.testing.assert_close(frozen(merged, batch(), 1.0, [range(3)]).logps, expected)
 
 

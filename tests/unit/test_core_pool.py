@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from core.rollout.native.core_pool import FORKS, each_on_a_core
+from core.rollout.native.core_pool import FORKS, map_on_cores
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="NOT TESTED: processes are copied on Linux only")
 ENDLESS = """
 import os, time, torch
-from core.rollout.native.core_pool import each_on_a_core
+from core.rollout.native.core_pool import map_on_cores
 torch.set_num_threads(2)
 def work(job):
     os.write(1, b"%d\\n" % os.getpid())  # one write: the copies share the pipe
     time.sleep(600)
-list(each_on_a_core(work, [1, 2]))
+list(map_on_cores(work, [1, 2]))
 """
 
 
@@ -35,7 +35,7 @@ def two_threads() -> Iterator[None]:
 
 
 def test_results_come_in_order_from_as_many_processes_as_threads():
-    found = list(each_on_a_core(lambda job: (job, os.getpid(), torch.get_num_threads()), range(9)))
+    found = list(map_on_cores(lambda job: (job, os.getpid(), torch.get_num_threads()), range(9)))
     assert [job for job, *_ in found] == list(range(9))
     assert os.getpid() not in {pid for _, pid, _ in found}
     assert {threads for *_, threads in found} == {1}
@@ -44,17 +44,17 @@ def test_results_come_in_order_from_as_many_processes_as_threads():
 
 def test_one_thread_needs_no_other_process():
     torch.set_num_threads(1)
-    assert set(each_on_a_core(lambda _: os.getpid(), range(3))) == {os.getpid()}
+    assert set(map_on_cores(lambda _: os.getpid(), range(3))) == {os.getpid()}
 
 
 def test_an_error_of_a_job_is_raised():
     with pytest.raises(ZeroDivisionError):
-        list(each_on_a_core(lambda job: 1 / job, [1, 0]))
+        list(map_on_cores(lambda job: 1 / job, [1, 0]))
 
 
 def test_a_killed_process_is_an_error_and_not_waited_for():
     with pytest.raises(BrokenProcessPool):
-        list(each_on_a_core(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1, 2]))
+        list(map_on_cores(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1, 2]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

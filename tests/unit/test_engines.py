@@ -16,11 +16,11 @@ from transformers import (
 
 from core.configs.engines import ENGINES
 from core.rollout.cached import CachedDecoder
-from core.rollout.draw import stream
+from core.rollout.draw import uniform_stream
 from core.rollout.engine import Sampling, in_order
 from core.rollout.engines import MAKERS, make_engine
 from core.rollout.native.native import NativeEngine
-from core.rollout.native.plain_forward import plain_forward_lacks
+from core.rollout.native.plain_forward import plain_forward_needs
 from eval.errors import BadValue
 
 PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13, 14, 15], [20], [21, 22, 23, 24]]
@@ -58,7 +58,7 @@ def model(request, build_llama):
         for name, weight in found.named_parameters():
             if "norm" in name:  # they begin as ones, which hides a norm that is left out
                 torch.nn.init.uniform_(weight, 0.5, 1.5)
-    assert (plain_forward_lacks(found) is None) is PLAIN_FORWARD[request.param]
+    assert (plain_forward_needs(found) is None) is PLAIN_FORWARD[request.param]
     return found
 
 
@@ -270,6 +270,6 @@ def test_transformers_own_continuous_batching_gives_the_same_greedy_tokens(build
 
 
 def test_a_longer_stream_begins_with_the_shorter_one():
-    assert torch.equal(stream(3, 100)[:7], stream(3, 7))
-    assert not torch.equal(stream(3, 7), stream(4, 7))
+    assert torch.equal(uniform_stream(3, 100)[:7], uniform_stream(3, 7))
+    assert not torch.equal(uniform_stream(3, 7), uniform_stream(4, 7))
     assert set(MAKERS) == {name for name, row in ENGINES.items() if not row.is_vllm}

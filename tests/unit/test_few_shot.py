@@ -3,7 +3,7 @@
 import pytest
 
 from core.rollout.samplers.policy import PolicySampler
-from core.rollout.stops import before_stop, stop_at
+from core.rollout.stops import before_stop, stop_function
 from eval.errors import UnknownName
 from eval.grading import grade
 from eval.samples.evaluation import Decoding
@@ -73,9 +73,9 @@ def test_plain_text_and_a_start_are_not_wrapped_in_turns(build_llama, tiny_token
 
 
 def test_stops_are_found_across_tokens(tiny_tokenizer):
-    stopped = stop_at(tiny_tokenizer, ["ab"])
+    stopped = stop_function(tiny_tokenizer, ["ab"])
     ids = tiny_tokenizer("xxab").input_ids
     assert [stopped(ids[:n]) for n in range(1, 5)] == [False, False, False, True]
-    assert stop_at(tiny_tokenizer, []) is None
+    assert stop_function(tiny_tokenizer, []) is None
     assert before_stop("xxabyab", ["ab", "y"]) == "xx"
     assert before_stop("xx", ["ab"]) is None

@@ -14,7 +14,7 @@ from core.cli.finding import runs
 from core.errors import EngineError
 from core.rollout.bounded_http import LARGEST
 from core.rollout.completions_server import Server
-from core.rollout.on_vllm.engine import completion
+from core.rollout.on_vllm.engine import parse_completion
 from core.rollout.on_vllm.server import VllmServer
 from core.rollout.samplers.served import ChatSampler
 from eval.errors import UnknownName
@@ -219,7 +219,7 @@ def test_an_unbounded_wait_is_one_line(serving, wait):
 @given(JSON, JSON, st.sampled_from(["stop", "length"]) | JSON)
 def test_a_rollout_has_tokens_with_their_logps_or_is_refused(tokens, logps, finish):
     with suppress(EngineError):
-        found = completion(tokens, logps, finish)
+        found = parse_completion(tokens, logps, finish)
         assert len(found.tokens) == len(found.logps) > 0
         assert all(type(token) is int and token >= 0 for token in found.tokens)
         assert all(type(logp) is float for logp in found.logps)
@@ -230,7 +230,7 @@ def test_a_rollout_has_tokens_with_their_logps_or_is_refused(tokens, logps, fini
     [([1], ["-1"]), (["1"], [-1.0]), ([-1], [-1.0]), ([1], [float("-inf")]), ([True], [-1.0])],
 )
 def test_a_rollout_of_other_types_is_refused(tokens, logps):
-    assert "expected one for each" in refusal(lambda: completion(tokens, logps, "stop"))
+    assert "expected one for each" in refusal(lambda: parse_completion(tokens, logps, "stop"))
 
 
 @given(JSON)

@@ -24,7 +24,7 @@ def run(sampler, path, decoding):
     """The completions, and how many batches had been there before."""
     with Journal(path, HEADER) as journal:
         there = len(journal.batches)
-        return sampler.journaled(journal)(PROMPTS, decoding), there
+        return sampler.with_journal(journal)(PROMPTS, decoding), there
 
 
 @pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])

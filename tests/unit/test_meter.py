@@ -71,7 +71,7 @@ def test_a_sampler_tells_of_every_completion_and_draws_the_same(
 ):
     told = []
     sampler = PolicySampler(build_llama(seed=4), tiny_tokenizer, chunk=chunk, rows=rows)
-    drawn = sampler.watched(lambda done, of: told.append((done, of)))(PROMPTS, DRAWN)
+    drawn = sampler.with_progress(lambda done, of: told.append((done, of)))(PROMPTS, DRAWN)
     assert drawn == sampler(PROMPTS, DRAWN)
     counts = [done for done, _ in told]
     assert {of for _, of in told} == {6}

@@ -25,7 +25,7 @@ class Watched(GRPOTrainer):
 
     def engine(self, model):
         engine = super().engine(model)
-        self.decoders.append(type(engine.decoder(shared=True)))
+        self.decoders.append(type(engine.make_decoder(shared=True)))
         return engine
 
     def tensors(self, generated):

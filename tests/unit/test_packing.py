@@ -13,7 +13,7 @@ from transformers import Qwen3ForCausalLM as Qwen3
 import core.forward.head
 from core.forward.logps import token_logps
 from core.forward.packing import pack, packs
-from core.rollout.merged_adapters import inner
+from core.rollout.merged_adapters import unwrap_peft
 
 KINDS = {
     "llama": (LlamaForCausalLM, LlamaConfig),
@@ -147,9 +147,11 @@ def test_checkpointed_layers_give_the_same_gradient():
 def test_adapters_are_packed_unless_they_are_in_the_head():
     model, batch = adapted(lambda **_: double_model()).double(), batch_of([3, 1])
     model.requires_grad_(True)
-    assert packs(inner(model), batch)
+    assert packs(unwrap_peft(model), batch)
     assert_equal(measured(model, batch, 0.9), padded(model, batch, 0.9))
-    assert not packs(inner(adapted(lambda **_: double_model(), target_modules=["lm_head"])), batch)
+    assert not packs(
+        unwrap_peft(adapted(lambda **_: double_model(), target_modules=["lm_head"])), batch
+    )
 
 
 def test_angles_that_depend_on_the_longest_row_are_not_packed():

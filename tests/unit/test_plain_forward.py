@@ -7,9 +7,9 @@ import torch
 from test_engines import OTHERS
 
 from core.rollout.cached import CachedDecoder
-from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
+from core.rollout.native.plain_forward import PlainDecoder, plain_forward_needs
 from core.rollout.native.prefix_attention import ROOM
-from core.rollout.native.static import static_lacks
+from core.rollout.native.static import static_needs
 
 PROMPTS = [[5, 6, 7], [8, 9], [10, 11, 12, 13, 14, 15], [20]]
 SHAPES = {
@@ -27,7 +27,7 @@ SHAPES = {
 def test_every_step_gives_the_logits_of_the_modules(build_llama, shape, shared):
     """Past the first room of the buffers, while rows leave and others take their places."""
     model = build_llama(seed=1, **SHAPES[shape]).eval()
-    assert plain_forward_lacks(model) is None
+    assert plain_forward_needs(model) is None
     both = PlainDecoder(model, shared=shared), CachedDecoder(model)
     owners, late = ([0, 0, 1, 2, 3], [0, 0]) if shared else (range(5), range(2))
     prompts = PROMPTS if shared else [PROMPTS[0], *PROMPTS]
@@ -56,26 +56,26 @@ def test_every_step_gives_the_logits_of_the_modules(build_llama, shape, shared):
 
 
 def test_what_modules_would_do_otherwise_is_left_to_them(build_llama):
-    assert plain_forward_lacks(build_llama().bfloat16()) == "weights in 32 bits"
-    assert plain_forward_lacks(build_llama().double()) == "weights in 32 bits"
-    assert plain_forward_lacks(build_llama(hidden_act="gelu")) == "the activation silu"
+    assert plain_forward_needs(build_llama().bfloat16()) == "weights in 32 bits"
+    assert plain_forward_needs(build_llama().double()) == "weights in 32 bits"
+    assert plain_forward_needs(build_llama(hidden_act="gelu")) == "the activation silu"
     assert (
-        plain_forward_lacks(build_llama(attn_implementation="eager"))
+        plain_forward_needs(build_llama(attn_implementation="eager"))
         == "attn_implementation='sdpa'"
     )
     dynamic = {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 2.0}
-    assert "longest row" in plain_forward_lacks(build_llama(rope_parameters=dynamic))
+    assert "longest row" in plain_forward_needs(build_llama(rope_parameters=dynamic))
     hooked, wrapped, replaced = build_llama(), build_llama(), build_llama()
     hooked.model.layers[1].mlp.register_forward_hook(lambda *_: None)
-    assert plain_forward_lacks(hooked) == "no hooks"
+    assert plain_forward_needs(hooked) == "no hooks"
     attention = wrapped.model.layers[0].self_attn
     attention.q_proj = torch.nn.Sequential(attention.q_proj)
     for model in (wrapped, build_llama(mlp_bias=True)):
-        assert "nobody has wrapped" in plain_forward_lacks(model)
+        assert "nobody has wrapped" in plain_forward_needs(model)
     replaced.forward = torch.autocast("cpu", torch.bfloat16)(replaced.forward)
-    assert "forward pass" in plain_forward_lacks(replaced)
+    assert "forward pass" in plain_forward_needs(replaced)
     with torch.autocast("cpu", torch.bfloat16):
-        assert plain_forward_lacks(replaced) is None
+        assert plain_forward_needs(replaced) is None
 
 
 def test_hooks_that_ask_for_a_gradient_change_nothing(build_llama):
@@ -84,9 +84,9 @@ def test_hooks_that_ask_for_a_gradient_change_nothing(build_llama):
     model.activation_checkpointing_enable()
     model.enable_input_require_grads()
     assert len(model.model.embed_tokens._forward_hooks) == 2
-    assert plain_forward_lacks(model) is static_lacks(model) is None
+    assert plain_forward_needs(model) is static_needs(model) is None
     model.model.embed_tokens.register_forward_hook(lambda *_: None)
-    assert plain_forward_lacks(model) == static_lacks(model) == "no hooks"
+    assert plain_forward_needs(model) == static_needs(model) == "no hooks"
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -109,7 +109,7 @@ def test_under_autocast_it_rounds_what_the_modules_round(kind, shared, build_lla
     with torch.no_grad():
         exact = stepwise(plain)
         with torch.autocast("cpu", torch.bfloat16):
-            assert plain_forward_lacks(model) is None
+            assert plain_forward_needs(model) is None
             whole = model(ids).logits[:, 19:-1].float().log_softmax(-1)
             mine, cached = stepwise(plain), stepwise(CachedDecoder)
     mine, cached, exact = ((each - whole).square().mean().sqrt() for each in (mine, cached, exact))

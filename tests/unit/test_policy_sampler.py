@@ -139,7 +139,7 @@ def test_memory_that_runs_out_halves_what_is_decoded_at_a_time(
             raise torch.OutOfMemoryError("CUDA out of memory")
         return batch(engine, *given)
 
-    monkeypatch.setattr(NativeEngine, "batch", within)
+    monkeypatch.setattr(NativeEngine, "decode_batch", within)
     sampler = PolicySampler(model, tiny_tokenizer, rows=12)
     assert sampler(PROMPTS, DECODING) == whole
     assert sampler.engine.rows == 3

@@ -115,7 +115,7 @@ def test_after_memory_ran_out_the_smaller_batch_stays(build_llama, tiny_tokenize
             raise torch.OutOfMemoryError("CUDA out of memory")
         return batch(engine, *given)
 
-    monkeypatch.setattr(native.NativeEngine, "batch", within)
+    monkeypatch.setattr(native.NativeEngine, "decode_batch", within)
     for _ in range(2):
         sampler(["1+1"], decoding)
     assert tried == [1024, 512, 256, 256]

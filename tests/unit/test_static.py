@@ -11,10 +11,10 @@ from torch.utils._pytree import tree_leaves
 from transformers import DynamicCache, LlamaForCausalLM, StaticCache
 
 from core.rollout.cached import CachedDecoder
-from core.rollout.merged_adapters import inner
+from core.rollout.merged_adapters import unwrap_peft
 from core.rollout.native.native import NativeEngine
-from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
-from core.rollout.native.static import COLUMNS, StaticDecoder, static_lacks, unrecorded
+from core.rollout.native.plain_forward import PlainDecoder, plain_forward_needs
+from core.rollout.native.static import COLUMNS, StaticDecoder, run_eagerly, static_needs
 from eval.errors import BadValue
 
 KINDS = ["llama", "qwen2", "qwen3", "gpt2"]
@@ -76,7 +76,7 @@ class TapedEngine(NativeEngine):
     """The native engine with recorded steps on a CPU."""
 
     def decoder(self, **_):
-        assert static_lacks(self.model) is None
+        assert static_needs(self.model) is None
         return StaticDecoder(self.model, taped)
 
 
@@ -100,19 +100,19 @@ def logits_of(decoder, device="cpu"):
     return torch.cat(found)
 
 
-@pytest.mark.parametrize("record", [unrecorded, taped])
+@pytest.mark.parametrize("record", [run_eagerly, taped])
 def test_every_step_gives_the_logits_of_the_modules(model, record):
     decoder = StaticDecoder(model, record)
     mine, theirs = logits_of(decoder), logits_of(CachedDecoder(model))
     assert len(decoder.columns) == 2 * COLUMNS
     torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-4)
-    if plain_forward_lacks(model) is None:
+    if plain_forward_needs(model) is None:
         torch.testing.assert_close(mine, logits_of(PlainDecoder(model)), rtol=1e-5, atol=1e-4)
 
 
 def test_a_replayed_step_is_the_step_itself(build_llama):
     model = build_llama(seed=1, num_key_value_heads=4).eval()
-    taking = [logits_of(StaticDecoder(model, record)) for record in (unrecorded, taped)]
+    taking = [logits_of(StaticDecoder(model, record)) for record in (run_eagerly, taped)]
     assert torch.equal(*taking)
 
 
@@ -144,7 +144,7 @@ def test_a_stop_function_and_a_penalty_reach_recorded_steps(build_llama):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_asks_for_no_value_and_touches_no_other_device(kind, build_llama):
     """Meta tensors have no values, and do not mix with those that have."""
-    decoder = StaticDecoder(built(kind, build_llama).to("meta"), unrecorded)
+    decoder = StaticDecoder(built(kind, build_llama).to("meta"), run_eagerly)
     cache, mask = DynamicCache(), torch.ones(3, 10, dtype=torch.long, device="meta")
     config = decoder.model.config
     heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
@@ -165,7 +165,7 @@ def test_buffers_stay_where_they_are_while_they_suffice(build_llama):
             decoder.admit([[5] * (COLUMNS // 2)], [[0, 1]])
             for _ in range(COLUMNS // 2):
                 decoder.step(torch.tensor([7, 8]), alive)
-            places |= {keys.data_ptr() for keys, _ in decoder.kept.rooms}
+            places |= {keys.data_ptr() for keys, _ in decoder.row_cache.buffers}
     assert len(decoder.columns) == COLUMNS
     assert len(places) == 2
 
@@ -174,7 +174,7 @@ def test_buffers_stay_where_they_are_while_they_suffice(build_llama):
 def test_in_bfloat16_it_is_as_near_to_the_forward_pass_as_caches_of_transformers(kind, build_llama):
     """The root mean square of the distance is at most 1.25 times that of the farther of the two."""
     model = built(kind, build_llama).bfloat16()
-    assert static_lacks(model) is None
+    assert static_needs(model) is None
     ids = torch.randint(2, 60, (32, 60), generator=torch.Generator().manual_seed(0))
 
     def logps(logits):
@@ -214,7 +214,7 @@ def test_a_long_prompt_that_enters_late_finds_room(build_llama):
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
 def test_adapters_are_recorded(build_llama):
-    model = inner(adapted(build_llama))
+    model = unwrap_peft(adapted(build_llama))
     mine, theirs = logits_of(StaticDecoder(model, taped)), logits_of(CachedDecoder(model))
     torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=2e-4)
 
@@ -224,7 +224,7 @@ def test_autocast_within_the_forward_pass_is_recorded(build_llama):
     model = build_llama(seed=1).eval()
     whole = logits_of(CachedDecoder(model))
     model.forward = torch.autocast("cpu", torch.bfloat16)(partial(LlamaForCausalLM.forward, model))
-    assert static_lacks(model) is None
+    assert static_needs(model) is None
     mine, theirs = (
         (logits_of(decoder) - whole).norm()
         for decoder in (StaticDecoder(model, taped), CachedDecoder(model))
@@ -244,9 +244,9 @@ def test_autocast_around_the_steps_is_recorded(wrapped, build_llama):
         model.forward = torch.autocast("cpu", torch.bfloat16)(forward)
     plain = logits_of(CachedDecoder(build_llama(seed=1).eval()))
     with torch.autocast("cpu", torch.bfloat16):
-        assert static_lacks(model) is None
+        assert static_needs(model) is None
         mine, unrecorded_step = (
-            logits_of(StaticDecoder(model, record)) for record in (taped, unrecorded)
+            logits_of(StaticDecoder(model, record)) for record in (taped, run_eagerly)
         )
         theirs = logits_of(CachedDecoder(model))
     assert torch.equal(mine, unrecorded_step)
@@ -254,14 +254,14 @@ def test_autocast_around_the_steps_is_recorded(wrapped, build_llama):
 
 
 def test_what_a_replay_would_leave_out_is_not_recorded(build_llama):
-    assert static_lacks(build_llama()) is None
-    assert static_lacks(build_llama(attn_implementation="eager")) == "attn_implementation='sdpa'"
-    assert "all tokens" in static_lacks(OTHERS["window"]())
+    assert static_needs(build_llama()) is None
+    assert static_needs(build_llama(attn_implementation="eager")) == "attn_implementation='sdpa'"
+    assert "all tokens" in static_needs(OTHERS["window"]())
     dynamic = {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 2.0}
-    assert "longest row" in static_lacks(build_llama(rope_parameters=dynamic))
+    assert "longest row" in static_needs(build_llama(rope_parameters=dynamic))
     hooked = build_llama()
     hooked.model.layers[1].mlp.register_forward_hook(lambda *_: None)
-    assert static_lacks(hooked) == "no hooks"
+    assert static_needs(hooked) == "no hooks"
     with pytest.raises(BadValue, match="cannot be recorded: needs no hooks"):
         NativeEngine(hooked, static=True)
     complete(NativeEngine(hooked, static=None), max_tokens=2)
@@ -273,7 +273,7 @@ def test_a_graph_replays_what_the_step_computes(model, dtype):
     model = model.to("cuda", dtype)
     graphed, eager = (
         logits_of(decoder, "cuda")
-        for decoder in (StaticDecoder(model), StaticDecoder(model, unrecorded))
+        for decoder in (StaticDecoder(model), StaticDecoder(model, run_eagerly))
     )
     torch.testing.assert_close(graphed, eager)
     if dtype == torch.float32:

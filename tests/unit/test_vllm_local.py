@@ -17,7 +17,7 @@ from core.errors import EngineError
 from core.models.load import load_policy
 from core.rollout.engine import Sampling, in_order
 from core.rollout.native.native import NativeEngine
-from core.rollout.stops import stop_at
+from core.rollout.stops import stop_function
 from core.run.order import run_order
 from core.run.request import Order
 from core.stages.loading import Loading
@@ -89,7 +89,7 @@ class LLM:
             temperature=params.temperature,
             top_k=params.top_k,
             top_p=params.top_p,
-            stop=stop_at(self.tokenizer, params.stop) if params.stop else None,
+            stop=stop_function(self.tokenizer, params.stop) if params.stop else None,
         )
         (row,) = in_order(NativeEngine(self.model).sample([prompt], sampling, [params.seed]), 1)
         known = [

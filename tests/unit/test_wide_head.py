@@ -9,7 +9,7 @@ from torch.nn.functional import linear
 from core.forward.batches import token_batch
 from core.forward.logps import Entropy, padded_logps, token_logps
 from core.rollout.cached import CachedDecoder
-from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
+from core.rollout.native.plain_forward import PlainDecoder, plain_forward_needs
 from core.rollout.wide_head import WideHead, widen_head
 from eval.errors import BadValue
 
@@ -58,7 +58,7 @@ def test_the_native_engine_decodes_with_it(build_llama):
     model = build_llama().eval()
     widen_head(model)
     with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
-        assert plain_forward_lacks(model) is None
+        assert plain_forward_needs(model) is None
         ours, theirs = (
             decoder(model).admit([[1, 2, 3], [4, 5]], [[0], [1]])
             for decoder in (PlainDecoder, CachedDecoder)

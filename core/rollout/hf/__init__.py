@@ -1,1 +1,1 @@
-"""Engines that are transformers' own loops."""
+"""Engines that run transformers' own generation loops."""

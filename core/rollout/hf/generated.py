@@ -1,4 +1,4 @@
-"""Decoding by `transformers.generate` with our draws: for states that are no keys and values."""
+"""Decoding by `transformers.generate` with our draws, for models without a key-value cache."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,48 +8,54 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, StoppingCriteriaList
 
-from core.rollout.draw import draw, most_likely, stream, warpers
-from core.rollout.engine import Sampled, Sampling, Tokens
-from core.rollout.hf.loops import RowStops, cut_rows, generation_config
+from core.rollout.draw import draw, logits_warpers, most_likely, uniform_stream
+from core.rollout.engine import SampledCompletion, Sampling, Tokens
+from core.rollout.hf.loops import RowStops, generation_config, truncate_rows
 from core.rollout.support import support
 
 
-def generated(
+def generate_rows(
     model: PreTrainedModel, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
-) -> Iterator[Sampled]:
-    """A completion for each of some prompts of one length, so that there is no padding.
+) -> Iterator[SampledCompletion]:
+    """Yield a completion per prompt; the prompts have equal length, so there is no padding.
 
-    States of recurrences and convolutions run over padding too, in some models whatever the mask.
+    Some recurrent and convolutional models update their states on padding too, even if it is
+    masked.
     """
     ids = torch.tensor([list(prompt) for prompt in prompts], device=model.device)
     draws = Draws(sampling, seeds, model.device)
     stops = [RowStops(sampling.stop, ids.size(1))] if sampling.stop is not None else []
     generate: Any = model.generate  # Any: a union over what it may return
-    found = generate(
+    sequences = generate(
         input_ids=ids,
         attention_mask=torch.ones_like(ids),
-        # the most likely token is the one that was drawn; no row reads what fills it behind its end
+        # greedy search takes the token that `Draws` has drawn; the padding is cut off below
         generation_config=generation_config(replace(sampling, temperature=0.0), pad_token_id=0),
         logits_processor=LogitsProcessorList([draws]),
         stopping_criteria=StoppingCriteriaList(stops),
     )
     support = torch.stack(draws.support, dim=1) if sampling.keeps_support else None
-    return cut_rows(found[:, ids.size(1) :], torch.stack(draws.logps, dim=1), sampling, support)
+    return truncate_rows(
+        sequences[:, ids.size(1) :], torch.stack(draws.logps, dim=1), sampling, support
+    )
 
 
 class Draws(LogitsProcessor):
-    """Leaves each row the one token that its own random numbers draw; keeps what was drawn from."""
+    """Logits processor that draws each row's token with its own random numbers.
+
+    It leaves only the drawn token a finite logit, and stores log-probabilities and support.
+    """
 
     def __init__(self, sampling: Sampling, seeds: Sequence[int], device: torch.device):
         self.sampling = sampling
-        self.warpers = warpers(sampling)
-        streams = [stream(seed, sampling.max_tokens) for seed in seeds]
+        self.warpers = logits_warpers(sampling)
+        streams = [uniform_stream(seed, sampling.max_tokens) for seed in seeds]
         self.uniform = torch.stack(streams, dim=1).to(device)
         self.logps: list[Tensor] = []
         self.support: list[Tensor] = []
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:  # Any: typed for classes of old
-        """Logits (B, V) of which one in a row is not minus infinity."""
+    def __call__(self, input_ids: Any, scores: Any) -> Any:  # Any: typed as legacy LongTensor
+        """Return logits (B, V) that are minus infinity except at the drawn token of each row."""
         logits = scores.float()
         if self.sampling.temperature == 0:
             tokens, logps = most_likely(logits)

@@ -1,1 +1,1 @@
-"""The default engine: its own decoding loop, with prompts that are read once."""
+"""Default engine: a decoding loop of its own, which reads each distinct prompt once."""

@@ -1,4 +1,7 @@
-"""Independent batches on the cores of a CPU: one small model gains little from a second thread."""
+"""Pool of forked processes that decode independent batches, one thread each, on a CPU.
+
+A small model gains little from a second thread.
+"""
 
 import os
 import signal
@@ -15,15 +18,15 @@ from eval.sandbox.inside import kernel
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
-FORKS = sys.platform == "linux"  # elsewhere a copy of a process with threads may not work
+FORKS = sys.platform == "linux"  # elsewhere forking a process with threads may not work
 
 
-def each_on_a_core(work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
-    """`work` of each job, in order, in as many processes as torch may use threads.
+def map_on_cores(work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
+    """Yield `work(job)` of each job in order, computed in as many processes as torch has threads.
 
-    Each process is a copy of this one, so it has the model without being sent it, and what `work`
-    changes there is lost. A job brings its own random generator; then the results do not depend on
-    how many processes there are.
+    Each process is a fork of this one: it has the model without receiving it, and changes that
+    `work` makes there are lost. If each job brings its own random generator, the results do not
+    depend on the number of processes.
 
     Raises:
         BrokenProcessPool: a process was killed, as when memory runs out.
@@ -32,27 +35,27 @@ def each_on_a_core(work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterat
     if processes < 2:
         yield from map(work, jobs)
         return
-    # threads that a tokenizer has started do not exist in the copies
+    # Threads that a tokenizer has started do not exist in forked processes.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    forks = {"mp_context": get_context("fork"), "initializer": begin, "initargs": (work,)}
+    forks = {"mp_context": get_context("fork"), "initializer": init_worker, "initargs": (work,)}
     with ProcessPoolExecutor(processes, **forks) as pool:
-        yield from pool.map(run, jobs)
+        yield from pool.map(run_job, jobs)
 
 
-class Task:
-    """What a copy does: a function within a function can be inherited, but not sent."""
+class WorkerTask:
+    """Holder of a worker's function, which a forked process can inherit but not receive."""
 
     work: Callable[[Any], Any]
 
 
-def begin(work: Callable[[Any], Any]) -> None:
-    """Set a copy up: one thread, and no life beyond Ctrl-C or the end of the original."""
+def init_worker(work: Callable[[Any], Any]) -> None:
+    """Set up a forked worker: one thread, default Ctrl-C handling, killed when its parent ends."""
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
-    Task.work = staticmethod(work)
+    WorkerTask.work = staticmethod(work)
 
 
-def run(job: Any) -> Any:  # Any: what the jobs are is the caller's affair
-    """The result of a job."""
-    return Task.work(job)
+def run_job(job: Any) -> Any:  # Any: types of the caller
+    """Return the worker's result for one job."""
+    return WorkerTask.work(job)

@@ -1,4 +1,4 @@
-"""The default rollout engine: shared prompts, rows that leave and enter, a stream for each row."""
+"""Default rollout engine: shared prompts, continuous batching, one random stream per row."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -12,158 +12,166 @@ from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from core.rollout.cached import CachedDecoder, check_rows, has_key_value_cache
-from core.rollout.draw import draw, most_likely, penalised, stream, warpers
-from core.rollout.engine import Sampled, Sampling, Tokens
-from core.rollout.hf.generated import generated
-from core.rollout.native.core_pool import each_on_a_core
-from core.rollout.native.plain_forward import PlainDecoder, plain_forward_lacks
+from core.rollout.draw import draw, logits_warpers, most_likely, penalize_repetition, uniform_stream
+from core.rollout.engine import SampledCompletion, Sampling, Tokens
+from core.rollout.hf.generated import generate_rows
+from core.rollout.native.core_pool import map_on_cores
+from core.rollout.native.plain_forward import PlainDecoder, plain_forward_needs
 from core.rollout.native.room import ROWS, rows_in_memory
-from core.rollout.native.static import StaticDecoder, static_lacks
+from core.rollout.native.static import StaticDecoder, static_needs
 from core.rollout.stops import Stop
-from core.rollout.support import as_bytes, support, wide
+from core.rollout.support import as_bytes, mask_bytes, support
 from eval.errors import BadValue
 
 logger = logging.get_logger(__name__)
-IDLE = 0.25  # share of finished rows from which on others take their places, or they are dropped
+IDLE = 0.25  # share of finished rows at which waiting groups enter or finished rows are dropped
 
 
 @dataclass(frozen=True)
 class Group:
-    """A prompt and the numbers of the completions that begin with it."""
+    """A prompt and the indices of the completions that begin with it."""
 
     prompt: Tokens
-    numbers: list[int]
+    indices: list[int]
 
 
 class NativeEngine:
-    """Decodes with a key-value cache of its own.
+    """Engine with its own decoding loop and key-value cache.
 
-    Each distinct prompt is read once and kept once for its group. Finished completions leave, and
-    waiting ones take their places. Every completion has a stream of random numbers that depends on
-    its seed alone, so it does not depend on what is decoded beside it. `rows` completions are
-    decoded at a time; None are as many as the free memory of a GPU holds.
+    Each distinct prompt is read and cached once for its group. Finished completions leave the batch
+    and waiting ones take their rows. A completion's random numbers depend on its seed alone, so
+    other completions in the batch do not change it.
 
-    `static` chooses the `StaticDecoder`. By default it decodes on a GPU wherever a step can be
-    recorded; otherwise the `PlainDecoder` does where it computes the same as the model's modules,
-    else the `CachedDecoder`, and `generated` where a model keeps other states than keys and values.
-    Which of the two slower ones decodes, and why, is said once.
+    The decoder is the fastest that the model supports: `StaticDecoder` (CUDA graphs, the default on
+    a GPU), `PlainDecoder`, `CachedDecoder`, or `transformers.generate` for models with other states
+    than keys and values. A warning states once why one of the two slower ones is used.
+
+    Args:
+        model: the model that is decoded.
+        rows: number of completions decoded at a time; None takes as many as fit in GPU memory.
+        static: whether to use the `StaticDecoder`; by default on a GPU where the model allows
+            it.
 
     Raises:
-        BadValue: `static` is asked for, and the model cannot be decoded so; or none of its rows can
-            be, see `check_rows`.
+        BadValue: `static=True` and the model cannot be recorded, or it cannot be batched (see
+            `check_rows`).
     """
 
     def __init__(
         self, model: PreTrainedModel, rows: int | None = ROWS, *, static: bool | None = None
     ):
         check_rows(model)
-        if static and (lacks := static_lacks(model)):
+        if static and (missing := static_needs(model)):
             name = type(model).__name__
-            raise BadValue(f"static=True: a step of this {name} cannot be recorded: needs {lacks}")
+            raise BadValue(
+                f"static=True: a step of this {name} cannot be recorded: needs {missing}"
+            )
         self.model = model
         self.by_memory = rows is None
         self.rows = ROWS if rows is None else rows
         self.static = model.device.type == "cuda" if static is None else static
         self.cached = has_key_value_cache(model)
-        if (reason := self.slow_because()) is not None:
+        if (reason := self.slow_reason()) is not None:
             logger.warning_once(f"native rollout engine: {reason}")
 
     def sample(
         self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
-    ) -> Iterator[tuple[int, Sampled]]:
-        """See `Engine.sample`; a CPU's threads decode apart from one another."""
-        found = groups(prompts)
-        if self.by_memory and self.cached and found:
-            longest = len(found[0].prompt)
+    ) -> Iterator[tuple[int, SampledCompletion]]:
+        """See `Engine.sample`. On a CPU, prompt groups are spread over one process per thread."""
+        prompt_groups = groups(prompts)
+        if self.by_memory and self.cached and prompt_groups:
+            longest = len(prompt_groups[0].prompt)
             self.rows = rows_in_memory(self.model, longest, sampling.max_tokens)
-        parts = min(torch.get_num_threads(), len(found)) if self.model.device.type == "cpu" else 1
-        if parts < 2:
-            yield from self.run(found, sampling, seeds)
+        processes = (
+            min(torch.get_num_threads(), len(prompt_groups))
+            if self.model.device.type == "cpu"
+            else 1
+        )
+        if processes < 2:
+            yield from self.decode(prompt_groups, sampling, seeds)
             return
-        shares = [found[start::parts] for start in range(parts)]
-        for share in each_on_a_core(lambda part: list(self.run(part, sampling, seeds)), shares):
+        shares = [prompt_groups[start::processes] for start in range(processes)]
+        for share in map_on_cores(lambda part: list(self.decode(part, sampling, seeds)), shares):
             yield from share
 
-    def slow_because(self) -> str | None:
-        """Which slower way this model is decoded in, and why; None for the faster ones."""
+    def slow_reason(self) -> str | None:
+        """Return which slow decoder this model needs and why; None if a fast one supports it."""
         name = type(self.model).__name__
         if not self.cached:
             return f"{name} keeps other states than keys and values: decoded by generate, slower"
-        lacks = plain_forward_lacks(self.model)
-        if self.static and lacks is not None:
-            lacks = static_lacks(self.model)
-        if lacks is None:
+        missing = plain_forward_needs(self.model)
+        if self.static and missing is not None:
+            missing = static_needs(self.model)
+        if missing is None:
             return None
-        return f"{name} is decoded by its own modules, slower: decoding faster needs {lacks}"
+        return f"{name} is decoded by its own modules, slower: decoding faster needs {missing}"
 
     @torch.no_grad()
-    def run(
+    def decode(
         self, share: Sequence[Group], sampling: Sampling, seeds: Sequence[int]
-    ) -> Iterator[tuple[int, Sampled]]:
-        """Finish these groups, one batch after the other where rows cannot enter later."""
+    ) -> Iterator[tuple[int, SampledCompletion]]:
+        """Yield the completions of these groups, decoded batch after batch."""
         if not self.cached:
-            yield from self.generated(share, sampling, seeds)
+            yield from self.generate(share, sampling, seeds)
             return
         waiting = deque(share)
         while waiting:
-            yield from self.batch(waiting, sampling, seeds)
+            yield from self.decode_batch(waiting, sampling, seeds)
 
-    def generated(
+    def generate(
         self, share: Sequence[Group], sampling: Sampling, seeds: Sequence[int]
-    ) -> Iterator[tuple[int, Sampled]]:
-        """The same by `generate`, prompts of one length at a time."""
-        for _, same in groupby(share, key=lambda group: len(group.prompt)):
-            rows = [(group.prompt, number) for group in same for number in group.numbers]
+    ) -> Iterator[tuple[int, SampledCompletion]]:
+        """Yield the completions of these groups by `generate`, prompts of one length at a time."""
+        for _, equal_length in groupby(share, key=lambda group: len(group.prompt)):
+            rows = [(group.prompt, index) for group in equal_length for index in group.indices]
             for start in range(0, len(rows), self.rows):
-                prompts, numbers = zip(*rows[start : start + self.rows], strict=True)
-                own = [seeds[number] for number in numbers]
-                yield from zip(numbers, generated(self.model, prompts, sampling, own), strict=True)
+                prompts, indices = zip(*rows[start : start + self.rows], strict=True)
+                row_seeds = [seeds[index] for index in indices]
+                yield from zip(
+                    indices, generate_rows(self.model, prompts, sampling, row_seeds), strict=True
+                )
 
-    def batch(
+    def decode_batch(
         self, waiting: deque[Group], sampling: Sampling, seeds: Sequence[int]
-    ) -> Iterator[tuple[int, Sampled]]:
-        """Finish what is waiting, or as much of it as can enter this batch."""
-        largest = max(len(group.numbers) for group in waiting)
-        decoder = self.decoder(shared=largest > 1)
-        first = taken(waiting, max(self.rows, largest))
-        live = Live(sum(len(group.numbers) for group in first), self.model, sampling)
-        logits = live.admit(decoder, first, range(live.rows), seeds)
+    ) -> Iterator[tuple[int, SampledCompletion]]:
+        """Yield completions of waiting groups until no further group can enter this batch."""
+        largest = max(len(group.indices) for group in waiting)
+        decoder = self.make_decoder(shared=largest > 1)
+        entering_first = take_groups(waiting, max(self.rows, largest))
+        live = LiveBatch(sum(len(group.indices) for group in entering_first), self.model, sampling)
+        logits = live.admit(decoder, entering_first, range(live.rows), seeds)
         while True:
             tokens = live.extend(logits)
-            yield from live.finished()
-            idle = live.idle
-            enters = waiting and decoder.refills and len(waiting[0].numbers) <= live.rows
-            if len(idle) == live.rows and not enters:
+            yield from live.pop_finished()
+            can_enter = decoder.refills and waiting and len(waiting[0].indices) <= live.rows
+            if len(live.idle) == live.rows and not can_enter:
                 return
-            if decoder.drops and not waiting and len(idle) > IDLE * live.rows:
+            if decoder.drops and not waiting and len(live.idle) > IDLE * live.rows:
                 tokens = tokens[live.select(decoder)]
             logits = decoder.step(tokens, live.alive)
-            if waiting and decoder.refills and len(idle) >= IDLE * live.rows:
-                entering = taken(waiting, len(idle))
-                if entering:
-                    places = idle[: sum(len(group.numbers) for group in entering)]
-                    logits[places] = live.admit(decoder, entering, places, seeds)
+            if decoder.refills and len(live.idle) >= IDLE * live.rows:
+                live.refill(decoder, waiting, seeds, logits)
 
-    def decoder(self, *, shared: bool) -> PlainDecoder | CachedDecoder:
-        """What decodes a batch; `shared`: several rows go on from one prompt."""
-        if self.static and static_lacks(self.model) is None:
+    def make_decoder(self, *, shared: bool) -> PlainDecoder | CachedDecoder:
+        """Return a new decoder; `shared` tells whether several rows continue one prompt."""
+        if self.static and static_needs(self.model) is None:
             return StaticDecoder(self.model)
-        if plain_forward_lacks(self.model) is None:
+        if plain_forward_needs(self.model) is None:
             return PlainDecoder(self.model, shared=shared)
         return CachedDecoder(self.model)
 
 
-class Live:
-    """The completions that are decoded now, each at a place (row) of its own."""
+class LiveBatch:
+    """The batch that is being decoded, one completion per row."""
 
     def __init__(self, rows: int, model: PreTrainedModel, sampling: Sampling):
         self.rows = rows
         self.device = model.device
         self.sampling = sampling
-        self.warpers = warpers(sampling)
+        self.warpers = logits_warpers(sampling)
         self.ends = torch.tensor(sorted(sampling.ends), device=self.device)
-        self.numbers = [-1] * rows  # of the completions
-        self.idle = list(range(rows))  # places whose completion is finished
+        self.indices = [-1] * rows  # index of the completion on each row
+        self.idle = list(range(rows))  # rows whose completion is finished
         self.alive = torch.zeros(rows, dtype=torch.bool, device=self.device)
         self.just_ended = self.alive
         self.count = torch.zeros(rows, dtype=torch.long, device=self.device)
@@ -174,7 +182,9 @@ class Live:
         self.support = None
         if sampling.keeps_support:
             vocabulary = int(model.config.get_text_config().vocab_size)
-            self.support = torch.zeros(*shape, wide(vocabulary), dtype=torch.uint8).to(self.device)
+            self.support = torch.zeros(*shape, mask_bytes(vocabulary), dtype=torch.uint8).to(
+                self.device
+            )
         self.seen = None
         if sampling.repetition_penalty != 1.0:
             vocabulary = int(model.config.get_text_config().vocab_size)
@@ -184,87 +194,100 @@ class Live:
         self,
         decoder: PlainDecoder | CachedDecoder,
         entering: Sequence[Group],
-        places: Sequence[int],
+        free_rows: Sequence[int],
         seeds: Sequence[int],
     ) -> Tensor:
-        """Begin completions at free places; logits (len(places), V) of their first tokens."""
-        left = iter(places)
-        rows = [[next(left) for _ in group.numbers] for group in entering]
+        """Start completions on free rows; return logits of their first tokens (len(rows), V)."""
+        row_iterator = iter(free_rows)
+        rows = [[next(row_iterator) for _ in group.indices] for group in entering]
         for group, members in zip(entering, rows, strict=True):
-            for number, row in zip(group.numbers, members, strict=True):
-                self.numbers[row] = number
+            for index, row in zip(group.indices, members, strict=True):
+                self.indices[row] = index
                 if self.sampling.temperature:
-                    self.uniform[row] = stream(seeds[number], self.sampling.max_tokens)
+                    self.uniform[row] = uniform_stream(seeds[index], self.sampling.max_tokens)
                 if self.seen is not None:
                     self.seen[row] = False
                     self.seen[row, torch.tensor(group.prompt)] = True
-        self.idle = sorted(set(self.idle) - set(places))
-        self.alive[list(places)] = True
-        self.count[list(places)] = 0
+        self.idle = sorted(set(self.idle) - set(free_rows))
+        self.alive[list(free_rows)] = True
+        self.count[list(free_rows)] = 0
         logits = decoder.admit([group.prompt for group in entering], rows)
         owners = [owner for owner, members in enumerate(rows) for _ in members]
         return logits[owners]
 
+    def refill(
+        self,
+        decoder: PlainDecoder | CachedDecoder,
+        waiting: deque[Group],
+        seeds: Sequence[int],
+        logits: Tensor,
+    ) -> None:
+        """Start waiting groups that fit on the idle rows; write their logits into `logits`."""
+        entering = take_groups(waiting, len(self.idle))
+        if entering:
+            free_rows = self.idle[: sum(len(group.indices) for group in entering)]
+            logits[free_rows] = self.admit(decoder, entering, free_rows, seeds)
+
     def extend(self, logits: Tensor) -> Tensor:
-        """Draw the next token (R,) of every row."""
+        """Draw the next token of every row, record it and mark the rows it ends; return it (R,)."""
         logits = logits.float()
         rows = torch.arange(self.rows, device=self.device)
-        at = self.count.clamp(max=self.sampling.max_tokens - 1)
+        positions = self.count.clamp(max=self.sampling.max_tokens - 1)
         if self.seen is not None:
-            logits = penalised(logits, self.seen, self.sampling.repetition_penalty)
+            logits = penalize_repetition(logits, self.seen, self.sampling.repetition_penalty)
         if self.sampling.temperature == 0:
             tokens, logps = most_likely(logits)
         else:
-            ids: Any = self.tokens[:, :1]  # the warpers do not look at them; typed LongTensor
+            ids: Any = self.tokens[:, :1]  # the warpers do not read them; typed LongTensor
             logits = self.warpers(ids, logits)
-            tokens, logps = draw(logits, self.uniform[rows, at])
+            tokens, logps = draw(logits, self.uniform[rows, positions])
         if self.support is not None:
-            self.support[rows, at] = support(logits)
-        self.tokens[rows, at], self.logps[rows, at] = tokens, logps
+            self.support[rows, positions] = support(logits)
+        self.tokens[rows, positions], self.logps[rows, positions] = tokens, logps
         if self.seen is not None:
             self.seen[rows, tokens] = True
         self.count = self.count + self.alive
-        ended = torch.isin(tokens, self.ends) | (self.count >= self.sampling.max_tokens)
+        is_last = torch.isin(tokens, self.ends) | (self.count >= self.sampling.max_tokens)
         if self.sampling.stop is not None:
-            ended = ended | self.stopped(self.sampling.stop)
-        self.just_ended, self.alive = ended & self.alive, self.alive & ~ended
+            is_last = is_last | self.stop_mask(self.sampling.stop)
+        self.just_ended, self.alive = is_last & self.alive, self.alive & ~is_last
         return tokens
 
-    def stopped(self, stop: Stop) -> Tensor:
-        """Whether the text of a row so far ends it (R,)."""
+    def stop_mask(self, stop: Stop) -> Tensor:
+        """Return a mask of the rows whose text so far contains a stop string, shape (R,)."""
         counts, alive = self.count.tolist(), self.alive.tolist()
-        found = [
-            live and stop(row[:count])
-            for row, count, live in zip(self.tokens.tolist(), counts, alive, strict=True)
+        is_stopped = [
+            is_alive and stop(row[:count])
+            for row, count, is_alive in zip(self.tokens.tolist(), counts, alive, strict=True)
         ]
-        return torch.tensor(found, device=self.device)
+        return torch.tensor(is_stopped, device=self.device)
 
-    def finished(self) -> Iterator[tuple[int, Sampled]]:
-        """The completions that the last token ended: for this alone a GPU is waited for."""
+    def pop_finished(self) -> Iterator[tuple[int, SampledCompletion]]:
+        """Yield the completions that the last token ended. Only this synchronises with a GPU."""
         ended = self.just_ended.nonzero().flatten().tolist()
         self.idle = sorted(self.idle + ended)
         for row in ended:
             count = int(self.count[row])
             tokens = self.tokens[row, :count].tolist()
-            cut = count >= self.sampling.max_tokens and tokens[-1] not in self.sampling.ends
-            if cut and self.sampling.stop is not None:
-                cut = not self.sampling.stop(tokens)
+            is_cut = count >= self.sampling.max_tokens and tokens[-1] not in self.sampling.ends
+            if is_cut and self.sampling.stop is not None:
+                is_cut = not self.sampling.stop(tokens)
             yield (
-                self.numbers[row],
-                Sampled(
+                self.indices[row],
+                SampledCompletion(
                     tokens=tokens,
                     logps=self.logps[row, :count].tolist(),
-                    finish="length" if cut else "stop",
+                    finish="length" if is_cut else "stop",
                     support=None if self.support is None else as_bytes(self.support[row, :count]),
                 ),
             )
 
     def select(self, decoder: PlainDecoder | CachedDecoder) -> Tensor:
-        """Drop the finished rows; the places (R,) of those that go on."""
+        """Drop the finished rows; return the indices of the rows that remain, shape (R,)."""
         rows = self.alive.nonzero().flatten()
         decoder.select(rows)
         self.rows, self.idle = len(rows), []
-        self.numbers = [self.numbers[row] for row in rows.tolist()]
+        self.indices = [self.indices[row] for row in rows.tolist()]
         self.alive, self.count = self.alive[rows], self.count[rows]
         self.tokens, self.logps = self.tokens[rows], self.logps[rows]
         self.uniform = self.uniform[rows]
@@ -276,17 +299,17 @@ class Live:
 
 
 def groups(prompts: Sequence[Tokens]) -> list[Group]:
-    """Equal prompts together, long ones first: those that are read together are of like length."""
-    found: dict[tuple[int, ...], list[int]] = {}
-    for number, prompt in enumerate(prompts):
-        found.setdefault(tuple(prompt), []).append(number)
-    return sorted((Group(p, n) for p, n in found.items()), key=lambda group: -len(group.prompt))
+    """Group equal prompts; return the groups by decreasing prompt length, which saves padding."""
+    by_prompt: dict[tuple[int, ...], list[int]] = {}
+    for index, prompt in enumerate(prompts):
+        by_prompt.setdefault(tuple(prompt), []).append(index)
+    return sorted((Group(p, n) for p, n in by_prompt.items()), key=lambda group: -len(group.prompt))
 
 
-def taken(waiting: deque[Group], places: int) -> list[Group]:
-    """The groups from the front that fit into so many places."""
-    chosen: list[Group] = []
-    while waiting and len(waiting[0].numbers) <= places:
-        chosen.append(waiting.popleft())
-        places -= len(chosen[-1].numbers)
-    return chosen
+def take_groups(waiting: deque[Group], free_rows: int) -> list[Group]:
+    """Remove from the front of the queue the groups that fit in `free_rows` rows; return them."""
+    groups_taken: list[Group] = []
+    while waiting and len(waiting[0].indices) <= free_rows:
+        groups_taken.append(waiting.popleft())
+        free_rows -= len(groups_taken[-1].indices)
+    return groups_taken

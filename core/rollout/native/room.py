@@ -1,4 +1,4 @@
-"""How many completions the free memory of a GPU holds, so that batches are as large as they may."""
+"""Number of completions that fit in the free memory of a GPU."""
 
 from math import ceil
 from typing import Any
@@ -8,17 +8,20 @@ from transformers import DynamicCache, PreTrainedModel
 
 from core.rollout.native.static import COLUMNS
 
-ROWS = 128  # completions that are decoded at a time where nobody says how many
-MOST = 1024  # beyond these a GPU gains little, and the last to finish are waited for
-USABLE = 0.8  # of the free memory; what kernels and fragments take is in the rest
-SPARE = 1.25  # buffers that are too short grow by a quarter, and old and new lie side by side
-LOGITS = 28  # bytes for each word of the vocabulary: logits, their float32, sorted, and sums
+ROWS = 128  # default number of completions decoded at a time
+MOST = 1024  # beyond it a GPU gains little, and the batch waits for its longest completions
+USABLE = 0.8  # share of the free memory; the rest is for kernels and fragmentation
+SPARE = 1.25  # buffers grow by a quarter, and the old and the new one exist at the same time
+LOGITS = 28  # bytes per vocabulary entry: logits, their float32 copy, sorted, cumulative sums
 
 
 def rows_in_memory(model: PreTrainedModel, prompt: int, completion: int) -> int:
-    """How many completions of at most so many tokens fit now, behind prompts of at most so many.
+    """Return how many completions fit in free GPU memory now; `ROWS` on a CPU.
 
-    On a CPU they are `ROWS`.
+    Args:
+        model: the model that is decoded.
+        prompt: largest prompt length in tokens.
+        completion: largest completion length in tokens.
     """
     free = free_bytes(model.device)
     if free is None:
@@ -27,23 +30,23 @@ def rows_in_memory(model: PreTrainedModel, prompt: int, completion: int) -> int:
 
 
 def row_bytes(model: PreTrainedModel, prompt: int, completion: int) -> int:
-    """An upper bound of the memory that one completion takes while it is decoded.
+    """Return an upper bound of the bytes that one completion needs while it is decoded.
 
-    It has keys and values of all tokens, the states of a layer while its prompt is read, with what
-    each token sees, the logits of one token, and four numbers for each token that is drawn.
+    The bound adds the keys and values of all tokens, the activations and attention scores of one
+    layer while the prompt is read, the logits of one token, and four numbers per drawn token.
     """
-    config: Any = model.config.get_text_config()  # Any: not every one has each of the sizes
+    config: Any = model.config.get_text_config()  # Any: its sizes are attributes of subclasses
     hidden, width = config.hidden_size, model.dtype.itemsize
-    inner = getattr(config, "intermediate_size", None) or 4 * hidden
+    intermediate = getattr(config, "intermediate_size", None) or 4 * hidden
     columns = ceil(SPARE * (prompt + completion) / COLUMNS) * COLUMNS
     keys_values = 2 * columns * token_bytes(model)
-    reading = width * prompt * (8 * hidden + 3 * inner + prompt)
+    reading = width * prompt * (8 * hidden + 3 * intermediate + prompt)
     return keys_values + reading + LOGITS * config.vocab_size + 4 * 8 * completion
 
 
 @torch.no_grad()
 def token_bytes(model: PreTrainedModel) -> int:
-    """The bytes of one token's keys and values, as the model's own pass gives them."""
+    """Return the bytes of the keys and values of one token, measured by a forward pass."""
     cache = DynamicCache(config=model.config)
     ids = torch.zeros(1, 1, dtype=torch.long, device=model.device)
     model(input_ids=ids, past_key_values=cache, use_cache=True)
@@ -52,7 +55,7 @@ def token_bytes(model: PreTrainedModel) -> int:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """The memory of a GPU that nobody uses, what PyTorch holds in reserve included."""
+    """Return the unused bytes of a GPU, PyTorch's own reserve included; None without a GPU."""
     if device.type != "cuda":
         return None
     reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

@@ -1,1 +1,1 @@
-"""vLLM as an engine: on a server, or in the training process."""
+"""Engines that run vLLM, on a server or in the training process."""

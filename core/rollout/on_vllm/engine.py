@@ -1,4 +1,4 @@
-"""vLLM as a rollout engine: its weights follow the policy's, and it has to show that they do."""
+"""Rollout engine that runs vLLM and checks that vLLM has the policy's current weights."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from core.errors import EngineError
-from core.rollout.engine import Sampled, Sampling, Tokens
+from core.rollout.engine import SampledCompletion, Sampling, Tokens
 from core.rollout.merged_adapters import linear_weight
 from eval.errors import BadValue
 
@@ -23,116 +23,135 @@ Request = Mapping[str, Any]  # the fields of vLLM's `SamplingParams`, which its 
 
 
 class Backend(Protocol):
-    """Where vLLM runs. A `shared` one gets its weights from the main process alone."""
+    """A vLLM on a server or in this process.
+
+    If it is `shared`, the main process alone sends it weights.
+    """
 
     shared: bool
     dtype: str
 
     def complete(
         self, prompts: Sequence[Tokens], requests: Sequence[Request]
-    ) -> Iterator[tuple[int, Sampled]]:
-        """The number of a prompt and its completion, as they are finished."""
+    ) -> Iterator[tuple[int, SampledCompletion]]:
+        """Sample one completion per prompt; yield (prompt index, completion) as they finish."""
         ...
 
     def load(self, weights: Weights) -> None:
-        """Take over the weights."""
+        """Load these weights."""
         ...
 
-    def rest(self) -> bool:
-        """Free memory until the next rollout, if asked to; whether the weights are lost by it."""
+    def release_memory(self) -> bool:
+        """Free memory until the next rollout if configured; return whether weights are lost."""
         ...
 
 
 class VllmEngine:
-    """Samples with vLLM from the weights of the last `serving`, sent before the first rollout.
+    """Engine that samples with vLLM from the weights given to `serving`.
 
-    Before every rollout vLLM has to show that it has them, for it may have been started again.
+    Weights are sent before the first rollout of a version. Before every rollout the
+    log-probabilities of a short completion are checked, since vLLM may have been restarted.
 
     Raises:
-        EngineError: vLLM fails, or other weights than those sent show in its log-probabilities.
+        EngineError: vLLM fails, or its log-probabilities are not those of the weights it was
+            sent.
     """
 
     def __init__(self, backend: Backend):
         self.backend = backend
-        self.wanted: tuple[PreTrainedModel, int] | None = None
-        self.served: tuple[PreTrainedModel, int] | None = None
+        self.target: tuple[PreTrainedModel, int] | None = None  # model and version to sample from
+        self.served: tuple[PreTrainedModel, int] | None = None  # those that vLLM has
 
     def serving(self, model: PreTrainedModel, version: int) -> "VllmEngine":
-        """Serve the weights of a model from now on; they change only when `version` does."""
-        self.wanted = (model, version)
+        """Set the model to sample from and return self.
+
+        Weights are sent again only if `version` changes.
+        """
+        self.target = (model, version)
         return self
 
     def sample(
         self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
-    ) -> Iterator[tuple[int, Sampled]]:
+    ) -> Iterator[tuple[int, SampledCompletion]]:
         """See `Engine.sample`.
 
         Raises:
-            BadValue: a stop function is asked for, which cannot be sent.
+            BadValue: the settings have a stop function, which cannot be sent to vLLM.
         """
         if sampling.stop is not None:
             raise BadValue("the engine 'vllm' has no stop strings: use 'native' or 'hf'")
-        if self.wanted is not None:
-            self.synchronise(self.wanted)
-            self.check(self.wanted[0], prompts[0], min(CHECKED, sampling.max_tokens))
-        yield from self.completed(prompts, sampling, seeds)
-        if self.backend.rest():
+        if self.target is not None:
+            self.synchronise(self.target)
+            self.check(self.target[0], prompts[0], min(CHECKED, sampling.max_tokens))
+        yield from self.checked_completions(prompts, sampling, seeds)
+        if self.backend.release_memory():
             self.served = None
 
-    def completed(
+    def checked_completions(
         self, prompts: Sequence[Tokens], sampling: Sampling, seeds: Sequence[int]
-    ) -> Iterator[tuple[int, Sampled]]:
-        """Yield the engine's completions.
+    ) -> Iterator[tuple[int, SampledCompletion]]:
+        """Yield the backend's completions after checking them.
 
         Raises:
-            EngineError: a completion is too long, or has a token that the model does not have.
+            EngineError: a completion is too long, or has a token outside of the model's
+                vocabulary.
         """
-        asked = [request(sampling, seed) for seed in seeds]
-        config: Any = self.wanted[0].config.get_text_config() if self.wanted else None
-        for number, found in self.backend.complete(prompts, asked):
-            if len(found.tokens) > sampling.max_tokens:
+        requests = [vllm_request(sampling, seed) for seed in seeds]
+        config: Any = self.target[0].config.get_text_config() if self.target else None
+        for number, sampled in self.backend.complete(prompts, requests):
+            if len(sampled.tokens) > sampling.max_tokens:
                 raise EngineError(
-                    f"vLLM gave {len(found.tokens)} tokens: expected at most {sampling.max_tokens}"
+                    f"vLLM gave {len(sampled.tokens)} tokens: expected at most "
+                    f"{sampling.max_tokens}"
                 )
-            if config is not None and max(found.tokens) >= config.vocab_size:
+            if config is not None and max(sampled.tokens) >= config.vocab_size:
                 raise EngineError(
-                    f"vLLM gave the token {max(found.tokens)}: the model that is trained has "
+                    f"vLLM gave the token {max(sampled.tokens)}: the model that is trained has "
                     f"{config.vocab_size}; start it with that model"
                 )
-            yield number, found
+            yield number, sampled
 
-    def synchronise(self, wanted: tuple[PreTrainedModel, int]) -> None:
-        """Send the weights, unless they were sent before and have not changed."""
-        if self.served == wanted:
+    def synchronise(self, target: tuple[PreTrainedModel, int]) -> None:
+        """Send the weights unless this version has been sent already."""
+        if self.served == target:
             return
         self.served, processes = None, PartialState()
         if processes.is_main_process or not self.backend.shared:
-            self.backend.load(checkpoint_weights(wanted[0]))
+            self.backend.load(checkpoint_weights(target[0]))
         processes.wait_for_everyone()
-        self.served = wanted
+        self.served = target
 
     @torch.no_grad()
     def check(self, model: PreTrainedModel, prompt: Tokens, tokens: int) -> None:
-        """Compare the engine's log-probabilities of a completion of its own with the model's."""
-        ((_, found),) = self.completed([prompt], Sampling(max_tokens=tokens, ends=frozenset()), [0])
-        ids = torch.tensor([[*prompt, *found.tokens]], device=model.device)
+        """Compare vLLM's log-probabilities of one of its completions with the model's.
+
+        Raises:
+            EngineError: they differ by more than rounding on average.
+        """
+        ((_, sample),) = self.checked_completions(
+            [prompt], Sampling(max_tokens=tokens, ends=frozenset()), [0]
+        )
+        ids = torch.tensor([[*prompt, *sample.tokens]], device=model.device)
         with torch.autocast(model.device.type, enabled=False):  # an evaluation may sample inside
             logits = model(ids).logits[0, len(prompt) - 1 : -1]
         logps = logits.float().log_softmax(-1).gather(-1, ids[0, len(prompt) :, None])
-        reported = torch.tensor(found.logps, device=model.device)
+        reported = torch.tensor(sample.logps, device=model.device)
         difference = (logps.squeeze(-1) - reported).abs().mean().item()
         exact = model.dtype in (torch.float32, torch.float64) and "float32" in self.backend.dtype
         allowed = EXACT if exact else COARSE
         if not difference <= allowed:
             raise EngineError(
                 "vLLM serves other weights than those it was sent: log-probabilities of "
-                f"{len(found.tokens)} tokens differ by {difference:.2g} on average, expected at "
+                f"{len(sample.tokens)} tokens differ by {difference:.2g} on average, expected at "
                 f"most {allowed:g}; start it with the model that is trained and continue"
             )
 
 
-def request(sampling: Sampling, seed: int) -> Request:
-    """The same settings in vLLM's names; only `ends` and the length end a completion."""
+def vllm_request(sampling: Sampling, seed: int) -> Request:
+    """Return these settings and a seed as fields of vLLM's `SamplingParams`.
+
+    Only `ends` and the length end a completion; stop strings are not included.
+    """
     return {
         "max_tokens": sampling.max_tokens,
         "temperature": sampling.temperature,
@@ -149,9 +168,9 @@ def request(sampling: Sampling, seed: int) -> Request:
 
 
 def checkpoint_weights(model: nn.Module) -> Weights:
-    """Names and values of the parameters as a checkpoint has them; tied ones once.
+    """Yield names and values of the parameters as in a checkpoint, tied parameters once.
 
-    LoRA adapters that are on are added to the weights they adapt, which stay as they are.
+    Active LoRA adapters are added to copies of the weights they adapt.
     """
     for name, parameter in model.named_parameters():
         if ".lora_" in name:
@@ -162,11 +181,11 @@ def checkpoint_weights(model: nn.Module) -> Weights:
         yield name.removeprefix("base_model.model.").replace(".base_layer.", "."), value
 
 
-def completion(tokens: Any, logps: Any, finish: object) -> Sampled:
-    """What vLLM gave for one prompt; a log-probability that it left out is NaN.
+def parse_completion(tokens: Any, logps: Any, finish: object) -> SampledCompletion:
+    """Build a completion from the fields of vLLM's output; missing log-probabilities are NaN.
 
     Raises:
-        EngineError: tokens or their log-probabilities are missing, or it was broken off.
+        EngineError: tokens or log-probabilities are malformed, or vLLM aborted the completion.
     """
     if not is_list(tokens, is_token) or not is_list(logps, is_logp) or len(tokens) != len(logps):
         raise EngineError(
@@ -175,14 +194,14 @@ def completion(tokens: Any, logps: Any, finish: object) -> Sampled:
         )
     if finish not in ("stop", "length"):
         raise EngineError(f"the engine broke a completion off ({finish!s:.80}): see its own log")
-    known = [float("nan") if logp is None else float(logp) for logp in logps]
-    return Sampled(
-        tokens=list(tokens), logps=known, finish="stop" if finish == "stop" else "length"
+    known_logps = [float("nan") if logp is None else float(logp) for logp in logps]
+    return SampledCompletion(
+        tokens=list(tokens), logps=known_logps, finish="stop" if finish == "stop" else "length"
     )
 
 
 def is_list(values: object, is_member: Callable[[Any], bool]) -> bool:
-    """Return whether a value is a list of at least one member, all of one kind."""
+    """Return whether a value is a non-empty list whose members all satisfy `is_member`."""
     return isinstance(values, list) and bool(values) and all(map(is_member, values))
 
 
@@ -192,7 +211,7 @@ def is_token(value: object) -> bool:
 
 
 def is_logp(value: object) -> bool:
-    """Return whether a value is a log-probability, or None for one that is left out."""
+    """Return whether a value is a log-probability, or None for one that was left out."""
     if value is None or isinstance(value, bool):
         return value is None
     return isinstance(value, int | float) and abs(value) != math.inf

@@ -1,4 +1,4 @@
-"""vLLM in the training process, on the same device."""
+"""Backend that runs vLLM in the training process, on the same device."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -9,17 +9,21 @@ from accelerate import PartialState
 from accelerate.utils.other import get_free_port
 
 from core.errors import EngineError
-from core.rollout.engine import Sampled, Tokens
-from core.rollout.on_vllm.engine import Request, Weights, completion
+from core.rollout.engine import SampledCompletion, Tokens
+from core.rollout.on_vllm.engine import Request, Weights, parse_completion
 
-EXTERNAL = "external_launcher"  # what is spread over the processes that `accelerate` started
+EXTERNAL = "external_launcher"  # vLLM's executor over the processes that `accelerate` started
 
 
 class VllmLocal:
-    """One `vllm.LLM` for each process; `options` are further keywords of its constructor.
+    """Backend with a `vllm.LLM` in each process.
 
-    `executor` is how vLLM starts what it spreads over several GPUs; by default processes of its
-    own. With `sleeps` it gives its memory back between rollouts.
+    Args:
+        model: folder of the model, or its name on the hub.
+        sleeps: whether vLLM releases its memory between rollouts.
+        executor: how vLLM starts its workers on several GPUs; by default as processes of its
+            own.
+        options: further keyword arguments of `vllm.LLM`.
 
     Raises:
         EngineError: vLLM is not installed.
@@ -37,7 +41,7 @@ class VllmLocal:
                 f"vllm_mode='colocate' and --engine vllm need vLLM in this environment ({error}): "
                 "install it, or use a server, or our own engine (use_vllm=False, --engine native)"
             ) from None
-        self.params: Any = vllm.SamplingParams  # Any: vLLM is not here when types are checked
+        self.params: Any = vllm.SamplingParams  # Any: vLLM is not installed for type checks
         if executor == EXTERNAL:
             tell_launch()
         self.llm: Any = vllm.LLM(
@@ -50,27 +54,27 @@ class VllmLocal:
         )
         self.dtype = str(self.llm.llm_engine.vllm_config.model_config.dtype)
         self.sleeps = sleeps
-        self.rest()
+        self.release_memory()
 
     def complete(
         self, prompts: Sequence[Tokens], requests: Sequence[Request]
-    ) -> Iterator[tuple[int, Sampled]]:
+    ) -> Iterator[tuple[int, SampledCompletion]]:
         """See `Backend.complete`."""
-        found = self.llm.generate(
+        generated = self.llm.generate(
             [{"prompt_token_ids": list(prompt)} for prompt in prompts],
             sampling_params=[
-                self.params(**asked, detokenize="stop" in asked) for asked in requests
+                self.params(**request, detokenize="stop" in request) for request in requests
             ],
             use_tqdm=False,
         )
-        for number, (output,) in enumerate(one.outputs for one in found):
+        for index, (output,) in enumerate(group.outputs for group in generated):
             tokens = list(output.token_ids)
             rows = zip(output.logprobs or [], tokens, strict=False)
-            logps = [known[token].logprob for known, token in rows]
-            yield number, completion(tokens, logps, output.finish_reason)
+            logps = [step_logps[token].logprob for step_logps, token in rows]
+            yield index, parse_completion(tokens, logps, output.finish_reason)
 
     def load(self, weights: Weights) -> None:
-        """See `Backend.load`; parameter by parameter, so that no second copy is held."""
+        """See `Backend.load`. Parameters are loaded one by one, so no second copy exists."""
         if self.sleeps:
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
@@ -81,15 +85,15 @@ class VllmLocal:
             self.llm.wake_up(tags=["kv_cache"])
         self.llm.reset_prefix_cache()
 
-    def rest(self) -> bool:
-        """See `Backend.rest`."""
+    def release_memory(self) -> bool:
+        """See `Backend.release_memory`."""
         if self.sleeps:
             self.llm.sleep(level=2)
         return self.sleeps
 
 
 def tell_launch() -> None:
-    """Set what vLLM's external launcher reads, where `accelerate launch` has not."""
+    """Set the environment variables of vLLM's external launcher that are not set yet."""
     processes = PartialState()
     for name, value in {
         "RANK": processes.process_index,

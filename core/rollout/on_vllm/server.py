@@ -1,4 +1,4 @@
-"""A client of `vllm serve`: completions over HTTP, weights as the server takes them."""
+"""Client of `vllm serve`: completions over HTTP, and weights over HTTP or NCCL."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +10,8 @@ from safetensors.torch import save
 
 from core.errors import EngineError
 from core.rollout.completions_server import Server
-from core.rollout.engine import Sampled, Tokens
-from core.rollout.on_vllm.engine import Request, Weights, completion
+from core.rollout.engine import SampledCompletion, Tokens
+from core.rollout.on_vllm.engine import Request, Weights, parse_completion
 
 START = (
     "start one with `VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs "
@@ -20,14 +20,18 @@ START = (
 
 
 class VllmServer(Server):
-    """A vLLM server, found and asked what it can do when this is made.
+    """Client of a vLLM server, whose model and capabilities are read at construction.
 
-    Every completion is a request with its own seed. `timeout_s` is how long to wait for the server
-    to come up, and for each of its answers.
+    Every completion is a request with its own seed.
+
+    Args:
+        url: address of the server.
+        timeout_s: seconds to wait for the server to start, and for each answer.
+        group_port: port of the process group that broadcasts weights over NCCL.
 
     Raises:
-        EngineError: the server is away, slow or dies, refuses a request, or was started without
-            what weights and log-probabilities need.
+        EngineError: the server is away, too slow or dies, refuses a request, or was started
+            without weight transfer or processed log-probabilities.
     """
 
     name = "vLLM server"
@@ -46,13 +50,17 @@ class VllmServer(Server):
         self.wait()
         with self.reading("/v1/models or /server_info", "what `vllm serve` tells of itself"):
             self.model = str(self.call("GET", "/v1/models")["data"][0]["id"])
-            told = self.call("GET", "/server_info", params={"config_format": "json"})
-            config = told["vllm_config"]
+            server_info = self.call("GET", "/server_info", params={"config_format": "json"})
+            config = server_info["vllm_config"]
             self.dtype = str(config["model_config"]["dtype"])
             self.transfer = self.transport(config)
 
     def transport(self, config: Mapping[str, Any]) -> Callable[["VllmServer", Weights], None]:
-        """How weights go to a server with this configuration."""
+        """Return the function that sends weights to a server with this configuration.
+
+        Raises:
+            EngineError: the configuration lacks weight transfer or processed log-probabilities.
+        """
         mode = config["model_config"]["logprobs_mode"]
         if mode != "processed_logprobs":
             raise EngineError(
@@ -72,61 +80,66 @@ class VllmServer(Server):
 
     def complete(
         self, prompts: Sequence[Tokens], requests: Sequence[Request]
-    ) -> Iterator[tuple[int, Sampled]]:
+    ) -> Iterator[tuple[int, SampledCompletion]]:
         """See `Backend.complete`."""
-        return self.each(lambda pair: self.one(*pair), list(zip(prompts, requests, strict=True)))
+        return self.map_unordered(
+            lambda pair: self.complete_one(*pair), list(zip(prompts, requests, strict=True))
+        )
 
-    def one(self, prompt: Tokens, asked: Request) -> Sampled:
-        """One completion."""
+    def complete_one(self, prompt: Tokens, request: Request) -> SampledCompletion:
+        """Return the completion of one prompt."""
         ids = {"return_token_ids": True, "return_tokens_as_token_ids": True}
-        body = {"model": self.model, "prompt": list(prompt), **asked, **ids}
-        found = self.call("POST", "/v1/completions", json=body)
+        body = {"model": self.model, "prompt": list(prompt), **request, **ids}
+        content = self.call("POST", "/v1/completions", json=body)
         with self.reading("/v1/completions", "token_ids and token_logprobs of one choice"):
-            (choice,) = found["choices"]
+            (choice,) = content["choices"]
             logps = (choice.get("logprobs") or {}).get("token_logprobs")
-            return completion(choice.get("token_ids"), logps, choice.get("finish_reason"))
+            return parse_completion(choice.get("token_ids"), logps, choice.get("finish_reason"))
 
     def load(self, weights: Weights) -> None:
-        """See `Backend.load`; what the server cached of prompts is dropped."""
+        """See `Backend.load`. The server's prefix cache is reset."""
         self.call("POST", "/start_weight_update", json={})
         self.transfer(self, weights)
         self.call("POST", "/finish_weight_update", json={})
         self.call("POST", "/reset_prefix_cache")
 
-    def rest(self) -> bool:
-        """See `Backend.rest`; the server has its own device."""
+    def release_memory(self) -> bool:
+        """See `Backend.release_memory`. The server has its own device, so nothing is released."""
         return False
 
 
-def over_http(server: VllmServer, weights: Weights) -> None:
-    """Send a safetensors file; no backend of vLLM's own, for servers without a GPU."""
+def send_over_http(server: VllmServer, weights: Weights) -> None:
+    """Send the weights as a safetensors file, for servers without a GPU."""
     body = save({name: tensor.contiguous() for name, tensor in weights})
     server.call("POST", "/update_weights", data=body)
 
 
-def over_nccl(server: VllmServer, weights: Weights) -> None:
-    """Broadcast from this process, rank 0 of a group with the server's workers; vLLM 0.28 on."""
+def broadcast_over_nccl(server: VllmServer, weights: Weights) -> None:
+    """Broadcast the weights over NCCL, from rank 0 of a group with the server's workers.
+
+    Needs vLLM 0.28 or later.
+    """
     from vllm.distributed.weight_transfer.packed_tensor import (  # pyright: ignore[reportMissingImports]
         packed_nccl_broadcast_producer,
     )
 
-    server.group = server.group or joined(server)
-    sent = list(weights)
+    server.group = server.group or join_group(server)
+    named_weights = list(weights)
     info = {
-        "names": [name for name, _ in sent],
-        "dtype_names": [str(tensor.dtype).removeprefix("torch.") for _, tensor in sent],
-        "shapes": [list(tensor.shape) for _, tensor in sent],
+        "names": [name for name, _ in named_weights],
+        "dtype_names": [str(tensor.dtype).removeprefix("torch.") for _, tensor in named_weights],
+        "shapes": [list(tensor.shape) for _, tensor in named_weights],
     }
     with ThreadPoolExecutor(1) as pool:  # the server answers when it has received all
         answer = pool.submit(server.call, "POST", "/update_weights", json={"update_info": info})
         packed_nccl_broadcast_producer(
-            iterator=iter(sent), group=server.group, src=0, post_iter_func=itemgetter(1)
+            iterator=iter(named_weights), group=server.group, src=0, post_iter_func=itemgetter(1)
         )
         answer.result()
 
 
-def joined(server: VllmServer) -> Any:  # Any: vLLM's communicator
-    """A new group of this process and the server's workers."""
+def join_group(server: VllmServer) -> Any:  # Any: vLLM's communicator
+    """Create a process group of this process and the server's workers."""
     from vllm.distributed.weight_transfer.nccl_common import (  # pyright: ignore[reportMissingImports]
         trainer_init,
     )
@@ -149,12 +162,12 @@ def joined(server: VllmServer) -> Any:  # Any: vLLM's communicator
 
 def world_size(server: VllmServer) -> int:
     """Return the number of the server's workers."""
-    found = server.call("GET", "/get_world_size")
+    content = server.call("GET", "/get_world_size")
     with server.reading("/get_world_size", "world_size, an integer"):
-        return index(found["world_size"])
+        return index(content["world_size"])
 
 
 TRANSPORTS: Mapping[str, Callable[[VllmServer, Weights], None]] = {
-    "nccl": over_nccl,
-    "http": over_http,
+    "nccl": broadcast_over_nccl,
+    "http": send_over_http,
 }

@@ -1,1 +1,1 @@
-"""What answers a benchmark: a model here, or one behind a server."""
+"""Samplers that answer benchmark questions, with a model in this process or behind a server."""

@@ -1,4 +1,4 @@
-"""Finished batches of an evaluation in an append-only file, so that a killed run repeats none."""
+"""Append-only journal of an evaluation's finished batches, so that a killed run resumes."""
 
 import fcntl
 import hashlib
@@ -14,19 +14,23 @@ from eval.errors import BadValue, DamagedFile
 from eval.samples.tir import Executor
 from eval.sandbox import Execution
 
-PROGRAMS = 64  # whose results enter together
+PROGRAMS = 64  # number of programs whose results are one entry
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """What finished batches gave: token ids, results of programs.
+    """File of the results of finished batches: token ids, results of programs.
 
-    A batch is found by all that it depends on besides the model, the seeds included. So a resumed
-    run decodes the very batches that were not finished and ends in the same completions. `header`
-    names the rest. A last line without its end is what a kill leaves; it is dropped.
+    A batch is identified by all that it depends on besides the model, seeds included, so a resumed
+    run decodes the unfinished batches only and ends in the same completions. An incomplete last
+    line, as a killed process leaves it, is dropped.
+
+    Args:
+        path: the file.
+        header: fields that a resumed run must share, such as the model.
 
     Raises:
-        BadValue: the file was begun under another header, or another process writes to it.
-        DamagedFile: a line is not what was written.
+        BadValue: the file has another header, or another process writes to it.
+        DamagedFile: a line fails its checksum.
     """
 
     def __init__(self, path: Path, header: Mapping[str, object]):
@@ -35,44 +39,51 @@ class Journal(AbstractContextManager["Journal"]):
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = path.open("a+b")
         try:
-            self._open(json.loads(json.dumps(dict(header))))  # as it will be read: lists, no tuples
+            self._open(json.loads(json.dumps(dict(header))))  # tuples become lists, as when read
         except BaseException:
             self.file.close()
             raise
 
     def __exit__(self, *_: object) -> None:
-        """Close the file; what is in it stays."""
+        """Close the file, which stays on disk."""
         self.file.close()
 
-    def once(self, asked: object, work: Callable[[], Any]) -> Any:
-        """What `work` gives or gave, as JSON."""
-        (found,) = self.each([asked], lambda missing: ((number, work()) for number in missing))
-        return found
+    def get_or_compute(self, request: object, work: Callable[[], Any]) -> Any:
+        """Return the JSON result of a batch, from the journal or else from `work`."""
+        (stored,) = self.get_or_compute_all(
+            [request], lambda missing: ((number, work()) for number in missing)
+        )
+        return stored
 
-    def each(
-        self, asked: Sequence[object], work: Callable[[list[int]], Iterable[tuple[int, Any]]]
+    def get_or_compute_all(
+        self, requests: Sequence[object], work: Callable[[list[int]], Iterable[tuple[int, Any]]]
     ) -> list[Any]:
-        """What `work` gives or gave for each, as JSON; what it gives enters as it comes.
+        """Return the JSON results of batches, from the journal or else from `work`.
 
-        It gets the numbers of those that are not there, and gives some number's result at a time.
+        Args:
+            requests: what identifies each batch.
+            work: function from the indices of missing batches to (index, result) pairs; each
+                pair is written to the journal as it arrives.
         """
-        names = [name_of(one) for one in asked]
-        missing = [number for number, name in enumerate(names) if name not in self.batches]
-        for number, found in work(missing):
-            self._append({"batch": names[number], "found": found})
-            self.batches[names[number]] = found
-        return [self.batches[name] for name in names]
+        keys = [batch_key(request) for request in requests]
+        missing = [index for index, key in enumerate(keys) if key not in self.batches]
+        for index, computed in work(missing):
+            self._append({"batch": keys[index], "found": computed})
+            self.batches[keys[index]] = computed
+        return [self.batches[key] for key in keys]
 
     def _open(self, header: dict[str, object]) -> None:
-        """Read what is there, or begin with the header."""
+        """Lock the file and read its batches; write the header to a new file."""
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BadValue(f"{self.path}: another process is writing it; wait for it") from None
+            raise BadValue(
+                f"{self.path}: another process is writing this file; wait until it ends"
+            ) from None
         self.file.seek(0)
         lines = self.file.read().split(b"\n")
         self.file.truncate(sum(len(line) + 1 for line in lines[:-1]))
-        rows = [self._read(line, number) for number, line in enumerate(lines[:-1], start=1)]
+        rows = [self._parse_line(line, number) for number, line in enumerate(lines[:-1], start=1)]
         if not rows:
             return self._append({"header": header})
         if changed := difference(rows[0].get("header", {}), header):
@@ -84,16 +95,20 @@ class Journal(AbstractContextManager["Journal"]):
         return None
 
     def _append(self, row: Mapping[str, object]) -> None:
-        """Write a line with its checksum; it is on the disk when this returns."""
+        """Write a row with its checksum and sync it to disk."""
         text = json.dumps(row, separators=(",", ":")).encode()
         self.file.write(checksum(text) + b" " + text + b"\n")
         self.file.flush()
         os.fsync(self.file.fileno())
 
-    def _read(self, line: bytes, number: int) -> dict[str, Any]:
-        """One line, checked."""
-        found, _, text = line.partition(b" ")
-        if found != checksum(text):
+    def _parse_line(self, line: bytes, number: int) -> dict[str, Any]:
+        """Parse one line after verifying its checksum.
+
+        Raises:
+            DamagedFile: the checksum does not match.
+        """
+        recorded_checksum, _, text = line.partition(b" ")
+        if recorded_checksum != checksum(text):
             raise DamagedFile(
                 f"{self.path}, line {number}: not what was written there; "
                 "delete the file to begin again"
@@ -103,39 +118,43 @@ class Journal(AbstractContextManager["Journal"]):
 
 @dataclass(frozen=True)
 class JournaledExecutor:
-    """Runs programs whose results are not in the journal yet.
+    """Executor that runs only programs whose results are not in the journal.
 
-    What a program prints may depend on when it runs: an answer that went on from an output must
-    find the same one again.
+    A program's output may vary between runs, and an answer that continued after an output must find
+    the same output again.
     """
 
     executor: Executor
     journal: Journal
 
     def run(self, programs: Sequence[str]) -> list[Execution]:
-        """What became of each program, in order."""
+        """Return the results of programs, in order."""
         batches = [programs[i : i + PROGRAMS] for i in range(0, len(programs), PROGRAMS)]
-        return [Execution(**row) for batch in batches for row in self.batch(batch)]
+        return [Execution(**row) for batch in batches for row in self.run_batch(batch)]
 
-    def batch(self, programs: Sequence[str]) -> list[dict[str, Any]]:
-        """The results of some programs as JSON."""
-        return self.journal.once(
+    def run_batch(self, programs: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the results of one batch of programs as JSON."""
+        return self.journal.get_or_compute(
             {"programs": list(programs)},
-            lambda: [asdict(done) for done in self.executor.run(programs)],
+            lambda: [asdict(execution) for execution in self.executor.run(programs)],
         )
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """What was another value: `seed=0, asked for 1`; empty when all agree."""
+    """Describe fields that differ, such as `seed=0, asked for 1`; empty if none do."""
     rows = [(name, old.get(name), new.get(name)) for name in sorted({*old, *new})]
-    return "; ".join(f"{name}={was!r}, asked for {now!r}" for name, was, now in rows if was != now)
+    return "; ".join(
+        f"{name}={old_field!r}, asked for {new_field!r}"
+        for name, old_field, new_field in rows
+        if old_field != new_field
+    )
 
 
-def name_of(asked: object) -> str:
-    """What a batch is found by: the digest of all that it depends on."""
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+def batch_key(request: object) -> str:
+    """Return the SHA-256 digest that identifies a batch."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
 def checksum(text: bytes) -> bytes:
-    """64 bits that say whether a line is whole."""
+    """Return a 64-bit checksum of a line as hexadecimal digits."""
     return hashlib.sha256(text).hexdigest()[:16].encode()

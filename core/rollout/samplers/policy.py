@@ -1,4 +1,4 @@
-"""Samplers of the eval stage: what they share, and a policy as one."""
+"""Samplers of the evaluation stage: their base classes, and the sampler of a loaded policy."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,127 +10,146 @@ import torch
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
-from core.rollout.chat import Asked, Turns, chat_text
-from core.rollout.engine import Engine, Sampled, Sampling, in_order
-from core.rollout.merged_adapters import inner
+from core.rollout.chat import ChatPrompt, Messages, chat_text
+from core.rollout.engine import Engine, SampledCompletion, Sampling, in_order
+from core.rollout.merged_adapters import unwrap_peft
 from core.rollout.native.native import NativeEngine
 from core.rollout.samplers.journal import Journal
 from core.rollout.seeds import seed_of
-from core.rollout.stops import before_stop, end_tokens, stop_at
+from core.rollout.stops import before_stop, end_tokens, stop_function
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding
 
 logger = logging.get_logger(__name__)
 
-CHUNK = 256  # completions that enter the journal together, and so are drawn together
-DEVICE_CHUNK = 2048  # the same where hundreds are decoded at a time
+CHUNK = 256  # completions that are drawn together and enter the journal together
+DEVICE_CHUNK = 2048  # the chunk where hundreds of completions are decoded at a time
 
 
-Prompt = TypeVar("Prompt", list[int], Turns)  # as the journal and what draws know it
-Drawn = TypeVar("Drawn")  # a completion as it enters the journal
+Prompt = TypeVar("Prompt", list[int], Messages)  # an encoded prompt
+Drawn = TypeVar("Drawn")  # a completion as the journal stores it
 Finished = TypeVar("Finished")  # a completion as an engine gives it
 
 
-def unwatched(finished: int, of: int) -> None:
-    """Nobody is told how far a sampler is."""
+def ignore_progress(finished: int, total: int) -> None:
+    """Ignore the progress of a sampler."""
 
 
 class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
-    """Samples completions of user turns.
+    """Base of the samplers of completions.
 
-    A draw depends on `Decoding.seed`, its prompt and its number among the prompt's samples alone.
-    With a `journal` they are drawn in chunks: those in it are not drawn again, others enter it.
-    They are where somebody is told how far it is, too, see `watched`.
+    A completion depends on `Decoding.seed`, its prompt and its index among the samples of the
+    prompt alone. With a `journal`, completions are drawn in chunks; those in the journal are read
+    from it, new ones are added to it. Progress, see `with_progress`, is reported per chunk and per
+    completion.
     """
 
     def __init__(self, journal: Journal | None = None, chunk: int = CHUNK):
         self.journal = journal
         self.chunk = chunk
-        self.watch = unwatched
-        self.begun, self.of = 0, 0  # completions before those that are drawn now, and all
+        self.watch = ignore_progress
+        self.finished, self.total = 0, 0  # completions before the current chunk, and all
 
     def __call__(
-        self, prompts: Sequence[Asked], decoding: Decoding, starts: Sequence[str] | None = None
+        self, prompts: Sequence[ChatPrompt], decoding: Decoding, starts: Sequence[str] | None = None
     ) -> list[list[Completion]]:
-        """Completions [prompt][sample]; prompts of like length are drawn together."""
-        begun = starts or [""] * len(prompts)
-        pairs = zip(prompts, begun, strict=True)
+        """Return completions [prompt][sample]. Prompts of similar length are drawn together."""
+        pairs = zip(prompts, starts or [""] * len(prompts), strict=True)
         chat, system = decoding.chat, decoding.system
         ids = [self.encode(prompt, start, chat=chat, system=system) for prompt, start in pairs]
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         jobs = [(index, sample) for index in order for sample in range(decoding.samples)]
-        found: list[list[Completion]] = [[] for _ in prompts]
-        self.of = len(jobs)
-        alone = self.journal is None and self.watch is unwatched
-        size = max(1, self.of) if alone else self.chunk
-        for start in range(0, self.of, size):
-            self.begun = start
-            self.watch(start, self.of)
-            chunk = jobs[start : start + size]
+        completions: list[list[Completion]] = [[] for _ in prompts]
+        for chunk in self.chunks(jobs):
             seeds = [seed_of(decoding.seed, sample, ids[index]) for index, sample in chunk]
-            drawn = self.once([ids[index] for index, _ in chunk], decoding, seeds)
-            for (index, _), one in zip(chunk, drawn, strict=True):
-                found[index].append(self.completion(one, decoding.stop))
-        self.watch(self.of, self.of)
-        return found
+            raw_completions = self.draw_journaled(
+                [ids[index] for index, _ in chunk], decoding, seeds
+            )
+            for (index, _), raw in zip(chunk, raw_completions, strict=True):
+                completions[index].append(self.completion(raw, decoding.stop))
+        return completions
 
-    def journaled(self, journal: Journal) -> Self:
-        """The same sampler with a journal."""
-        other = copy(self)
-        other.journal = journal
-        return other
+    def chunks(self, jobs: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+        """Yield the jobs in chunks and report progress; one chunk if nothing needs several."""
+        self.total = len(jobs)
+        one_chunk = self.journal is None and self.watch is ignore_progress
+        size = max(1, self.total) if one_chunk else self.chunk
+        for start in range(0, self.total, size):
+            self.finished = start
+            self.watch(start, self.total)
+            yield jobs[start : start + size]
+        self.watch(self.total, self.total)
 
-    def watched(self, watch: Callable[[int, int], None]) -> Self:
-        """The same sampler, which tells how many completions are finished, and of how many."""
-        other = copy(self)
-        other.watch = watch
-        return other
+    def with_journal(self, journal: Journal) -> Self:
+        """Return a copy of this sampler that uses a journal."""
+        sampler = copy(self)
+        sampler.journal = journal
+        return sampler
 
-    def counted(self, found: Iterable[Finished]) -> Iterator[Finished]:
-        """What is drawn, as it is finished, and told of."""
-        for number, one in enumerate(found, 1):
-            self.watch(self.begun + number, self.of)
-            yield one
+    def with_progress(self, watch: Callable[[int, int], None]) -> Self:
+        """Return a copy of this sampler that calls `watch(finished, total)` as it draws."""
+        sampler = copy(self)
+        sampler.watch = watch
+        return sampler
+
+    def report_progress(self, finished: Iterable[Finished]) -> Iterator[Finished]:
+        """Yield completions as they finish, reporting the progress of each."""
+        for count, completion in enumerate(finished, 1):
+            self.watch(self.finished + count, self.total)
+            yield completion
 
     @abstractmethod
     def encode(
-        self, prompt: Asked, start: str = "", *, chat: bool = True, system: str | None = None
+        self, prompt: ChatPrompt, start: str = "", *, chat: bool = True, system: str | None = None
     ) -> Prompt:
-        """A user turn or conversation, after a system's, or plain text; and the answer's start."""
+        """Encode a user message or conversation, or plain text, and the start of the answer.
+
+        Args:
+            prompt: a user message, a conversation, or with `chat=False` plain text.
+            start: beginning of the answer, appended to the prompt.
+            chat: whether to apply the chat template.
+            system: system message before the prompt.
+        """
 
     @abstractmethod
     def prompt_tokens(self, prompt: str, *, chat: bool, system: str | None = None) -> int:
-        """How many tokens `encode` makes of a prompt; 0 if unknown."""
+        """Return the number of tokens of an encoded prompt; 0 if it is unknown."""
 
-    def once(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
-        """What the journal holds of these prompts, or what is drawn now."""
+    def draw_journaled(
+        self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]
+    ) -> list[Drawn]:
+        """Return the completions of these prompts, from the journal or newly drawn."""
         if self.journal is None:
             return self.draw(prompts, decoding, seeds)
-        asked = {"prompts": prompts, **asdict(decoding)}
-        return self.journal.once(asked, lambda: self.draw(prompts, decoding, seeds))
+        request = {"prompts": prompts, **asdict(decoding)}
+        return self.journal.get_or_compute(request, lambda: self.draw(prompts, decoding, seeds))
 
     @abstractmethod
     def draw(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Drawn]:
-        """One completion for each prompt, as JSON can hold it."""
+        """Return one completion per prompt, in a form that JSON can hold."""
 
     @abstractmethod
-    def completion(self, drawn: Drawn, stop: Sequence[str]) -> Completion:
-        """The text of a completion up to its stop string, its length, and what ended it."""
+    def completion(self, raw: Drawn, stop: Sequence[str]) -> Completion:
+        """Convert a drawn completion to its text before a stop string, its length and its end."""
 
 
 class TokenSampler(ChunkedSampler[list[int], Drawn]):
-    """A sampler whose prompts are written with the chat template of a tokenizer, as token ids."""
+    """Base of samplers that apply a tokenizer's chat template and send token ids."""
 
     def __init__(self, tokenizer: Any, journal: Journal | None = None, chunk: int = CHUNK):
         super().__init__(journal, chunk)
         self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
 
     def encode(
-        self, prompt: Asked, start: str = "", *, chat: bool = True, system: str | None = None
+        self, prompt: ChatPrompt, start: str = "", *, chat: bool = True, system: str | None = None
     ) -> list[int]:
-        """Token ids of `ChunkedSampler.encode`."""
+        """Return the token ids of a prompt; see `ChunkedSampler.encode`.
+
+        Raises:
+            BadValue: the prompt is a conversation, and `chat` is False.
+        """
         if not (chat or isinstance(prompt, str)):
-            raise BadValue("a conversation is asked with a chat template: give its text, or one")
+            raise BadValue("a conversation needs a chat template: give one, or plain text")
         text = chat_text(self.tokenizer, prompt, system) if chat else str(prompt)
         # The template writes its own special tokens; plain text gets those of its tokenizer.
         return self.tokenizer(text + start, add_special_tokens=not chat)["input_ids"]
@@ -141,12 +160,12 @@ class TokenSampler(ChunkedSampler[list[int], Drawn]):
 
 
 class LocalSampler(TokenSampler[list[int]]):
-    """A sampler in this process: what is drawn are token ids, of which `ends` end an answer."""
+    """Base of samplers in this process, which draw token ids; `ends` are the end tokens."""
 
     ends: frozenset[int]
 
     def sampling(self, decoding: Decoding) -> Sampling:
-        """The settings of an engine, without stop strings."""
+        """Return the engine's settings for this decoding, without stop strings."""
         return Sampling(
             max_tokens=decoding.max_tokens,
             ends=self.ends,
@@ -155,20 +174,26 @@ class LocalSampler(TokenSampler[list[int]]):
             top_p=decoding.top_p,
         )
 
-    def completion(self, drawn: list[int], stop: Sequence[str] = ()) -> Completion:
+    def completion(self, raw: list[int], stop: Sequence[str] = ()) -> Completion:
         """See `ChunkedSampler.completion`."""
-        text = self.tokenizer.decode(drawn, skip_special_tokens=True)
+        text = self.tokenizer.decode(raw, skip_special_tokens=True)
         head = before_stop(text, stop)
         if head is not None:
-            return Completion(head, len(drawn), truncated=False, stopped=True)
-        return Completion(text, len(drawn), truncated=drawn[-1] not in self.ends)
+            return Completion(head, len(raw), truncated=False, stopped=True)
+        return Completion(text, len(raw), truncated=raw[-1] not in self.ends)
 
 
 class PolicySampler(LocalSampler):
-    """Samples from a policy that is loaded here.
+    """Sampler with a model that is loaded in this process.
 
-    Our engine draws `rows` completions at a time; None are as many as the free memory of a GPU
-    holds. Where memory runs out, it draws the same with half as many.
+    Args:
+        model: the policy.
+        tokenizer: its tokenizer.
+        engine: the rollout engine; by default a `NativeEngine`.
+        journal: see `ChunkedSampler`.
+        chunk: number of completions that are drawn together if there is a journal.
+        rows: number of completions decoded at a time; None takes as many as fit in GPU memory.
+            When memory runs out, half as many are decoded at a time.
     """
 
     def __init__(
@@ -182,34 +207,36 @@ class PolicySampler(LocalSampler):
     ):
         super().__init__(tokenizer, journal, chunk)
         self.model = model
-        self.engine = engine or NativeEngine(inner(model), rows)
-        self.ends = frozenset(end_tokens(inner(model), tokenizer))
+        self.engine = engine or NativeEngine(unwrap_peft(model), rows)
+        self.ends = frozenset(end_tokens(unwrap_peft(model), tokenizer))
 
     def draw(
         self, prompts: list[list[int]], decoding: Decoding, seeds: list[int]
     ) -> list[list[int]]:
         """See `ChunkedSampler.draw`."""
-        sampling = replace(self.sampling(decoding), stop=stop_at(self.tokenizer, decoding.stop))
+        sampling = replace(
+            self.sampling(decoding), stop=stop_function(self.tokenizer, decoding.stop)
+        )
         training = self.model.training
         self.model.eval()
         try:
-            found = self.within_memory(prompts, sampling, seeds)
+            completions = self.sample_within_memory(prompts, sampling, seeds)
         finally:
             self.model.train(training)
-        return [row.tokens for row in found]
+        return [row.tokens for row in completions]
 
-    def within_memory(
+    def sample_within_memory(
         self, prompts: list[list[int]], sampling: Sampling, seeds: list[int]
-    ) -> list[Sampled]:
-        """One completion for each prompt, with fewer at a time after memory ran out."""
+    ) -> list[SampledCompletion]:
+        """Return one completion per prompt; halve the engine's rows when memory runs out."""
         while True:
             try:
-                found = self.counted(self.engine.sample(prompts, sampling, seeds))
-                return in_order(found, len(prompts))
+                completions = self.report_progress(self.engine.sample(prompts, sampling, seeds))
+                return in_order(completions, len(prompts))
             except torch.OutOfMemoryError:
                 if not isinstance(self.engine, NativeEngine) or self.engine.rows == 1:
                     raise
-            # After the exception, whose frames hold what did not fit.
+            # Outside of the handler: the frames of the exception hold the memory that ran out.
             self.engine.rows //= 2
             self.engine.by_memory = False
             torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Answers of a model behind an OpenAI-compatible server: vLLM, SGLang, `transformers serve`."""
+"""Samplers for a model behind an OpenAI-compatible server: vLLM, SGLang, `transformers serve`."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypedDict
 
 from core.errors import EngineError
-from core.rollout.chat import Asked, Turns, turns_of
+from core.rollout.chat import ChatPrompt, Messages, chat_messages
 from core.rollout.completions_server import Server
 from core.rollout.samplers.policy import ChunkedSampler, Prompt, TokenSampler
 from core.rollout.stops import before_stop
@@ -15,11 +15,11 @@ from eval.samples.evaluation import Completion, Decoding
 
 TIMEOUT_S = 600.0  # for one answer, its time in the server's queue included
 PATIENCE_S = 600.0  # for a server that is busy, or away for a while
-REPEATS = 16  # answers equal to the first of their prompt, and none that is not: no sampling
+REPEATS = 16  # repeated answers from which a server without a differing one does not sample
 
 
 class Answer(TypedDict):
-    """What is kept of a server's answer."""
+    """Fields of a server's answer that the journal stores."""
 
     text: str
     tokens: int
@@ -28,14 +28,14 @@ class Answer(TypedDict):
 
 
 class ServerSampler(ChunkedSampler[Prompt, Answer]):
-    """Samples over HTTP, one request with a seed of its own for each completion.
+    """Base of samplers over HTTP, which send one request with its own seed per completion.
 
-    `model` is the name that the server knows the model by. Whether the same seed gives the same
-    answer is up to the server. Each answer enters the journal as it comes.
+    `model` is the server's name for the model. Whether equal seeds give equal answers depends on
+    the server. Each answer enters the journal as it arrives.
 
     Raises:
         EngineError: the server is away or fails, does not serve this model, or answers greedily
-            when it is asked to sample.
+            although it is asked to sample.
     """
 
     path: str  # of the requests
@@ -43,36 +43,42 @@ class ServerSampler(ChunkedSampler[Prompt, Answer]):
     model: str
 
     @abstractmethod
-    def question(self, prompt: Prompt) -> dict[str, Any]:
-        """The fields of a request that hold the prompt."""
+    def prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
+        """Return the fields of a request body that hold the prompt."""
 
     @abstractmethod
-    def written(self, choice: Mapping[str, Any]) -> str:
-        """The text of a choice among the server's."""
+    def choice_text(self, choice: Mapping[str, Any]) -> str:
+        """Return the text of one of an answer's `choices`."""
 
-    def once(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Answer]:
-        """See `ChunkedSampler.once`."""
+    def draw_journaled(
+        self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]
+    ) -> list[Answer]:
+        """See `ChunkedSampler.draw_journaled`."""
         if self.journal is None:
             return self.draw(prompts, decoding, seeds)
         pairs = list(zip(prompts, seeds, strict=True))
-        asked = [{"prompt": prompt, **asdict(decoding), "seed": seed} for prompt, seed in pairs]
-        answers = self.journal.each(
-            asked, lambda missing: self.some(prompts, decoding, seeds, missing)
+        requests = [{"prompt": prompt, **asdict(decoding), "seed": seed} for prompt, seed in pairs]
+        answers = self.journal.get_or_compute_all(
+            requests, lambda missing: self.request_answers(prompts, decoding, seeds, missing)
         )
         self.check_sampled(prompts, answers, decoding)
         return answers
 
     def draw(self, prompts: list[Prompt], decoding: Decoding, seeds: list[int]) -> list[Answer]:
         """See `ChunkedSampler.draw`."""
-        found = sorted(self.counted(self.some(prompts, decoding, seeds, range(len(prompts)))))
-        answers = [answer for _, answer in found]
+        indexed_answers = sorted(
+            self.report_progress(
+                self.request_answers(prompts, decoding, seeds, range(len(prompts)))
+            )
+        )
+        answers = [answer for _, answer in indexed_answers]
         self.check_sampled(prompts, answers, decoding)
         return answers
 
-    def some(
-        self, prompts: list[Prompt], decoding: Decoding, seeds: list[int], numbers: Sequence[int]
+    def request_answers(
+        self, prompts: list[Prompt], decoding: Decoding, seeds: list[int], indices: Sequence[int]
     ) -> Iterator[tuple[int, Answer]]:
-        """The answers to the prompts of these numbers, as they come."""
+        """Yield (index, answer) for the prompts at these indices, in the order of arrival."""
         settings = {
             "model": self.model,
             "max_tokens": decoding.max_tokens,
@@ -80,21 +86,28 @@ class ServerSampler(ChunkedSampler[Prompt, Answer]):
             "top_p": decoding.top_p,
             "stop": list(decoding.stop) or None,
         }
-        asked = {name: value for name, value in settings.items() if value is not None}
-        bodies = [{**asked, **self.question(prompts[n]), "seed": seeds[n] % 2**31} for n in numbers]
-        for place, answer in self.server.each(self.ask, bodies):
-            yield numbers[place], answer
+        fields = {name: value for name, value in settings.items() if value is not None}
+        bodies = [
+            {**fields, **self.prompt_fields(prompts[index]), "seed": seeds[index] % 2**31}
+            for index in indices
+        ]
+        for place, answer in self.server.map_unordered(self.ask, bodies):
+            yield indices[place], answer
 
     def check_sampled(
         self, prompts: Sequence[Prompt], answers: Sequence[Answer], decoding: Decoding
     ) -> None:
-        """Refuse a server that takes a temperature and does not use it."""
+        """Raise `EngineError` if the server ignores the temperature.
+
+        It does if at least `REPEATS` answers equal the first answer to their prompt, and none
+        differs.
+        """
         if decoding.temperature == 0:
             return
         first: dict[str, str] = {}
         pairs = [
-            (first.setdefault(repr(p), a["text"]), a["text"])
-            for p, a in zip(prompts, answers, strict=True)
+            (first.setdefault(repr(prompt), answer["text"]), answer["text"])
+            for prompt, answer in zip(prompts, answers, strict=True)
         ]
         if len(pairs) - len(first) >= REPEATS and all(old == new for old, new in pairs):
             raise EngineError(
@@ -104,29 +117,29 @@ class ServerSampler(ChunkedSampler[Prompt, Answer]):
             )
 
     def ask(self, body: dict[str, Any]) -> Answer:
-        """The answer to one request."""
-        found = self.server.call("POST", self.path, json=body)
+        """Send one request and return its answer."""
+        content = self.server.call("POST", self.path, json=body)
         form = f"choices and usage as OpenAI's {self.path} gives them"
         with self.server.reading(self.path, form):
-            (choice,) = found["choices"]
+            (choice,) = content["choices"]
             return Answer(
-                text=self.written(choice),
-                tokens=token_count(found["usage"]["completion_tokens"]),
+                text=self.choice_text(choice),
+                tokens=token_count(content["usage"]["completion_tokens"]),
                 finish=answer_text(choice["finish_reason"], "finish_reason"),
                 stop=stop_reason(choice.get("stop_reason")),
             )
 
-    def completion(self, drawn: Answer, stop: Sequence[str] = ()) -> Completion:
+    def completion(self, raw: Answer, stop: Sequence[str] = ()) -> Completion:
         """See `ChunkedSampler.completion`."""
-        head = before_stop(drawn["text"], stop)
-        stopped = head is not None or drawn["stop"] in stop
-        text = drawn["text"] if head is None else head
-        cut = drawn["finish"] == "length" and not stopped
-        return Completion(text, drawn["tokens"], truncated=cut, stopped=stopped)
+        head = before_stop(raw["text"], stop)
+        stopped = head is not None or raw["stop"] in stop
+        text = raw["text"] if head is None else head
+        is_cut = raw["finish"] == "length" and not stopped
+        return Completion(text, raw["tokens"], truncated=is_cut, stopped=stopped)
 
 
 class CompletionsSampler(TokenSampler[Answer], ServerSampler[list[int]]):
-    """Samples over `/v1/completions`: prompts are written here, so they are `PolicySampler`'s."""
+    """Sampler over `/v1/completions`; its prompts, encoded here, equal those of `PolicySampler`."""
 
     path = "/v1/completions"
 
@@ -135,28 +148,28 @@ class CompletionsSampler(TokenSampler[Answer], ServerSampler[list[int]]):
         self.server = server
         self.model = model
 
-    def question(self, prompt: list[int]) -> dict[str, Any]:
-        """See `ServerSampler.question`.
+    def prompt_fields(self, prompt: list[int]) -> dict[str, Any]:
+        """See `ServerSampler.prompt_fields`.
 
         Raises:
-            BadValue: there is no text that the server's tokenizer turns into these ids.
+            BadValue: no text is tokenized to these ids.
         """
         text = self.tokenizer.decode(prompt)
         for candidate in (text, text.removeprefix(self.tokenizer.bos_token or "")):
             if self.tokenizer(candidate)["input_ids"] == prompt:
                 return {"prompt": candidate}
         raise BadValue(
-            f"the prompt {text[:80]!r} ... is text that its tokenizer reads as other tokens, and a "
-            "server takes text: evaluate without --server, or with --api chat"
+            f"no text gives the tokens of the prompt {text[:80]!r} ..., and a server takes text: "
+            "evaluate without --server, or with --api chat"
         )
 
-    def written(self, choice: Mapping[str, Any]) -> str:
-        """See `ServerSampler.written`."""
+    def choice_text(self, choice: Mapping[str, Any]) -> str:
+        """See `ServerSampler.choice_text`."""
         return answer_text(choice["text"])
 
 
-class ChatSampler(ServerSampler[Turns]):
-    """Samples over `/v1/chat/completions`: the server applies its own chat template."""
+class ChatSampler(ServerSampler[Messages]):
+    """Sampler over `/v1/chat/completions`, whose server applies its own chat template."""
 
     path = "/v1/chat/completions"
 
@@ -166,33 +179,33 @@ class ChatSampler(ServerSampler[Turns]):
         self.model = model
 
     def encode(
-        self, prompt: Asked, start: str = "", *, chat: bool = True, system: str | None = None
-    ) -> Turns:
+        self, prompt: ChatPrompt, start: str = "", *, chat: bool = True, system: str | None = None
+    ) -> Messages:
         """See `ChunkedSampler.encode`.
 
         Raises:
-            BadValue: the prompt is no user turn alone.
+            BadValue: an answer's start is given, or `chat` is False.
         """
         if start or not chat:
-            raise BadValue("--api chat asks with user turns alone: expected --api completions")
-        return turns_of(prompt, system)
+            raise BadValue("--api chat takes user messages alone: expected --api completions")
+        return chat_messages(prompt, system)
 
     def prompt_tokens(self, *_: object, **__: object) -> int:
-        """Unknown: see `ChunkedSampler.prompt_tokens`."""
+        """Return 0, as the number is unknown; see `ChunkedSampler.prompt_tokens`."""
         return 0
 
-    def question(self, prompt: Turns) -> dict[str, Any]:
-        """See `ServerSampler.question`."""
+    def prompt_fields(self, prompt: Messages) -> dict[str, Any]:
+        """See `ServerSampler.prompt_fields`."""
         return {"messages": prompt}
 
-    def written(self, choice: Mapping[str, Any]) -> str:
-        """See `ServerSampler.written`; a model that came to no answer wrote none."""
+    def choice_text(self, choice: Mapping[str, Any]) -> str:
+        """See `ServerSampler.choice_text`. A missing content is an empty text."""
         content = choice["message"]["content"]
         return "" if content is None else answer_text(content)
 
 
 def answer_text(value: object, name: str = "text") -> str:
-    """Return a text of a server's answer.
+    """Return a text field of a server's answer.
 
     Raises:
         TypeError: the value is no string.
@@ -205,7 +218,7 @@ def answer_text(value: object, name: str = "text") -> str:
 
 
 def token_count(value: object) -> int:
-    """Return a number of tokens of a server's answer.
+    """Return the number of tokens that a server's answer states.
 
     Raises:
         TypeError: the value is no integer of at least 0.
@@ -216,7 +229,7 @@ def token_count(value: object) -> int:
 
 
 def stop_reason(value: object) -> str | int | None:
-    """Return what ended an answer: a stop string, a token, or None where the server does not tell.
+    """Return what ended an answer: a stop string, a token id, or None if the server omits it.
 
     Raises:
         TypeError: the value is of another type.
@@ -228,22 +241,22 @@ def stop_reason(value: object) -> str | int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """Where a served model is, what it is asked by, and the key that goes along."""
+    """Address, API and key of a served model."""
 
     url: str
     api: Literal["completions", "chat"] = "completions"
     key: str | None = field(default=None, repr=False)
 
     @property
-    def recorded(self) -> dict[str, str]:
-        """What samples say of it: never the key."""
+    def record_fields(self) -> dict[str, str]:
+        """Fields about the server that sample files hold; they never include the key."""
         return {"server": self.url} | ({} if self.api == "completions" else {"api": self.api})
 
     def server(self) -> Server:
-        """The server, which is asked again where it fails for a while.
+        """Return a client of the server that retries requests for up to `PATIENCE_S`.
 
         Raises:
-            BadValue: the address is none of HTTP.
+            BadValue: the address is no HTTP address.
         """
         base = self.url.removesuffix("/").removesuffix("/v1")
         return Server(base, timeout_s=TIMEOUT_S, patience_s=PATIENCE_S, key=self.key)

@@ -1,4 +1,4 @@
-"""A server with OpenAI's interface that is started for one model, and stopped when it is let go."""
+"""Sampler that starts an OpenAI-compatible server for one model, and stops it at its own end."""
 
 import os
 import shlex
@@ -24,19 +24,19 @@ from core.rollout.samplers.served import PATIENCE_S, TIMEOUT_S, CompletionsSampl
 from eval.errors import BadValue
 
 VLLM_SERVE = "vllm serve {model} --host 127.0.0.1 --port {port}"
-READY_S = 1800.0  # a large model is read and compiled in minutes
-END_S = 30.0  # for a server that is asked to stop
+READY_S = 1800.0  # seconds for a large model to be loaded and compiled
+END_S = 30.0  # seconds for a server to stop after SIGTERM
 
 
 class StartedServer(Server):
-    """The process of a `command` that serves a model, as long as somebody holds this object.
+    """Client of a server process that `command` starts; the process ends with this object.
 
-    In the command `{model}` is the folder of the model, or its name on the hub, and `{port}` a free
-    port of this machine, where it listens.
+    In the command, `{model}` is replaced by the folder or hub name of the model, and `{port}` by a
+    free port of this machine on which the server listens.
 
     Raises:
-        BadValue: the command lacks one of them, or has another such word.
-        EngineError: there is no such program, it ends, or it is not up after half an hour.
+        BadValue: the command lacks one of the two, or has another word in braces.
+        EngineError: the program does not exist, ends, or is not up after half an hour.
     """
 
     name = "server that was started here"
@@ -44,7 +44,7 @@ class StartedServer(Server):
 
     def __init__(self, command: str, model: str):
         port = get_free_port()
-        self.words = started_words(command, model, port)
+        self.words = command_words(command, model, port)
         super().__init__(f"http://127.0.0.1:{port}", timeout_s=TIMEOUT_S, patience_s=PATIENCE_S)
         self.log = Path(mkdtemp(prefix="repro-server-")) / "log"
         try:
@@ -67,49 +67,58 @@ class StartedServer(Server):
         self.wait_until_up()
 
     def wait_until_up(self) -> None:
-        """Return when it answers."""
+        """Wait until the server is up.
+
+        Raises:
+            EngineError: the process ends, or is not up after `READY_S`.
+        """
         end = monotonic() + READY_S
         while self.process.poll() is None and monotonic() < end:
             if self.health() is None:
                 return
             sleep(0.5)
         code = self.process.poll()
-        found = f"is not up after {READY_S:g} s" if code is None else f"ended with {code}"
+        outcome = f"is not up after {READY_S:g} s" if code is None else f"ended with {code}"
         self.end.detach()  # the log stays
         stop_process(self.process)
         lines = self.log.read_text(errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "no word")
-        raise EngineError(f"{shlex.join(self.words)} {found}: {last[:300]}; its log is {self.log}")
+        raise EngineError(
+            f"{shlex.join(self.words)} {outcome}: {last[:300]}; its log is {self.log}"
+        )
 
 
 class StartedSampler(CompletionsSampler):
-    """Samples with the server that a command starts for a model; see `StartedServer`."""
+    """Sampler over a `StartedServer`."""
 
     def __init__(self, command: str, model: str, tokenizer: Any):
         super().__init__(StartedServer(command, model), model, tokenizer)
 
 
-def started_words(command: str, model: str, port: int) -> list[str]:
-    """The words of a command for a model and a port.
+def command_words(command: str, model: str, port: int) -> list[str]:
+    """Return the command line for a model and a port as a list of words.
 
     Raises:
         BadValue: see `StartedServer`.
     """
     try:
-        words = [word.format(model=model, port=port) for word in shlex.split(command)]
-        lacks = [part for part in ("{model}", "{port}") if part not in command]
+        arguments = [word.format(model=model, port=port) for word in shlex.split(command)]
+        missing = [part for part in ("{model}", "{port}") if part not in command]
     except (ValueError, KeyError, IndexError) as error:
-        words, lacks = [], [f"a value for {error}" if isinstance(error, KeyError) else str(error)]
-    if lacks or not words:
+        arguments, missing = (
+            [],
+            [f"a value for {error}" if isinstance(error, KeyError) else str(error)],
+        )
+    if missing or not arguments:
         raise BadValue(
             f"server command {command!r}: expected a command with {{model}} and {{port}}, such as "
-            f"{VLLM_SERVE!r}; it lacks {' and '.join(lacks)}"
+            f"{VLLM_SERVE!r}; it lacks {' and '.join(missing)}"
         )
-    return words
+    return arguments
 
 
 def end_with_parent() -> Callable[[], Any] | None:
-    """What has Linux kill a process when the one that started it ends, however it does."""
+    """Return a `preexec_fn` that has Linux kill the process when its parent ends; else None."""
     if sys.platform != "linux":
         return None
     set_death_signal = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
@@ -117,13 +126,13 @@ def end_with_parent() -> Callable[[], Any] | None:
 
 
 def end_server(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """Stop a server that nobody asks any more, and delete the folder of its log."""
+    """Stop a server and delete the folder of its log."""
     stop_process(process)
     rmtree(folder, ignore_errors=True)
 
 
 def stop_process(process: subprocess.Popen[bytes]) -> None:
-    """Ask a process and what it started to stop, and kill them if they do not."""
+    """Terminate a process group; kill it if it has not ended after `END_S`."""
     for signal in (SIGTERM, SIGKILL):
         if process.poll() is None:
             with suppress(ProcessLookupError):
