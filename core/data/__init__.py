@@ -1,1 +1,1 @@
-"""Training data by name."""
+"""Training data: its sources, its datasets by name, and its conversion to token ids."""

@@ -1,4 +1,4 @@
-"""The assistant's text in a conversation, found where a chat template does not mark it."""
+"""Detection of the assistant's text in conversations whose chat template does not mark it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,13 @@ Pieces = list[tuple[str, bool]]  # texts that follow each other; whether the ass
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a turn in a text: what precedes its answer, leads to its content, follows it."""
+    """Position of an assistant message in a text.
+
+    Attributes:
+        front: text before the answer.
+        lead: text between the generation prompt and the message's content.
+        tail: text after the content.
+    """
 
     front: str
     lead: str
@@ -27,48 +33,48 @@ class Place:
 
 
 def assistant_pieces(tokenizer: Tokenizer, messages: Sequence[Row], keywords: Row) -> Pieces:
-    """Cut a conversation into texts of its assistant and others.
+    """Cut the text of a conversation into pieces of the assistant and of others.
 
-    An answer stands between what begins it in a prompt of generation, but for a thought that the
-    prompt opens, and the end of its turn. Some templates write answers otherwise once the
-    conversation goes on, such as without their `<think>`: every answer is then written as it is
-    generated. Where a template does not end turns, the token that begins the next one does.
+    An answer extends from the end of the generation prompt (without an opened thought) to the end
+    of its turn. Some templates render earlier answers differently from the last one, such as
+    without their `<think>`; every answer is then rendered as it is generated. If the template does
+    not end turns, the token that begins the next turn ends the answer.
 
     Raises:
-        BadValue: the template writes no such turn.
+        BadValue: the template's text does not show where an answer begins or ends.
     """
     template = Template(tokenizer, keywords, messages[0])
-    whole = template.text(messages)
-    turns = [at for at, turn in enumerate(messages) if turn["role"] == "assistant"]
-    places = [template.place(messages, at) for at in turns]
-    alone = [template.place(messages[: at + 1], at) for at in turns]
-    alike = all(one.lead == other.lead for one, other in zip(places, alone, strict=True))
+    full_text = template.text(messages)
+    indices = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+    places = [template.place(messages, index) for index in indices]
+    last_places = [template.place(messages[: index + 1], index) for index in indices]
+    is_alike = all(
+        place_of_turn.lead == place_as_last.lead
+        for place_of_turn, place_as_last in zip(places, last_places, strict=True)
+    )
     pieces: Pieces = []
-    done = 0
-    for at, place, last in zip(turns, places, alone, strict=True):
-        final = at + 1 == len(messages)
-        end = place.tail if final else template.shared(place.tail, last.tail)
-        start, stop = len(place.front), len(whole) - len(place.tail) + len(end)
-        if not done <= start <= stop:
+    cut_until = 0
+    for index, place, last_place in zip(indices, places, last_places, strict=True):
+        is_final = index + 1 == len(messages)
+        end = place.tail if is_final else template.common_prefix(place.tail, last_place.tail)
+        start, stop = len(place.front), len(full_text) - len(place.tail) + len(end)
+        if not cut_until <= start <= stop:
             raise BadValue(NOT_TOLD)
-        answer = whole[start:stop]
-        if not alike:
-            text = template.text(messages[: at + 1])
-            generated = text[len(last.front) : len(text) - len(last.tail) + len(end)]
-            if not generated.endswith(answer.removeprefix(place.lead)):
-                raise BadValue(NOT_TOLD)
-            answer = generated
-        next_turn = "" if template.ends_turns else template.next_beginning(messages, at, end)
-        pieces += [(whole[done:start], False), (answer + next_turn, True)]
-        done = stop + (0 if final else len(next_turn))
-    return [*pieces, (whole[done:], False)]
+        answer = full_text[start:stop]
+        if not is_alike:
+            content = answer.removeprefix(place.lead)
+            answer = template.generated_answer(messages[: index + 1], last_place, content, end)
+        next_turn = "" if template.ends_turns else template.next_beginning(messages, index, end)
+        pieces += [(full_text[cut_until:start], False), (answer + next_turn, True)]
+        cut_until = stop + (0 if is_final else len(next_turn))
+    return [*pieces, (full_text[cut_until:], False)]
 
 
 class Template:
-    """The chat template of a tokenizer with the keywords of a row.
+    """Chat template of a tokenizer, with the keyword arguments of a row.
 
-    `header` is what it puts before an answer to generate, a thought that it opens left out. Another
-    message has a content of the same form as the `example`.
+    `header` is the generation prompt, without a thought that it opens. Synthetic messages have a
+    content of the same form (text or list of parts) as the `example`.
     """
 
     def __init__(self, tokenizer: Tokenizer, keywords: Row, example: Row):
@@ -77,76 +83,101 @@ class Template:
         self.example = example
         question = self.message("user")
         prompt = self.text([question], prompt=True)
-        begun = prompt[len(self.shared(prompt, self.text([question]))) :]
+        begun = prompt[len(self.common_prefix(prompt, self.text([question]))) :]
         self.header = begun.partition(THINK)[0]
         if not self.header:
             raise BadValue(NOT_TOLD)
         tail = self.place([question, self.message("assistant")], 1).tail
-        self.ends_turns = any(token in self.added for token, _ in self.encoded(tail))
+        self.ends_turns = any(token in self.added for token, _ in self.tokens(tail))
 
     def text(self, messages: Sequence[Row], *, prompt: bool = False) -> str:
-        """A conversation as text; with what begins the assistant's turn if it is a prompt."""
+        """Return a conversation as text; `prompt` appends the generation prompt."""
         return chat(self.tokenizer, messages, self.keywords, prompt=prompt)
 
     def message(self, role: str) -> Row:
-        """A message of a few words."""
-        return {"role": role, "content": like(self.example, "some words")}
+        """Return a short synthetic message of this role."""
+        return {"role": role, "content": as_content(self.example, "some words")}
 
-    def place(self, messages: Sequence[Row], at: int) -> Place:
-        """Return the place of the answer at a position.
+    def place(self, messages: Sequence[Row], index: int) -> Place:
+        """Return the position of the assistant message at an index.
 
         Raises:
-            BadValue: it begins otherwise than a prompt of generation ends, or lacks its content.
+            BadValue: the text before it lacks the generation prompt, or its content is missing.
         """
         texts = (
-            self.text([*messages[:at], marked, *messages[at + 1 :]])
-            for marked in with_mark(messages[at])
+            self.text([*messages[:index], marked_message, *messages[index + 1 :]])
+            for marked_message in marked_messages(messages[index])
         )
-        before, mark, tail = next((t for t in texts if MARK in t), "").partition(MARK)
+        before, mark, tail = next((text for text in texts if MARK in text), "").partition(MARK)
         front, header, lead = before.rpartition(self.header)
         if not (mark and header):
             raise BadValue(NOT_TOLD)
         return Place(front + header, lead, tail)
 
-    def next_beginning(self, messages: Sequence[Row], at: int, end: str) -> str:
-        """The token that begins the next turn, as text; of a user or a tool if there is none."""
-        role = "tool" if messages[at].get("tool_calls") else "user"
-        following = messages[at + 1 :] or [self.message(role)]
-        tail = self.place([*messages[: at + 1], *following], at).tail
-        rest = tail.removeprefix(end)
-        token, stop = next(iter(self.encoded(rest)), (None, 0))
-        return rest[:stop] if token in self.added else ""
+    def generated_answer(
+        self, messages: Sequence[Row], place: Place, content: str, end: str
+    ) -> str:
+        """Return the last answer of a conversation as it is generated.
 
-    def shared(self, one: str, other: str) -> str:
-        """The longest beginning of two texts that ends where a token does in both."""
+        Args:
+            messages: the conversation up to this answer.
+            place: position of the answer in the text of these messages.
+            content: what the text of the answer must end with.
+            end: the end of the turn.
+
+        Raises:
+            BadValue: the text does not end with the content.
+        """
+        text = self.text(messages)
+        answer = text[len(place.front) : len(text) - len(place.tail) + len(end)]
+        if not answer.endswith(content):
+            raise BadValue(NOT_TOLD)
+        return answer
+
+    def next_beginning(self, messages: Sequence[Row], index: int, end: str) -> str:
+        """Return the text of the token that begins the next turn; empty if it is no special token.
+
+        After the last message, a user or tool message is assumed to follow.
+        """
+        role = "tool" if messages[index].get("tool_calls") else "user"
+        following = messages[index + 1 :] or [self.message(role)]
+        tail = self.place([*messages[: index + 1], *following], index).tail
+        remainder = tail.removeprefix(end)
+        token, stop = next(iter(self.tokens(remainder)), (None, 0))
+        return remainder[:stop] if token in self.added else ""
+
+    def common_prefix(self, first: str, second: str) -> str:
+        """Return the longest common prefix of two texts that ends at a token boundary in both."""
         end = 0
-        for (token, stop), (same, _) in zip(self.encoded(one), self.encoded(other), strict=False):
-            if token != same:
+        for (token, stop), (second_token, _) in zip(
+            self.tokens(first), self.tokens(second), strict=False
+        ):
+            if token != second_token:
                 break
             end = stop
-        return one[:end]
+        return first[:end]
 
-    def encoded(self, text: str) -> list[tuple[int, int]]:
-        """Return the tokens of a text, each with the place where it ends."""
-        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        ends = (end for _, end in found["offset_mapping"])
-        return list(zip(found["input_ids"], ends, strict=True))
+    def tokens(self, text: str) -> list[tuple[int, int]]:
+        """Return (token id, end offset) for each token of a text."""
+        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        ends = (end for _, end in encoded["offset_mapping"])
+        return list(zip(encoded["input_ids"], ends, strict=True))
 
 
-def with_mark(turn: Row) -> Iterator[Row]:
-    """A message with a content that is found again in its text, or else the name of its call.
+def marked_messages(message: Row) -> Iterator[Row]:
+    """Yield copies of a message with a marker as content, or else as the name of its first call.
 
-    Its thoughts are left out.
+    Fields of thoughts are removed.
     """
-    plain = {key: value for key, value in turn.items() if key not in THOUGHTS}
-    yield {**plain, "content": like(turn, MARK)}
-    calls = with_calls(turn).get("tool_calls")
+    plain = {key: value for key, value in message.items() if key not in THOUGHTS}
+    yield {**plain, "content": as_content(message, MARK)}
+    calls = with_calls(message).get("tool_calls")
     if isinstance(calls, list) and calls:
         function = {**calls[0].get("function", calls[0]), "name": MARK}
         first = {**calls[0], "function": function} if "function" in calls[0] else function
         yield {**plain, "tool_calls": [first, *calls[1:]]}
 
 
-def like(turn: Row, text: str) -> Any:  # Any: a text, or a list of parts
-    """A text in the form of a message's content."""
-    return [{"type": "text", "text": text}] if isinstance(turn.get("content"), list) else text
+def as_content(message: Row, text: str) -> Any:  # Any: a text, or a list of parts
+    """Return a text in the form of a message's content: a string, or a list with one part."""
+    return [{"type": "text", "text": text}] if isinstance(message.get("content"), list) else text

@@ -1,4 +1,4 @@
-"""Several documents in one row of tokens: best-fit decreasing, or cut wherever a row is full."""
+"""Packing of several documents into one row of tokens, by best fit or by cutting."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,19 @@ LENGTHS = "seq_lengths"  # of the documents in a row
 
 
 def pack_rows(rows: Any, width: int | None, strategy: str, **processes: Any) -> Any:
-    """Rows of up to `width` tokens from a dataset of `input_ids` and `labels`.
+    """Pack a dataset of `input_ids` and `labels` into rows of up to `width` tokens.
 
-    1,000 documents at a time share their rows, in TRL's order; best fit is arXiv 2404.10830. The
-    dataset is whole or streamed, and maps by `processes`.
+    Batches of 1,000 documents are packed together, in TRL's order; best fit is arXiv 2404.10830.
+
+    Args:
+        rows: a Dataset or IterableDataset.
+        width: largest number of tokens in a row.
+        strategy: a key of `STRATEGIES`.
+        processes: further keyword arguments of the dataset's `map`.
 
     Raises:
-        BadValue: the width is not set.
-        UnknownName: there is no such strategy.
+        BadValue: the width is None.
+        UnknownName: the strategy does not exist.
     """
     if width is None:
         raise BadValue("packing needs max_length, the width of a row: found None")
@@ -31,39 +36,43 @@ def pack_rows(rows: Any, width: int | None, strategy: str, **processes: Any) -> 
     return rows.select_columns(names).map(share, batched=True, remove_columns=names, **processes)
 
 
-def truncated(columns: Columns, width: int) -> Columns:
-    """Documents cut to `width`, several to a row."""
-    return in_rows({name: [ids[:width] for ids in columns[name]] for name in COLUMNS}, width)
+def pack_truncated(columns: Columns, width: int) -> Columns:
+    """Truncate documents to `width` tokens and pack them."""
+    return pack_documents({name: [ids[:width] for ids in columns[name]] for name in COLUMNS}, width)
 
 
-def split(columns: Columns, width: int) -> Columns:
-    """Documents cut into pieces of up to `width`, several to a row."""
+def pack_split(columns: Columns, width: int) -> Columns:
+    """Split documents into pieces of up to `width` tokens and pack them."""
     pieces = {
-        name: [ids[at : at + width] for ids in columns[name] for at in range(0, len(ids), width)]
+        name: [
+            ids[start : start + width]
+            for ids in columns[name]
+            for start in range(0, len(ids), width)
+        ]
         for name in COLUMNS
     }
-    return in_rows(pieces, width)
+    return pack_documents(pieces, width)
 
 
-def wrapped(columns: Columns, width: int) -> Columns:
-    """All tokens one after the other, cut into rows of `width` that know no documents."""
-    joined = {name: list(chain.from_iterable(columns[name])) for name in COLUMNS}
+def pack_wrapped(columns: Columns, width: int) -> Columns:
+    """Concatenate all tokens and cut them into rows of `width`, ignoring document boundaries."""
+    concatenated = {name: list(chain.from_iterable(columns[name])) for name in COLUMNS}
     return {
-        name: [ids[at : at + width] for at in range(0, len(ids), width)]
-        for name, ids in joined.items()
+        name: [ids[start : start + width] for start in range(0, len(ids), width)]
+        for name, ids in concatenated.items()
     }
 
 
-def in_rows(columns: Columns, width: int) -> Columns:
-    """Documents side by side as `best_fit` places them, with their lengths; empty ones left out."""
-    documents = [at for at, ids in enumerate(columns["input_ids"]) if ids]
-    lengths = [len(columns["input_ids"][at]) for at in documents]
+def pack_documents(columns: Columns, width: int) -> Columns:
+    """Pack documents by `best_fit` and add their lengths; empty documents are left out."""
+    documents = [index for index, ids in enumerate(columns["input_ids"]) if ids]
+    lengths = [len(columns["input_ids"][index]) for index in documents]
     rows = best_fit(lengths, width)
     return {
-        LENGTHS: [[lengths[at] for at in row] for row in rows],
+        LENGTHS: [[lengths[index] for index in row] for row in rows],
         **{
             name: [
-                list(chain.from_iterable(columns[name][documents[at]] for at in row))
+                list(chain.from_iterable(columns[name][documents[index]] for index in row))
                 for row in rows
             ]
             for name in COLUMNS
@@ -72,25 +81,28 @@ def in_rows(columns: Columns, width: int) -> Columns:
 
 
 def best_fit(lengths: Sequence[int], width: int) -> list[list[int]]:
-    """Which documents share a row: the longest choose first, each the row it fills most.
+    """Assign documents to rows of `width`: longest first, each to the fullest row it fits in.
 
-    Of rows that are equally full the one that became so first is taken.
+    Of equally full rows, the one that reached its fill first is taken. Returns document indices by
+    row.
     """
     rows: list[list[int]] = []
     free: list[tuple[int, int, int]] = []  # room, since when, and which row
-    for time, at in enumerate(sorted(range(len(lengths)), key=lambda at: -lengths[at])):
-        place = bisect_left(free, (lengths[at],))
-        if place == len(free):
+    for time, index in enumerate(sorted(range(len(lengths)), key=lambda index: -lengths[index])):
+        position = bisect_left(free, (lengths[index],))
+        if position == len(free):
             rows.append([])
-        room, _, row = free.pop(place) if place < len(free) else (width, time, len(rows) - 1)
-        rows[row].append(at)
-        if room > lengths[at]:
-            insort(free, (room - lengths[at], time, row))
+        free_width, _, row = (
+            free.pop(position) if position < len(free) else (width, time, len(rows) - 1)
+        )
+        rows[row].append(index)
+        if free_width > lengths[index]:
+            insort(free, (free_width - lengths[index], time, row))
     return rows
 
 
 STRATEGIES: Mapping[str, Callable[..., Columns]] = {
-    "bfd": truncated,
-    "bfd_split": split,
-    "wrapped": wrapped,
+    "bfd": pack_truncated,
+    "bfd_split": pack_split,
+    "wrapped": pack_wrapped,
 }

@@ -1,4 +1,4 @@
-"""Conversations of `from` and `value` (ShareGPT) as messages of `role` and `content`."""
+"""Conversion of ShareGPT conversations (`from`, `value`) to ChatML messages (`role`, `content`)."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -10,31 +10,36 @@ MESSAGES = ("prompt", "completion", "chosen", "rejected", "messages", "conversat
 
 
 def is_conversational(example: Row) -> bool:
-    """Whether a row holds a list of messages with roles."""
+    """Return whether a row holds a list of messages with roles."""
     return any(starts_with(example.get(key), {"role"}) for key in MESSAGES[:-1])
 
 
 def is_conversational_from_value(example: Row) -> bool:
-    """Whether a row's `conversations` are messages of `from` and `value`."""
+    """Return whether a row's `conversations` are messages of `from` and `value`."""
     return starts_with(example.get("conversations"), {"from", "value"})
 
 
 def starts_with(messages: Any, keys: set[str]) -> bool:
-    """Whether this is a list whose first message has these keys."""
+    """Return whether a value is a list whose first message has these keys."""
     first = messages[0] if isinstance(messages, list) and messages else None
     return isinstance(first, Mapping) and keys <= first.keys()
 
 
 def maybe_convert_to_chatml(example: Row) -> dict[str, Any]:
-    """A row with messages of `role` and `content`, and `messages` for `conversations`."""
-    row = {key: renamed(value) if key in MESSAGES else value for key, value in example.items()}
+    """Convert a row's messages to `role` and `content`.
+
+    A column `conversations` is renamed to `messages`.
+    """
+    row = {
+        key: rename_fields(value) if key in MESSAGES else value for key, value in example.items()
+    }
     if "conversations" in row:
         row["messages"] = row.pop("conversations")
     return row
 
 
-def renamed(messages: Any) -> Any:
-    """Messages with the names of ChatML; what is no list of them stays."""
+def rename_fields(messages: Any) -> Any:
+    """Rename the fields of messages to ChatML's; values other than lists are returned unchanged."""
     if not isinstance(messages, list):
         return messages
     return [
@@ -45,10 +50,10 @@ def renamed(messages: Any) -> Any:
     ]
 
 
-def in_chatml(dataset: Any) -> Any:  # Any: a Dataset or an IterableDataset
-    """The dataset with its conversations in ChatML, if its first row has them otherwise."""
+def to_chatml(dataset: Any) -> Any:  # Any: a Dataset or an IterableDataset
+    """Convert a dataset to ChatML if its first row has ShareGPT conversations; else return it."""
     first = next(iter(dataset), {})
-    named = any(starts_with(first.get(key), set(NAMES)) for key in MESSAGES)
-    if not named and "conversations" not in first:
+    has_sharegpt_fields = any(starts_with(first.get(key), set(NAMES)) for key in MESSAGES)
+    if not has_sharegpt_fields and "conversations" not in first:
         return dataset
     return dataset.map(maybe_convert_to_chatml, remove_columns=[k for k in MESSAGES if k in first])

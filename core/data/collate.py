@@ -1,7 +1,8 @@
-"""Rows of token ids as one batch: padded to the longest, or side by side without padding."""
+"""Collation of token rows: padded to the longest row, or concatenated without padding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -15,10 +16,10 @@ from eval.errors import BadValue
 
 @dataclass(frozen=True)
 class DataCollatorForLanguageModeling:
-    """Collates rows of `input_ids`, with their `labels` if they have some, as TRL's does.
+    """Collator of rows of `input_ids` and optional `labels`, with the interface of TRL's.
 
-    With `padding_free` they become one row, and so do rows that are packed: documents that share
-    one must not attend to each other, which only their positions say.
+    With `padding_free`, or if rows are packed, a batch is one concatenated row whose positions
+    restart at each document, so that documents do not attend to each other.
     """
 
     pad_token_id: int
@@ -26,44 +27,47 @@ class DataCollatorForLanguageModeling:
     pad_to_multiple_of: int | None = None
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, Tensor]:
-        """`input_ids` and `labels`, both (B, T) with `attention_mask`, or (1, N) with positions."""
+        """Return the tensors of a batch.
+
+        `input_ids` and `labels` have shape (B, T) with an `attention_mask`, or (1, N) with
+        `position_ids` where rows are concatenated.
+        """
         ids = [list(row["input_ids"]) for row in rows]
         labels = [list(row.get("labels", row["input_ids"])) for row in rows]
         if not (self.padding_free or LENGTHS in rows[0]):
             mask = [[1] * len(row) for row in ids]
             return self.batch(ids, labels, attention_mask=mask)
-        positions = [at for row in rows for length in lengths(row) for at in range(length)]
-        targets = [label for row in labels for label in row]
-        first = [
-            IGNORED if at == 0 else label for at, label in zip(positions, targets, strict=True)
-        ]
-        return self.batch(
-            [[token for row in ids for token in row]], [first], position_ids=[positions]
-        )
+        positions = [place for row in rows for length in lengths(row) for place in range(length)]
+        tokens = list(chain.from_iterable(ids))
+        pairs = zip(positions, chain.from_iterable(labels), strict=True)
+        targets = [label if place else IGNORED for place, label in pairs]
+        return self.batch([tokens], [targets], position_ids=[positions])
 
     def batch(
-        self, ids: list[list[int]], labels: list[list[int]], **rest: list[list[int]]
+        self, ids: list[list[int]], labels: list[list[int]], **more_columns: list[list[int]]
     ) -> dict[str, Tensor]:
-        """Tensors of rows, padded on the right."""
+        """Return rows as tensors, padded on the right."""
         width, multiple = max(map(len, ids)), self.pad_to_multiple_of
         width = -(-width // multiple) * multiple if multiple else width
-        fill = {"input_ids": self.pad_token_id, "labels": IGNORED}
+        fillers = {"input_ids": self.pad_token_id, "labels": IGNORED}
         return {
-            key: torch.tensor([[*row, *[fill.get(key, 0)] * (width - len(row))] for row in values])
-            for key, values in {"input_ids": ids, "labels": labels, **rest}.items()
+            key: torch.tensor(
+                [[*row, *[fillers.get(key, 0)] * (width - len(row))] for row in values]
+            )
+            for key, values in {"input_ids": ids, "labels": labels, **more_columns}.items()
         }
 
 
 def lengths(row: Row) -> list[int]:
-    """The lengths of the documents in a row.
+    """Return the lengths of the documents in a row.
 
     Raises:
-        BadValue: they are not those of its tokens.
+        BadValue: they do not sum to the number of the row's tokens.
     """
-    found: Any = row.get(LENGTHS, [len(row["input_ids"])])  # Any: of a user's dataset
-    if sum(found) != len(row["input_ids"]):
+    document_lengths: Any = row.get(LENGTHS, [len(row["input_ids"])])  # Any: of a user's dataset
+    if sum(document_lengths) != len(row["input_ids"]):
         raise BadValue(
-            f"{LENGTHS} of a row sum to {sum(found)}: expected the number of its tokens, "
-            f"{len(row['input_ids'])}"
+            f"{LENGTHS} of a row sum to {sum(document_lengths)}: expected the number of its "
+            f"tokens, {len(row['input_ids'])}"
         )
-    return list(found)
+    return list(document_lengths)

@@ -1,4 +1,4 @@
-"""Conversations through a chat template."""
+"""Application of a tokenizer's chat template to the conversations of a dataset."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,52 +14,55 @@ Tokenizer: TypeAlias = Any  # Any: a PreTrainedTokenizerBase, whose declared typ
 
 
 def template_keywords(row: Row) -> Row:
-    """What the chat template gets besides the messages: the row's `tools` and own keywords."""
-    given = row.get("tools")
-    tools = json.loads(given) if isinstance(given, str) else given
+    """Return a row's keyword arguments of the chat template: its `tools` and its own keywords."""
+    row_tools = row.get("tools")
+    tools = json.loads(row_tools) if isinstance(row_tools, str) else row_tools
     return {"tools": tools, **(row.get("chat_template_kwargs") or {})}
 
 
-def templated(tokenizer: Tokenizer, messages: Sequence[Row], **keywords: Any) -> Any:  # Any: text
-    """Apply the chat template to messages; tool calls kept as JSON text are parsed.
+def render_messages(
+    tokenizer: Tokenizer, messages: Sequence[Row], **keywords: Any
+) -> Any:  # Any: text
+    """Apply the chat template to messages; JSON texts in `tool_calls` are parsed.
 
-    Arguments that are text stay so, unless the template takes nothing but a mapping.
+    Tool-call arguments that are JSON texts are passed as texts; if the template refuses them, as
+    mappings.
     """
-    turns = [with_calls(turn) for turn in messages]
+    parsed_messages = [with_calls(message) for message in messages]
     try:
-        return apply_template(tokenizer, turns, **keywords)
+        return apply_template(tokenizer, parsed_messages, **keywords)
     except BadValue as error:
-        mapped = [with_mappings(turn) for turn in turns]
-        if not isinstance(error.__cause__, TypeError | UndefinedError) or mapped == turns:
+        mapped = [with_mappings(message) for message in parsed_messages]
+        if not isinstance(error.__cause__, TypeError | UndefinedError) or mapped == parsed_messages:
             raise
         return apply_template(tokenizer, mapped, **keywords)
 
 
-def with_calls(turn: Row) -> Row:
-    """Return a message whose `tool_calls` are a list, each a mapping."""
-    calls = from_json(turn.get("tool_calls"))
+def with_calls(message: Row) -> Row:
+    """Return a message whose `tool_calls`, if any, are a list of mappings."""
+    calls = from_json(message.get("tool_calls"))
     if not isinstance(calls, list):
-        return turn
-    return {**turn, "tool_calls": [from_json(call) for call in calls]}
+        return message
+    return {**message, "tool_calls": [from_json(call) for call in calls]}
 
 
-def with_mappings(turn: Row) -> Row:
+def with_mappings(message: Row) -> Row:
     """Return a message whose tool calls have mappings as arguments."""
-    if not isinstance(turn.get("tool_calls"), list):
-        return turn
+    if not isinstance(message.get("tool_calls"), list):
+        return message
     calls = []
-    for call in turn["tool_calls"]:
+    for call in message["tool_calls"]:
         function = call.get("function", call)
         parsed = {**function, "arguments": from_json(function.get("arguments"))}
         calls.append({**call, "function": parsed} if "function" in call else parsed)
-    return {**turn, "tool_calls": calls}
+    return {**message, "tool_calls": calls}
 
 
 def from_json(value: Any) -> Any:  # Any: of JSON
-    """Return what a text of JSON holds; another value as it is.
+    """Parse a JSON text; return other values unchanged.
 
     Raises:
-        BadValue: the text is no JSON.
+        BadValue: the text is not JSON.
     """
     if not isinstance(value, str):
         return value
@@ -72,6 +75,6 @@ def from_json(value: Any) -> Any:  # Any: of JSON
 def chat(
     tokenizer: Tokenizer, messages: Sequence[Row], keywords: Row, *, prompt: bool = False
 ) -> str:
-    """A conversation as text; with what begins the assistant's turn if it is a prompt."""
+    """Return a conversation as text; `prompt` appends the generation prompt."""
     options = {**keywords, "add_generation_prompt": prompt}
-    return templated(tokenizer, messages, tokenize=False, **options)
+    return render_messages(tokenizer, messages, tokenize=False, **options)

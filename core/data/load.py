@@ -1,4 +1,4 @@
-"""Training data by name, as datasets."""
+"""Training data by name, as `datasets.Dataset`."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -18,46 +18,61 @@ from eval.sets.benchmarks import Benchmark, find_benchmark
 
 
 def load_training_data(name: str, split: str = "train", data: Path | None = None) -> Dataset:
-    """The rows of a data set, or of several joined with `+`, with the columns that each states.
+    """Load a data set, or several joined with `+`, with the columns that each declares.
 
     Raises:
-        UnknownName: there is none of that name.
-        MissingFile, DamagedFile: its rows cannot be had, or are not what it states.
+        UnknownName: no data set has this name.
+        MissingFile, DamagedFile: the rows are missing, or are not as declared.
     """
     return load_sets(find_sets(name), split, data)
 
 
 def load_sets(sets: Sequence[DataSet], split: str = "train", data: Path | None = None) -> Dataset:
-    """The same of data sets that are at hand."""
-    return joined(rows(one, split, data) for one in sets)
+    """Load these data sets as one; see `load_training_data`."""
+    return join_parts(rows(data_set, split, data) for data_set in sets)
 
 
-def joined(parts: Iterable[list[Row]], reads: Sequence[str] = ()) -> Dataset:
-    """Return the rows of all parts, each with the columns of all; see `column_values`.
+def join_parts(parts: Iterable[list[Row]], reads: Sequence[str] = ()) -> Dataset:
+    """Concatenate the rows of all parts; every row gets the columns of all. See `column_values`.
+
+    Args:
+        parts: rows of each part.
+        reads: columns whose values must have one type.
 
     Raises:
-        DamagedFile: a column that is read holds lists or objects beside values of another type, or
-            a text is no Unicode.
+        DamagedFile: a column in `reads` holds lists or objects beside values of another type,
+            or a text is no valid Unicode.
     """
     rows = [row for part in parts for row in part]
     columns = {name: [row.get(name) for row in rows] for name in column_names(rows)}
     for name in set(reads).intersection(columns):
-        kinds = {type(value).__name__ for value in columns[name] if value is not None}
-        if len(kinds) > 1 and kinds & {"list", "dict"}:
-            raise DamagedFile(
-                f"column {name}: its rows hold {' and '.join(sorted(kinds))}: expected one type"
-            )
-    return Dataset.from_dict({name: column_values(name, each) for name, each in columns.items()})
+        check_one_type(name, columns[name])
+    return Dataset.from_dict(
+        {name: column_values(name, values) for name, values in columns.items()}
+    )
+
+
+def check_one_type(name: str, values: Sequence[object]) -> None:
+    """Raise if lists or objects stand beside values of another type in a column.
+
+    Raises:
+        DamagedFile: they do.
+    """
+    kinds = {type(value).__name__ for value in values if value is not None}
+    if len(kinds) > 1 and kinds & {"list", "dict"}:
+        raise DamagedFile(
+            f"column {name}: its rows hold {' and '.join(sorted(kinds))}: expected one type"
+        )
 
 
 def column_values(name: str, values: list[Any]) -> list[Any]:  # Any: of any type, as Arrow takes it
-    """Return the values of a column as values of one type.
+    """Convert the values of a column to one type that Arrow can hold.
 
-    Numbers and truth values beside texts become texts, and values that Arrow cannot hold in one
-    column, such as lists beside texts, become their JSON; None stays None.
+    Numbers and booleans beside texts become texts. Values of several other types, such as lists
+    beside texts, become JSON texts. None stays None.
 
     Raises:
-        DamagedFile: a text is no Unicode.
+        DamagedFile: a text is no valid Unicode.
     """
     try:
         pyarrow.array(values)
@@ -69,48 +84,48 @@ def column_values(name: str, values: list[Any]) -> list[Any]:  # Any: of any typ
 
 
 def as_json(value: Any) -> str | None:  # Any: as above
-    """Return a text as it is and any other value as JSON."""
+    """Return a value as JSON text; texts and None are returned unchanged."""
     return (
         value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     )
 
 
-def rows(one: DataSet, split: str, data: Path | None) -> list[Row]:
+def rows(data_set: DataSet, split: str, data: Path | None) -> list[Row]:
     """Return the rows of one data set.
 
     Raises:
-        DamagedFile: there are none, or no row has a column.
+        DamagedFile: there are no rows, or a declared column is missing.
     """
-    found = one.source.rows(one.name, split, data)
-    if not found:
-        raise DamagedFile(f"{one.name}: there are no rows")
-    there = column_names(found)
-    missing = [column for column in one.columns or () if column not in there]
+    data_rows = data_set.source.rows(data_set.name, split, data)
+    if not data_rows:
+        raise DamagedFile(f"{data_set.name}: there are no rows")
+    present = column_names(data_rows)
+    missing = [column for column in data_set.columns or () if column not in present]
     if missing:
         raise DamagedFile(
-            f"{one.name}: no column {', '.join(missing)}; there are {', '.join(there)}"
+            f"{data_set.name}: no column {', '.join(missing)}; there are {', '.join(present)}"
         )
-    return found
+    return data_rows
 
 
 def demonstrations(suites: Sequence[str], styles: Sequence[str], build: int = 0) -> Dataset:
-    """Prompt and completion of each training problem; the styles take turns.
+    """Return a prompt and completion for each training problem; the styles alternate.
 
-    "worked" answers step by step, "program" by a program, and "fallible" step by step with the
-    mistakes of a build.
+    The style "worked" answers step by step, "program" by a program, and "fallible" step by step
+    with the mistakes of the model build `build`.
     """
-    tell = {**STYLES, "fallible": lambda made: fallible(made, build).text}
-    found = []
+    writers = {**STYLES, "fallible": lambda draft: fallible(draft, build).text}
+    examples = []
     for suite in suites:
         benchmark: Benchmark = find_benchmark(suite)
         problems = benchmark.load(split="train")
         pairs = zip(problems, drafts(suite, "train"), strict=True)
-        for style, (problem, made) in zip(cycle(styles), pairs, strict=False):
+        for style, (problem, draft) in zip(cycle(styles), pairs, strict=False):
             prompt = benchmark.prompt(problem, "tir" if style == "program" else "cot")
-            found.append(
+            examples.append(
                 {
                     "prompt": [{"role": "user", "content": prompt}],
-                    "completion": [{"role": "assistant", "content": tell[style](made)}],
+                    "completion": [{"role": "assistant", "content": writers[style](draft)}],
                 }
             )
-    return Dataset.from_list(found)
+    return Dataset.from_list(examples)

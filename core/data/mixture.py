@@ -1,4 +1,4 @@
-"""Several datasets as one, in the shares that a config names."""
+"""Mixtures of several datasets, in the proportions that a config names."""
 
 from typing import Any
 
@@ -9,48 +9,60 @@ from eval.errors import BadValue
 
 
 def get_dataset(mixture_config: DatasetMixtureConfig) -> DatasetDict:
-    """The datasets one after the other, as `train`, and `test` if `test_split_size` is set.
+    """Load and concatenate datasets as `train`, and as `test` if `test_split_size` is set.
 
     Raises:
-        BadValue: there is none, or the shares are not those of all of them.
+        BadValue: the config names no dataset, or fractions for some of them only.
     """
     if not mixture_config.datasets:
         raise BadValue("datasets is empty: name at least one dataset of the mixture")
-    parts = [loaded(one, streaming=mixture_config.streaming) for one in mixture_config.datasets]
-    fractions = [one.fraction for one in mixture_config.datasets]
+    parts = [
+        load_one(config, streaming=mixture_config.streaming) for config in mixture_config.datasets
+    ]
+    fractions = [config.fraction for config in mixture_config.datasets]
     if any(fraction is not None for fraction in fractions):
-        parts = in_shares(parts, fractions, streaming=mixture_config.streaming)
+        parts = take_shares(parts, fractions, streaming=mixture_config.streaming)
     mixture: Any = concatenate_datasets(parts)
     if mixture_config.test_split_size is not None:
         return mixture.train_test_split(test_size=mixture_config.test_split_size)
     return DatasetDict({"train": mixture})
 
 
-def loaded(one: DatasetConfig, *, streaming: bool) -> Any:  # Any: of the kind that streaming asks
-    """One dataset, with the columns that are asked for."""
+def load_one(
+    config: DatasetConfig, *, streaming: bool
+) -> Any:  # Any: of the kind that streaming asks
+    """Load one dataset with the columns that its config names."""
     rows: Any = load_dataset(
-        one.path,
-        name=one.name,
-        data_dir=one.data_dir,
-        data_files=one.data_files,
-        split=one.split,
+        config.path,
+        name=config.name,
+        data_dir=config.data_dir,
+        data_files=config.data_files,
+        split=config.split,
         streaming=streaming,
     )
-    return rows if one.columns is None else rows.select_columns(one.columns)
+    return rows if config.columns is None else rows.select_columns(config.columns)
 
 
-def in_shares(parts: list[Any], fractions: list[float | None], *, streaming: bool) -> list[Any]:
-    """The first rows of each, as many as the largest mixture of these shares takes.
+def take_shares(parts: list[Any], fractions: list[float | None], *, streaming: bool) -> list[Any]:
+    """Take the first rows of each part, so that the mixture is as large as its fractions allow.
 
     Raises:
-        BadValue: a share is missing or not positive in sum, or the datasets are streamed.
+        BadValue: a fraction is missing or negative, all are 0, or the datasets are streamed.
     """
-    shares = [fraction for fraction in fractions if fraction is not None]
-    if len(shares) < len(parts) or min(shares) < 0 or sum(shares) <= 0:
-        raise BadValue(f"fraction={fractions}: give every dataset of the mixture a share, or none")
     if streaming:
         raise BadValue("fraction and streaming: shares need the number of rows, leave one out")
-    weights = [share / sum(shares) for share in shares]
-    pairs = list(zip(parts, weights, strict=True))
+    pairs = list(zip(parts, normalised_shares(fractions), strict=True))
     total = min(len(part) / weight for part, weight in pairs if weight > 0)
     return [part.select(range(round(weight * total))) for part, weight in pairs]
+
+
+def normalised_shares(fractions: list[float | None]) -> list[float]:
+    """Return fractions divided by their sum.
+
+    Raises:
+        BadValue: a fraction is missing or negative, or all are 0.
+    """
+    shares = [fraction for fraction in fractions if fraction is not None]
+    if len(shares) < len(fractions) or min(shares) < 0 or sum(shares) <= 0:
+        raise BadValue(f"fraction={fractions}: give every dataset of the mixture a share, or none")
+    return [share / sum(shares) for share in shares]

@@ -1,4 +1,4 @@
-"""A fine-tuning dataset in any of its forms as rows of token ids with labels."""
+"""Preparation of fine-tuning datasets of any form as rows of token ids with labels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from datasets import Dataset, IterableDataset
 
 from core.configs.sft import SFTConfig
 from core.data.best_fit import COLUMNS, LENGTHS, pack_rows
-from core.data.chatml import in_chatml
+from core.data.chatml import to_chatml
 from core.data.conversations import Tokenizer
 from core.data.sft import IGNORED, row_encoder
 from core.errors import MissingColumn
@@ -22,7 +22,14 @@ SKIP = "skip_prepare_dataset"
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """How a trainer's datasets become rows of token ids: by its settings at that time."""
+    """Preparation of a trainer's datasets, by the settings of the trainer.
+
+    Attributes:
+        args: the trainer's config.
+        tokenizer: the model's tokenizer.
+        formatting_func: function that writes a row as one text.
+        own_collator: whether the caller brings a data collator.
+    """
 
     args: SFTConfig
     tokenizer: Tokenizer
@@ -30,12 +37,12 @@ class Preparation:
     own_collator: bool = False
 
     def rows(self, dataset: Data, *, packing: bool = False) -> Data:
-        """The rows of one dataset; as they are if `skip_prepare_dataset` is set."""
+        """Return a dataset as token rows; unchanged if `skip_prepare_dataset` is set."""
         args = self.args
-        if self.skipped():
-            return self.ready(dataset, packing)
+        if self.is_prepared():
+            return self.check_prepared(dataset, packing)
         return tokenize_rows(
-            self.formatted(dataset),
+            self.apply_formatting(dataset),
             self.tokenizer,
             text_field=args.dataset_text_field,
             completion_only=args.completion_only_loss,
@@ -45,8 +52,8 @@ class Preparation:
             workers=args.dataset_num_proc,
         )
 
-    def skipped(self) -> bool:
-        """Whether the rows are prepared already.
+    def is_prepared(self) -> bool:
+        """Return whether `dataset_kwargs` says that the rows are prepared already.
 
         Raises:
             BadValue: `dataset_kwargs` has another key.
@@ -56,21 +63,21 @@ class Preparation:
             raise BadValue(f"dataset_kwargs[{key!r}]: expected no key but {SKIP!r}")
         return bool(options.get(SKIP))
 
-    def ready(self, dataset: Data, packing: bool) -> Data:
-        """A dataset that is not prepared, if nothing that is set asks for it.
+    def check_prepared(self, dataset: Data, packing: bool) -> Data:
+        """Return a prepared dataset unchanged, after checking it against the settings.
 
         Raises:
-            BadValue: something does, or masks would be passed over.
-            MissingColumn: the rows are no token ids.
+            BadValue: a setting would need preparation, or masks would be ignored.
+            MissingColumn: the dataset has no `input_ids`.
         """
-        args, columns = self.args, set(next(iter(checked(dataset)), {}))
-        asked = {
+        args, columns = self.args, set(next(iter(require_dataset(dataset)), {}))
+        settings = {
             "formatting_func": self.formatting_func is not None,
             "assistant_only_loss": args.assistant_only_loss,
             "completion_only_loss": args.completion_only_loss,
             "packing": packing and LENGTHS not in columns,
         }
-        for name in (name for name, value in asked.items() if value):
+        for name in (name for name, value in settings.items() if value):
             raise BadValue(f"{name} is set, but {SKIP} leaves the dataset as it is: leave one out")
         if self.own_collator:
             return dataset
@@ -83,11 +90,12 @@ class Preparation:
             )
         return dataset
 
-    def formatted(self, dataset: Data) -> Data:
-        """One text of each row, as the formatting function writes it.
+    def apply_formatting(self, dataset: Data) -> Data:
+        """Apply the formatting function to each row; without one, return the dataset unchanged.
 
         Raises:
-            BadValue: it would hide which tokens are the completion's or the assistant's.
+            BadValue: the dataset holds token ids, or the text would hide the completion to
+                train on.
         """
         write, args = self.formatting_func, self.args
         if write is None:
@@ -116,28 +124,31 @@ def tokenize_rows(
     packing: str | None = None,
     workers: int | None = None,
 ) -> Data:
-    """`input_ids` and `labels` for every row of `text`, `messages`, or `prompt` and `completion`.
+    """Convert rows of `text`, `messages`, or `prompt` and `completion` to `input_ids` and `labels`.
 
-    Labels of the prompt are ignored if `completion_only`, by default exactly for rows that have
-    one. Rows are cut or packed, see `to_length`. Rows that have `input_ids` keep them, see
-    `encode_ids`, and packed ones stay as they are.
+    Rows that have `input_ids` keep them, see `encode_ids`; packed rows are returned unchanged.
+
+    Args:
+        dataset: a Dataset or IterableDataset.
+        tokenizer: the model's tokenizer.
+        text_field: column of plain texts.
+        completion_only: whether prompts get no labels; by default for rows that have a prompt.
+        assistant_only: whether only assistant messages get labels.
+        max_length: largest number of tokens in a row.
+        packing: packing strategy; None truncates rows instead, see `to_length`.
+        workers: number of processes.
 
     Raises:
-        BadValue: it is no dataset, has images, or no row has a token to train on.
+        BadValue: the value is no dataset, has images, or has no token to train on.
         MissingColumn: the dataset has none of these columns.
     """
     if LENGTHS in column_names(dataset):
         return dataset
-    named: Data = in_chatml(dataset)
-    encode = row_encoder(
-        column_names(named),
-        tokenizer,
-        text_field=text_field,
-        completion_only=completion_only,
-        assistant_only=assistant_only,
-    )
+    chatml: Data = to_chatml(dataset)
+    losses = {"completion_only": completion_only, "assistant_only": assistant_only}
+    encode = row_encoder(column_names(chatml), tokenizer, text_field=text_field, **losses)
     processes: dict[str, Any] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
-    encoded = named.with_format(None).map(encode, **processes)
+    encoded = chatml.with_format(None).map(encode, **processes)
     rows = to_length(encoded, max_length, packing, processes)
     if not any(map(is_trained_on, rows)):
         raise BadValue(
@@ -153,28 +164,28 @@ def to_length(
     packing: str | None,
     processes: Mapping[str, Any],  # Any: keywords of `map`
 ) -> Data:
-    """Rows packed by that strategy, see `pack_rows`, or each row's first `max_length` tokens.
+    """Pack rows by a strategy, see `pack_rows`, or truncate each to `max_length` tokens.
 
-    A row without a label left is dropped.
+    Truncated rows without a label are dropped.
     """
     if packing is not None:
         return pack_rows(rows, max_length, packing, **processes)
     if max_length is None:
         return rows
-    cut = rows.map(lambda row: {key: row[key][:max_length] for key in COLUMNS}, **processes)
-    return cut.filter(is_trained_on)
+    truncated = rows.map(lambda row: {key: row[key][:max_length] for key in COLUMNS}, **processes)
+    return truncated.filter(is_trained_on)
 
 
 def is_trained_on(row: Mapping[str, Sequence[int]]) -> bool:
-    """Whether any token of a row is."""
+    """Return whether any token of a row has a label."""
     return any(label != IGNORED for label in row["labels"])
 
 
-def checked(dataset: Data) -> Data:
-    """The dataset itself, if it is one.
+def require_dataset(dataset: Data) -> Data:
+    """Return the dataset unchanged.
 
     Raises:
-        BadValue: it is none of the datasets library.
+        BadValue: it is neither a Dataset nor an IterableDataset.
     """
     if not isinstance(dataset, Dataset | IterableDataset):
         raise BadValue(
@@ -185,12 +196,12 @@ def checked(dataset: Data) -> Data:
 
 
 def column_names(dataset: Data) -> set[str]:
-    """The columns of a dataset that is to be prepared.
+    """Return the column names of a dataset that is to be prepared.
 
     Raises:
-        BadValue: it is no dataset, has images, or makes its rows on the fly.
+        BadValue: the value is no dataset, has images, or computes its rows by `with_transform`.
     """
-    if isinstance(checked(dataset), Dataset) and dataset.format["type"] == "custom":
+    if isinstance(require_dataset(dataset), Dataset) and dataset.format["type"] == "custom":
         raise BadValue(
             "the dataset makes its rows by with_transform(): write them with map() instead, or let "
             f"it make token ids and set dataset_kwargs={{{SKIP!r}: True}}"

@@ -1,6 +1,6 @@
-"""What a policy is asked of a row of data: a column or a template of columns, and a system's turn.
+"""Prompts of data rows: a column or a Jinja template of columns, with a system message.
 
-Such rows are conversations, as chat models are asked: a text becomes a user's turn.
+The resulting rows are conversations; a plain text becomes a user message.
 """
 
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ from eval.sets.prompts import with_request
 
 Row: TypeAlias = Mapping[str, Any]  # Any: columns of any type
 PROMPT = "prompt"
-SPOKEN = {"completion": "assistant"}  # columns beside the prompt that are turns, too
+SPOKEN = {"completion": "assistant"}  # further columns of messages, with their roles
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """Where prompts are taken from: a column, or a Jinja template of columns, run in a sandbox.
+    """Source of prompts: a column, or a Jinja template of columns that is run in a sandbox.
 
     Raises:
-        BadValue: both are given, or the template is none.
+        BadValue: both are given, or the template has a syntax error.
     """
 
     column: str | None = None
@@ -36,18 +36,18 @@ class Prompts:
         if self.column is not None and self.template is not None:
             raise BadValue("prompt_column and prompt_template are both given: leave one out")
         if self.template is not None:
-            _ = self.compiled
+            _ = self.parsed_template
 
     @property
     def act(self) -> bool:
-        """Whether any of it is given."""
+        """True if any field is set."""
         return self != Prompts()
 
     @cached_property
     def environment(self) -> SandboxedEnvironment:
-        """A sandbox in which an unknown name is an error; texts are for models and not escaped.
+        """Jinja sandbox without escaping, in which an undefined name is an error.
 
-        The filter `with_request` asks as the benchmarks do.
+        Its filter `with_request` adds the instruction of the benchmarks to a question.
         """
         sandbox = SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
         sandbox.filters["with_request"] = with_request
@@ -55,14 +55,14 @@ class Prompts:
 
     @property
     def wording(self) -> dict[str, Any]:
-        """All that decides how a row is asked, the words of the benchmarks' requests too."""
-        words = "with_request" in (self.template or "")
+        """Fields that determine the prompts, with the texts of `with_request` if it is used."""
+        uses_request = "with_request" in (self.template or "")
         requests = [with_request("", language) for language in ("en", "zh")]
-        return asdict(self) | ({"requests": requests} if words else {})
+        return asdict(self) | ({"requests": requests} if uses_request else {})
 
     @cached_property
-    def compiled(self) -> Template:
-        """The template."""
+    def parsed_template(self) -> Template:
+        """The parsed_template template."""
         try:
             return self.environment.from_string(self.template or "")
         except TemplateError as error:
@@ -70,29 +70,34 @@ class Prompts:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of which a prompt is made."""
+        """Names of the columns that a prompt is made of."""
         if self.template is None:
             return (self.column or PROMPT,)
         return tuple(sorted(find_undeclared_variables(self.environment.parse(self.template))))
 
-    def of(self, name: str, place: int, row: Row) -> dict[str, Any]:
-        """A row with its prompt as a conversation; one without an `id` gets its place as such.
+    def with_prompt(self, name: str, index: int, row: Row) -> dict[str, Any]:
+        """Return a row with its prompt as a conversation, and an `id` if it has none.
+
+        Args:
+            name: name of the data set.
+            index: index of the row.
+            row: the row.
 
         Raises:
-            BadValue: it has no such column, or the template fails on it.
+            BadValue: the column is missing or empty, or the template fails.
         """
-        turns = messages(self.asked(f"{name}, row {place + 1}", row), "user")
+        conversation = messages(self.prompt_value(f"{name}, row {index + 1}", row), "user")
         if self.system is not None:
-            turns = [{"role": "system", "content": self.system}, *turns]
-        others = {
+            conversation = [{"role": "system", "content": self.system}, *conversation]
+        completions = {
             column: messages(row[column], role)
             for column, role in SPOKEN.items()
             if row.get(column) is not None
         }
-        return {"id": f"{name}-{place}", **row, PROMPT: turns, **others}
+        return {"id": f"{name}-{index}", **row, PROMPT: conversation, **completions}
 
-    def asked(self, where: str, row: Row) -> Any:  # Any: a text or messages
-        """What stands in the column, or what the template writes."""
+    def prompt_value(self, where: str, row: Row) -> Any:  # Any: a text or messages
+        """Return the value of the column, or the text that the template renders."""
         if self.template is None:
             column = self.column or PROMPT
             if column not in row:
@@ -101,11 +106,11 @@ class Prompts:
                 raise BadValue(f"{where}: {column}={row[column]}: expected a text or messages")
             return row[column]
         try:
-            return self.compiled.render(**row)
+            return self.parsed_template.render(**row)
         except Exception as error:  # a template raises whatever its expressions raise
             raise BadValue(f"{where}: prompt_template fails with {error_line(error)}") from error
 
 
 def messages(value: Any, role: str) -> list[dict[str, Any]]:  # Any: as above
-    """A text as the turn of a role; messages as they are."""
+    """Return a text as a message of this role; a list of messages is returned unchanged."""
     return value if isinstance(value, list) else [{"role": role, "content": str(value)}]

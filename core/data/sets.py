@@ -1,10 +1,10 @@
-"""The table of data sets: what their rows hold, under which licence, and where they lie.
+"""Table of data sets: their columns, licences, sizes and sources.
 
-Another distribution adds one by an entry point of the group `repro.data`, `name = "module:OBJECT"`
-with a `DataSet` of that name. Rows of one's own need no name: a file of JSON lines is given by its
-path, `FILE.jsonl` or `FILE.jsonl.gz`, and a data set of the hub by its place, `hub:owner/name` or
-`hub:owner/name:split`. A licence, a number of rows or a place is `None` where none is
-known; rows that nobody published are read from a folder of their name in REPRO_DATA.
+Another distribution adds a data set by an entry point of the group `repro.data`, `name =
+"module:OBJECT"` with a `DataSet` of that name. Own rows need no entry: a file of JSON lines is
+given by its path, `FILE.jsonl` or `FILE.jsonl.gz`, and a data set of the hub as `hub:owner/name` or
+`hub:owner/name:split`. An unknown licence, number of rows or source is `None`; unpublished rows are
+read from a folder of their name in REPRO_DATA.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,15 @@ from eval.registered import find_row
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """Rows to train on: their columns as they are trained on, and how many there are.
+    """A data set to train on.
 
-    Of `own` ones, which are given by their place, a text is a turn of a conversation.
+    Attributes:
+        name: its name in settings.
+        columns: the columns of its rows; None if they are not known.
+        licence: its licence; None if unknown.
+        n: number of training rows that was published; None if unknown.
+        source: where the rows are read from.
+        own: whether it was given by a path or place; its texts then become user messages.
     """
 
     name: str
@@ -31,12 +37,12 @@ class DataSet:
 
     @property
     def rows(self) -> int | None:
-        """The number of training rows: those of its file, else the number that was published."""
+        """Number of training rows: those of its file, or else `n`."""
         file = self.source.path if isinstance(self.source, File) else None
         return outline(file)[1] if file is not None and file.is_file() else self.n
 
 
-ANSWER = "answer"  # the column that answers are judged by
+ANSWER = "answer"  # the column of reference answers
 PROBLEMS = ("id", "prompt", "question", ANSWER, "language")
 GRADED = (*PROBLEMS, "exact_form")  # by a benchmark of ours
 WORKED = (*GRADED, "solution")
@@ -44,16 +50,20 @@ PAIRS = ("chosen", "rejected")
 PREFERENCES = ("prompt", *PAIRS)
 MESSAGES = ("messages",)
 TEXT = ("text",)
-FILES, HUB = (".jsonl", ".jsonl.gz"), "hub:"  # how the places of one's own rows end or begin
+FILES, HUB = (".jsonl", ".jsonl.gz"), "hub:"  # suffixes of own files, prefix of own hub data sets
 POCKET = ("pocket-gsm8k", "pocket-math")  # English only: the Chinese suites stay unseen
 
 
 def pocket(
     name: str, benchmarks: tuple[str, ...], style: str | None = None, first: int | None = None
 ) -> DataSet:
-    """Problems of the pocket world; with a style, solved ones; of each benchmark all or the first.
+    """Return a data set of pocket-world problems, with held-out problems.
 
-    What is held out is the same.
+    Args:
+        name: its name.
+        benchmarks: the benchmarks that the problems come from.
+        style: style of solutions to include as completions; None includes none.
+        first: number of problems of each benchmark; None takes all.
     """
     source = Problems(benchmarks, holds_out=True, style=style, first=first)
     columns = WORKED if style is None else (*WORKED, "completion")
@@ -71,7 +81,7 @@ def problems(
     config: str | None = None,
     split: str = "train",
 ) -> DataSet:
-    """Questions and answers of the hub, asked as a benchmark asks its own."""
+    """Return a hub data set of questions and answers, with prompts as the benchmarks word them."""
     source = Hub(place, config, split, {"question": question, "answer": answer})
     return DataSet(name=name, columns=PROBLEMS, licence=licence, n=n, source=source)
 
@@ -86,14 +96,14 @@ def hub(
     config: str | None = None,
     split: str = "train",
 ) -> DataSet:
-    """Rows of the hub as they are."""
+    """Return a hub data set whose rows stay unchanged."""
     return DataSet(
         name=name, columns=columns, licence=licence, n=n, source=Hub(place, config, split)
     )
 
 
 def folder(name: str, columns: tuple[str, ...] | None = None) -> DataSet:
-    """Rows of which no public place is known."""
+    """Return a data set without a known public source."""
     return DataSet(name=name, columns=columns)
 
 
@@ -255,18 +265,19 @@ SETS: Mapping[str, DataSet] = {row.name: row for row in ROWS}
 
 
 def find_sets(names: str) -> tuple[DataSet, ...]:
-    """The data sets of a name or place, or of several joined with `+`.
+    """Return the data sets of a name or path, or of several joined with `+`.
 
     Raises:
-        UnknownName: there is none of a name; the nearest ones are given.
-        BadValue: another distribution registers what is no data set, or one that we have.
-        MissingFile, DamagedFile: there is no such file, it is empty, or a line is no JSON object.
+        UnknownName: a name does not exist; similar names are listed.
+        BadValue: an entry point is no `DataSet`, or has the name of one in this table.
+        MissingFile, DamagedFile: a file does not exist, is empty, or has a line that is no JSON
+            object.
     """
     return tuple(find_set(name) for name in names.split("+"))
 
 
 def find_set(name: str) -> DataSet:
-    """One data set, see `find_sets`."""
+    """Return one data set; see `find_sets`."""
     if name.endswith(FILES):
         columns, n = outline(Path(name))
         return DataSet(name=name, columns=columns, n=n, source=File(Path(name)), own=True)

@@ -1,4 +1,4 @@
-"""Rows of a fine-tuning dataset as token ids with the tokens that are trained on."""
+"""Conversion of fine-tuning rows to token ids and labels."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,24 +22,15 @@ def row_encoder(
     completion_only: bool | None,
     assistant_only: bool,
 ) -> Callable[[Row], Row]:
-    """What turns a row with these columns into `input_ids` and `labels`.
+    """Return a function that converts a row with these columns to `input_ids` and `labels`.
 
     Raises:
-        BadValue: the rows have no completions or no assistant that alone is to be trained on.
-        MissingColumn: there is no column to train on.
+        BadValue: the rows have no completion or assistant message, but only those are trained
+            on.
+        MissingColumn: no column can be trained on.
     """
     pairs = {"prompt", "completion"} <= columns
-    if completion_only and not (pairs or columns & {"labels", "completion_mask"}):
-        raise BadValue(
-            "completion_only_loss=True, but the dataset has no column 'completion': leave it out, "
-            "or give columns 'prompt' and 'completion'"
-        )
-    written = "labels" in columns or "input_ids" not in columns
-    if assistant_only and not (written and (pairs or "messages" in columns)):
-        raise BadValue(
-            "assistant_only_loss=True, but the dataset has no conversations: leave it out, or "
-            "give a column 'messages', or 'prompt' and 'completion' as messages"
-        )
+    check_losses(columns, completion_only=completion_only, assistant_only=assistant_only)
     if "input_ids" in columns:
         return partial(encode_ids, completion_only=completion_only is True)
     options = {"tokenizer": tokenizer, "assistant_only": assistant_only}
@@ -49,18 +40,38 @@ def row_encoder(
         return partial(encode_turns, **options)
     if text_field in columns:
         return partial(encode_text, text_field=text_field, tokenizer=tokenizer)
-    wanted = (text_field, "messages", "prompt")
-    raise MissingColumn("the dataset", wanted, columns, "one of them is needed")
+    expected = (text_field, "messages", "prompt")
+    raise MissingColumn("the dataset", expected, columns, "one of them is needed")
+
+
+def check_losses(columns: set[str], *, completion_only: bool | None, assistant_only: bool) -> None:
+    """Raise if rows lack the completions or assistant messages that are trained on alone.
+
+    Raises:
+        BadValue: they do.
+    """
+    pairs = {"prompt", "completion"} <= columns
+    if completion_only and not (pairs or columns & {"labels", "completion_mask"}):
+        raise BadValue(
+            "completion_only_loss=True, but the dataset has no column 'completion': leave it out, "
+            "or give columns 'prompt' and 'completion'"
+        )
+    is_text = "labels" in columns or "input_ids" not in columns
+    if assistant_only and not (is_text and (pairs or "messages" in columns)):
+        raise BadValue(
+            "assistant_only_loss=True, but the dataset has no conversations: leave it out, or "
+            "give a column 'messages', or 'prompt' and 'completion' as messages"
+        )
 
 
 def encode_ids(row: Row, completion_only: bool) -> Row:
-    """Token ids as they are, with their labels.
+    """Return a row's token ids and labels.
 
-    Without labels all tokens are trained on that `assistant_masks` keeps, if there, and
-    `completion_mask` too if `completion_only`.
+    Without a column `labels`, the labels are the tokens that `assistant_masks` keeps and, if
+    `completion_only`, `completion_mask` too; without masks, all tokens.
 
     Raises:
-        BadValue: an `attention_mask` hides tokens, which would be trained on.
+        BadValue: `attention_mask` has zeros, whose tokens would be trained on.
     """
     ids = list(row["input_ids"])
     if not all(row.get("attention_mask") or ()):
@@ -72,51 +83,58 @@ def encode_ids(row: Row, completion_only: bool) -> Row:
         return {"input_ids": ids, "labels": list(row["labels"])}
     names = ("assistant_masks", "completion_mask") if completion_only else ("assistant_masks",)
     masks = [row[name] for name in names if name in row]
-    kept = [all(keeps) for keeps in zip(*masks, strict=True)] if masks else [True] * len(ids)
-    return labelled(ids, kept)
+    mask = [all(bits) for bits in zip(*masks, strict=True)] if masks else [True] * len(ids)
+    return with_labels(ids, mask)
 
 
 def encode_pair(
     row: Row, tokenizer: Tokenizer, completion_only: bool, assistant_only: bool = False
 ) -> Row:
-    """Prompt and completion, standard or conversational, joined; see `joined`.
+    """Encode prompt and completion, as texts or conversations; see `join_ids`.
 
-    The completion begins where its tokens and those of the prompt alone differ.
+    With `completion_only`, labels begin where the tokens differ from those of the prompt alone.
+
+    Raises:
+        BadValue: `assistant_only` is set, but the prompt is a text.
     """
-    prompt, whole = pair_texts(row, tokenizer)
+    prompt, full_text = pair_texts(row, tokenizer)
     plain = isinstance(row["prompt"], str)
     start = tokenizer(prompt, add_special_tokens=plain)["input_ids"]
     if not assistant_only:
-        ids = joined(tokenizer, prompt, whole, start, plain)
-        kept = [True] * len(ids)
+        ids = join_ids(tokenizer, prompt, full_text, start, plain)
+        mask = [True] * len(ids)
     elif plain:
         raise BadValue(f"assistant_only_loss=True, but {row['prompt']!r} is no conversation")
     else:
-        turns = [*row["prompt"], *row["completion"]]
-        ids, kept = assistant_tokens(tokenizer, turns, template_keywords(row))
-    same = [own == other for own, other in zip(start, ids, strict=False)]
-    shared = [*same, False].index(False) if completion_only else 0
-    return labelled(ids, [keep and at >= shared for at, keep in enumerate(kept)])
+        messages = [*row["prompt"], *row["completion"]]
+        ids, mask = assistant_tokens(tokenizer, messages, template_keywords(row))
+    is_same = [prompt_token == token for prompt_token, token in zip(start, ids, strict=False)]
+    prompt_length = [*is_same, False].index(False) if completion_only else 0
+    return with_labels(
+        ids, [is_kept and index >= prompt_length for index, is_kept in enumerate(mask)]
+    )
 
 
-def joined(
-    tokenizer: Tokenizer, prompt: str, whole: str, start: Sequence[int], plain: bool
+def join_ids(
+    tokenizer: Tokenizer, prompt: str, full_text: str, start: Sequence[int], plain: bool
 ) -> list[int]:
-    """Token ids of a whole text that begins with a prompt whose ids are `start`.
+    """Return the token ids of a text that begins with a prompt whose ids are `start`.
 
-    They are those of the whole text, as in TRL. Only where one of them would span prompt and
-    completion, TRL trains on a prompt that generation never reads; here the completion then
-    follows the tokens of the prompt, if that spells the same text: a tokenizer may also put a
-    space before whatever begins.
+    Like TRL, it tokenizes the whole text. If a token would span prompt and completion, TRL trains
+    on a prompt that generation never reads; here the completion's tokens are then appended to the
+    prompt's, provided that they decode to the same text (some tokenizers put a space before a
+    text).
     """
-    ids = list(tokenizer(whole, add_special_tokens=plain)["input_ids"])
+    ids = list(tokenizer(full_text, add_special_tokens=plain)["input_ids"])
     if ids[: len(start)] == start:
         return ids
     spell = partial(tokenizer.decode, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-    if whole.startswith(prompt):
-        rest = tokenizer(whole.removeprefix(prompt), add_special_tokens=False)["input_ids"]
-        if spell([*start, *rest]) == spell(ids):
-            return [*start, *rest]
+    if full_text.startswith(prompt):
+        completion_ids = tokenizer(full_text.removeprefix(prompt), add_special_tokens=False)[
+            "input_ids"
+        ]
+        if spell([*start, *completion_ids]) == spell(ids):
+            return [*start, *completion_ids]
     logger.warning_once(
         "tokens of prompts change when their completions follow: the model is trained on prompts "
         "that generation does not read; end prompts where a token ends, or change the template"
@@ -125,14 +143,14 @@ def joined(
 
 
 def pair_texts(row: Row, tokenizer: Tokenizer) -> tuple[str, str]:
-    """The prompt as generation reads it, and the text of prompt and completion.
+    """Return the prompt as generation reads it, and the text of prompt and completion.
 
     Raises:
-        BadValue: one is text and the other a conversation, or the completion is neither.
+        BadValue: one is a text and the other a conversation, or the completion is neither.
     """
     prompt, completion = row["prompt"], row["completion"]
     if isinstance(prompt, str):
-        return prompt, prompt + ended(completion, tokenizer)
+        return prompt, prompt + with_end_token(completion, tokenizer)
     if not (isinstance(prompt, list) and isinstance(completion, list)):
         raise BadValue(
             f"{completion!r} completes {prompt!r} in the dataset: expected two texts or two lists "
@@ -146,32 +164,32 @@ def pair_texts(row: Row, tokenizer: Tokenizer) -> tuple[str, str]:
 
 
 def encode_text(row: Row, text_field: str, tokenizer: Tokenizer) -> Row:
-    """All tokens of a text, trained on, with the end token."""
-    ids = tokenizer(ended(row[text_field], tokenizer))["input_ids"]
+    """Encode a text and its end token; all tokens are labels."""
+    ids = tokenizer(with_end_token(row[text_field], tokenizer))["input_ids"]
     return {"input_ids": ids, "labels": list(ids)}
 
 
 def encode_turns(row: Row, tokenizer: Tokenizer, assistant_only: bool = False) -> Row:
-    """All tokens of a conversation, trained on, or those of its assistant."""
+    """Encode a conversation; labels are all tokens, or the assistant's only."""
     keywords = template_keywords(row)
     if assistant_only:
-        return labelled(*assistant_tokens(tokenizer, row["messages"], keywords))
+        return with_labels(*assistant_tokens(tokenizer, row["messages"], keywords))
     text = chat(tokenizer, row["messages"], keywords)
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]  # the template writes its own
     return {"input_ids": ids, "labels": list(ids)}
 
 
-def labelled(ids: Sequence[int], kept: Sequence[bool]) -> Row:
-    """Token ids with themselves as labels where they are kept."""
-    labels = [token if keep else IGNORED for token, keep in zip(ids, kept, strict=True)]
+def with_labels(ids: Sequence[int], mask: Sequence[bool]) -> Row:
+    """Return token ids with labels: the ids where the mask is set, else `IGNORED`."""
+    labels = [token if is_kept else IGNORED for token, is_kept in zip(ids, mask, strict=True)]
     return {"input_ids": list(ids), "labels": labels}
 
 
-def ended(text: str, tokenizer: Tokenizer) -> str:
-    """Return a text with the end token, which it may have already.
+def with_end_token(text: str, tokenizer: Tokenizer) -> str:
+    """Return a text with the end token appended, unless it ends with this token.
 
     Raises:
-        BadValue: it is no text.
+        BadValue: the value is no string.
     """
     if not isinstance(text, str):
         raise BadValue(f"{text!r} in the dataset: expected a text, found {type(text).__name__}")

@@ -1,4 +1,4 @@
-"""Where the rows of a data set come from: benchmarks, the hub, or a file of JSON lines."""
+"""Sources of data-set rows: benchmarks, the Hugging Face hub, and files of JSON lines."""
 
 import hashlib
 import os
@@ -19,18 +19,20 @@ from eval.sets.prompts import with_request
 
 Row: TypeAlias = dict[str, Any]  # Any: columns of any type
 STYLES: Mapping[str, Callable[[Draft], str]] = {
-    "worked": lambda made: made.solution,
-    "program": lambda made: made.transcript,
+    "worked": lambda draft: draft.solution,
+    "program": lambda draft: draft.transcript,
 }
 
 
 @dataclass(frozen=True)
 class Problems:
-    """The training problems of benchmarks as these ask them; of several, one of each in turn.
+    """Training problems of benchmarks, alternating between the benchmarks.
 
-    `holds_out`: there is a split `valid` too. With a `style`, one of `STYLES`, each row has a
-    completion: the generator's own solution, told in that style. Of each benchmark there are the
-    `first` training problems, or all.
+    Attributes:
+        benchmarks: names of the benchmarks.
+        holds_out: whether there is a split `valid`, too.
+        style: a key of `STYLES`: each row then has the generator's solution as completion.
+        first: number of training problems of each benchmark; None takes all.
     """
 
     benchmarks: tuple[str, ...]
@@ -39,33 +41,36 @@ class Problems:
     first: int | None = None
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
-        """The rows of all benchmarks, that any stretch holds all of them."""
+        """Return the rows of all benchmarks, alternating between them."""
         parts = [self.part(benchmark, split, data) for benchmark in self.benchmarks]
         return [row for group in zip(*parts, strict=True) for row in group]
 
     def part(self, benchmark: str, split: str, data: Path | None) -> list[Row]:
-        """The rows of one benchmark."""
-        found = problem_rows(benchmark, split, data)
+        """Return the rows of one benchmark."""
+        rows = problem_rows(benchmark, split, data)
         if split == "train":
-            found = found[: self.first]
+            rows = rows[: self.first]
         if self.style is None:
-            return found
-        told = map(STYLES[self.style], drafts(benchmark, split))
-        said = ({"completion": [{"role": "assistant", "content": text}]} for text in told)
-        return [row | turn for row, turn in zip(found, said, strict=self.first is None)]
+            return rows
+        texts = map(STYLES[self.style], drafts(benchmark, split))
+        completions = ({"completion": [{"role": "assistant", "content": text}]} for text in texts)
+        return [
+            row | completion
+            for row, completion in zip(rows, completions, strict=self.first is None)
+        ]
 
     def place(self, name: str, nth: int) -> str:
-        """Name a row, counted from 0."""
+        """Return a description of the row at index `nth`."""
         return f"{name}, row {nth + 1}"
 
     def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
-        """The style, and how many; the rest is of the benchmarks."""
+        """Return the style and the number of problems; benchmarks have versions of their own."""
         return str(self.style) if self.first is None else f"{self.style}, first {self.first}"
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of JSON lines such as another distribution brings; `digest` is its SHA-256."""
+    """Local file of JSON lines; `digest` is its SHA-256, if it is to be checked."""
 
     path: Path
     digest: str | None = None
@@ -73,26 +78,29 @@ class File:
     holds_out: bool = field(default=False, init=False)
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
-        """The rows of the file."""
+        """Return the rows of the file."""
         return read_rows(self.path, self.digest)
 
     def place(self, name: str, nth: int) -> str:  # noqa: ARG002 - as of every source
-        """Name the line of a row, counted from 0."""
-        return line_of(self.path, nth)
+        """Return the path and line of the row at index `nth`."""
+        return describe_line(self.path, nth)
 
     def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
-        """Digest of the file."""
+        """Return the SHA-256 of the file."""
         return file_digest(self.path)
 
 
 @dataclass(frozen=True)
 class Hub:
-    """A data set of the Hugging Face hub, or its rows in a folder `name` of REPRO_DATA.
+    """Data set of the Hugging Face hub, or its rows in a folder `name` of REPRO_DATA.
 
-    `columns` names the hub's column for each of ours, `a.b` for what lies in a column; without it
-    the rows stay as they are. A `question` becomes the prompt as a benchmark would ask it, and a
-    `completion` beside it the assistant's turn. Without an `id` no public place of it is known:
-    there is the folder alone.
+    Attributes:
+        id: name on the hub; None if no public source is known.
+        config: configuration on the hub.
+        split: split on the hub.
+        columns: hub column for each of our columns, `a.b` for a nested one; if empty, rows stay
+            unchanged. A `question` also gives a prompt as the benchmarks word it, and a
+            `completion` becomes an assistant message.
     """
 
     id: str | None = None
@@ -103,41 +111,53 @@ class Hub:
     holds_out: bool = field(default=False, init=False)
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
-        """The rows of the folder, else of the hub."""
-        path = local(name, data)
-        found = read_rows(path, None) if path else self.download(name)
-        return [self.row(f"{name}-{place}", row) for place, row in enumerate(found)]
+        """Return the rows of the folder if there is one, else those of the hub."""
+        path = local_file(name, data)
+        rows = read_rows(path, None) if path else self.download(name)
+        return [self.row(f"{name}-{index}", row) for index, row in enumerate(rows)]
 
     def place(self, name: str, nth: int) -> str:
-        """Name the line of a row in the folder, or its number in the data set, counted from 0."""
-        path = local(name, None)
-        return line_of(path, nth) if path else f"{name}, row {nth + 1}"
+        """Return the path and line, or the data set and number, of the row at index `nth`."""
+        path = local_file(name, None)
+        return describe_line(path, nth) if path else f"{name}, row {nth + 1}"
 
     def row(self, key: str, row: Mapping[str, Any]) -> Row:
-        """One row in our columns."""
+        """Convert one row to our columns.
+
+        Raises:
+            DamagedFile: a column is missing.
+        """
         if not self.columns:
             return dict(row)
         try:
-            taken = {ours: within(row, theirs) for ours, theirs in self.columns.items()}
+            ours_by_name = {
+                ours: nested_value(row, theirs) for ours, theirs in self.columns.items()
+            }
         except (KeyError, TypeError) as error:
             raise DamagedFile(f"{key}: {error} is no column of {sorted(row)}") from None
-        if "question" not in taken:
-            return taken
-        asked = {"content": with_request(taken["question"])}
-        if "completion" in taken:
-            taken["completion"] = [{"role": "assistant", "content": taken["completion"]}]
-        return {"id": key, "prompt": [{"role": "user", **asked}], "language": "en"} | taken
+        if "question" not in ours_by_name:
+            return ours_by_name
+        message = {"content": with_request(ours_by_name["question"])}
+        if "completion" in ours_by_name:
+            ours_by_name["completion"] = [
+                {"role": "assistant", "content": ours_by_name["completion"]}
+            ]
+        return {"id": key, "prompt": [{"role": "user", **message}], "language": "en"} | ours_by_name
 
     def download(self, name: str) -> Iterable[Mapping[str, Any]]:
-        """The rows of the hub, through `datasets` and its cache."""
+        """Return the rows of the hub, through `datasets` and its cache.
+
+        Raises:
+            MissingFile: no public source is known, or the hub cannot be reached.
+        """
         place = f"put its rows as JSON lines into {name}/train.jsonl in the folder of REPRO_DATA"
         if self.id is None:
             raise MissingFile(f"{name}: no public place of it is known: {place}")
         return hub_rows(name, self.id, self.config, self.split, place)
 
     def version(self, name: str) -> str:
-        """Digest of the file in the folder, or the hub's name."""
-        path = local(name, None)
+        """Return the SHA-256 of the file in the folder, or the hub's name, config and split."""
+        path = local_file(name, None)
         return file_digest(path) if path else f"hub {self.id} {self.config} {self.split}"
 
 
@@ -145,10 +165,10 @@ Source: TypeAlias = Problems | File | Hub
 
 
 def problem_rows(name: str, split: str, data: Path | None) -> list[Row]:
-    """One row for every problem of a benchmark's split."""
+    """Return one row for each problem of a benchmark's split."""
     benchmark = find_benchmark(name)
     problems = benchmark.load(data, split=split)
-    found: list[Row] = [
+    rows: list[Row] = [
         {
             "id": problem.id,
             "prompt": [{"role": "user", "content": benchmark.prompt(problem)}],
@@ -161,34 +181,34 @@ def problem_rows(name: str, split: str, data: Path | None) -> list[Row]:
         for problem in problems
     ]
     if any(problem.answers for problem in problems):
-        for row, problem in zip(found, problems, strict=True):
+        for row, problem in zip(rows, problems, strict=True):
             row["answers"] = asdict(problem.answers) if problem.answers else None
-    return found
+    return rows
 
 
 def read_rows(path: Path, digest: str | None) -> list[Row]:
     """Return the rows of a file of JSON lines.
 
     Raises:
-        MissingFile: there is no such file.
-        DamagedFile: it has another digest, or a line is no JSON object.
+        MissingFile: the file does not exist.
+        DamagedFile: its digest differs, or a line is no JSON object.
     """
-    if digest is not None and (found := file_digest(path)) != digest:
-        raise DamagedFile(f"{path}: its SHA-256 is {found}, expected {digest}: get it again")
+    if digest is not None and (found_digest := file_digest(path)) != digest:
+        raise DamagedFile(f"{path}: its SHA-256 is {found_digest}, expected {digest}: get it again")
     return [row for _, row in json_lines(path)]
 
 
-def line_of(path: Path, place: int) -> str:
-    """Name the line of a file of JSON lines that holds the row at a place, counted from 0."""
-    number, _ = next(islice(json_lines(path), place, None))
+def describe_line(path: Path, index: int) -> str:
+    """Return the path and line number of the row at an index of a file of JSON lines."""
+    number, _ = next(islice(json_lines(path), index, None))
     return f"{path}, line {number}"
 
 
 def outline(path: Path) -> tuple[tuple[str, ...], int]:
-    """Return the columns of all rows of a file of JSON lines, and the number of rows.
+    """Return the columns of a file of JSON lines, and its number of rows.
 
     Raises:
-        MissingFile, DamagedFile: as of `read_rows`; or there are no rows.
+        MissingFile, DamagedFile: see `read_rows`; DamagedFile too if there are no rows.
     """
     try:
         file = path.stat()
@@ -206,22 +226,22 @@ def _outline(absolute: Path, path: Path, mtime: int, size: int) -> tuple[tuple[s
 
 
 def column_names(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the columns of all rows, in the order in which they first appear."""
+    """Return the columns of all rows, in the order of their first appearance."""
     return tuple(dict.fromkeys(name for row in rows for name in row))
 
 
-def local(name: str, data: Path | None) -> Path | None:
-    """The file with a data set's rows in a folder, else in that of REPRO_DATA; None without one."""
+def local_file(name: str, data: Path | None) -> Path | None:
+    """Return the file of a data set's rows in a folder or in REPRO_DATA; None without one."""
     folder = data or os.environ.get("REPRO_DATA")
     path = Path(folder or ".") / name / "train.jsonl"
     return path if folder and path.is_file() else None
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes.
+    """Return the SHA-256 of a file's bytes.
 
     Raises:
-        MissingFile: there is no such file.
+        MissingFile: the file does not exist.
     """
     if not path.is_file():
         raise MissingFile(f"{path}: no such file")
@@ -229,8 +249,8 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def within(row: Mapping[str, Any], path: str) -> Any:  # Any: of a column
-    """What lies in a row at a path of columns."""
+def nested_value(row: Mapping[str, Any], path: str) -> Any:  # Any: of a column
+    """Return the value at a dotted path of columns in a row."""
     value: Any = row
     for name in path.split("."):
         value = value[name]

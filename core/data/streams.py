@@ -1,4 +1,4 @@
-"""Datasets without a length: their columns, and reading them pass after pass from a position."""
+"""Streamed datasets: their columns, and endless reading that resumes at a position."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -15,11 +15,11 @@ from eval.errors import BadValue
 
 
 def check_dataset(dataset: object, name: str) -> None:
-    """Refuse what is no dataset of the datasets library, or has no rows.
+    """Raise if a value is no dataset of the datasets library, or has no rows.
 
     Raises:
-        BadValue: nothing is given, or a dataset without rows.
-        WrongType: something else is given.
+        BadValue: the value is None, or a dataset without rows.
+        WrongType: the value has another type.
     """
     if dataset is None:
         raise BadValue(f"`{name}` is required: pass a datasets.Dataset or IterableDataset")
@@ -38,27 +38,28 @@ def is_stream(dataset: object) -> bool:
 
 
 def columns_of(dataset: Any) -> list[str]:  # Any: a Dataset or an IterableDataset
-    """Return the column names of a dataset; those of its first row if the dataset has none."""
+    """Return the column names of a dataset; those of its first row if the dataset declares none."""
     return list(dataset.column_names or next(iter(dataset), {}))
 
 
 class Repeatable(Protocol):
-    """Rows that can be read several times, in an order that may depend on the pass."""
+    """Source that can be read several times, in an order that may depend on the pass."""
 
     def set_epoch(self, epoch: int, /) -> None:
-        """Read in the order of this pass from the next iteration on."""
+        """Set the pass whose order the next iteration has."""
         ...
 
     def __iter__(self) -> Iterator[Any]: ...  # Any: rows, or batches of them
 
 
 class Passes(TorchIterableDataset):
-    """The items of a source, which is read again from its start whenever it ends.
+    """Endless iterable over a source, which is read again whenever it ends.
 
     Attributes:
-        position: the pass of the item read last, and how many items of that pass are read. Reading
-            begins behind the position, so that a position read from a checkpoint continues the run.
-        passed_over: how many empty items come first, in place of those that a resumed run skips.
+        position: number of the pass, and number of its items already read. Reading starts after
+            this position, so a position from a checkpoint resumes the run.
+        passed_over: number of None items that come first, in place of those that a resumed run
+            skips.
     """
 
     def __init__(self, source: Repeatable):
@@ -90,21 +91,21 @@ class Passes(TorchIterableDataset):
 
 
 def endless(loader: Any) -> DataLoader:  # Any: a DataLoader that accelerate prepared
-    """Return a data loader of the batches of another one, read pass after pass."""
+    """Return a data loader that repeats the batches of another one endlessly."""
     loader.base_dataloader.generator = Generator()  # so that beginning a pass draws no seed
-    return DataLoader(Passes(loader), batch_size=None, collate_fn=unchanged)
+    return DataLoader(Passes(loader), batch_size=None, collate_fn=identity)
 
 
-def unchanged(batch: Any) -> Any:  # Any: of any data collator
-    """Return a batch that is collated already."""
+def identity(batch: Any) -> Any:  # Any: of any data collator
+    """Return an already collated batch unchanged."""
     return batch
 
 
 class Blocks:
-    """A streamed dataset in blocks of `size` rows; rows at its end that fill no block are left out.
+    """Streamed dataset in blocks of `size` rows; an incomplete last block is dropped.
 
     Raises:
-        BadValue: the dataset does not fill a block.
+        BadValue: the dataset has fewer rows than one block.
     """
 
     def __init__(self, rows: IterableDataset, size: int):
@@ -112,20 +113,20 @@ class Blocks:
         self.size = size
 
     def set_epoch(self, epoch: int) -> None:
-        """Read in the order of this pass from the next iteration on."""
+        """Set the pass whose order the next iteration has."""
         self.rows.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], ...]]:  # Any: columns of any type
         """Yield the blocks of one pass."""
         block: list[dict[str, Any]] = []
-        full = False
+        has_block = False
         for row in self.rows:
             block.append(row)
             if len(block) == self.size:
-                full = True
+                has_block = True
                 yield tuple(block)
                 block = []
-        if not full and block:
+        if not has_block and block:
             raise BadValue(
                 f"a pass over train_dataset has {len(block)} rows, which do not fill one rollout "
                 f"of {self.size} prompts: add rows, or lower per_device_train_batch_size, "
@@ -134,7 +135,7 @@ class Blocks:
 
 
 class Repeated(TorchIterableDataset):
-    """A streamed dataset with each row `count` times in a row, as separate objects."""
+    """Streamed dataset with each row repeated `count` times in a row, as separate objects."""
 
     def __init__(self, rows: IterableDataset, count: int):
         self.rows = rows

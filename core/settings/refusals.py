@@ -162,7 +162,7 @@ def check_data_set(resolved: Resolved, data_set: DataSet) -> None:
             f"trains on; it has {', '.join(data_set.columns or ())}"
         )
     if isinstance(data_set.source, File) and data_set.own:
-        resolved.run.prompts.of(data_set.name, 0, read_rows(data_set.source.path, None)[0])
+        resolved.run.prompts.with_prompt(data_set.name, 0, read_rows(data_set.source.path, None)[0])
 
 
 def missing_columns(resolved: Resolved, data_set: DataSet) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from core.data.load import joined
+from core.data.load import join_parts
 from core.data.load import rows as rows_of
 from core.data.prompts import Prompts
 from core.data.sets import ANSWER, DataSet
@@ -63,13 +63,13 @@ class Data(Stage):
 
     @property
     def of(self) -> str:
-        """The names of the data sets, joined by "+"."""
+        """The names of the data sets, join_parts by "+"."""
         return "+".join(one.name for one in self.sets)
 
     def work(self, folder: Path) -> Mapping[str, object]:
         """Write the rows to the folder; return the data's name, row count and digest."""
-        valid = joined(map(self.held_out, self.sets)) if self.holds_out else None
-        rows = joined(
+        valid = join_parts(map(self.held_out, self.sets)) if self.holds_out else None
+        rows = join_parts(
             (self.asked(one, rows_of(self.with_place(one), TRAIN, None)) for one in self.sets),
             self.columns,
         )
@@ -105,7 +105,7 @@ class Data(Stage):
         """
         if one.name in self.made or not (one.own or self.prompts.act):
             return rows
-        asked = [self.prompts.of(one.name, place, row) for place, row in enumerate(rows)]
+        asked = [self.prompts.with_prompt(one.name, place, row) for place, row in enumerate(rows)]
         for place, row in enumerate(asked):
             self.check_values(one, place, row)
         return asked

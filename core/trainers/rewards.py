@@ -9,7 +9,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedTokenizer
 from core.collect.reward_calls import SHARED, RewardFunction, named_apart
 from core.collect.reward_model import RewardModel
 from core.configs.rollout import RolloutConfig
-from core.data.chatml import in_chatml
+from core.data.chatml import to_chatml
 from core.data.streams import check_dataset, columns_of
 from core.errors import MissingColumn
 from core.losses.estimators import ESTIMATORS, NEEDS
@@ -141,4 +141,4 @@ def checked_prompts(dataset: Any, name: str) -> Any:  # Any: a Dataset or an Ite
             f"{name} has a column {taken[0]!r}, which reward functions get from the trainer: "
             "rename the column"
         )
-    return in_chatml(dataset)
+    return to_chatml(dataset)

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.data.load import joined
+from core.data.load import join_parts
 from core.data.sets import find_sets
 from core.data.sources import read_rows
 from core.evaluate.outputs import read_outputs
@@ -114,7 +114,7 @@ def test_a_column_that_the_first_rows_lack_is_kept(tmp_path, monkeypatch):
 
 def test_values_of_several_types_are_kept_as_texts():
     mixed = [{"a": "x", "b": {"c": 1}, "d": 1}, {"a": 7, "b": {"c": "y"}, "d": 2}]
-    found = joined([mixed[:1], mixed[1:]])
+    found = join_parts([mixed[:1], mixed[1:]])
     assert found["a"][:] == ["x", "7"]
     assert [json.loads(text) for text in found["b"]] == [{"c": 1}, {"c": "y"}]
     assert found["d"][:] == [1, 2]
@@ -123,12 +123,12 @@ def test_values_of_several_types_are_kept_as_texts():
 @pytest.mark.parametrize("other", [["2"], {"a": 1}])
 def test_a_column_that_is_read_has_one_type(other):
     with pytest.raises(DamagedFile, match=r"column prompt: its rows hold .* and str"):
-        joined([[{"prompt": "1"}, {"prompt": other}]], ["prompt"])
+        join_parts([[{"prompt": "1"}, {"prompt": other}]], ["prompt"])
 
 
 def test_half_a_surrogate_pair_is_named():
     with pytest.raises(DamagedFile, match="column a: a text holds half a surrogate pair"):
-        joined([[{"a": "\ud800"}]])
+        join_parts([[{"a": "\ud800"}]])
 
 
 def test_lines_are_counted_from_one(tmp_path):

@@ -71,10 +71,10 @@ def test_a_text_is_asked_as_a_users_turn_whatever_stands_in_it(text, system, lev
 def test_the_columns_of_a_template_are_those_without_which_it_fails(expression):
     prompts = Prompts(template=f"Say {{{{ {expression} }}}}")
     row = {"a": "x", "b": "yz", "c": 1, "d": 0} | ({"b": 2} if "+" in expression else {})
-    prompts.of("own", 0, {name: row[name] for name in prompts.columns})
+    prompts.with_prompt("own", 0, {name: row[name] for name in prompts.columns})
     for name in prompts.columns:
         with pytest.raises(BadValue, match="own, row 4: prompt_template fails with Undefined"):
-            prompts.of("own", 3, {n: v for n, v in row.items() if n != name})
+            prompts.with_prompt("own", 3, {n: v for n, v in row.items() if n != name})
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -83,7 +83,7 @@ def test_a_row_may_be_asked_as_the_benchmarks_ask(language, monkeypatch):
     problem = Problem(id="1", question="How many?", answer="2", language=language)
     asked = find_benchmark("gsm8k").prompt(problem)
     row = {"problem": problem.question, "language": language}
-    assert prompts.of("own", 0, row)["prompt"] == [{"role": "user", "content": asked}]
+    assert prompts.with_prompt("own", 0, row)["prompt"] == [{"role": "user", "content": asked}]
     before = prompts.wording
     monkeypatch.setitem(REQUESTS, ("cot", language), "Answer.")
     assert prompts.wording != before

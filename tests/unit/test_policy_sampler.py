@@ -132,7 +132,7 @@ def test_memory_that_runs_out_halves_what_is_decoded_at_a_time(
 ):
     model = build_llama(seed=4)
     whole = PolicySampler(model, tiny_tokenizer)(PROMPTS, DECODING)
-    batch, fits = NativeEngine.batch, [3]
+    batch, fits = NativeEngine.decode_batch, [3]
 
     def within(engine, *given):
         if engine.rows > fits[0]:

@@ -107,7 +107,7 @@ def test_after_memory_ran_out_the_smaller_batch_stays(build_llama, tiny_tokenize
     model = build_llama(seed=4)
     sampler, decoding = PolicySampler(model, tiny_tokenizer), Decoding(max_tokens=5)
     monkeypatch.setattr(room, "free_bytes", lambda _: 10**12)
-    batch, tried = native.NativeEngine.batch, []
+    batch, tried = native.NativeEngine.decode_batch, []
 
     def within(engine, *given):
         tried.append(engine.rows)
