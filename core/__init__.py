@@ -1,4 +1,4 @@
-"""Trains what a paper describes; trainers, settings and helpers are loaded when first named."""
+"""Training of language models as papers describe it; names are imported when first used."""
 
 from importlib import import_module
 from sys import meta_path
@@ -79,7 +79,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # Any: each name is another thing
+def __getattr__(name: str) -> Any:  # Any: its type depends on the name
     if name not in _HOMES:
         raise AttributeError(missing_name(name), name=name)
     return getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""The names of TRL's that `core` lacks, and the errors that say what to do instead."""
+"""Names of TRL that `core` lacks, with error messages that say what to do instead."""
 
 from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
@@ -27,14 +27,14 @@ ABSENT: Mapping[str, str] = {  # names of TRL's that nothing here stands for, ea
 
 
 def missing_name(name: str) -> str:
-    """Return the message of an error for a name that `core` does not have."""
+    """Return the error message for a name that `core` does not have."""
     if name in ABSENT:
         return f"core has no {name} of TRL's: {ABSENT[name]}"
     return f"module 'core' has no attribute {name!r}"
 
 
 class AbsentNames(MetaPathFinder):
-    """The last finder of modules: raises `missing_name` as an ImportError for absent names.
+    """Last finder of modules, which raises an ImportError with `missing_name` for absent names.
 
     `from core import X` looks for a submodule `core.X` after `hasattr(core, "X")` was False. An
     AttributeError alone would lose its message there, and in CPython no exception class can extend
@@ -53,7 +53,7 @@ class AbsentNames(MetaPathFinder):
         """Return None for every module that is not an absent name.
 
         Raises:
-            ImportError: it is an absent name of the package.
+            ImportError: the module is an absent name of the package.
         """
         parent, _, name = fullname.rpartition(".")
         if parent == self.package and name in ABSENT:

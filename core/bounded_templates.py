@@ -1,6 +1,6 @@
-"""Chat templates come with models, so they run in a sandbox with bounds of time, memory and length.
+"""Sandbox for chat templates, which come with models: bounds of time, memory and length.
 
-Importing this module puts the bounds on every template that transformers renders in this process.
+Importing this module applies the bounds to every template that transformers renders here.
 """
 
 import resource
@@ -20,7 +20,7 @@ from eval.errors import BadValue, ReproError
 SECONDS = 2.0  # of the processor, for one conversation
 MEMORY = 2**28  # bytes that one conversation may add to the process
 LENGTH = 2**24  # characters of a template, of its text and of what it repeats
-SAID = 300  # characters of a template's own words in an error
+QUOTED_CHARS = 300  # of a template's error message
 BITS = 2**12  # of a product or a power of integers
 MEMORY_USED = Path("/proc/self/statm")  # of Linux; elsewhere the memory is not bounded
 
@@ -41,20 +41,20 @@ def apply_template(
         raise
     except Exception as error:  # a template raises whatever its expressions raise
         kind = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
-        said = " ".join(str(error).split())[:SAID]
+        message = " ".join(str(error).split())[:QUOTED_CHARS]
         raise BadValue(
-            f"the chat template of {tokenizer.name_or_path} refuses these turns: {kind}{said}"
+            f"the chat template of {tokenizer.name_or_path} refuses these turns: {kind}{message}"
         ) from error
 
 
 class TemplateBound(TemplateRuntimeError):
-    """A template that takes longer, needs more memory or writes more than it may."""
+    """Error of a template that exceeds its bound of time, memory or length."""
 
 
 class Bounds(AbstractContextManager[None]):
-    """The bounds of one conversation, which holds them whenever its template is at work.
+    """Context manager that bounds the work of a template for one conversation.
 
-    One template works at a time: the bound on memory is the whole process's.
+    One template runs at a time, as the bound on memory is that of the process.
     """
 
     lock = RLock()
@@ -71,8 +71,8 @@ class Bounds(AbstractContextManager[None]):
         if MEMORY_USED.is_file():
             pages = int(MEMORY_USED.read_text(encoding="ascii").split()[0])
             soft, hard = self.limits
-            most = pages * resource.getpagesize() + MEMORY
-            bound = most if soft == resource.RLIM_INFINITY else min(soft, most)
+            largest = pages * resource.getpagesize() + MEMORY
+            bound = largest if soft == resource.RLIM_INFINITY else min(soft, largest)
             resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -85,7 +85,7 @@ class Bounds(AbstractContextManager[None]):
 
 
 class BoundedTemplate(Template):
-    """A template whose texts are written within `Bounds`."""
+    """Template that is rendered within `Bounds`."""
 
     def render(self, *args: Any, **keywords: Any) -> str:
         """See `Template.render`."""
@@ -107,7 +107,7 @@ class BoundedTemplate(Template):
 
 
 class BoundedSandbox(ImmutableSandboxedEnvironment):
-    """A sandbox that looks at the clock in every loop and call, and before it multiplies."""
+    """Sandbox that checks the time in every loop and call, and sizes before products."""
 
     template_class = BoundedTemplate
     intercepted_binops = frozenset({"*", "**"})
@@ -115,22 +115,26 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
     def __init__(self, *args: Any, **keywords: Any):
         super().__init__(*args, **keywords)
         self.end = float("inf")  # of the processor time of this thread
-        self.filters["timed"] = self.timed
-        del self.globals["lipsum"]  # writes as much as it is asked to
+        self.filters["timed"] = self.check_time_of_each
+        del self.globals["lipsum"]  # writes text of any length
 
     def check_time(self) -> None:
-        """Raise if the time of the template at work is over."""
+        """Raise if the running template has exceeded its time.
+
+        Raises:
+            TemplateBound: it has.
+        """
         if thread_time() > self.end:
             raise TemplateBound(f"it takes more than {SECONDS:g} s of processor time")
 
-    def timed(self, values: Iterable[Any]) -> Iterator[Any]:
-        """Yield values for a loop, and look at the clock before each."""
+    def check_time_of_each(self, values: Iterable[Any]) -> Iterator[Any]:
+        """Yield values for a loop, checking the time before each."""
         for value in values:
             self.check_time()
             yield value
 
     def compile(self, source: Any, *args: Any, **keywords: Any) -> Any:
-        """See `Environment.compile`, which computes what is constant."""
+        """See `Environment.compile`, which evaluates constant expressions."""
         if isinstance(source, str):
             check_length(len(source))
         with Bounds(self):
@@ -140,7 +144,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
                 raise TemplateSyntaxError("it is nested too deep", 1) from error
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        """See `Environment._parse`; every loop goes over `timed` values."""
+        """See `Environment._parse`; every loop is made to iterate over `timed` values."""
         tree = super()._parse(source, name, filename)
         for loop in list(tree.find_all(nodes.For)):
             timed = nodes.Filter(loop.iter, "timed", [], [], None, None, lineno=loop.lineno)
@@ -153,12 +157,12 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         return super().call(*args, **keywords)
 
     def call_filter(self, *args: Any, **keywords: Any) -> Any:
-        """See `Environment.call_filter`, with which `map` goes over values."""
+        """See `Environment.call_filter`, which `map` calls for each value."""
         self.check_time()
         return super().call_filter(*args, **keywords)
 
     def call_test(self, *args: Any, **keywords: Any) -> Any:
-        """See `Environment.call_test`, with which `select` goes over values."""
+        """See `Environment.call_test`, which `select` calls for each value."""
         self.check_time()
         return super().call_test(*args, **keywords)
 
@@ -169,23 +173,27 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def concat(self, pieces: Iterable[str]) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] - "".join
-        """Join the pieces of a text that is not too long."""
-        kept, length = list[str](), 0
+        """Join the pieces of a text.
+
+        Raises:
+            TemplateBound: the text is too long.
+        """
+        joined, length = list[str](), 0
         for piece in pieces:
             length += len(piece)
             check_length(length)
-            kept.append(piece)
-        return "".join(kept)
+            joined.append(piece)
+        return "".join(joined)
 
 
 def check_length(length: int) -> None:
-    """Raise if a text has too many characters."""
+    """Raise `TemplateBound` if a text has too many characters."""
     if length > LENGTH:
         raise TemplateBound(f"it makes {length} characters: expected at most {LENGTH}")
 
 
 def check_product(operator: str, left: Any, right: Any) -> None:
-    """Raise if a product or a power is too large to compute."""
+    """Raise `TemplateBound` if a product or a power is too large to compute."""
     if isinstance(left, int) and isinstance(right, int):
         size = left.bit_length()
         bits = size * right if operator == "**" else size + right.bit_length()
@@ -196,5 +204,5 @@ def check_product(operator: str, left: Any, right: Any) -> None:
             check_length(len(values) * times)
 
 
-# transformers makes the sandbox of a chat template by this name, and has no other hook for it.
+# transformers creates the sandbox of a chat template by this name; there is no other hook.
 chat_template_utils.ImmutableSandboxedEnvironment = BoundedSandbox  # pyright: ignore[reportPrivateImportUsage]

@@ -1,4 +1,4 @@
-"""Errors of training data, rewards and engines; those of names, values and files are eval's."""
+"""Errors of training data, rewards and engines; `eval.errors` has those of names and files."""
 
 from collections.abc import Iterable
 
@@ -6,26 +6,26 @@ from eval.errors import BadValue, ReproError
 
 
 class RewardError(ReproError):
-    """A reward function failed or returned something that is no reward."""
+    """Error of a reward function that failed or returned something that is no reward."""
 
 
 class WrongType(BadValue, TypeError):
-    """A value of another type than an argument takes."""
+    """Error of an argument of the wrong type."""
 
 
 class MissingColumn(ReproError, LookupError):
-    """A dataset without a column that training needs."""
+    """Error of a dataset that lacks a column that training needs."""
 
-    def __init__(self, dataset: str, missing: Iterable[str], found: Iterable[str], why: str):
+    def __init__(self, dataset: str, missing: Iterable[str], columns: Iterable[str], advice: str):
         super().__init__(
             f"{dataset} has no column {', '.join(map(repr, missing))}: found "
-            f"{', '.join(map(repr, sorted(found))) or 'none'}; {why}"
+            f"{', '.join(map(repr, sorted(columns))) or 'none'}; {advice}"
         )
 
 
 class EngineError(ReproError):
-    """A rollout engine that is away, fails, or does not do what it was asked."""
+    """Error of a rollout engine that is away, fails or does not do what was requested."""
 
 
 class HubError(ReproError):
-    """The Hugging Face hub cannot be reached, or refuses what it is sent."""
+    """Error of the Hugging Face hub, which is unreachable or refuses a request."""

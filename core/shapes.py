@@ -1,4 +1,4 @@
-"""Names of tensor shapes: a signature states them, the test run checks them.
+"""Names of tensor shapes for signatures, which the tests check at run time.
 
 B completions, T completion tokens, V vocabulary, N completions of a rollout (whole groups, all
 processes), F reward functions, S steps of a completion.

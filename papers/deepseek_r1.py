@@ -46,8 +46,8 @@ AS_ZERO = {"gpu": {"same_as": "zero"}, "paper": {"same_as": "zero"}}
 COLUMNS = ("aime24", "AIME24 cons@64", "math500", "GPQA-Diamond", "LiveCodeBench")
 
 
-def distilled(*cells: float) -> tuple[float | None, ...]:
-    """A row of the first five columns and of the rating."""
+def distilled_row(*cells: float) -> tuple[float | None, ...]:
+    """Return a table row of the first five columns and, as the sixth value, of the rating."""
     return (*cells[:5], *[None] * 8, cells[5])
 
 
@@ -95,12 +95,12 @@ PAPER = Paper(
                     *(79.8, None, 97.3, 71.5, 65.9, 90.8, 78.8),
                     *(49.2, 87.6, 92.3, 83.3, 30.1, 96.3, 2029),
                 ),
-                ("R1-Distill-Qwen", "1.5B"): distilled(28.9, 52.7, 83.9, 33.8, 16.9, 954),
-                ("R1-Distill-Qwen", "7B"): distilled(55.5, 83.3, 92.8, 49.1, 37.6, 1189),
-                ("R1-Distill-Qwen", "14B"): distilled(69.7, 80.0, 93.9, 59.1, 53.1, 1481),
-                ("R1-Distill-Qwen", "32B"): distilled(72.6, 83.3, 94.3, 62.1, 57.2, 1691),
-                ("R1-Distill-Llama", "8B"): distilled(50.4, 80.0, 89.1, 49.0, 39.6, 1205),
-                ("R1-Distill-Llama", "70B"): distilled(70.0, 86.7, 94.5, 65.2, 57.5, 1633),
+                ("R1-Distill-Qwen", "1.5B"): distilled_row(28.9, 52.7, 83.9, 33.8, 16.9, 954),
+                ("R1-Distill-Qwen", "7B"): distilled_row(55.5, 83.3, 92.8, 49.1, 37.6, 1189),
+                ("R1-Distill-Qwen", "14B"): distilled_row(69.7, 80.0, 93.9, 59.1, 53.1, 1481),
+                ("R1-Distill-Qwen", "32B"): distilled_row(72.6, 83.3, 94.3, 62.1, 57.2, 1691),
+                ("R1-Distill-Llama", "8B"): distilled_row(50.4, 80.0, 89.1, 49.0, 39.6, 1205),
+                ("R1-Distill-Llama", "70B"): distilled_row(70.0, 86.7, 94.5, 65.2, 57.5, 1633),
             },
         ),
         *printed(

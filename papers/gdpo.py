@@ -29,12 +29,12 @@ OVER = "over the length target"
 
 
 def over(benchmark: str) -> Column:
-    """The share of answers that are too long."""
+    """Return the column with the share of answers that are too long."""
     return Column(benchmark=benchmark, title=f"{benchmark}, {OVER}", metric=OVER)
 
 
-def conditioned(limit: int) -> tuple[Accuracy, Conditioned]:
-    """The length of right answers alone."""
+def conditioned_rewards(limit: int) -> tuple[Accuracy, Conditioned]:
+    """Return the rewards for accuracy, and for the length of correct answers."""
     return Accuracy(), Conditioned(LengthWithin(limit), on=Accuracy())
 
 
@@ -104,8 +104,8 @@ PAPER = Paper(
         "grpo": {"multi_objective_aggregation": SUMMED},
         "half-weight": {"reward_weights": [1.0, 0.5]},
         "conditioned": {
-            "rewards": conditioned(LIMIT),
-            "at": {"cpu": {"rewards": conditioned(POCKET_LIMIT)}},
+            "rewards": conditioned_rewards(LIMIT),
+            "at": {"cpu": {"rewards": conditioned_rewards(POCKET_LIMIT)}},
         },
         "gdpo-format": {
             "rewards": (Accuracy(), Format()),

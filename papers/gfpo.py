@@ -27,7 +27,7 @@ TABLE = "main table"
 
 
 def columns(benchmark: str) -> tuple[Column, ...]:
-    """What the table prints of a benchmark."""
+    """Return the columns of a benchmark in the table."""
     return (
         Column(benchmark=benchmark, title="accuracy", group=benchmark),
         Column(
@@ -42,11 +42,11 @@ def columns(benchmark: str) -> tuple[Column, ...]:
     )
 
 
-def sampled(group: int, kept: int) -> dict[str, object]:
-    """The shortest of a group; 8 prompts at cpu, 16 on a GPU and 64 in the paper."""
+def group_settings(group: int, kept_answers: int) -> dict[str, object]:
+    """Return settings that keep the shortest of a group: 8 prompts at cpu, 16 on a GPU, 64 else."""
     return {
         "num_generations": group,
-        "selection_kept": kept,
+        "selection_kept": kept_answers,
         "gradient_accumulation_steps": 4 * group,
         "steps_per_generation": 4 * group,
         "at": {
@@ -57,7 +57,7 @@ def sampled(group: int, kept: int) -> dict[str, object]:
 
 
 def one_update(group: int) -> dict[str, object]:
-    """Eight prompts in one micro-batch."""
+    """Return batch sizes of eight prompts in one micro-batch."""
     return {
         "per_device_train_batch_size": 8 * group,
         "gradient_accumulation_steps": 1,
@@ -104,12 +104,12 @@ PAPER = Paper(
     ),
     arms={
         SHORTEST: {"at": {"cpu": one_update(24)}},
-        "8-of-16": sampled(16, 8),
-        "4-of-16": sampled(16, 4),
-        "12-of-16": sampled(16, 12),
-        "6-of-8": sampled(8, 6),
-        "token-efficiency": {**sampled(16, 8), "rollout_selection": "efficient"},
-        GRPO: {**sampled(8, 8), "rollout_selection": "all", "selection_kept": None},
+        "8-of-16": group_settings(16, 8),
+        "4-of-16": group_settings(16, 4),
+        "12-of-16": group_settings(16, 12),
+        "6-of-8": group_settings(8, 6),
+        "token-efficiency": {**group_settings(16, 8), "rollout_selection": "efficient"},
+        GRPO: {**group_settings(8, 8), "rollout_selection": "all", "selection_kept": None},
     },
     profiles={
         "cpu": {

@@ -39,7 +39,7 @@ def sampling_bytes(
     """
     later, kept = length - 1, 2 * shape.layers * shape.kv_heads * shape.head
     own = prompts * group * later * (later - 1) // 2
-    numbers = length * shape.multiplied + kept * (prompts * prompt * later + own)
+    numbers = length * shape.multiplying_parameters + kept * (prompts * prompt * later + own)
     return itemsize * numbers
 
 
@@ -48,7 +48,7 @@ def sampling_flops(shape: Shape) -> int:
 
     Attention and the prompts are left out, here and in training: the shares are lower bounds.
     """
-    return 2 * shape.multiplied
+    return 2 * shape.multiplying_parameters
 
 
 def training_flops(shape: Shape) -> int:

@@ -278,12 +278,12 @@ def reproduce(
     at their claims before undecided ones are given more seeds, for which --looks asks.
     """
     say_loading()
-    from core.families.table import listed
+    from core.families.table import listed_families
     from core.pages.families import write_family
     from core.pages.render import render_all
     from core.run.reproduce import reproduce as reproduce_papers
 
-    families = listed(family)
+    families = listed_families(family)
     papers = [paper for entry in entries().values() if (paper := entry.load()).family in families]
     count = jobs or (len(os.sched_getaffinity(0)) if at == "cpu" else 1)
     failures: dict[str, str] = {}

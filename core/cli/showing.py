@@ -10,7 +10,7 @@ import typer
 from core.cli.options import AsJson, At, Slug
 from core.cli.output import print_columns, print_json, print_markdown, print_text, say_loading, tell
 from core.families.profiles import SCALES
-from core.families.table import FAMILIES, listed
+from core.families.table import FAMILIES, listed_families
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.records.index import Index, kinds_and_scales
@@ -29,7 +29,7 @@ def list_papers(
 
     A paper that cannot be read is in the list too, and the exit code says so.
     """
-    shown = listed(family) if family is not None else frozenset(FAMILIES)
+    shown = listed_families(family) if family is not None else frozenset(FAMILIES)
     rows, errors = list[dict[str, Any]](), list[ReproError]()
     with kinds_and_scales() as index:
         for entry in entries().values():

@@ -1,1 +1,1 @@
-"""Says in plain words what a run will do, what it does and where its time went."""
+"""Explanations of a run in plain words: its batch plan, its health and its time."""

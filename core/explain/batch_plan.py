@@ -1,4 +1,4 @@
-"""What one run will do with its prompts, in plain words, before step 0."""
+"""Batch plan of a run: how its prompts become rollouts, micro-batches and updates."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -13,7 +13,7 @@ from eval.terminal import say
 
 
 class BatchArguments(Protocol):
-    """The fields of a GRPO configuration that decide the batch plan."""
+    """Fields of a GRPO configuration that determine the batch plan."""
 
     per_device_train_batch_size: int
     gradient_accumulation_steps: int
@@ -30,11 +30,11 @@ class BatchArguments(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPlan:
-    """How prompts become rollouts, rollouts become micro-batches and those become updates.
+    """Sizes and numbers of the rollouts, micro-batches and updates of a run.
 
     A rollout is one call of the sampler, a micro-batch one forward and backward pass on one
-    process, an update one optimizer step. An epoch uses whole rollouts only; prompts that do not
-    fill one are left out of it. A selection may draw prompts up to `draws` times for a rollout.
+    process, an update one optimizer step. An epoch has whole rollouts only; prompts that do not
+    fill one are left out. A selection may draw prompts up to `draws` times per rollout.
     """
 
     prompts: int
@@ -52,55 +52,57 @@ class BatchPlan:
 
     @property
     def completions_per_rollout(self) -> int:
-        """Completions that one call of the sampler makes, over all processes."""
+        """Number of completions per rollout, over all processes."""
         return self.prompts_per_rollout * self.completions_per_prompt
 
     @property
     def passes_per_rollout(self) -> int:
-        """Micro-batches that one rollout feeds on each process, repeats included."""
+        """Number of micro-batches per rollout on each process, repeated passes included."""
         return self.micro_batches_per_rollout * self.iterations
 
     @property
     def updates_per_rollout(self) -> float:
-        """Optimizer steps that one rollout feeds; below 1 an update needs several rollouts."""
+        """Number of optimizer steps per rollout; below 1 if an update needs several rollouts."""
         return self.passes_per_rollout / self.accumulation
 
     @property
     def completions_per_update(self) -> int:
-        """Completions that one optimizer step averages over."""
+        """Number of completions per optimizer step, over all processes."""
         return self.micro_batch * self.accumulation * self.world_size
 
     @property
     def left_out(self) -> int:
-        """Prompts of an epoch that fill no whole rollout."""
+        """Number of prompts of an epoch that do not fill a whole rollout."""
         return self.prompts - self.rollouts_per_epoch * self.prompts_per_rollout
 
     @property
-    def ragged(self) -> int:
-        """Micro-batches in the last, partial window of an epoch; 0 if all windows are full."""
+    def incomplete_micro_batches(self) -> int:
+        """Number of micro-batches in an incomplete last update of an epoch; 0 if it is complete."""
         return self.rollouts_per_epoch * self.passes_per_rollout % self.accumulation
 
     @property
     def updates_per_epoch(self) -> int:
-        """Optimizer steps of one epoch, the partial window at its end included."""
+        """Number of optimizer steps per epoch, an incomplete last one included."""
         return -(-self.rollouts_per_epoch * self.passes_per_rollout // self.accumulation)
 
     @property
     def rollouts(self) -> int:
-        """Rollouts of the whole run; the last one may be used in part."""
-        epochs, rest = divmod(self.updates, self.updates_per_epoch)
-        passes = min(rest * self.accumulation, self.rollouts_per_epoch * self.passes_per_rollout)
+        """Number of rollouts of the run; the last one may be used in part."""
+        epochs, extra_updates = divmod(self.updates, self.updates_per_epoch)
+        passes = min(
+            extra_updates * self.accumulation, self.rollouts_per_epoch * self.passes_per_rollout
+        )
         return epochs * self.rollouts_per_epoch + -(-passes // self.passes_per_rollout)
 
     @property
     def sampled_tokens(self) -> int:
-        """Most completion tokens that the whole run can sample."""
+        """Largest number of completion tokens that the run can sample."""
         sampled = self.rollouts * self.draws * self.completions_per_rollout
         return sampled * self.max_completion_length
 
     @property
     def trained_tokens(self) -> int:
-        """Most completion tokens that pass through the loss, each repeat counted."""
+        """Largest number of completion tokens that the loss reads, each repetition counted."""
         return self.updates * self.completions_per_update * self.max_completion_length
 
     def __str__(self) -> str:
@@ -142,10 +144,10 @@ class BatchPlan:
                 f"prompts are drawn up to {_times(self.draws)} for a rollout, until it is full:"
                 " an epoch of updates may visit them more than once"
             )
-        if self.ragged:
+        if self.incomplete_micro_batches:
             notes.append(
-                f"the last update of each epoch has {self.ragged} of {self.accumulation}"
-                " micro-batches"
+                f"the last update of each epoch has {self.incomplete_micro_batches} of"
+                f" {self.accumulation} micro-batches"
             )
         if self.updates_per_rollout > 1:
             notes.append(
@@ -156,11 +158,11 @@ class BatchPlan:
 
 
 def batch_plan(args: BatchArguments, n_prompts: int, world_size: int = 1) -> BatchPlan:
-    """Work out what a configuration means for a dataset of `n_prompts` prompts.
+    """Return the batch plan of a configuration for a dataset of `n_prompts` prompts.
 
     Raises:
-        BadValue: the dataset cannot fill one rollout, or the rollout does not split into groups.
-
+        BadValue: the dataset does not fill a rollout, or a rollout does not split into groups
+            and micro-batches.
     """
     per_pass = args.per_device_train_batch_size * world_size
     steps = args.steps_per_generation or args.gradient_accumulation_steps
@@ -198,7 +200,7 @@ def batch_plan(args: BatchArguments, n_prompts: int, world_size: int = 1) -> Bat
 
 
 class BatchPlanCallback(TrainerCallback):
-    """Prints the batch plan on the first process before step 0."""
+    """Callback that prints the batch plan on the main process before step 0."""
 
     def on_train_begin(
         self,
@@ -208,15 +210,15 @@ class BatchPlanCallback(TrainerCallback):
         train_dataloader: Any = None,  # Any: a DataLoader over a dataset, perhaps with a length
         **_: object,
     ) -> None:
-        """Print it to standard error, unless the dataset has no length to plan epochs by."""
+        """Print the plan to standard error, unless the dataset has no length."""
         if state.is_world_process_zero and has_length(train_dataloader.dataset):
             arguments: Any = args  # Any: a GRPOConfig, which the caller's signature hides
             plan = batch_plan(arguments, len(train_dataloader.dataset), args.world_size)
             say(str(plan))
 
 
-def _n(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def _n(count: int, singular: str, plural: str | None = None) -> str:
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def _times(count: int) -> str:

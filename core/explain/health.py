@@ -1,4 +1,4 @@
-"""Says while a run is going that it looks alive but learns nothing, with the likely cause."""
+"""Warnings of a training that looks alive but learns nothing, with the likely cause."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,12 +16,19 @@ Logs = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """One condition: it holds from `bad` on and is over below `good`; in between nothing changes.
+    """A condition with hysteresis: it begins at `bad` and ends below `good`.
 
-    `measure(logs, first, group)` maps a log to a number that is large when things are bad, or to
-    None when the log says nothing about it; `first` is the run's first log, `group` the number of
-    completions per prompt. The condition must hold for `patience` logs in a row. `context` are the
-    metrics that the message shows, where `*` stands for any part of a name.
+    Attributes:
+        name: its name in logs, `health/<name>`.
+        measure: function (logs, first log of the run, completions per prompt) to a number that
+            is large when things are bad; None if the log lacks the metrics.
+        bad: value from which the condition holds.
+        good: value below which it is over.
+        patience: number of consecutive logs at or above `bad` before it holds.
+        finding: what is wrong, in the message.
+        context: metrics that the message shows; `*` matches any part of a name.
+        cause: likely causes, in the message.
+        remedy: what to do, in the message.
     """
 
     name: str
@@ -36,14 +43,14 @@ class Watch:
 
 
 def _value(metric: str, sign: float = 1.0) -> Callable[[Logs, Logs, int], float | None]:
-    """Take the metric itself, or its negative if it is bad when small."""
+    """Return a measure that is the metric times `sign`; None where the metric is missing."""
     return lambda logs, _first, _group: (
         None if logs.get(metric) is None else sign * logs[metric]  # None: of no reward at all
     )
 
 
 def _clones(logs: Logs, _first: Logs, group: int) -> float | None:
-    """1 when every group consists of one completion repeated, 0 when no two are alike."""
+    """Return 1 if every group repeats one completion, 0 if no two completions are equal."""
     if "completions/unique_fraction" not in logs or group < 2:
         return None
     return (1 - logs["completions/unique_fraction"]) * group / (group - 1)
@@ -60,7 +67,7 @@ def _entropy_rise(logs: Logs, first: Logs, _group: int) -> float | None:
 
 
 def _silent_reward(logs: Logs, _first: Logs, _group: int) -> float | None:
-    """1 when one of several rewards is the same for all completions, 0 when each varies."""
+    """Return 1 if one of several rewards is equal for all completions, 0 if each varies."""
     spreads = [logs[name] for name in logs if fnmatchcase(name, "rewards/*/std")]
     return float(0.0 in spreads) if len(spreads) > 1 else None
 
@@ -186,7 +193,7 @@ WATCHES = (
 
 @dataclass
 class _Status:
-    """How long a condition has been seen and whether it has been reported."""
+    """State of a condition: consecutive bad logs, and whether it holds."""
 
     streak: int = 0
     holds: bool = False
@@ -194,7 +201,7 @@ class _Status:
 
 @dataclass
 class Diagnosis:
-    """The conditions of one run as its logs come in."""
+    """State of all conditions of one run, updated by its logs."""
 
     watches: tuple[Watch, ...] = WATCHES
     group: int = 0
@@ -202,7 +209,7 @@ class Diagnosis:
     status: dict[str, _Status] = field(default_factory=dict)
 
     def update(self, logs: Logs) -> dict[Watch, bool]:
-        """Return the conditions that this log brings about (True) or ends (False)."""
+        """Update the conditions; return those that this log begins (True) or ends (False)."""
         for metric, value in logs.items():
             self.first.setdefault(metric, value)
         changes = {}
@@ -221,11 +228,11 @@ class Diagnosis:
 
 
 class HealthCallback(TrainerCallback):
-    """Prints each condition once when it appears and once when it is over, and logs it.
+    """Callback that prints each condition when it begins and when it is over, and logs it.
 
-    A log during which a condition holds gets `health/<name>` = 1.0, the one that ends it 0.0: add
-    this callback before those that write logs. After a resume the earlier logs are replayed in
-    silence, so that nothing is reported twice.
+    A log during which a condition holds gets `health/<name>` = 1.0, the one that ends it 0.0; so
+    this callback must come before those that write logs. After a resume the earlier logs are
+    replayed without messages, so nothing is reported twice.
     """
 
     def __init__(self, watches: tuple[Watch, ...] = WATCHES):
@@ -238,7 +245,7 @@ class HealthCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
         **_: object,
     ) -> None:
-        """Start from what the run has logged so far."""
+        """Restore the state from the logs of the run so far."""
         group = getattr(args, "num_generations", None) or 0
         self.diagnosis = Diagnosis(watches=self.diagnosis.watches, group=group)
         for row in state.log_history:
@@ -252,14 +259,12 @@ class HealthCallback(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **_: object,
     ) -> None:
-        """Judge one log."""
+        """Update the conditions with one log, print changes and add `health/` entries to it."""
         if not logs:
             return
         changes = self.diagnosis.update(logs)
         if state.is_world_process_zero:
-            for watch, appeared in changes.items():
-                line = _message(watch, logs) if appeared else f"health/{watch.name} is over"
-                say(f"step {state.global_step}: {line}")
+            _report(changes, logs, state.global_step)
         if "loss" in logs:
             ended = {f"health/{w.name}": 0.0 for w, appeared in changes.items() if not appeared}
             flags = {f"health/{name}": 1.0 for name in self.diagnosis.holding} | ended
@@ -269,7 +274,7 @@ class HealthCallback(TrainerCallback):
 
 
 def _advance(status: _Status, watch: Watch, value: float | None) -> None:
-    """One log's worth of hysteresis; a value that is not a number counts for nothing."""
+    """Update one condition with a new value; None and NaN change nothing."""
     if value is None or math.isnan(value):
         return
     status.streak = status.streak + 1 if value >= watch.bad else 0
@@ -279,10 +284,17 @@ def _advance(status: _Status, watch: Watch, value: float | None) -> None:
         status.holds = status.streak >= watch.patience
 
 
+def _report(changes: Mapping[Watch, bool], logs: Logs, step: int) -> None:
+    """Print the conditions that begin (True) or end (False) at this step."""
+    for watch, appeared in changes.items():
+        line = _message(watch, logs) if appeared else f"health/{watch.name} is over"
+        say(f"step {step}: {line}")
+
+
 def _message(watch: Watch, logs: Logs) -> str:
-    named = [m for pattern in watch.context for m in fnmatch_filter(logs, pattern)]
-    seen = ", ".join(f"{m} = {logs[m]:.4g}" for m in named if logs[m] is not None)
+    metrics = [m for pattern in watch.context for m in fnmatch_filter(logs, pattern)]
+    context = ", ".join(f"{m} = {logs[m]:.4g}" for m in metrics if logs[m] is not None)
     return (
-        f"health/{watch.name}: {watch.finding} ({seen}). "
+        f"health/{watch.name}: {watch.finding} ({context}). "
         f"Likely cause: {watch.cause}. What to do: {watch.remedy}."
     )

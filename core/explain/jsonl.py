@@ -1,4 +1,4 @@
-"""The training log as JSON lines: whole lines only, and after a resume that of an unbroken run."""
+"""Training log as JSON lines; after a resume it equals the log of an uninterrupted run."""
 
 import json
 import math
@@ -15,11 +15,11 @@ SUMMARY = "train_runtime"  # in the line that ends every train(), finished run o
 
 
 class JsonlCallback(TrainerCallback):
-    """Appends every logged dict, with its step, to `path`, on the first process only.
+    """Callback that appends every logged dict with its step to `path`, on the main process only.
 
-    A fresh run starts the file anew. A run resumed at step s keeps the lines up to s, less the
-    closing summary that is written again; a last line that was cut off by a kill is removed.
-    Numbers that JSON lacks (nan, inf) become null.
+    A new run starts the file anew. A run resumed at step s keeps the lines up to s without the
+    closing summary, which is written again; an incomplete last line is removed. NaN and infinity
+    become null.
     """
 
     def __init__(self, path: str | Path):
@@ -33,7 +33,7 @@ class JsonlCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
         **_: object,
     ) -> None:
-        """Bring the file to the state it had at this step."""
+        """Truncate the file to the lines up to the current step."""
         self._catch_up(state)
 
     def on_log(
@@ -44,7 +44,7 @@ class JsonlCallback(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **_: object,
     ) -> None:
-        """Append one line with one write."""
+        """Append one line in a single write."""
         if state.is_world_process_zero and logs:
             if state.max_steps > 0:  # in train(), where another callback may log first
                 self._catch_up(state)
@@ -53,7 +53,7 @@ class JsonlCallback(TrainerCallback):
                 file.write(_line({"step": state.global_step, **logs}))
 
     def _catch_up(self, state: TrainerState) -> None:
-        """Drop what the training that begins now will write again."""
+        """Remove the lines that the training that begins now will write again."""
         if self._train is state or not state.is_world_process_zero:
             return
         self._train = state
@@ -65,20 +65,19 @@ class JsonlCallback(TrainerCallback):
 
 
 def read_log(path: str | Path, *, cut_off: bool = False) -> list[dict[str, Any]]:
-    """All rows of a log, oldest first; none if there is no file.
+    """Return the rows of a log, oldest first; empty if the file does not exist.
 
-    With `cut_off` a last line without its line end is left out: its writer was killed.
+    With `cut_off` an incomplete last line, left by a killed writer, is dropped.
 
     Raises:
-        DamagedFile: a line is not a JSON object with a step.
-
+        DamagedFile: a line is no JSON object with a step, or the last line is incomplete.
     """
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:
         return []
-    *lines, rest = content.split(b"\n")
-    if rest and not cut_off:
+    *lines, last_line = content.split(b"\n")
+    if last_line and not cut_off:
         raise DamagedFile(f"{path}: the last line is cut off; resume the run to repair it")
     return [_row(line, path, number) for number, line in enumerate(lines, start=1)]
 
@@ -101,13 +100,13 @@ def _line(row: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Turn tensors and numpy scalars into numbers, nan and inf into None."""
+    """Convert tensors and numpy scalars to numbers, NaN and infinity to None."""
     number = value.item() if hasattr(value, "item") else value
     return None if isinstance(number, float) and not math.isfinite(number) else number
 
 
 def _rewrite(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Replace the file in one step, so that a kill leaves the old or the new one."""
+    """Replace the file atomically, so that a kill leaves the old or the new one."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     with beside.open("wb") as file:
         file.write(b"".join(_line(row) for row in rows))

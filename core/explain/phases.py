@@ -1,4 +1,4 @@
-"""Where a run's time went: seconds and share of each phase, each second counted once."""
+"""Timer of the phases of a run: seconds and share of each."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ PHASES = ("rollout", "rewards", "reference", "forward", "backward", "optimizer")
 
 
 class Phases:
-    """A timer of nested phases: time inside an inner phase is the inner phase's alone.
+    """Timer of nested phases; time inside an inner phase counts for the inner phase only.
 
-    `with phases("rollout"): ...`; so `backward` may wrap a whole training step whose other parts
-    have phases of their own. `synchronize` is called at each border (`torch.cuda.synchronize`
-    where kernels run on after their call returns).
+    Used as `with phases("rollout"): ...`. `backward` may wrap a whole training step whose other
+    parts have phases of their own. `synchronize` is called at each border, such as
+    `torch.cuda.synchronize`, since kernels run asynchronously.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Phases:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Count the time inside to `name`, less what inner phases take."""
+        """Count the time inside the block for a phase, less that of inner phases."""
         self.enter(name)
         try:
             yield
@@ -69,12 +69,12 @@ class Phases:
         return 0.0 if self._began is None else self._since - self._began
 
     def summary(self) -> dict[str, float]:
-        """Seconds of every phase that ran and of `other`, which together are `elapsed_s`."""
+        """Return the seconds of each phase that ran and of `other`; they sum to `elapsed_s`."""
         ran = {name: self.seconds[name] for name, calls in self.calls.items() if calls}
         return {**ran, "other": max(0.0, self.elapsed_s - sum(ran.values()))} if ran else {}
 
     def table(self) -> str:
-        """Show the phases with seconds and share of the elapsed time."""
+        """Return a text table of the phases, with seconds and share of the elapsed time."""
         total = self.elapsed_s or 1.0
         rows = [
             (name, f"{s:.2f}", f"{100 * s / total:.1f} %") for name, s in self.summary().items()
@@ -89,7 +89,7 @@ class Phases:
         return "\n".join(f"{name:<10}{seconds:>10}{share:>9}" for name, seconds, share in lines)
 
     def _turn(self) -> None:
-        """Give the time since the last border to the phase that was running."""
+        """Add the time since the last border to the phase that was running."""
         if self._synchronize is not None:
             self._synchronize()
         now = self._clock()
@@ -101,17 +101,17 @@ class Phases:
 
 
 class PhaseCallback(TrainerCallback):
-    """Times the optimizer, which no method of a trainer wraps, and prints the table at the end."""
+    """Callback that times the optimizer and prints the table at the end of training."""
 
     def __init__(self, phases: Phases):
         self.phases = phases
 
     def on_pre_optimizer_step(self, *_: object, **__: object) -> None:
-        """Open `optimizer`."""
+        """Open the phase `optimizer`."""
         self.phases.enter("optimizer")
 
     def on_optimizer_step(self, *_: object, **__: object) -> None:
-        """Close `optimizer`."""
+        """Close the phase `optimizer`."""
         self.phases.leave("optimizer")
 
     def on_train_end(
@@ -121,6 +121,6 @@ class PhaseCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
         **_: object,
     ) -> None:
-        """Print the table on the first process."""
+        """Print the table on the main process."""
         if state.is_world_process_zero:
             say(self.phases.table())

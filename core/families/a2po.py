@@ -1,4 +1,4 @@
-"""Optimal advantage regression: one answer to each prompt, against what the prompt is worth."""
+"""Optimal advantage regression (A*-PO): one answer per prompt, compared with an optimal value."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class A2PO(GRPO):
-    """Papers that `A2POTrainer` trains."""
+    """Family of `A2POTrainer`."""
 
     name = "a2po"
     columns = (*GRPO.columns, "optimal_value")
@@ -32,13 +32,13 @@ class A2PO(GRPO):
     )
 
     def config_class(self) -> "type[A2POConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         from core.configs.a2po import A2POConfig
 
         return A2POConfig
 
     def trainer_class(self) -> "type[A2POTrainer]":
-        """Import the class of its trainer."""
+        """Import the trainer class."""
         from core.trainers.a2po import A2POTrainer
 
         return A2POTrainer

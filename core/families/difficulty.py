@@ -1,4 +1,4 @@
-"""Filters by difficulty: rows of the prompts that a model answers right at a certain rate."""
+"""Filters by difficulty: rows of the prompts that a model answers correctly at a certain rate."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -12,20 +12,20 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class DifficultyFilter(RejectionSampling):
-    """Preparations that sample answers to the prompts of a data set and keep some prompts."""
+    """Family of preparations that sample answers and keep prompts of a certain pass rate."""
 
     name = "difficulty-filter"
     gives = ("pass_rate",)
     trained_by = "a filter by difficulty"
 
     def config_class(self) -> "type[DifficultyConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         from core.configs.difficulty import DifficultyConfig
 
         return DifficultyConfig
 
     def rows(self, making: Making) -> list[dict[str, Any]]:
-        """Sample answers to the prompts, and keep the prompts with so many right ones."""
+        """Sample answers to the prompts; return the prompts whose pass rate is in range."""
         from core.collect.difficulty import rows_of_difficulty
 
         config = cast("DifficultyConfig", making.config)
@@ -34,7 +34,7 @@ class DifficultyFilter(RejectionSampling):
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:
-        """Say how many answers are sampled."""
+        """Describe how many answers are sampled."""
         del processes, share
         c = cast("DifficultyConfig", config)
         prompts = min(rows, c.num_prompts or rows)

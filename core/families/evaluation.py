@@ -1,4 +1,4 @@
-"""Papers that train nothing: their models are scored as they are."""
+"""Family of papers that train nothing; their models are scored as they are."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class Untrained(Family):
-    """Papers about benchmarks, votes and graders."""
+    """Family of papers about benchmarks, votes and graders."""
 
     name = "evaluation"
     columns = ()
@@ -27,13 +27,13 @@ class Untrained(Family):
     profiles: Mapping[str, Mapping[str, object]] = {"cpu": CPU, "gpu": GPU, "paper": {}}
 
     def config_class(self) -> "type[EvaluationConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         from core.configs.evaluation import EvaluationConfig
 
         return EvaluationConfig
 
     def trainer(self, training: Training) -> NoReturn:
-        """Refuse to train.
+        """Raise, as nothing is trained.
 
         Raises:
             BadValue: always.
@@ -43,15 +43,15 @@ class Untrained(Family):
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:
-        """Say that there are none."""
+        """State that nothing is trained."""
         del config, rows, processes, share
         return "Nothing is trained: the model is scored as it is."
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
-        """Nothing but the weights."""
+        """Return a cost without updates or samples, and with the weights in memory."""
         del config, rows
         return Cost(updates=0, samples=0, unit="samples", copies=("weights",))
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> None:
-        """Nothing is trained."""
+        """Return None, as nothing is trained."""
         del config, processes, share

@@ -1,4 +1,4 @@
-"""What a run asks of a family of methods; `core.run` knows families by this alone."""
+"""Interface of a family of methods, through which `core.run` uses it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,15 +16,19 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
     from core.rollout.samplers.policy import PolicySampler
     from core.trainers.resume import ResumableTrainer
 
-SEEN = "/training"  # ends the name of a quantity of rows that are trained on
-PROMPT_TOKENS = 256  # of a prompt, assumed where the data is not at hand
+SEEN = "/training"  # suffix of the names of quantities of training rows
+PROMPT_TOKENS = 256  # assumed length of a prompt where the data is not loaded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure of a page: logged metrics against the optimizer step, each with its axis' label.
+    """Figure of a page: logged metrics by optimizer step.
 
-    `alt` is for whoever cannot see it.
+    Attributes:
+        name: its file name.
+        caption: its caption.
+        alt: its alternative text.
+        metrics: the axis label of each metric.
     """
 
     name: str
@@ -42,7 +46,11 @@ HELD_OUT = Figure(
 
 
 def training_figures(metrics: Mapping[str, str]) -> tuple[Figure, ...]:
-    """What a page shows of every training: these logged metrics, and the held-out accuracy."""
+    """Return the figures of a training: these logged metrics, and the held-out accuracy.
+
+    Args:
+        metrics: the axis label of each metric.
+    """
     training = Figure(
         name="training", caption="Training", alt="Logged metrics by step.", metrics=metrics
     )
@@ -51,10 +59,14 @@ def training_figures(metrics: Mapping[str, str]) -> tuple[Figure, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a training makes at most; None where only the data decides.
+    """Upper bounds of what a training computes; None where they depend on unknown data.
 
-    `samples` are what a budget counts, `unit` says which. `copies` are what lies in memory for each
-    parameter, by name.
+    Attributes:
+        updates: number of optimizer steps.
+        samples: number of samples, which a budget counts.
+        unit: what a sample is.
+        sampled_tokens: number of tokens that are sampled.
+        copies: names of the arrays in memory that have the size of the parameters.
     """
 
     updates: int | None
@@ -66,11 +78,18 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What one process computes at a time, in tokens, and in which precision.
+    """Size of what one process computes at a time.
 
-    `micro_batch` completions of at most `prompts` prompts are trained on together, each prompt
-    once, and `rows` are sampled together. `values` says whether a value model as large as the
-    policy learns beside it.
+    Attributes:
+        micro_batch: completions that are trained on together.
+        prompts: prompts of a micro-batch, each of which is computed once.
+        rows: completions that are sampled together.
+        completion: largest length of a completion, in tokens.
+        checkpointing: whether activations are recomputed.
+        reference: whether a reference model is kept.
+        values: whether a value model of the policy's size is trained too.
+        prompt: length of a prompt, in tokens.
+        bf16: whether it computes in bfloat16.
     """
 
     micro_batch: int
@@ -85,16 +104,23 @@ class Work:
 
     @property
     def tokens(self) -> int:
-        """Of a micro-batch packed into one row."""
+        """Number of tokens of a micro-batch that is packed into one row."""
         return self.prompts * self.prompt + self.micro_batch * self.completion
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What a trainer is made of: settings, the model by name or folder, rows, and who watches.
+    """Arguments of a trainer.
 
-    `roles` are the models beside it, by name or folder, that its family takes. `chat_template`
-    takes the place of the model's own.
+    Attributes:
+        config: its settings.
+        model: the policy, by name or folder.
+        rewards: its reward functions.
+        rows: the training data.
+        callbacks: callbacks of the trainer.
+        adapters: configuration of LoRA adapters, if any.
+        roles: further models, by name or folder, for the `roles` of its family.
+        chat_template: template that replaces the model's own.
     """
 
     config: "BaseConfig"
@@ -109,7 +135,14 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Making:
-    """What rows are made of: settings, the model that answers, rewards, and rows with prompts."""
+    """Arguments of a preparation that makes rows.
+
+    Attributes:
+        config: its settings.
+        sampler: the model that answers.
+        rewards: reward functions for the answers.
+        rows: rows with prompts.
+    """
 
     config: "BaseConfig"
     sampler: "PolicySampler"
@@ -118,22 +151,31 @@ class Making:
 
 
 class Family(Protocol):
-    """A family of methods, on one page.
+    """A family of methods.
 
-    `columns` are those that its data must have, none where nothing is trained. `gives` are those
-    that it adds to them where it trains nothing but makes rows, which only a preparation does.
-    `roles` are the models that its trainer takes beside the policy, such as a teacher.
-    `probabilities` are quantities of `core.forward.quantities` that are computed of rows of its
-    data before and after the training.
-    `own_answers` are those of `core.forward.own_answers`, and `sampler_gaps` those of
-    `core.forward.sampler_gap`, which are computed where a claim asks.
-    `micro_batches` are fields of its config, beside gradient_accumulation_steps, that count
-    micro-batches, which the processes of a launch share. `trained_by` is the training in a word.
-    `progress` are logged metrics with the title and format in which a terminal shows them.
-    `unused` are settings of a run that nothing in it reads: set to something, they are refused.
-    `listed_with` is the family whose papers its own are listed and reproduced with, if not alone.
-    `has_regimes` says whether the regimes of `core.families.regimes` are of its trainer; where they
-    are not, they say what surrounds it.
+    Attributes:
+        name: its name in settings.
+        columns: columns that its data must have; empty if nothing is trained.
+        profiles: its settings at each scale.
+        trained_by: its training in a word.
+        micro_batches: config fields, beside gradient_accumulation_steps, that count
+            micro-batches and are divided among the processes of a launch.
+        progress: logged metrics with the title and format that a terminal shows.
+        figures: figures of a page.
+        unused: settings of a run that it does not read; they are refused if set.
+        roles: models that its trainer takes beside the policy, such as a teacher.
+        probabilities: quantities of `core.forward.quantities` that are computed of data rows
+            before and after the training.
+        own_answers: quantities of `core.forward.own_answers` that are computed where a claim
+            asks.
+        sampler_gaps: quantities of `core.forward.sampler_gap` that are computed where a claim
+            asks.
+        gives: columns that it adds to rows, if it is a preparation that makes rows instead of
+            training.
+        has_regimes: whether the regimes of `core.families.regimes` configure its trainer;
+            otherwise they configure the runs around it.
+        listed_with: the family under whose name its papers are listed and reproduced; empty for
+            its own.
     """
 
     name: str
@@ -154,61 +196,61 @@ class Family(Protocol):
 
     @property
     def held_out_columns(self) -> tuple[str, ...]:
-        """Those of `columns` that rows which are held out must have, too."""
+        """The `columns` that held-out rows must have, too."""
         return self.columns
 
     def reads(self, rewards: Sequence[Reward], held_out: int) -> tuple[str, ...]:
-        """The columns that a run reads with these rewards and so many held-out problems."""
+        """Return the columns that a run reads with these rewards and held-out problems."""
         del rewards, held_out
         return self.columns
 
     @property
     def trains(self) -> bool:
-        """Whether there is a training."""
+        """True if the family trains a model."""
         return bool(self.columns) and not self.gives
 
     def config_class(self) -> "type[BaseConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         ...
 
     def trainer(self, training: Training) -> "ResumableTrainer":
-        """Import and build its trainer."""
+        """Import and build the trainer."""
         ...
 
     def check(
         self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
     ) -> None:
-        """Refuse settings that do not go with the rewards and roles, before anything loads."""
+        """Raise if settings do not fit the rewards and roles; called before anything is loaded."""
         del config, rewards, roles
 
     def rows(self, making: Making) -> list[dict[str, Any]]:
         """Make the rows of a data set.
 
         Raises:
-            BadValue: there are none; or this family makes no rows, which is the default.
+            BadValue: no rows result, or the family makes no rows, which is the default.
         """
         raise BadValue(f"{making.config.run_name}: the family {self.name} makes no rows")
 
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:
-        """Say how rows become updates; `share` holds the sizes of a batch of one process."""
+        """Describe how rows become updates; `share` holds the batch sizes of one process."""
         ...
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
-        """Work out what the settings of one process make of so many rows, if that is known."""
+        """Return the cost of these settings on one process; `rows` is the data's size if known."""
         ...
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work | None:
-        """Work out what one of the processes computes at a time; None where nothing is trained."""
+        """Return what one process computes at a time; None if nothing is trained."""
         ...
 
     def answer_tokens(self, config: "BaseConfig") -> int | None:
-        """The longest answer that it trains on, if it knows."""
+        """Return the largest length of trained answers, in tokens; None if unknown."""
         del config
         return None
 
     def sampler_bits(self, config: "BaseConfig") -> int | None:
-        """The bits of the weights that it samples from, if these are rounded."""
+        """Return the bits of the weights that are sampled from; None if they are not quantised."""
         del config
         return None

@@ -1,4 +1,4 @@
-"""Group relative policy optimisation: answers are sampled in groups and paid for by rewards."""
+"""Group relative policy optimisation: answers are sampled in groups and scored by rewards."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class GRPO(OnPolicy):
-    """Papers that `GRPOTrainer` trains."""
+    """Family of `GRPOTrainer`."""
 
     name = "grpo"
     roles = ("reward",)
@@ -64,10 +64,10 @@ class GRPO(OnPolicy):
     def check(
         self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
     ) -> None:
-        """Refuse what every family does, and a loss whose settings make no sense together.
+        """Raise if rewards and weights do not match, or settings of the loss are contradictory.
 
         Raises:
-            BadValue: with the reason.
+            BadValue: they do; the message has the reason.
         """
         super().check(config, rewards, roles)
         doubt = cast("GRPOConfig", config).doubt
@@ -75,19 +75,19 @@ class GRPO(OnPolicy):
             raise BadValue(doubt)
 
     def config_class(self) -> "type[GRPOConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         from core.configs.grpo import GRPOConfig
 
         return GRPOConfig
 
     def trainer_class(self) -> "type[GRPOTrainer]":
-        """Import the class of its trainer."""
+        """Import the trainer class."""
         from core.trainers.grpo import GRPOTrainer
 
         return GRPOTrainer
 
     def trainer(self, training: Training) -> "GRPOTrainer":
-        """Import and build its trainer."""
+        """Import and build the trainer."""
         from core.models.load import load_policy, load_tokenizer
 
         return self.trainer_class()(

@@ -1,4 +1,4 @@
-"""Families that learn from rows as they are given: nothing is sampled, so nothing is paid for."""
+"""Base of the families that train on given rows, without samples or rewards."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -12,40 +12,42 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class Offline(Family, Protocol):
-    """How rows become updates, and what those cost; its config has the fields of `SFTConfig`."""
+    """Base of a family whose trainer reads given rows; its config has the fields of `SFTConfig`."""
 
     unused = ("rewards",)
 
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:
-        """Say how rows become updates."""
+        """Describe how rows become updates."""
         c = cast("SFTConfig", config)
-        each = share.get("per_device_train_batch_size", c.per_device_train_batch_size)
+        per_device = share.get("per_device_train_batch_size", c.per_device_train_batch_size)
         parts = share.get("gradient_accumulation_steps", c.gradient_accumulation_steps)
-        update = each * parts * processes
+        update = per_device * parts * processes
         epoch, run = updates_of(c, rows, update)
         packed = ", several of them in one of its rows" if c.packing else ""
         return "\n".join(
             [
                 "Batch plan",
-                f"  one update     {parts} x {each} rows on {processes} processes = {update}",
+                f"  one update     {parts} x {per_device} rows on {processes} processes = {update}",
                 f"  one epoch      {rows:,} rows{packed}: at most {epoch:,} updates",
                 f"  the run        {run:,} updates, at most {run * update:,} rows",
             ]
         )
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
-        """Work out the rows of all updates."""
+        """Return the number of updates and of rows they read."""
         c = cast("SFTConfig", config)
-        each = c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
+        rows_per_update = (
+            c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
+        )
         updates = c.max_steps if c.max_steps > 0 else None
         if rows is not None:
-            updates = updates_of(c, rows, each)[1]
-        return Cost(updates=updates, samples=updates and each * updates, unit="rows")
+            updates = updates_of(c, rows, rows_per_update)[1]
+        return Cost(updates=updates, samples=updates and rows_per_update * updates, unit="rows")
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
-        """Work out what one of the processes computes at a time: rows of the longest length."""
+        """Return what one process computes at a time: rows of the maximum length."""
         del processes
         c = cast("SFTConfig", config)
         batch = share.get("per_device_train_batch_size") or c.per_device_train_batch_size
@@ -61,7 +63,7 @@ class Offline(Family, Protocol):
 
 
 def updates_of(config: "SFTConfig", rows: int, update: int) -> tuple[int, int]:
-    """The updates of an epoch and of the run, each of so many rows."""
+    """Return the number of updates per epoch and per run, for updates of `update` rows."""
     epoch = -(-rows // update)
     run = config.max_steps if config.max_steps > 0 else ceil(config.num_train_epochs * epoch)
     return epoch, run

@@ -1,4 +1,4 @@
-"""Families that learn from their own samples: completions of prompts, paid for by rewards."""
+"""Base of the families that train on their own samples, scored by rewards."""
 
 from collections.abc import Collection, Mapping, Sequence
 from math import ceil
@@ -14,11 +14,11 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
     from core.configs.rollout import RolloutConfig
     from core.explain.batch_plan import BatchPlan
 
-PROBLEM = ("prompt", "answer")  # the columns of what is asked and judged
+PROBLEM = ("prompt", "answer")  # the columns of a problem
 
 
 class OnPolicy(Family, Protocol):
-    """What such a training reads, and what it makes of it; its config is a `RolloutConfig`."""
+    """Base of a family whose trainer samples; its config is a `RolloutConfig`."""
 
     columns = PROBLEM
     trained_by = "RL"
@@ -40,16 +40,16 @@ class OnPolicy(Family, Protocol):
     def check(
         self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
     ) -> None:
-        """Refuse another number of weights than of rewards, of which a model may be the last.
+        """Raise if the number of reward weights differs from that of rewards and reward models.
 
         Raises:
-            BadValue: with both numbers; or `selection_reward` names none of them.
+            BadValue: it does, or `selection_reward` names no reward.
         """
         from core.collect.reward_calls import RewardFunction, named_apart, place_of
 
         c = cast("RolloutConfig", config)
         weights, judge = c.reward_weights, c.selection_reward
-        if judge is not None and "reward" not in roles:  # of which the trainer knows the name
+        if judge is not None and "reward" not in roles:  # only the trainer knows a model's name
             place_of(judge, named_apart([RewardFunction.of(reward) for reward in rewards]))
         count = len(rewards) + ("reward" in roles)
         if weights and len(weights) != count:
@@ -58,13 +58,13 @@ class OnPolicy(Family, Protocol):
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:
-        """Say how prompts become rollouts, and rollouts updates."""
+        """Describe how prompts become rollouts, and rollouts become updates."""
         return str(self.plan(config, rows, processes, share))
 
     def plan(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> "BatchPlan":
-        """The batch plan behind it, in numbers."""
+        """Return the batch plan."""
         from core.explain.batch_plan import batch_plan
 
         shared: Any = SimpleNamespace(**vars(config))  # Any: a config's fields
@@ -72,13 +72,15 @@ class OnPolicy(Family, Protocol):
         return batch_plan(shared, rows, processes)
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
-        """Work out the completions of all updates."""
+        """Return the number of updates and of completions they need."""
         c = cast("RolloutConfig", config)
         updates = c.max_steps if c.max_steps > 0 else None
         if rows is not None:
             updates = self.plan(c, rows, 1, {}).updates
-        each = c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
-        samples = int(each * updates / c.num_iterations) if updates else None
+        completions_per_update = (
+            c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size
+        )
+        samples = int(completions_per_update * updates / c.num_iterations) if updates else None
         tokens = (c.max_completion_length or 0) * c.rollout_draws
         compares = ("reference",) if c.keeps_reference else ()
         return Cost(
@@ -90,7 +92,7 @@ class OnPolicy(Family, Protocol):
         )
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
-        """Work out what one of the processes computes at a time."""
+        """Return what one process computes at a time."""
         from core.rollout.native.room import ROWS
 
         c = cast("RolloutConfig", config)
@@ -107,22 +109,25 @@ class OnPolicy(Family, Protocol):
 
     @property
     def held_out_columns(self) -> tuple[str, ...]:
-        """A prompt, and what its answers are judged by."""
+        """The prompt and the reference answer."""
         return PROBLEM
 
     def reads(self, rewards: Sequence[Reward], held_out: int) -> tuple[str, ...]:
-        """Its columns, less an answer that nothing judges by, and those that rewards must have."""
+        """Return the family's columns and those of the rewards.
+
+        The column `answer` is left out if neither held-out problems nor a reward need it.
+        """
         from core.collect.reward_calls import RewardFunction
 
-        asked = {name for reward in rewards for name in RewardFunction.of(reward).columns}
-        judged = held_out > 0 or "answer" in asked
-        own = [name for name in self.columns if name != "answer" or judged]
-        return (*own, *sorted(asked.difference(own)))
+        reward_columns = {name for reward in rewards for name in RewardFunction.of(reward).columns}
+        needs_answer = held_out > 0 or "answer" in reward_columns
+        columns = [name for name in self.columns if name != "answer" or needs_answer]
+        return (*columns, *sorted(reward_columns.difference(columns)))
 
     def answer_tokens(self, config: "BaseConfig") -> int | None:
-        """The longest completion."""
+        """Return the largest length of a completion, in tokens."""
         return cast("RolloutConfig", config).max_completion_length
 
     def sampler_bits(self, config: "BaseConfig") -> int | None:
-        """Those of its rollouts."""
+        """Return the bits of the weights in rollouts; None if they are not quantised."""
         return cast("RolloutConfig", config).rollout_bits

@@ -1,4 +1,4 @@
-"""Optimal values: what each prompt would be worth to the best policy near a model."""
+"""Optimal values of prompts: what each would be worth to the best policy near a model."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class OptimalValue(RejectionSampling):
-    """Preparations that sample answers to the prompts of a data set, the first stage of A*-PO."""
+    """Family of preparations that sample answers to estimate values, the first stage of A*-PO."""
 
     name = "optimal-value"
     gives = ("optimal_value",)
@@ -24,13 +24,13 @@ class OptimalValue(RejectionSampling):
     }
 
     def config_class(self) -> "type[OptimalValueConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         from core.configs.optimal_value import OptimalValueConfig
 
         return OptimalValueConfig
 
     def rows(self, making: Making) -> list[dict[str, Any]]:
-        """Sample answers to the prompts, and work out what each prompt is worth."""
+        """Sample answers to the prompts; return rows with the optimal value of each prompt."""
         from core.collect.optimal_values import rows_of_values
 
         config = cast("OptimalValueConfig", making.config)
@@ -39,7 +39,7 @@ class OptimalValue(RejectionSampling):
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:
-        """Say how many answers are sampled."""
+        """Describe how many answers are sampled."""
         del processes, share
         c = cast("OptimalValueConfig", config)
         prompts = min(rows, c.num_prompts or rows)

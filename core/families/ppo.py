@@ -1,4 +1,4 @@
-"""Proximal policy optimisation: each token of an answer is compared with what a model expected."""
+"""Proximal policy optimisation: each token's return is compared with a value model's estimate."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class PPO(GRPO):
-    """Papers that `PPOTrainer` trains."""
+    """Family of `PPOTrainer`."""
 
     name = "ppo"
     profiles: Mapping[str, Mapping[str, object]] = {
@@ -41,22 +41,22 @@ class PPO(GRPO):
     )
 
     def config_class(self) -> "type[PPOConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         from core.configs.ppo import PPOConfig
 
         return PPOConfig
 
     def trainer_class(self) -> "type[PPOTrainer]":
-        """Import the class of its trainer."""
+        """Import the trainer class."""
         from core.trainers.ppo import PPOTrainer
 
         return PPOTrainer
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
-        """As of GRPO, with the value model."""
-        found = super().cost(config, rows)
-        return replace(found, copies=(*found.copies, *Cost.copies))
+        """Return the cost of GRPO plus a value model's."""
+        grpo_cost = super().cost(config, rows)
+        return replace(grpo_cost, copies=(*grpo_cost.copies, *Cost.copies))
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
-        """As of GRPO, with the value model."""
+        """Return the work of GRPO plus a value model's."""
         return replace(super().work(config, processes, share), values=True)

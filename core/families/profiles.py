@@ -1,7 +1,7 @@
-"""The three scales: what runs on two cores, on one GPU, and as the paper says.
+"""Settings of the three scales that families share: two CPU cores, one GPU, and the paper's own.
 
 Keys are fields of a family's config or of `core.settings.run_settings.RunSettings`; nothing else
-differs between scales. Here is what families share; sizes of a step are on the page of each.
+differs between scales. Batch sizes are in the module of each family.
 """
 
 from collections.abc import Mapping

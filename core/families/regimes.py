@@ -54,7 +54,10 @@ SAME: Mapping[str, object] = {
 
 
 def updates(count: int, rate: float) -> dict[str, object]:
-    """So many updates of each rollout by equal parts of it; a logged point is of one rollout."""
+    """Return settings for `count` updates per rollout, each on an equal part of it.
+
+    Metrics are logged once per rollout.
+    """
     return {
         **ONE_RATE,
         "learning_rate": rate,
@@ -85,9 +88,11 @@ OWN: Mapping[str, Mapping[str, object]] = {
     "int4": {**ONE_RATE, "rollout_bits": 4},
     "lag": {**ONE_RATE, "rollout_lag": 2},
 }
-CPU: Mapping[str, Mapping[str, object]] = {name: {**SAME, **own} for name, own in OWN.items()}
+CPU: Mapping[str, Mapping[str, object]] = {
+    name: {**SAME, **changes} for name, changes in OWN.items()
+}
 REGIMES: Mapping[str, Mapping[str, Mapping[str, object]]] = {"cpu": CPU}
-# What regimes begin with; a paper's own preparation of the name wins.
+# Preparations that regimes start from; a paper's own preparation of the same name overrides them.
 PREPARATIONS: Mapping[str, Mapping[str, object]] = {
     "easy-prompts": {
         "family": "difficulty-filter",
@@ -101,18 +106,23 @@ PREPARATIONS: Mapping[str, Mapping[str, object]] = {
 
 
 def find_regime(name: str, scale: str, source: str) -> Mapping[str, object]:
-    """The settings of a regime at a scale; `source` is what names it.
+    """Return the settings of a regime at a scale.
+
+    Args:
+        name: name of the regime.
+        scale: "cpu", "gpu" or "paper".
+        source: what names the regime, for error messages.
 
     Raises:
-        BadValue: there is none at this scale.
-        UnknownName: there is none of that name; the nearest ones are given.
+        BadValue: there are no regimes at this scale.
+        UnknownName: the regime does not exist; similar names are listed.
     """
-    here = REGIMES.get(scale)
-    if here is None:
+    regimes = REGIMES.get(scale)
+    if regimes is None:
         raise BadValue(
             f"regime={name} ({source}): there is none at {scale}, only at {', '.join(REGIMES)}; "
             "leave it out here"
         )
-    if name not in here:
-        raise UnknownName("regime", name, here)
-    return here[name]
+    if name not in regimes:
+        raise UnknownName("regime", name, regimes)
+    return regimes[name]

@@ -1,4 +1,4 @@
-"""Rejection sampling: rows with the answers of a model that rewards accept, to be trained on."""
+"""Rejection sampling: rows with a model's answers that the rewards accept, for fine-tuning."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class RejectionSampling(Untrained):
-    """Preparations that sample answers to the prompts of a data set and keep the good ones."""
+    """Family of preparations that sample answers and keep the accepted ones."""
 
     name = "rejection-sampling"
     columns = ("prompt", "answer")
@@ -28,13 +28,13 @@ class RejectionSampling(Untrained):
     }
 
     def config_class(self) -> "type[AnswersConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         from core.configs.rejection import RejectionConfig
 
         return RejectionConfig
 
     def rows(self, making: Making) -> list[dict[str, Any]]:
-        """Sample answers to the prompts, and keep those that the rewards accept."""
+        """Sample answers to the prompts; return rows with those that the rewards accept."""
         from core.collect.rejection import accepted_rows
 
         config = cast("RejectionConfig", making.config)
@@ -43,7 +43,7 @@ class RejectionSampling(Untrained):
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:
-        """Say how many answers are sampled."""
+        """Describe how many answers are sampled."""
         del processes, share
         c = cast("RejectionConfig", config)
         prompts = min(rows, c.num_prompts or rows)
@@ -53,7 +53,7 @@ class RejectionSampling(Untrained):
         )
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
-        """Work out the answers to all prompts."""
+        """Return the number of answers to all prompts."""
         c = cast("RejectionConfig", config)
         prompts = c.num_prompts if rows is None else min(rows, c.num_prompts or rows)
         samples = prompts and prompts * c.num_generations

@@ -1,4 +1,4 @@
-"""Leave-one-out REINFORCE: each answer is compared with the others to its prompt."""
+"""Leave-one-out REINFORCE: each answer is compared with the other answers to its prompt."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class RLOO(GRPO):
-    """Papers that `RLOOTrainer` trains."""
+    """Family of `RLOOTrainer`."""
 
     name = "rloo"
     profiles: Mapping[str, Mapping[str, object]] = {
@@ -21,13 +21,13 @@ class RLOO(GRPO):
     }
 
     def config_class(self) -> "type[RLOOConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         from core.configs.rloo import RLOOConfig
 
         return RLOOConfig
 
     def trainer_class(self) -> "type[RLOOTrainer]":
-        """Import the class of its trainer."""
+        """Import the trainer class."""
         from core.trainers.rloo import RLOOTrainer
 
         return RLOOTrainer

@@ -1,4 +1,4 @@
-"""Supervised fine-tuning: answers that are given are made more likely."""
+"""Supervised fine-tuning: the likelihood of given answers is raised."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class SFT(Offline):
-    """Papers that `SFTTrainer` trains on prompts with completions."""
+    """Family of `SFTTrainer`, on prompts with completions."""
 
     name = "sft"
     columns = ("prompt", "completion")
@@ -62,10 +62,10 @@ class SFT(Offline):
     def check(
         self, config: "BaseConfig", rewards: Sequence[Reward], roles: Collection[str]
     ) -> None:
-        """Refuse the trainer's own way to another chat template: a run has one for all families.
+        """Raise if `chat_template_path` is set: runs have one setting for all families.
 
         Raises:
-            BadValue: `chat_template_path` is set.
+            BadValue: it is set.
         """
         del rewards, roles
         path = cast("SFTConfig", config).chat_template_path
@@ -76,13 +76,13 @@ class SFT(Offline):
             )
 
     def config_class(self) -> "type[SFTConfig]":
-        """Import the class of its settings."""
+        """Import the config class."""
         from core.configs.sft import SFTConfig
 
         return SFTConfig
 
     def trainer(self, training: Training) -> "SFTTrainer":
-        """Import and build its trainer."""
+        """Import and build the trainer."""
         from core.models.load import load_policy, load_tokenizer
         from core.trainers.sft import SFTTrainer
 

@@ -1,4 +1,4 @@
-"""Every family by its name."""
+"""Table of all families by name."""
 
 from collections.abc import Mapping
 
@@ -28,22 +28,22 @@ ROWS: tuple[Family, ...] = (
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}
 
 
-def listed(family: str) -> frozenset[str]:
-    """The families whose papers are listed under this one: itself, and those that say so.
+def listed_families(family: str) -> frozenset[str]:
+    """Return the names of the families listed under this one: itself and those that refer to it.
 
     Raises:
-        UnknownName: there is none of that name.
+        UnknownName: the family does not exist.
     """
     return frozenset({find_family(family).name}) | {
-        one.name for one in ROWS if one.listed_with == family
+        row.name for row in ROWS if row.listed_with == family
     }
 
 
 def find_family(name: str) -> Family:
-    """The family of that name.
+    """Return the family of this name.
 
     Raises:
-        UnknownName: there is none.
+        UnknownName: the family does not exist.
     """
     if name not in FAMILIES:
         raise UnknownName("family", name, FAMILIES)

@@ -1,8 +1,8 @@
-"""The models that are shipped, by name, and the builds of each."""
+"""Names of the shipped models and of their builds."""
 
 from collections.abc import Mapping
 
-# Each shipped model with its builds: replications of its training, of which a run's seed takes one.
+# The builds of each shipped model: replications of its training; a run's seed selects one.
 BUILDS: Mapping[str, tuple[str, ...]] = {
     "pocket-base": ("pocket-base",),
     "pocket-instruct": ("pocket-instruct", "pocket-instruct-1", "pocket-instruct-2"),
@@ -12,6 +12,9 @@ SHIPPED = tuple(name for builds in BUILDS.values() for name in builds)
 
 
 def build_of(name: str, seed: int) -> str:
-    """The build of a model that a run of this seed begins with; the model itself if it has one."""
+    """Return the build of a model that a run with this seed starts from.
+
+    A name without builds is returned unchanged.
+    """
     builds = BUILDS.get(name, (name,))
     return builds[seed % len(builds)]

@@ -1,4 +1,4 @@
-"""Chat templates that are given beside a model, as base models have none of their own."""
+"""Chat templates given beside a model, such as for base models, which have none."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -9,11 +9,11 @@ PLAIN = "plain"  # questions and answers in plain words, see templates/plain.jin
 
 
 def template_text(name: str) -> str:
-    """The Jinja text of a chat template: the plain one by its name, or that of a file.
+    """Return the Jinja text of a chat template: the plain one by its name, or that of a file.
 
     Raises:
-        MissingFile: neither.
-        BadValue: the file is no text.
+        MissingFile: the name is neither "plain" nor a readable file.
+        BadValue: the file is no UTF-8 text.
     """
     if name == PLAIN:
         place = files("core.models").joinpath("templates", f"{PLAIN}.jinja")

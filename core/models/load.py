@@ -1,4 +1,4 @@
-"""Policies and tokenizers by shipped name, folder or hub id."""
+"""Loading of policies and tokenizers by shipped name, folder or hub id."""
 
 import json
 import re
@@ -31,16 +31,20 @@ ADAPTERS = "adapter_config.json"
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 MODEL = ("config.json", ADAPTERS)  # one of these makes a folder one of a model
 TOKENIZER = (*MODEL, "tokenizer_config.json", "tokenizer.json")
-SAID = 300  # characters of a library's own words in an error
+QUOTED_CHARS = 300  # of a library's error message
 RESTORE = "in a checkout `make pocket` brings it back, else install repro-papers again"
 
 
 def locate(name: str, files: Sequence[str] = MODEL) -> str:
-    """What `from_pretrained` takes: the folder of a shipped model, else the name itself.
+    """Return what `from_pretrained` takes: the folder of a shipped model, or the name itself.
+
+    Args:
+        name: shipped name, folder, or hub id `owner/name`.
+        files: files of which a folder must hold at least one.
 
     Raises:
         MissingFile: a shipped model is not built, or a path is no folder with one of the files.
-        UnknownName: neither a shipped model, nor a path, nor a hub id `owner/name`.
+        UnknownName: the name is neither a shipped model, nor a path, nor a hub id.
     """
     if name in SHIPPED:
         folder = CHECKPOINTS / name
@@ -48,13 +52,7 @@ def locate(name: str, files: Sequence[str] = MODEL) -> str:
             raise MissingFile(f"{folder} holds no model: {RESTORE}")
         return str(folder)
     if name and Path(name).is_dir():
-        if not any((Path(name) / file).is_file() for file in files):
-            kind = "model" if files == MODEL else "tokenizer"
-            inside = next(
-                (path.parent for file in files for path in Path(name).glob(f"*/{file}")), None
-            )
-            hint = f"; {inside} holds one" if inside else ""
-            raise MissingFile(f"{name} holds no {kind}: expected {' or '.join(files)} in it{hint}")
+        check_folder(name, files)
         return name
     if name.startswith(("/", ".", "~")):
         raise MissingFile(f"no folder {name}: give a folder with config.json, or a hub id")
@@ -63,14 +61,28 @@ def locate(name: str, files: Sequence[str] = MODEL) -> str:
     return name
 
 
-def reach(name: str, files: Sequence[str] = MODEL) -> str:
-    """`locate`, and of a hub id look whether it can be had, as each later file would be tried for.
-
-    Where the hub is not to be asked, what is in the cache is found without tries.
+def check_folder(name: str, files: Sequence[str]) -> None:
+    """Raise if a folder holds none of these files.
 
     Raises:
-        MissingFile, UnknownName: see `locate`; or it is not in the cache and the hub has it not or
-            cannot be reached.
+        MissingFile: it holds none; a subfolder that does is named.
+    """
+    if any((Path(name) / file).is_file() for file in files):
+        return
+    kind = "model" if files == MODEL else "tokenizer"
+    inside = next((path.parent for file in files for path in Path(name).glob(f"*/{file}")), None)
+    hint = f"; {inside} holds one" if inside else ""
+    raise MissingFile(f"{name} holds no {kind}: expected {' or '.join(files)} in it{hint}")
+
+
+def reach(name: str, files: Sequence[str] = MODEL) -> str:
+    """Return `locate(name, files)` after checking that a hub id is in the cache or on the hub.
+
+    The check fails early and once, instead of at each file. It is skipped offline.
+
+    Raises:
+        MissingFile, UnknownName: see `locate`; MissingFile too if the hub id cannot be
+            downloaded.
     """
     place = locate(name, files)
     if not (Path(place).is_dir() or HF_HUB_OFFLINE):
@@ -80,13 +92,13 @@ def reach(name: str, files: Sequence[str] = MODEL) -> str:
             except LocalEntryNotFoundError:
                 raise
             except EntryNotFoundError:
-                pass  # adapters have another file
+                pass  # a folder of adapters, which has another file
     return place
 
 
 @contextmanager
 def reading(name: str, place: str) -> Generator[None]:
-    """Say in one line why the files of a model cannot be read.
+    """Turn errors of reading a model's files into one-line errors.
 
     Raises:
         BadValue, DamagedFile, MissingFile: see `unreadable`.
@@ -103,15 +115,17 @@ def reading(name: str, place: str) -> Generator[None]:
 def load_policy(
     name: str, dtype: torch.dtype | str = torch.float32, *, trust_code: bool = False
 ) -> PreTrainedModel:
-    """A causal language model for training or evaluation; adapters are merged into their model.
+    """Load a causal language model for training or evaluation; adapters are merged into it.
 
-    `dtype` may be a name, and "auto" for that of its files. Python code that it brings is run only
-    with `trust_code`.
+    Args:
+        name: shipped name, folder, or hub id.
+        dtype: dtype of the weights, or its name; "auto" takes that of the files.
+        trust_code: whether Python code that the model brings may be run.
 
     Raises:
-        BadValue: it is adapters, and peft is not installed; it is no causal language model; or it
-            brings code that is not trusted.
-        DamagedFile: its weights or its config cannot be read, or do not fit one another.
+        BadValue: the model has adapters and peft is not installed, is no causal language model,
+            or brings code that is not trusted.
+        DamagedFile: its weights or config cannot be read, or do not fit each other.
         MissingFile: it is not in the cache and the hub cannot be reached.
     """
     place = reach(name)
@@ -121,42 +135,49 @@ def load_policy(
 
 
 def load_causal(name: str, place: str, **keywords: Any) -> PreTrainedModel:  # Any: of any type
-    """What is at a place, with keywords of `from_pretrained`; errors are as in `load_policy`."""
-    given = {"trust_remote_code": False, **keywords}  # None would ask on the terminal
+    """Load the model at a place with keyword arguments of `from_pretrained`; see `load_policy`."""
+    options = {"trust_remote_code": False, **keywords}  # None would ask on the terminal
     with reading(name, place):
         loaded: Any = AutoModelForCausalLM.from_pretrained(  # Any: a pair, with this keyword
-            place, output_loading_info=True, **given
+            place, output_loading_info=True, **options
         )
-    model, found = loaded
-    check_fit(name, model, found["missing_keys"], found["unexpected_keys"])
+    model, loading_info = loaded
+    check_fit(name, model, loading_info["missing_keys"], loading_info["unexpected_keys"])
     return model
 
 
-def check_fit(name: str, model: nn.Module, missing: Sequence[str], others: Sequence[str]) -> None:
-    """Refuse weights that are not those of the model that its config describes.
+def check_fit(
+    name: str, model: nn.Module, missing: Sequence[str], unexpected: Sequence[str]
+) -> None:
+    """Raise if loaded weights do not fit the architecture that the config describes.
 
     Raises:
-        DamagedFile: weights are missing, which chance would make up, or are of further layers.
+        DamagedFile: weights are missing, which would be initialised at random, or belong to
+            layers that the model does not have.
     """
     layers = {
         key: len(part) for key, part in model.named_modules() if isinstance(part, nn.ModuleList)
     }
     further = [
         key
-        for key in others
-        for found in re.finditer(r"\.(\d+)(?=\.)", key)
-        if int(found[1]) >= layers.get(key[: found.start()], float("inf"))
+        for key in unexpected
+        for match in re.finditer(r"\.(\d+)(?=\.)", key)
+        if int(match[1]) >= layers.get(key[: match.start()], float("inf"))
     ]
-    for what, keys in (("hold no", sorted(missing)), ("hold layers that it lacks:", further)):
+    for problem, keys in (("hold no", sorted(missing)), ("hold layers that it lacks:", further)):
         if keys:
             raise DamagedFile(
-                f"{name}: its config.json does not fit its weights, which {what} "
+                f"{name}: its config.json does not fit its weights, which {problem} "
                 f"{', '.join(keys[:3])}; get both again"
             )
 
 
 def load_adapters(folder: Path, dtype: torch.dtype | str) -> PreTrainedModel:
-    """The model that adapters of peft were trained on, with them in its weights."""
+    """Load the base model of a peft folder and merge the adapters into its weights.
+
+    Raises:
+        BadValue: peft is not installed.
+    """
     if find_spec("peft") is None:
         raise BadValue(
             f"{folder} holds adapters, and peft is not installed: pip install 'repro-papers[peft]'"
@@ -175,15 +196,18 @@ def load_adapters(folder: Path, dtype: torch.dtype | str) -> PreTrainedModel:
 def load_tokenizer(
     name: str, chat_template: str | None = None, *, trust_code: bool = False
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer that belongs to a model, padding on the left.
+    """Load the tokenizer of a model, with padding on the left.
 
-    A `chat_template`, "plain" or a file, takes the place of its own. Python code that it brings is
-    run only with `trust_code`.
+    Args:
+        name: shipped name, folder, or hub id.
+        chat_template: "plain" or a file that replaces the tokenizer's own template.
+        trust_code: whether Python code that the tokenizer brings may be run.
 
     Raises:
         BadValue: it brings code that is not trusted.
         DamagedFile: its files cannot be read.
-        MissingFile: it is not in the cache and the hub cannot be reached; or no such template.
+        MissingFile: it is not in the cache and the hub cannot be reached, or the template does
+            not exist.
     """
     place = reach(name, TOKENIZER)
     with reading(name, place):
@@ -196,8 +220,8 @@ def load_tokenizer(
 
 
 def unreadable(name: str, place: str, error: Exception) -> ReproError:
-    """The error for a model that cannot be read, with what to do."""
-    reason = f"{type(error).__name__}: {error}".split("\n")[0][:SAID]
+    """Return the error for a model that cannot be read, with advice."""
+    reason = f"{type(error).__name__}: {error}".split("\n")[0][:QUOTED_CHARS]
     if "trust_remote_code" in str(error):
         return BadValue(
             f"{name} brings Python code of its own, which is run only where trust_remote_code=true "
@@ -215,13 +239,13 @@ def unreadable(name: str, place: str, error: Exception) -> ReproError:
 
 
 def other_kind(place: str) -> str | None:
-    """The class of a model that is no causal language model; None of one, and of what is no model.
+    """Return the class name of a model that is no causal language model; else None.
 
-    What brings code of its own may be any.
+    It is None, too, if the config cannot be read or brings code of its own.
     """
     try:
         with quiet_hub():
-            # It has been tried for; Any: its fields depend on its class.
+            # Local files only, as loading has tried the hub; Any: its fields depend on its class.
             config: Any = AutoConfig.from_pretrained(
                 place, local_files_only=True, trust_remote_code=False
             )

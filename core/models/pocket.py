@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 PAD, END = "<pad>", "<end>"
 CONTEXT = 2048
-ROPE_BASE = 500.0  # sequences are short: slow rotations would only look like no position at all
+ROPE_BASE = 500.0  # sequences are short: slow rotations would hardly encode positions
 INIT = 0.08  # the usual 0.02 learns to copy numbers several times slower at these widths
 # DeepSeekMath's turns: "User: {text}\n\nAssistant: {text}<end>".
 CHAT_TEMPLATE = (
@@ -40,7 +40,7 @@ TEACHER = Size(hidden=224, inner=608, layers=5, heads=7)
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int = 1024) -> PreTrainedTokenizerFast:
-    """Byte-level BPE that keeps every digit a token of its own; any text can be encoded."""
+    """Train a byte-level BPE tokenizer; each digit is one token, and any text can be encoded."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -67,8 +67,8 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int = 1024) -> PreTrainedT
     )
 
 
-def new_model(size: Size, tokenizer: Any, seed: int) -> LlamaForCausalLM:  # Any: a tokenizer
-    """A Llama of this size with random weights."""
+def new_model(size: Size, tokenizer: Any, seed: int) -> LlamaForCausalLM:  # Any: its ids are unions
+    """Return a Llama of this size with random weights."""
     torch.manual_seed(seed)
     return LlamaForCausalLM(
         LlamaConfig(

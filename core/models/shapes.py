@@ -1,4 +1,4 @@
-"""The sizes of a decoder that decide its memory, of local models and of a few on the hub."""
+"""Sizes of decoders that determine their memory, of local models and of a few on the hub."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ GATED = ("llama", "mistral", "qwen2", "qwen3")
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A decoder with gated feed-forward blocks, one of `GATED`."""
+    """Sizes of a decoder with gated feed-forward blocks, one of `GATED`."""
 
     layers: int
     hidden: int
@@ -24,7 +24,7 @@ class Shape:
 
     @property
     def parameters(self) -> int:
-        """Embedding, attention, feed-forward, two norms a layer and the last one, and the head."""
+        """Number of parameters: embeddings, attention, feed-forward, norms and head."""
         q, kv = self.heads * self.head, self.kv_heads * self.head
         attention = 2 * self.hidden * (q + kv) + self.qkv_bias * (q + 2 * kv)
         layer = attention + 3 * self.hidden * self.intermediate + 2 * self.hidden
@@ -32,8 +32,8 @@ class Shape:
         return embeddings + self.layers * layer + self.hidden
 
     @property
-    def multiplied(self) -> int:
-        """Parameters that every token meets: all but an embedding that is not the head too."""
+    def multiplying_parameters(self) -> int:
+        """Number of parameters that multiply every token: all but an untied embedding."""
         return self.parameters - (0 if self.tied else self.vocabulary * self.hidden)
 
 
@@ -73,7 +73,7 @@ KNOWN: Mapping[str, Shape] = {
 
 
 def find_shape(name: str, folder: Path | None) -> Shape | None:
-    """The shape of a known model or of the one in `folder`; None of other architectures."""
+    """Return the shape of a known model or of the one in `folder`; None for other architectures."""
     if folder is None:
         return KNOWN.get(name)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

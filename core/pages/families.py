@@ -7,7 +7,7 @@ from typing import Any  # Any: a verdict
 
 from core.claims import Claim, Comparison
 from core.families.profiles import SCALES
-from core.families.table import FAMILIES, listed
+from core.families.table import FAMILIES, listed_families
 from core.pages.stored import files_of
 from core.pages.tables import shown_at
 from core.pages.verdicts import claim_result, measured_suites, summary
@@ -28,7 +28,7 @@ def families_files(scale: str, shelf: Shelf) -> dict[str, str]:
     """Return the pages of all families that have papers, by their places among the reports."""
     known = whole_papers()
     heads = [name for name, one in FAMILIES.items() if one.listed_with in ("", name)]
-    papers = {name: [one for one in known if one.family in listed(name)] for name in heads}
+    papers = {name: [one for one in known if one.family in listed_families(name)] for name in heads}
     return {
         f"{FOLDER}/{file}": text
         for name, some in papers.items()

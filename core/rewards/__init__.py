@@ -1,6 +1,6 @@
 """Rewards as frozen callable dataclasses: keyword call, lists in, `list[float | None]` out.
 
-Those of TRL have TRL's names and values.
+Rewards that TRL has, too, have TRL's names and values.
 """
 
 from core.rewards.accuracy import Accuracy

@@ -1,4 +1,4 @@
-"""Reward for the right final answer."""
+"""Reward for a correct final answer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,5 +57,5 @@ class Accuracy:
 
 
 def own_way(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """How a benchmark judges, where it does so in its own way."""
+    """Return the fields `pattern` and `verbatim` of a row, for benchmarks with own grading."""
     return {name: answers[name] for name in ("pattern", "verbatim") if answers.get(name)}

@@ -1,4 +1,4 @@
-"""Completions and prompts as reward functions receive them."""
+"""Texts of the completions and prompts that reward functions receive."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,17 +7,17 @@ THINK = "<think>"
 
 
 def completion_text(completion: Completion) -> str:
-    """Return a completion's text: itself, or what its last message says."""
+    """Return the text of a completion: the string itself, or its last message's content."""
     return completion if isinstance(completion, str) else completion[-1]["content"]
 
 
 def first_text(completion: Completion) -> str:
-    """Return a completion's text: itself, or what its first message says."""
+    """Return the text of a completion: the string itself, or its first message's content."""
     return completion if isinstance(completion, str) else completion[0]["content"]
 
 
 def question_text(prompt: Completion) -> str:
-    """Return a prompt's text: itself, or what the user's last message says."""
+    """Return the text of a prompt: the string itself, or the content of its last user message."""
     if isinstance(prompt, str):
         return prompt
     return next(message["content"] for message in reversed(prompt) if message["role"] == "user")
@@ -26,9 +26,9 @@ def question_text(prompt: Completion) -> str:
 def after_opened_thought(
     completions: Sequence[str], prompt_texts: Sequence[str] | None
 ) -> list[str]:
-    """Return texts of completions, each after the `<think>` that its prompt ends with, if it does.
+    """Return completions with `<think>` prepended where the prompt ends with it.
 
-    Some chat templates open the reasoning themselves: the tag is then no part of the completion.
+    Some chat templates open the reasoning themselves; the tag is then not part of the completion.
     """
     if prompt_texts is None:
         return list(completions)

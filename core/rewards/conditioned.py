@@ -1,4 +1,4 @@
-"""A reward that is paid only beside another one."""
+"""Reward that is paid only where another reward is high enough."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ def reasoning_accuracy_reward(
 def rewards(
     found: Sequence[TextVerdict], solution: Sequence[str], log_extra: LogExtra | None
 ) -> list[float | None]:
-    """Verdicts as numbers; what was read goes to the table of completions."""
+    """Convert verdicts to numbers; log the parsed texts to the table of completions."""
     if log_extra is not None:
         log_extra("solution", list(solution))
         log_extra("gold_parsed", [verdict.solution for verdict in found])
@@ -64,12 +64,12 @@ def rewards(
 
 
 def count_late(found: Sequence[TextVerdict]) -> int:
-    """Return how many have no verdict because the deadline passed."""
+    """Return the number of verdicts that are missing because the deadline passed."""
     return sum(verdict == LATE for verdict in found)
 
 
 def after_reasoning(text: str, ends: Sequence[str]) -> str | None:
-    """What follows the last occurrence of the first of `ends` that there is; None without one."""
+    """Return the text after the last occurrence of the first of `ends` in it; None without one."""
     end = next((end for end in ends if end in text), None)
     return None if end is None else text.rpartition(end)[2]
 

@@ -1,4 +1,4 @@
-"""Accuracy whose worth follows a cosine of the length."""
+"""Reward for correctness that follows a cosine of the length."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from eval.errors import BadValue
 
 
 def cosine(share: float, start: float, end: float) -> float:
-    """end + (start - end) (1 + cos(pi share)) / 2: `start` at 0, `end` from 1 on."""
+    """Return end + (start - end) (1 + cos(pi share)) / 2: `start` at 0, `end` from 1 on."""
     return end + 0.5 * (start - end) * (1.0 + math.cos(math.pi * min(share, 1.0)))
 
 

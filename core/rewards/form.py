@@ -1,4 +1,4 @@
-"""Reward for the form of a completion, whatever it says."""
+"""Rewards for the form of a completion, regardless of its content."""
 
 import re
 from collections.abc import Sequence
@@ -119,6 +119,6 @@ vars(think_format_reward)["reads_prompt_texts"] = True
 
 
 def thinks_first(text: str) -> bool:
-    """Whether a text begins with its only `<think>`, which is closed."""
-    before, begin, rest = text.partition(THINK)
-    return bool(begin) and not before and THINK not in rest and "</think>" in rest
+    """Return whether a text begins with its only `<think>` and contains `</think>`."""
+    before, begin, remainder = text.partition(THINK)
+    return bool(begin) and not before and THINK not in remainder and "</think>" in remainder

@@ -1,4 +1,4 @@
-"""Reward for thinking in the language of the question."""
+"""Reward for reasoning in the language of the question."""
 
 import re
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class LanguageConsistency:
 
 
 def consistency(text: str, language: str) -> float | None:
-    """The words in a language by all words; None for a language whose words are not known."""
+    """Return the share of words in a language; None for a language without a word pattern."""
     if language not in WORDS:
         return None
     thought, end, _ = text.rpartition("</think>")

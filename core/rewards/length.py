@@ -1,4 +1,4 @@
-"""Rewards for the number of tokens: below a limit, near a target."""
+"""Rewards for the number of tokens: below a limit, or near a target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def get_soft_overlong_punishment(
 
 
 def overlong(tokens: int, limit: int, cache: int) -> float:
-    """0, falling over the last `cache` tokens before the limit to -1."""
+    """Return 0, falling linearly to -1 over the last `cache` tokens before the limit."""
     if not cache:
         return -1.0 if tokens > limit else 0.0
     return max(-1.0, min(0.0, (limit - cache - tokens) / cache))

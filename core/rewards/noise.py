@@ -1,4 +1,4 @@
-"""A reward with noise on it, as a learned judge has."""
+"""Reward with Gaussian noise, like that of a learned judge."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,6 +48,6 @@ class Noisy:
 
 
 def noise(prompt: Completion, completion: Completion) -> float:
-    """A standard normal number that both texts alone decide."""
+    """Return a standard normal number that is a function of both texts."""
     digest = sha256(repr((completion_text(prompt), completion_text(completion))).encode()).digest()
     return NormalDist().inv_cdf((int.from_bytes(digest[:7]) + 0.5) / 2**56)

@@ -1,4 +1,4 @@
-"""Rewards that discourage tokens that repeat themselves."""
+"""Rewards that penalise repeated tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,12 +83,12 @@ class DenseRepetition:
 
 
 def repeated(ids: Sequence[int], size: int) -> list[bool]:
-    """Whether each token lies within an n-gram of this size that stood before."""
-    seen: set[tuple[int, ...]] = set()
+    """Return for each token whether it lies in an n-gram of this size that occurred before."""
+    earlier: set[tuple[int, ...]] = set()
     again = [False] * len(ids)
     for start in range(len(ids) - size + 1):
         gram = tuple(ids[start : start + size])
-        if gram in seen:
+        if gram in earlier:
             again[start : start + size] = [True] * size
-        seen.add(gram)
+        earlier.add(gram)
     return again

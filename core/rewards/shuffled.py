@@ -1,4 +1,4 @@
-"""A reward that says nothing of the completion that gets it: a control."""
+"""Control reward that is independent of the completion that receives it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reward for each right step, which process supervision needs."""
+"""Reward for each correct step, for process supervision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tries verifiers on demand, and before a training run uses one as its reward."""
+"""Stress tests of verifiers, on demand and before a training uses one as its reward."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,40 +21,52 @@ UNASKED = (
 
 
 def try_verifier(name: str, data: Path | None = None) -> list[Trial]:
-    """The trials of the accuracy reward on problems spread over a benchmark."""
+    """Return the trials of the accuracy reward on problems from all parts of a benchmark."""
     problems = find_benchmark(name).load(data)
     return stress(verifier_of(Accuracy()), spread(problems, ON_DEMAND))
 
 
 def check_rewards(rewards: Sequence[object], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Try each accuracy reward on a few training rows; a line to say that it holds.
+    """Try each accuracy reward on a few training rows; return a report on one line.
 
-    The line also says if none of these rows asks for a boxed answer, as the benchmarks do.
+    The report also says if none of these rows asks for a boxed answer, as the benchmarks do.
 
     Raises:
-        BadValue: it refuses a right answer or pays for one that is none.
+        BadValue: a reward refuses a correct answer or accepts a wrong one.
     """
     lines: list[str] = []
+    sample = spread(rows, BEFORE_TRAINING)
     for reward in rewards:
         if not isinstance(reward, Accuracy):
             continue
-        few = spread(rows, BEFORE_TRAINING)
-        found = stress(verifier_of(reward), [problem_of(row) for row in few])
-        failed = [f"{t.name} ({t.accepted} of {t.tried} accepted)" for t in found if not t.passed]
-        if failed:
-            raise BadValue(
-                f"the reward {reward} fails its stress test: {', '.join(failed)}; training would "
-                "find this, so correct the reward or the answers in the data"
-            )
-        tried, undecided = sum(t.tried for t in found), sum(t.undecided for t in found)
-        lines.append(f"{reward}: {tried} answers tried as they must be, {undecided} undecided")
-        if not any("boxed" in str(row["prompt"]) for row in few):
+        lines.append(check_reward(reward, sample))
+        if not any("boxed" in str(row["prompt"]) for row in sample):
             lines.append(UNASKED)
     return "; ".join(lines)
 
 
+def check_reward(reward: Accuracy, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Try an accuracy reward on all rows; return a report on one line.
+
+    Raises:
+        BadValue: the reward refuses a correct answer or accepts a wrong one.
+    """
+    trials = stress(verifier_of(reward), [problem_of(row) for row in rows])
+    failed = [f"{t.name} ({t.accepted} of {t.tried} accepted)" for t in trials if not t.passed]
+    if failed:
+        raise BadValue(
+            f"the reward {reward} fails its stress test: {', '.join(failed)}; training would "
+            "find this, so correct the reward or the answers in the data"
+        )
+    tried, undecided = sum(t.tried for t in trials), sum(t.undecided for t in trials)
+    return f"{reward}: {tried} answers tried as they must be, {undecided} undecided"
+
+
 def verifier_of(reward: Accuracy) -> Verifier:
-    """A reward's values as verdicts; None, which is no reward, stays None."""
+    """Return a verifier that is True where the reward is that of a correct answer.
+
+    It is None where the reward is None.
+    """
 
     def verdicts(outputs: list[str], answers: list[str], languages: list[str]) -> list[bool | None]:
         values = reward(completions=outputs, answer=answers, language=languages)
@@ -64,7 +76,7 @@ def verifier_of(reward: Accuracy) -> Verifier:
 
 
 def problem_of(row: Mapping[str, Any]) -> Problem:
-    """A training row as the problem of its benchmark."""
+    """Convert a training row to a problem."""
     several: Mapping[str, Any] | None = row.get("answers")
     return Problem(
         id=str(row.get("id")),
@@ -77,5 +89,5 @@ def problem_of(row: Mapping[str, Any]) -> Problem:
 
 
 def spread(rows: Sequence[Any], n: int) -> Sequence[Any]:  # Any: rows or problems
-    """About n of the rows, from all parts of them."""
+    """Return about n of the rows, evenly spaced."""
     return rows[:: max(1, len(rows) // n)][:n]

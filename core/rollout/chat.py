@@ -29,7 +29,7 @@ def chat_text(
     name = tokenizer.name_or_path
     if tokenizer.chat_template is None:
         raise BadValue(
-            f"{name} has no chat template (base models have none), which user messages need: "
+            f"{name} has no chat template, as base models have none, and prompts are user messages: "
             "give chat_template=plain or a Jinja file (`repro eval --chat-template plain`), "
             "or answer benchmarks with --mode few-shot"
         )

@@ -136,7 +136,7 @@ def test_a_chat_is_one_user_turn_and_has_no_start(sampler):
             "stop": ["x"],
         }
     )
-    with pytest.raises(BadValue, match="user turns alone"):
+    with pytest.raises(BadValue, match="user messages alone"):
         ask(["1 + 1"], DECODING, ["So"])
 
 

@@ -68,7 +68,7 @@ def test_the_counted_parameters_are_those_of_the_model(shape):
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
     assert shape.parameters == model.num_parameters()
     looked_up = 0 if shape.tied else model.get_input_embeddings().weight.numel()
-    assert shape.multiplied == model.num_parameters() - looked_up
+    assert shape.multiplying_parameters == model.num_parameters() - looked_up
 
 
 def test_the_loads_have_the_size_of_their_name_and_fit_into_the_memory_of_a_gpu():

@@ -32,7 +32,12 @@ def test_default_is_one_update_per_rollout():
     plan = batch_plan(settings(), n_prompts=40)
     assert (plan.prompts_per_rollout, plan.completions_per_rollout) == (4, 32)
     assert (plan.updates_per_rollout, plan.completions_per_update) == (1, 32)
-    assert (plan.updates, plan.rollouts, plan.left_out, plan.ragged) == (10, 10, 0, 0)
+    assert (plan.updates, plan.rollouts, plan.left_out, plan.incomplete_micro_batches) == (
+        10,
+        10,
+        0,
+        0,
+    )
     assert plan.sampled_tokens == plan.trained_tokens == 10 * 32 * 100
 
 
@@ -53,7 +58,7 @@ def test_rollout_smaller_than_an_update():
 def test_ragged_window_and_left_out_prompts_are_said():
     plan = batch_plan(settings(steps_per_generation=3), n_prompts=5 * 3 + 2)
     assert plan.rollouts_per_epoch == 5  # 15 micro-batches: three windows of 4 and one of 3
-    assert (plan.ragged, plan.updates, plan.left_out) == (3, 4, 2)
+    assert (plan.incomplete_micro_batches, plan.updates, plan.left_out) == (3, 4, 2)
     assert "last update of each epoch has 3 of 4 micro-batches" in str(plan)
     assert "2 prompts of each epoch fill no whole rollout" in str(plan)
 

@@ -54,8 +54,8 @@ def rows_of(*arguments):
 @given(TEXT, st.none() | TEXT, st.integers())
 def test_a_text_is_asked_as_a_users_turn_whatever_stands_in_it(text, system, level):
     row = {"question": text, "level": level, "completion": "1"}
-    column = Prompts(column="question", system=system).of("own", 0, row)
-    template = Prompts(template="{{ question }}", system=system).of("own", 0, row)
+    column = Prompts(column="question", system=system).with_prompt("own", 0, row)
+    template = Prompts(template="{{ question }}", system=system).with_prompt("own", 0, row)
     before = [] if system is None else [{"role": "system", "content": system}]
     assert column == template
     assert column["prompt"] == [*before, {"role": "user", "content": text}]
@@ -93,7 +93,7 @@ def test_a_row_may_be_asked_as_the_benchmarks_ask(language, monkeypatch):
 @pytest.mark.parametrize("system", [None, "Be brief."])
 def test_a_conversation_is_asked_whole(system, build_llama, tiny_tokenizer):
     sampler = PolicySampler(build_llama(), tiny_tokenizer)
-    prompt = Prompts(system=system).of("own", 0, {"prompt": TALK})["prompt"]
+    prompt = Prompts(system=system).with_prompt("own", 0, {"prompt": TALK})["prompt"]
     text = tiny_tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True)
     assert sampler.encode(prompt) == tiny_tokenizer(text, add_special_tokens=False)["input_ids"]
     assert sampler.encode(TALK, system=system) == sampler.encode(prompt)

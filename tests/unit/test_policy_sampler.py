@@ -118,7 +118,7 @@ def test_a_system_prompt_comes_before_the_question_or_is_refused(templated, tiny
     (one,) = sampler(["1+1"], replace(decoding, system="be brief"))
     assert one != sampler(["1+1"], decoding)[0]
     for template, message in (
-        (USER_ALONE, "leaves a system's turn out"),
+        (USER_ALONE, "omits system messages"),
         (REFUSING, "refuses these turns: no system"),
         (None, "has no chat template, as base models have none.*--mode few-shot"),
     ):

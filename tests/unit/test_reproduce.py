@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from core.claims import Claim, late
-from core.families.table import FAMILIES, listed
+from core.families.table import FAMILIES, listed_families
 from core.pages.families import family_files
 from core.records.places import Shelf, results
 from core.records.record import latest, read_records, standard
@@ -176,8 +176,10 @@ def test_a_paper_that_says_something_else_than_its_records_is_to_be_run(changed)
 
 
 def test_families_are_listed_with_the_one_they_name():
-    assert listed("sft") == {"sft"}
-    assert listed("grpo") == {n for n, one in FAMILIES.items() if one.listed_with == "grpo"}
+    assert listed_families("sft") == {"sft"}
+    assert listed_families("grpo") == {
+        n for n, one in FAMILIES.items() if one.listed_with == "grpo"
+    }
 
 
 def test_no_paper_is_judged_where_there_is_no_record(root):  # noqa: ARG001

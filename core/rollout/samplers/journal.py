@@ -78,7 +78,7 @@ class Journal(AbstractContextManager["Journal"]):
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BadValue(
-                f"{self.path}: another process is writing this file; wait until it ends"
+                f"{self.path}: another process is writing it; wait until it ends"
             ) from None
         self.file.seek(0)
         lines = self.file.read().split(b"\n")
