@@ -29,8 +29,8 @@ def chat_text(
     name = tokenizer.name_or_path
     if tokenizer.chat_template is None:
         raise BadValue(
-            f"{name} has no chat template, as base models have none, and prompts are user messages: "
-            "give chat_template=plain or a Jinja file (`repro eval --chat-template plain`), "
+            f"{name} has no chat template, as base models have none, and prompts are user "
+            "messages: give chat_template=plain or a Jinja file (`repro eval --chat-template plain`), "
             "or answer benchmarks with --mode few-shot"
         )
     messages = chat_messages(prompt, system)

@@ -98,7 +98,7 @@ def test_a_conversation_is_asked_whole(system, build_llama, tiny_tokenizer):
     assert sampler.encode(prompt) == tiny_tokenizer(text, add_special_tokens=False)["input_ids"]
     assert sampler.encode(TALK, system=system) == sampler.encode(prompt)
     assert sampler.encode("One?") == sampler.encode(TALK[:1])
-    with pytest.raises(BadValue, match="a conversation is asked with a chat template"):
+    with pytest.raises(BadValue, match="a conversation needs a chat template"):
         sampler.encode(TALK, chat=False)
 
 
