@@ -31,7 +31,9 @@ def ratio_error(*, keeps_support: bool) -> list[float]:
 def _error(chances: tuple[float, ...], top_p: float, keeps_support: bool) -> float:
     logits = torch.tensor([chances], dtype=torch.float64).log()
     no_tokens = torch.LongTensor(1, 0)  # no token has been drawn
-    warped = logits_warpers(Sampling(max_tokens=1, ends=frozenset(), top_p=top_p))(no_tokens, logits)
+    warped = logits_warpers(Sampling(max_tokens=1, ends=frozenset(), top_p=top_p))(
+        no_tokens, logits
+    )
     sampler = warped.softmax(-1)
     drawable = support(warped) if keeps_support else None
     identity = torch.eye(len(chances), dtype=torch.float64)  # its hidden states are the logits

@@ -30,8 +30,8 @@ def chat_text(
     if tokenizer.chat_template is None:
         raise BadValue(
             f"{name} has no chat template, as base models have none, and prompts are user "
-            "messages: give chat_template=plain or a Jinja file (`repro eval --chat-template plain`), "
-            "or answer benchmarks with --mode few-shot"
+            "messages: give chat_template=plain or a Jinja file (`repro eval --chat-template "
+            "plain`), or answer benchmarks with --mode few-shot"
         )
     messages = chat_messages(prompt, system)
     text = apply_template(tokenizer, messages, tokenize=False, add_generation_prompt=True)

@@ -63,7 +63,7 @@ class Data(Stage):
 
     @property
     def of(self) -> str:
-        """The names of the data sets, join_parts by "+"."""
+        """The names of the data sets, joined by "+"."""
         return "+".join(one.name for one in self.sets)
 
     def work(self, folder: Path) -> Mapping[str, object]:
