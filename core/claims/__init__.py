@@ -1,4 +1,4 @@
-"""What a paper asserts, as data: measures, sides made of them, and claims that compare sides."""
+"""The language of claims: measures, sides made of measures, and claims that compare sides."""
 
 from core.claims.arms import (
     deviation,

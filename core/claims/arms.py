@@ -18,7 +18,7 @@ OVER: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True, eq=False)
 class OverSides(Side):
-    """One value from several sides, case by case."""
+    """A side that is an extreme or the spread of several sides, case by case."""
 
     name: str
     sides: tuple[Side, ...]
@@ -32,16 +32,20 @@ class OverSides(Side):
 
     @property
     def parts(self) -> tuple[Side, ...]:
-        """The sides."""
+        """The sides that it is computed from."""
         return self.sides
 
     @property
     def extreme_of(self) -> int:
-        """How many sides there are."""
+        """The number of sides."""
         return len(self.sides)
 
     def all_of(self, relation: Relation) -> tuple[Side, ...]:
-        """The least is above what all are above; a spread below what all differences are below."""
+        """Return the sides that must all be in a relation to a value for this one to be in it.
+
+        The least is above a value if all sides are, the most below it if all sides are; a spread is
+        below it if all pairwise differences are.
+        """
         match self.name, relation:
             case ("least", ">" | ">=") | ("most", "<" | "<="):
                 return self.sides
@@ -51,14 +55,14 @@ class OverSides(Side):
                 return (self,)
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """One value for each case."""
+        """Return the least, the most or the spread of the sides, one value per case."""
         columns = aligned(self, *(side.values(cases) for side in self.sides))
         return [OVER[self.name](row) for row in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class Deviation(Side):
-    """The standard deviation of a side over its seeds."""
+    """A side that is the standard deviation of another side over its seeds."""
 
     side: Side
 
@@ -67,29 +71,29 @@ class Deviation(Side):
 
     @property
     def parts(self) -> tuple[Side, ...]:
-        """The side."""
+        """The side whose deviation this is."""
         return (self.side,)
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """Jackknife values, n s - (n - 1) s_without, so that every seed has one.
+        """Return the jackknife pseudo-value of each seed, n s - (n - 1) s_without.
 
-        Their mean is the estimate of the deviation, their spread is its uncertainty.
+        The mean of the pseudo-values estimates the deviation, their spread its uncertainty.
 
         Raises:
             MissingMeasure: there are fewer than three seeds.
         """
-        found = self.side.values(cases)
-        n = len(found)
+        values = self.side.values(cases)
+        n = len(values)
         if n < 3:
             raise MissingMeasure(f"{self} needs at least 3 seeds, there are {n}")
-        whole = sample_deviation(found)
-        without = [sample_deviation([*found[:i], *found[i + 1 :]]) for i in range(n)]
-        return [n * whole - (n - 1) * one for one in without]
+        full = sample_deviation(values)
+        reduced = [sample_deviation([*values[:i], *values[i + 1 :]]) for i in range(n)]
+        return [n * full - (n - 1) * deviation for deviation in reduced]
 
 
 @dataclass(frozen=True)
 class Setting(Measure):
-    """A number that an arm was trained with."""
+    """A measure that reads a numeric setting of a training."""
 
     name: str
 
@@ -98,11 +102,11 @@ class Setting(Measure):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The setting."""
+        """The setting, which a record must hold."""
         return (Need("setting", self.name),)
 
     def read(self, record: Record, arm: str) -> float:
-        """Its value in the record."""
+        """Return the value of the setting in the record of `arm`."""
         value = record["config"].get(self.name, {}).get("value")
         if not isinstance(value, int | float):
             raise missing(record, arm, f"setting {self.name!r} that is a number")
@@ -111,7 +115,7 @@ class Setting(Measure):
 
 @dataclass(frozen=True, eq=False)
 class RankCorrelation(Side):
-    """Spearman's correlation over arms of two measures; equal values share their mean rank."""
+    """Spearman's correlation of two measures over arms, as a side; ties have their mean rank."""
 
     x: tuple[Side, ...]
     y: tuple[Side, ...]
@@ -121,21 +125,21 @@ class RankCorrelation(Side):
             raise BadClaim(f"{self}: expected at least three arms")
 
     def __str__(self) -> str:
-        sides = (", ".join(map(str, some)) for some in (self.x, self.y))
+        sides = (", ".join(map(str, side)) for side in (self.x, self.y))
         return f"rank_correlation({'; '.join(sides)})"
 
     @property
     def percent(self) -> bool:
-        """It is a correlation."""
+        """False: a correlation is no percentage."""
         return False
 
     @property
     def parts(self) -> tuple[Side, ...]:
-        """Both measures on every arm."""
+        """The sides of both measures on all arms."""
         return (*self.x, *self.y)
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """One correlation for each seed, -1 to 1.
+        """Return one correlation for each seed, -1 to 1.
 
         Raises:
             MissingMeasure: all arms have one value.
@@ -147,23 +151,23 @@ class RankCorrelation(Side):
     def _correlation(self, x: Sequence[float], y: Sequence[float]) -> float:
         middle = (len(x) + 1) / 2
         products = [(a - middle) * (b - middle) for a, b in zip(x, y, strict=True)]
-        squares = [sum((a - middle) ** 2 for a in some) for some in (x, y)]
+        squares = [sum((rank - middle) ** 2 for rank in ranks) for ranks in (x, y)]
         if not all(squares):
             raise MissingMeasure(f"{self}: all arms have the same value, so there is no order")
         return sum(products) / (squares[0] * squares[1]) ** 0.5
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """The rank of each value from 1; equal ones have the mean of their ranks."""
+    """Return the rank of each value, from 1; equal values have the mean of their ranks."""
     return [
-        sum(other < value for other in values) + (1 + sum(other == value for other in values)) / 2
+        sum(v < value for v in values) + (1 + sum(v == value for v in values)) / 2
         for value in values
     ]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The arm that does best by a measure of the validation split; each seed picks its own."""
+    """A choice of the best of several arms by a measure of the validation split, made per seed."""
 
     order: str
     by: Measure
@@ -179,46 +183,46 @@ class Choice:
         return f"{self.order}({self.by}: {', '.join(self.arms)})"
 
     def pick(self, runs: Runs) -> str:
-        """The best arm in one seed's records, the first of equals."""
+        """Return the best arm in one seed's records, the first of equals."""
         extreme = max if self.order == "highest" else min
         return extreme(self.arms, key=lambda arm: self.by.read(record_of(runs, arm), arm))
 
 
 def spread(measure: Measure, *arms: str) -> Side:
-    """The largest value over the arms minus the smallest."""
+    """Return the side "largest value over the arms minus the smallest"."""
     return OverSides("spread", tuple(measure.of(arm) for arm in arms))
 
 
 def least(*sides: Side) -> Side:
-    """The smallest of several sides; `least(a - b, c - d) > 0` says that a > b and c > d."""
+    """Return the smallest of several sides; `least(a - b, c - d) > 0` says a > b and c > d."""
     return OverSides("least", sides)
 
 
 def most(*sides: Side) -> Side:
-    """The largest of several sides, such as the best of several ways of decoding."""
+    """Return the largest of several sides, such as the best of several ways of decoding."""
     return OverSides("most", sides)
 
 
 def setting(name: str) -> Setting:
-    """A setting of the training, a number; of an arm that is picked, the one that does best."""
+    """Return the measure of a numeric setting; on a `highest` choice, that of the chosen arm."""
     return Setting(name)
 
 
 def rank_correlation(x: Measure, y: Measure, *arms: str) -> Side:
-    """Spearman's correlation of two measures over arms: 1 where they order them alike."""
+    """Return Spearman's correlation of two measures over arms; 1 if they order the arms alike."""
     return RankCorrelation(tuple(x.of(arm) for arm in arms), tuple(y.of(arm) for arm in arms))
 
 
 def deviation(side: Side) -> Side:
-    """The standard deviation of a side over its seeds."""
+    """Return the standard deviation of a side over its seeds."""
     return Deviation(side)
 
 
 def highest(by: Measure, *arms: str) -> Choice:
-    """The arm with the highest `by`, a measure of held-out problems."""
+    """Return the choice of the arm with the highest `by`, a measure of held-out problems."""
     return Choice("highest", by, arms)
 
 
 def lowest(by: Measure, *arms: str) -> Choice:
-    """The arm with the lowest `by`, a measure of held-out problems."""
+    """Return the choice of the arm with the lowest `by`, a measure of held-out problems."""
     return Choice("lowest", by, arms)

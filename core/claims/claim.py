@@ -1,4 +1,4 @@
-"""A claim of a paper: a sentence, and the comparison that tests it or why nothing can."""
+"""Claims of a paper: each a sentence with the comparison that tests it, or why none can."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from core.claims.needs import BadClaim, Need
 
 @dataclass(frozen=True)
 class Untestable:
-    """Why a claim cannot be tested here."""
+    """The reason why a claim cannot be tested here, in place of its test."""
 
     reason: str
 
@@ -22,7 +22,7 @@ class Untestable:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """A sentence of the paper, and what it comes to.
+    """A sentence of the paper and its test, under a name (`slug`) that is unique in the paper.
 
     Raises:
         BadClaim: the test is neither a comparison of two sides nor `Untestable`.
@@ -33,7 +33,7 @@ class Claim:
     test: Comparison | Untestable
 
     def __post_init__(self) -> None:
-        test = cast(object, self.test)  # what Python makes of a slip may be anything
+        test = cast(object, self.test)  # a slip such as `a > b > c` makes something else
         if not isinstance(test, Comparison | Untestable):
             raise BadClaim(
                 f"claim {self.slug}: its test is {test!r}; expected a comparison such as "
@@ -42,7 +42,7 @@ class Claim:
 
     @property
     def needs(self) -> tuple[tuple[str, Need], ...]:
-        """What the record of each arm must hold; the arm may be `start`."""
+        """Pairs of an arm, or `start`, and what its record must hold."""
         return self.test.needs if isinstance(self.test, Comparison) else ()
 
     @property
@@ -57,9 +57,13 @@ def problems(
     benchmarks: Collection[str],
     scores: Collection[Need] = (),
 ) -> Iterator[str]:
-    """What a claim names and its paper, or the project, does not have.
+    """Yield a line for each thing that a claim names and that does not exist.
 
-    `scores` are those that the paper's evaluations give.
+    Args:
+        claim: the claim.
+        arms: of its paper.
+        benchmarks: that the paper's evaluations use.
+        scores: that the paper's evaluations give; empty to skip that check.
     """
     for arm, need in claim.needs:
         if arm not in (START, *arms):
@@ -67,12 +71,7 @@ def problems(
         if need.kind in ("score", "samples") and need.name not in benchmarks:
             yield f"no benchmark {need.name!r}"
         elif need.kind == "score" and scores and need not in scores:
-            metric, mode, temperature = need.how
-            by = f" by {need.by}" if need.by else ""
-            yield (
-                f"no evaluation asks for {metric} of {need.name!r} in the mode {mode} at "
-                f"temperature {temperature:g}{by}"
-            )
+            yield no_evaluation(need)
         if arm == START and need.kind == "curve":
             yield f"the starting model is not trained, so it has no curve {need.name!r}"
     if isinstance(claim.test, Comparison):
@@ -80,8 +79,18 @@ def problems(
             yield from lost_functions(side)
 
 
+def no_evaluation(need: Need) -> str:
+    """Say that no evaluation of the paper gives a score that a claim needs."""
+    metric, mode, temperature = need.how
+    by = f" by {need.by}" if need.by else ""
+    return (
+        f"no evaluation asks for {metric} of {need.name!r} in the mode {mode} at "
+        f"temperature {temperature:g}{by}"
+    )
+
+
 def lost_functions(side: Side) -> Iterator[str]:
-    """Functions that a side calls and nobody has."""
+    """Yield a line for each function that a side calls and that cannot be imported."""
     if isinstance(side, Law | Simulated):
         try:
             side.call.find()

@@ -1,8 +1,8 @@
-"""Sides of a claim, arithmetic on them, and the comparison that two of them make.
+"""Sides of a claim, arithmetic on them, and the comparison of two of them.
 
-A side gives one value for each case. What a case is follows from its kind: the records of one seed
-(`runs`), one seed (`simulated`), or one case of a law (`exact`). A number is of no kind: it has one
-value, the same in every case.
+A side has one value per case. The kind of a side says what a case is: the records of one seed
+(`runs`), one seed (`simulated`), or one case of a law (`exact`). A number has no kind, and the same
+value in every case.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ TURNED: Mapping[Relation, Relation] = {
 
 
 class Side:
-    """One side of a comparison; `parts` are the sides it is made of."""
+    """A side of a comparison, which may be computed from other sides, its `parts`."""
 
     __hash__ = object.__hash__
 
@@ -40,40 +40,40 @@ class Side:
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """What its cases are; none for a number."""
+        """The kinds of its cases; empty for a number."""
         return frozenset(kind for part in self.parts for kind in part.kinds)
 
     @property
     def needs(self) -> tuple[tuple[str, Need], ...]:
-        """What the record of each arm must hold; the arm may be `start`."""
+        """Pairs of an arm, or `start`, and what its record must hold."""
         return tuple(dict.fromkeys(need for part in self.parts for need in part.needs))
 
     @property
     def label(self) -> tuple[str, str | None]:
-        """What is measured, and on which arm where it is one measure on one arm."""
+        """The text of the side, and its arm; a side of several arms has None."""
         return str(self), None
 
     @property
     def percent(self) -> bool:
-        """Whether its values are percentages, or differences of some."""
+        """True if its values are percentages or differences of percentages."""
         return bool(self.parts) and all(part.percent for part in self.parts)
 
     @property
     def extreme_of(self) -> int:
-        """Of how many values it is the least, the largest or the spread; 0 if it is no extreme."""
+        """The number of values it is the least, largest or spread of; 0 if it is no extreme."""
         return 0
 
     def all_of(self, relation: Relation) -> "tuple[Side, ...]":
-        """The sides that must all be in a relation to a value for this one to be in it."""
+        """Return the sides that must all be in a relation to a value for this one to be in it."""
         del relation
         return (self,)
 
     def stands(self, cases: Sequence[Runs]) -> "list[Stand]":
-        """Where the percentages that it reads stood before training and stand after it."""
+        """Return the percentages that this side reads, before training and after it."""
         return [stand for part in self.parts for stand in part.stands(cases)]
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """One value for each case; a single one where it is the same in all."""
+        """Return one value per case, or a single one if it is the same in all cases."""
         raise NotImplementedError
 
     def __add__(self, other: "Side | float") -> "Side":
@@ -119,13 +119,13 @@ class Side:
         raise BadClaim(f"{self} is a side and no truth value: a claim compares two sides")
 
     def about(self, other: "Side | float", *, within: float) -> "Comparison":
-        """Equivalence: the two differ by less than `within`."""
+        """Return the comparison "the two sides differ by less than `within`", an equivalence."""
         return Comparison(self, "~=", as_side(other), within)
 
 
 @dataclass(frozen=True, eq=False)
 class Number(Side):
-    """A constant."""
+    """A side that is a constant."""
 
     value: float
 
@@ -134,11 +134,11 @@ class Number(Side):
 
     @property
     def percent(self) -> bool:
-        """A constant stands for whatever it is compared with."""
+        """True: a constant has the unit of the side it is compared with."""
         return True
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """The constant, once."""
+        """Return the constant as a single value."""
         del cases
         return [self.value]
 
@@ -152,7 +152,7 @@ OPERATORS: Mapping[str, Callable[[float, float], float]] = {
 
 @dataclass(frozen=True, eq=False)
 class Combined(Side):
-    """A sum, difference or ratio of two sides, case by case."""
+    """A side that is a sum, difference or ratio of two sides, case by case."""
 
     operator: str
     left: Side
@@ -163,19 +163,19 @@ class Combined(Side):
 
     @property
     def percent(self) -> bool:
-        """A ratio of percentages is none."""
+        """True for a sum or difference of percentages; a ratio is no percentage."""
         return self.operator != "/" and super().percent
 
     @property
     def parts(self) -> tuple[Side, ...]:
-        """Both sides."""
+        """The two sides that are combined."""
         return self.left, self.right
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """One result for each case.
+        """Return the result of the operation for each case.
 
         Raises:
-            MissingMeasure: it divides by zero.
+            MissingMeasure: the right side of a ratio is zero in some case.
         """
         pairs = zip(*aligned(self, *(part.values(cases) for part in self.parts)), strict=True)
         try:
@@ -186,7 +186,7 @@ class Combined(Side):
 
 @dataclass(frozen=True, eq=False)
 class Size(Side):
-    """The absolute value of a side, case by case."""
+    """A side that is the absolute value of another side, case by case."""
 
     side: Side
 
@@ -195,21 +195,21 @@ class Size(Side):
 
     @property
     def parts(self) -> tuple[Side, ...]:
-        """The side."""
+        """The side whose absolute value this is."""
         return (self.side,)
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """Each value without its sign."""
+        """Return the absolute value for each case."""
         return [abs(value) for value in self.side.values(cases)]
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What a claim asserts of two sides.
+    """A relation that a claim asserts between two sides.
 
-    With a margin, `>` and `<` must hold by more than it, `>=` and `<=` may fail by it, and `~=`
-    holds where the sides differ by less. What neither holds nor fails is a tie where the sides are
-    shown to differ by less than `equal`: the margin, or one point of a percentage.
+    With a margin, `>` and `<` must hold by more than the margin, `>=` and `<=` may fail by it, and
+    `~=` means that the sides differ by less. A comparison that is neither held nor refuted is a tie
+    if the sides are shown to differ by less than `equal`.
 
     Raises:
         BadClaim: sides of different kinds, two numbers, `==` on values that have noise or with a
@@ -223,8 +223,12 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if len(self._kinds) != 1:
-            found = " and ".join(sorted(self._kinds)) or "numbers"
-            raise BadClaim(f"{self}: compares {found}; expected runs, simulations or laws alone")
+            kinds = " and ".join(sorted(self._kinds)) or "numbers"
+            raise BadClaim(f"{self}: compares {kinds}; expected runs, simulations or laws alone")
+        self._check_margin()
+        self._check_extremes()
+
+    def _check_margin(self) -> None:
         if self.relation == "==" and self.kind != "exact":
             raise BadClaim(
                 f"{self}: == is for laws, which are exact; use .about(other, within=...)"
@@ -233,7 +237,9 @@ class Comparison:
             raise BadClaim(f"{self}: == has no margin; use .about(other, within=...)")
         if not 0 <= self.margin < float("inf") or (self.relation == "~=" and not self.margin):
             raise BadClaim(f"{self}: the margin is {self.margin:g}; expected a positive number")
-        uneven = [one for one in self.each if one.left.extreme_of != one.right.extreme_of]
+
+    def _check_extremes(self) -> None:
+        uneven = [part for part in self.each if part.left.extreme_of != part.right.extreme_of]
         if self.kind != "exact" and uneven:
             raise BadClaim(
                 f"{self}: noise alone makes the least of several values smaller and the largest "
@@ -257,20 +263,20 @@ class Comparison:
 
     @property
     def kind(self) -> Kind:
-        """What its cases are."""
+        """The kind of its cases."""
         return next(iter(self._kinds))
 
     @property
     def needs(self) -> tuple[tuple[str, Need], ...]:
-        """What the record of each arm must hold."""
+        """Pairs of an arm, or `start`, and what its record must hold."""
         return tuple(dict.fromkeys((*self.left.needs, *self.right.needs)))
 
     @property
     def each(self) -> "tuple[Comparison, ...]":
-        """The comparisons that must all hold for this one to; of a law, itself.
+        """The comparisons that must all hold for this one to hold; a law's is itself.
 
-        The least of several values that have noise lies below each of them, so it is not compared
-        itself: over runs `least(a, b) > c` says that a > c and b > c.
+        Noise makes the least of several values smaller than each of them on average, so it is not
+        tested itself: over runs `least(a, b) > c` is tested as a > c and b > c.
         """
         if self.kind == "exact" or self.left.extreme_of == self.right.extreme_of:
             return (self,)
@@ -281,33 +287,36 @@ class Comparison:
 
     @property
     def percent(self) -> bool:
-        """Whether it compares percentages, so that their difference is in points."""
+        """True if it compares percentages, so that their difference is in points."""
         return self.left.percent and self.right.percent
 
     @property
     def equal(self) -> float:
-        """The difference below which two sides count as equal; 0 where there is none to name."""
+        """The difference below which the sides count as equal.
+
+        It is the margin, else one point of a percentage, else 0.
+        """
         return self.margin or (ONE_POINT if self.percent else 0.0)
 
     def by(self, margin: float) -> "Comparison":
-        """The same with a margin: `>` and `<` must hold by more, `>=` and `<=` may fail by it."""
+        """Return a copy with a margin, which `>` and `<` must exceed and `>=` and `<=` may miss."""
         return replace(self, margin=margin)
 
     def values(self, cases: Sequence[Runs]) -> tuple[list[float], list[float]]:
-        """Both sides' values, case by case."""
+        """Return the values of both sides, case by case."""
         left, right = aligned(self, self.left.values(cases), self.right.values(cases))
         return left, right
 
     def holds(self, left: float, right: float) -> bool:
-        """Whether the relation holds between two values."""
+        """Return whether the relation holds between two values."""
         return RELATIONS[self.relation](left, right, self.margin)
 
 
 def as_side(other: object) -> Side:
-    """A side as it is, a number as a constant.
+    """Return a side unchanged, and a number as a constant side.
 
     Raises:
-        BadClaim: it is neither.
+        BadClaim: `other` is neither.
     """
     if isinstance(other, Side):
         return other
@@ -317,10 +326,14 @@ def as_side(other: object) -> Side:
 
 
 def aligned(what: object, *sides: list[float]) -> list[list[float]]:
-    """Lists of one length; a single value stands for every case.
+    """Return the values of sides as lists of one length, repeating those of single values.
+
+    Args:
+        what: the side or comparison, for the error.
+        sides: the values of each side.
 
     Raises:
-        BadClaim: their numbers of cases differ.
+        BadClaim: the sides have different numbers of cases.
     """
     length = max(map(len, sides))
     if any(len(side) not in (1, length) for side in sides):

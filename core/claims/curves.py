@@ -1,4 +1,4 @@
-"""Reductions of a curve to one number: what a logged metric does in the course of training.
+"""Reductions of the curve of a logged metric to one number.
 
 A point of a curve is a step and a value; the last point's step is the length of training.
 """
@@ -21,7 +21,7 @@ Order: TypeAlias = Literal[">", ">=", "<", "<="]
 
 @dataclass(frozen=True)
 class OfCurve(Measure):
-    """A function of the curve of one metric."""
+    """A measure that reduces the curve of one metric to a number."""
 
     name: str
     metric: str
@@ -38,37 +38,37 @@ class OfCurve(Measure):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The curve."""
+        """The curve, which a record must hold."""
         return (Need("curve", self.metric),)
 
     @property
     def percent(self) -> bool:
-        """Whether it is of the accuracy on held-out problems."""
+        """True if the curve is the accuracy on held-out problems."""
         return self.metric == HELD_OUT_ACCURACY
 
     def stand(self, record: Record, arm: str) -> tuple[float, float] | None:
-        """The first and the last point of such a curve."""
+        """Return the first and the last held-out accuracy; None for other curves."""
         points = curve_of(record, arm, self.metric)
         return (points[0][1], points[-1][1]) if self.metric == HELD_OUT_ACCURACY else None
 
     def read(self, record: Record, arm: str) -> float:
-        """The number that the curve comes to."""
+        """Return the number that the curve in the record of `arm` is reduced to."""
         return self.reduce(curve_of(record, arm, self.metric), **self.options)
 
 
 @dataclass(frozen=True)
 class ShareOfCurve(OfCurve):
-    """A share of a curve's points: from 0 to 1, whatever the curve is of."""
+    """A measure that is the share of a curve's points, 0 to 1, of which a relation holds."""
 
     @property
     def percent(self) -> bool:
-        """It is none."""
+        """False: a share is from 0 to 1."""
         return False
 
 
 @dataclass(frozen=True)
 class AtBest(Measure):
-    """The value of one metric where another is highest."""
+    """A measure that is the value of one metric at the step where another is highest."""
 
     metric: str
     by: str
@@ -78,18 +78,18 @@ class AtBest(Measure):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """Both curves."""
+        """The two curves, which a record must hold."""
         return Need("curve", self.metric), Need("curve", self.by)
 
     def read(self, record: Record, arm: str) -> float:
-        """The value at the step, or the nearest logged one."""
+        """Return the value at that step, or at the nearest step that was logged."""
         step, _ = max(curve_of(record, arm, self.by), key=lambda point: point[1])
         return nearest(curve_of(record, arm, self.metric), step)
 
 
 @dataclass(frozen=True, eq=False)
 class Distance(Side):
-    """How far the curves of two arms are apart."""
+    """A side that is the mean absolute difference of the curves of two arms."""
 
     metric: str
     arms: tuple[str, str]
@@ -99,89 +99,105 @@ class Distance(Side):
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Runs."""
+        """The kind "runs"."""
         return frozenset({"runs"})
 
     @property
     def needs(self) -> tuple[tuple[str, Need], ...]:
-        """The curve of both arms."""
+        """The curve, which the records of both arms must hold."""
         return tuple((arm, Need("curve", self.metric)) for arm in self.arms)
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """The mean size of the difference at the steps that both logged.
+        """Return the mean absolute difference over the steps that both arms logged, per seed.
 
         Raises:
-            MissingMeasure: they logged no step together.
+            MissingMeasure: the arms have no logged step in common.
         """
         return [self._value(runs) for runs in cases]
 
     def _value(self, runs: Runs) -> float:
-        one, other = (dict(curve_of(record_of(runs, a), a, self.metric)) for a in self.arms)
-        both = one.keys() & other.keys()
-        if not both:
+        first, second = (dict(curve_of(record_of(runs, a), a, self.metric)) for a in self.arms)
+        steps = first.keys() & second.keys()
+        if not steps:
             raise MissingMeasure(f"{self}: the two have no step in common")
-        return _mean([abs(one[step] - other[step]) for step in sorted(both)])
+        return _mean([abs(first[step] - second[step]) for step in sorted(steps)])
 
 
 def distance(metric: str, one: str, other: str) -> Distance:
-    """Mean absolute difference of a metric's curves on two arms, over the steps that both have."""
+    """Return the mean absolute difference of two arms' curves, over the steps that both logged."""
     return Distance(metric, (one, other))
 
 
 def at_step(metric: str, step: int) -> OfCurve:
-    """The first point that is logged at a step or after it; a shorter run has no such value."""
+    """Return the measure of the first point logged at a step or later; shorter runs have none."""
     return OfCurve(f"at_step({metric}, {step})", metric, partial(_at_step, step=step))
 
 
 def early(metric: str, end: float = 1 / 3) -> OfCurve:
-    """Mean of the points up to a fraction of training, the first third; at least the first."""
+    """Return the measure of the mean of the points up to the fraction `end` of training.
+
+    The first point always counts.
+    """
     name = f"early({metric})" if end == 1 / 3 else f"early({metric}, to {end:g})"
     return OfCurve(name, metric, _early, {"end": end})
 
 
 def late(metric: str, begin: float = 2 / 3) -> OfCurve:
-    """Mean of the points after a fraction of training, the last third; of all with `begin` 0."""
+    """Return the measure of the mean of the points after the fraction `begin` of training.
+
+    All points count if `begin` is 0, and the last one always.
+    """
     name = f"late({metric})" if begin == 2 / 3 else f"late({metric}, from {begin:g})"
     return OfCurve(name, metric, _late, {"begin": begin})
 
 
 def final(metric: str) -> OfCurve:
-    """The last point."""
+    """Return the measure of the last point."""
     return OfCurve(f"final({metric})", metric, _final)
 
 
 def best(metric: str, by: str) -> AtBest:
-    """The value at the step where the curve `by` is highest, the first such step.
+    """Return the measure of `metric` at the first step where the curve `by` is highest.
 
-    With `by` a curve of held-out problems it is the checkpoint that early stopping would keep.
+    If `by` is a curve of held-out problems, that is the checkpoint early stopping would keep.
     """
     return AtBest(metric, by)
 
 
 def largest(metric: str) -> OfCurve:
-    """The largest point."""
+    """Return the measure of the largest point."""
     return OfCurve(f"largest({metric})", metric, _largest)
 
 
 def gain(metric: str, begin: float = 0.0, end: float = 1.0) -> OfCurve:
-    """The point nearest to the fraction `end` of training minus that nearest to `begin`."""
+    """Return the measure "point at the fraction `end` of training minus point at `begin`"."""
     name = f"gain({metric}, {begin:g} to {end:g})"
     return OfCurve(name, metric, _gain, {"begin": begin, "end": end})
 
 
 def fluctuation(metric: str, begin: float = 2 / 3) -> OfCurve:
-    """Sample standard deviation of the points after a fraction of training, the last third."""
+    """Return the measure of the sample deviation of the points after the fraction `begin`."""
     name = f"fluctuation({metric})" if begin == 2 / 3 else f"fluctuation({metric}, from {begin:g})"
     return OfCurve(name, metric, _fluctuation, {"begin": begin})
 
 
 def drawdown(metric: str) -> OfCurve:
-    """The deepest fall from an earlier point to a later one; 0 for a curve that never falls."""
+    """Return the measure of the deepest fall from a point to a later one; 0 if it never falls."""
     return OfCurve(f"drawdown({metric})", metric, _drawdown)
 
 
 def share_of_steps(metric: str, relation: Order, threshold: float, begin: float = 0.0) -> OfCurve:
-    """The share, 0 to 1, of the points after a fraction of training that the relation holds for."""
+    """Return the measure of the share of points, 0 to 1, of which a relation to a threshold holds.
+
+    Args:
+        metric: whose curve it is.
+        relation: between a point and the threshold.
+        threshold: the number that points are compared with.
+        begin: the fraction of training after which points count.
+
+    Raises:
+        BadClaim: the relation is none of `Order`.
+    """
     after = f", from {begin:g}" if begin else ""
     name = f"share_of_steps({metric} {relation} {threshold:g}{after})"
     if relation not in get_args(Order):
@@ -191,7 +207,7 @@ def share_of_steps(metric: str, relation: Order, threshold: float, begin: float 
 
 
 def curve_of(record: Record, arm: str, metric: str) -> Curve:
-    """The points of a metric.
+    """Return the logged points of a metric in the record of `arm`.
 
     Raises:
         MissingMeasure: none were logged; the starting model has no training to log.
@@ -203,12 +219,12 @@ def curve_of(record: Record, arm: str, metric: str) -> Curve:
 
 
 def nearest(points: Curve, step: float) -> float:
-    """The value of the point nearest to a step, the earlier of two."""
+    """Return the value of the point nearest to a step, the earlier of two."""
     return min(points, key=lambda point: abs(point[0] - step))[1]
 
 
 def sample_deviation(values: Sequence[float]) -> float:
-    """The standard deviation with n - 1 below; 0 for a single value."""
+    """Return the standard deviation with divisor n - 1; 0 for a single value."""
     middle = _mean(values)
     return sqrt(sum((value - middle) ** 2 for value in values) / max(1, len(values) - 1))
 
@@ -236,10 +252,10 @@ def _final(points: Curve) -> float:
 
 
 def _at_step(points: Curve, step: int) -> float:
-    found = next((value for at, value in points if at >= step), None)
-    if found is None:
-        raise MissingMeasure(f"a run of {points[-1][0]:g} steps has no step {step}")
-    return found
+    for logged_step, value in points:
+        if logged_step >= step:
+            return value
+    raise MissingMeasure(f"a run of {points[-1][0]:g} steps has no step {step}")
 
 
 def _largest(points: Curve) -> float:

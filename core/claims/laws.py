@@ -1,7 +1,7 @@
 """Sides that need no training: laws, which are exact, and simulations, which have seeds.
 
-Both name a function as `module:function`, which is called when the claim is judged. It has to call
-what trains and scores, never a copy of it.
+Both name a function as `module:function`, which is called when the claim is judged. The function
+must call the code that trains and scores, not a copy of that code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,21 +17,21 @@ from core.claims.needs import BadClaim, Kind, Runs
 
 @dataclass(frozen=True)
 class Call:
-    """A function by name, with its arguments."""
+    """A function by name, `module:function`, with its arguments."""
 
     function: str
     positional: tuple[object, ...]
     keywords: Mapping[str, object]
 
     def __str__(self) -> str:
-        given = [*map(str, self.positional), *(f"{k}={v}" for k, v in self.keywords.items())]
-        return f"{self.function.rpartition(':')[2]}({', '.join(given)})"
+        arguments = [*map(str, self.positional), *(f"{k}={v}" for k, v in self.keywords.items())]
+        return f"{self.function.rpartition(':')[2]}({', '.join(arguments)})"
 
     def find(self) -> Callable[..., Any]:  # Any: functions of several signatures and results
-        """The function.
+        """Import and return the function.
 
         Raises:
-            BadClaim: no module or function of that name.
+            BadClaim: there is no module or function of that name.
         """
         module, _, name = self.function.partition(":")
         try:
@@ -44,7 +44,7 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Law(Side):
-    """Values that a function computes exactly, one for each of its cases."""
+    """A side whose values a function computes exactly, one per case of its own."""
 
     call: Call
 
@@ -53,26 +53,25 @@ class Law(Side):
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Exact."""
+        """The kind "exact"."""
         return frozenset({"exact"})
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """What the function gives: a number, or one for each case."""
+        """Return what the function computes: a single number, or one per case."""
         del cases
         return [*self.computed]
 
     @cached_property
     def computed(self) -> list[float]:
-        """What the function gives, which is called once, whoever asks."""
-        found: Sequence[float] | float = self.call.find()(
-            *self.call.positional, **self.call.keywords
-        )
-        return checked(self, found if isinstance(found, Sequence) else [found])
+        """The values of the function, which is called once."""
+        function = self.call.find()
+        values: Sequence[float] | float = function(*self.call.positional, **self.call.keywords)
+        return as_numbers(self, values if isinstance(values, Sequence) else [values])
 
 
 @dataclass(frozen=True, eq=False)
 class Simulated(Side):
-    """One value a seed, from a function that is given the seed."""
+    """A side with one value per seed, from a function that takes the seed."""
 
     call: Call
     seeds: int
@@ -82,36 +81,40 @@ class Simulated(Side):
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Simulated."""
+        """The kind "simulated"."""
         return frozenset({"simulated"})
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """What the function gives for seeds from 0 on."""
+        """Return what the function computes for each seed from 0 to `seeds` - 1."""
         del cases
         simulate = self.call.find()
         keywords = self.call.keywords
-        return checked(
+        return as_numbers(
             self, [simulate(*self.call.positional, seed=n, **keywords) for n in range(self.seeds)]
         )
 
 
 def law(function: str, *arguments: object, **keywords: object) -> Law:
-    """The values that `module:function` computes exactly with these arguments."""
+    """Return the side of the values that `module:function` computes exactly from arguments."""
     return Law(Call(function, arguments, keywords))
 
 
 def simulated(function: str, *arguments: object, seeds: int, **keywords: object) -> Simulated:
-    """The values that `module:function` gives for `seed` from 0 to `seeds` - 1."""
+    """Return the side of the values of `module:function` for `seed` from 0 to `seeds` - 1."""
     return Simulated(Call(function, arguments, keywords), seeds)
 
 
-def checked(what: object, values: Sequence[float]) -> list[float]:
-    """The values as floats.
+def as_numbers(what: object, values: Sequence[float]) -> list[float]:
+    """Return the values as floats.
+
+    Args:
+        what: the side, for the error.
+        values: that its function returned.
 
     Raises:
-        BadClaim: there are none, or one of them is not a number.
+        BadClaim: there are no values, or one of them is NaN.
     """
-    found = [float(value) for value in values]
-    if not found or any(map(isnan, found)):
-        raise BadClaim(f"{what} gives {found}: expected numbers")
-    return found
+    numbers = [float(value) for value in values]
+    if not numbers or any(map(isnan, numbers)):
+        raise BadClaim(f"{what} gives {numbers}: expected numbers")
+    return numbers

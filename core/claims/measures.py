@@ -1,4 +1,4 @@
-"""Measures: each reads one number from the record of a run, and becomes a side by `of(arm)`."""
+"""Measures, each of which reads one number from a record and becomes a side by `of(arm)`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,53 +12,53 @@ VALIDATION = "held_out/"  # curves of held-out problems: the validation split
 
 
 class Measure:
-    """One number from one run; `needs` is what the record must hold for it."""
+    """A number that is read from the record of one run."""
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What the record must hold; nothing, unless a measure says otherwise."""
+        """The curves, scores and so on that the record must hold; none by default."""
         return ()
 
     @property
     def percent(self) -> bool:
-        """Whether the number is a percentage, or a difference of two."""
+        """True if the number is a percentage or a difference of percentages."""
         return False
 
     def stand(self, record: Record, arm: str) -> tuple[float, float] | None:
-        """The percentage that it is about, before training and after; None where it is of none."""
+        """Return the percentage that is measured, before training and after; None if it is none."""
         del record, arm
         return None
 
     def read(self, record: Record, arm: str) -> float:
-        """The number, from the record of a run of `arm` (or of any run, for `start`)."""
+        """Return the number from the record of a run of `arm`, or of any run for `start`."""
         raise NotImplementedError
 
     def of(self, arm: "str | Chosen") -> Side:
-        """One side of a claim: the measure on an arm, or on the arm that `highest` picks."""
+        """Return the side "this measure on an arm", or on the arm that `highest` picks."""
         return OfArm(self, arm)
 
 
 class Chosen(Protocol):
-    """One of several arms, picked by the validation split."""
+    """A choice of one of several arms by the validation split."""
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """The arms it picks from."""
+        """The arms that the choice is made from."""
         ...
 
     @property
     def by(self) -> Measure:
-        """The measure that it picks by."""
+        """The measure that the choice is made by."""
         ...
 
     def pick(self, runs: Runs) -> str:
-        """The arm that does best in one seed's records."""
+        """Return the arm that does best in one seed's records."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class OfArm(Side):
-    """A measure on an arm."""
+    """A side that is a measure on an arm."""
 
     measure: Measure
     arm: str | Chosen
@@ -72,17 +72,17 @@ class OfArm(Side):
 
     @property
     def label(self) -> tuple[str, str | None]:
-        """The measure and the arm."""
+        """The text of the measure, and the arm."""
         return str(self.measure), str(self.arm)
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Runs."""
+        """The kind "runs"."""
         return frozenset({"runs"})
 
     @property
     def needs(self) -> tuple[tuple[str, Need], ...]:
-        """What the measure reads of the arm; of every arm that is picked from, the choice too."""
+        """Needs of the measure on the arm, or of the measure and the choice on each arm."""
         if isinstance(self.arm, str):
             return tuple((self.arm, need) for need in self.measure.needs)
         read = (*self.measure.needs, *self.arm.by.needs)
@@ -90,24 +90,27 @@ class OfArm(Side):
 
     @property
     def percent(self) -> bool:
-        """As the measure."""
+        """True if the measure is a percentage."""
         return self.measure.percent
 
     def stands(self, cases: Sequence[Runs]) -> list[Stand]:
-        """Of an arm that was trained: where its measure stood before, and stands after."""
+        """Return the measured percentage before and after training, its mean over the seeds.
+
+        It is empty for the starting model and for a measure that is no percentage.
+        """
         picked = [(runs, self._pick(runs)) for runs in cases]
-        found = [
+        stands = [
             stand
             for runs, arm in picked
             if arm != START and (stand := self.measure.stand(record_of(runs, arm), arm)) is not None
         ]
-        if not found:
+        if not stands:
             return []
-        before, after = (sum(column) / len(found) for column in zip(*found, strict=True))
+        before, after = (sum(column) / len(stands) for column in zip(*stands, strict=True))
         return [Stand(str(self), before, after)]
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """The measure of each seed's record."""
+        """Return the measure for each seed."""
         return [self._value(runs) for runs in cases]
 
     def _value(self, runs: Runs) -> float:
@@ -119,15 +122,15 @@ class OfArm(Side):
 
 
 def record_of(runs: Runs, arm: str) -> Record:
-    """The record of an arm; the starting model is scored in the record of any."""
+    """Return the record of an arm; any record for `start`, as each scores the starting model."""
     return next(iter(runs.values())) if arm == START else runs[arm]
 
 
 def is_validation(need: Need) -> bool:
-    """Whether it is read from the held-out problems."""
+    """Return whether a need is a curve of the held-out problems."""
     return need.kind == "curve" and need.name.startswith(VALIDATION)
 
 
 def missing(record: Record, arm: str, what: str) -> MissingMeasure:
-    """The error of a record that lacks what a measure reads."""
+    """Return the error that says what a measure reads and a record lacks."""
     return MissingMeasure(f"record {record.get('digest', '(unsaved)')} of arm {arm} has no {what}")

@@ -1,4 +1,4 @@
-"""What claims are about: records of runs, what these must hold, and what goes wrong without."""
+"""Types that claims share: records of runs, what they must hold, and the errors of claims."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Kind: TypeAlias = Literal["runs", "simulated", "exact"]
 
 
 class BadClaim(ReproError, ValueError):
-    """A claim that is written in a way that cannot be judged."""
+    """A claim is written in a way that cannot be judged."""
 
 
 class MissingMeasure(ReproError, LookupError):
@@ -21,7 +21,7 @@ class MissingMeasure(ReproError, LookupError):
 
 @dataclass(frozen=True)
 class Need:
-    """Something that a record must hold.
+    """A curve, score or other content that a record must hold.
 
     A curve is named by its metric, a score and samples by their benchmark, probabilities by the
     quantity that is computed from them. Of a score, `how` is its metric, mode and temperature, and

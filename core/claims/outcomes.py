@@ -1,4 +1,4 @@
-"""Measures of the trained policy: scores, samples at K, and quantities of its probabilities."""
+"""Measures of the trained policy: scores, accuracy at K, and quantities of its probabilities."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Score(Measure):
-    """A score in percent, the mean over benchmarks by the names that the paper uses.
+    """A score in percent, the mean over benchmarks, which have the names that the paper uses.
 
     At a small scale each is read from the suite that stands for it (`mirrors` in the record). `how`
-    is its metric, mode and temperature; `part` a field of the problems and the value that counts.
+    is metric, mode and temperature; `part` is a field of the problems and the value that counts.
     """
 
     benchmarks: tuple[str, ...]
@@ -29,30 +29,30 @@ class Score(Measure):
 
     def __str__(self) -> str:
         metric, mode, temperature = self.how
-        said = [mode] if mode != "cot" else []
-        said += [f"temperature {temperature:g}"] if temperature else []
-        said += [" ".join(self.part)] if self.part else []
-        return f"{metric}({', '.join([*self.benchmarks, *said])})"
+        details = [mode] if mode != "cot" else []
+        details += [f"temperature {temperature:g}"] if temperature else []
+        details += [" ".join(self.part)] if self.part else []
+        return f"{metric}({', '.join([*self.benchmarks, *details])})"
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """A score of every benchmark."""
+        """The score of each benchmark, which a record must hold."""
         by = self.part[0] if self.part else ""
         return tuple(Need("score", name, self.how, by) for name in self.benchmarks)
 
     @property
     def percent(self) -> bool:
-        """It is one."""
+        """True: scores and accuracies at K are percentages."""
         return True
 
     def stand(self, record: Record, arm: str) -> tuple[float, float]:
-        """The starting model's score and the arm's."""
+        """Return the score of the starting model and that of the arm."""
         return self.read(record, START), self.read(record, arm)
 
     def read(self, record: Record, arm: str) -> float:
-        """Mean of the scores; the starting model's own for `start`.
+        """Return the mean of the arm's scores, or of the starting model's for `start`.
 
-        Where nothing is trained the scores are the starting model's.
+        A run without training has one set of scores, which are those of its starting model.
         """
         untrained = record.get("train", {}).get("steps") == 0
         key = "start_scores" if arm == START and not untrained else "scores"
@@ -62,15 +62,15 @@ class Score(Measure):
             return _mean_of(self.benchmarks, rows, lambda row: row["value"], record, arm, what)
         field, value = self.part
         parts = {name: row["by"][field] for name, row in rows.items() if field in row.get("by", ())}
-        found = {name: groups[value] for name, groups in parts.items() if value in groups}
-        return _mean_of(self.benchmarks, found, lambda group: group["value"], record, arm, what)
+        groups = {name: part[value] for name, part in parts.items() if value in part}
+        return _mean_of(self.benchmarks, groups, lambda group: group["value"], record, arm, what)
 
 
 @dataclass(frozen=True)
 class AtK(Measure):
     """Avg@K, Maj@K or Pass@K in percent, the mean over benchmarks; the largest K for None.
 
-    `gained` takes off what the starting model has.
+    With `gained` it is the difference to the starting model.
     """
 
     vote: Vote
@@ -94,31 +94,31 @@ class AtK(Measure):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """Samples of every benchmark."""
+        """Samples of each benchmark, which a record must hold."""
         return tuple(Need("samples", name) for name in self.benchmarks)
 
     @property
     def percent(self) -> bool:
-        """It is one."""
+        """True: scores and accuracies at K are percentages."""
         return True
 
     def stand(self, record: Record, arm: str) -> tuple[float, float]:
-        """The accuracy at K of the starting model and of the arm, gained or not."""
+        """Return the accuracy at K of the starting model and of the arm, also for a gain."""
         plain = replace(self, gained=False)
         return plain.read(record, START), plain.read(record, arm)
 
     def read(self, record: Record, arm: str) -> float:
-        """Mean over the benchmarks."""
-        found = {curve["mirrors"]: curve for curve in record["sampling"].values()}
+        """Return the mean over the benchmarks, or its gain, for `arm` or `start`."""
+        curves = {curve["mirrors"]: curve for curve in record["sampling"].values()}
 
         def value(curve: Mapping[str, Record]) -> float:
             after = self._at(curve["before" if arm == START else "after"], record, arm)
             return after - self._at(curve["before"], record, arm) if self.gained else after
 
-        return _mean_of(self.benchmarks, found, value, record, arm, "samples")
+        return _mean_of(self.benchmarks, curves, value, record, arm, "samples")
 
     def _at(self, row: Record, record: Record, arm: str) -> float:
-        """The value at K; the mean accuracy of K samples is, on average, that of one: Pass@1."""
+        """Return the value at K; Avg@K equals Pass@1, the accuracy of one sample, on average."""
         if self.k is not None and self.k not in row["k"]:
             raise missing(record, arm, f"{self.vote}@{self.k}; its K are {row['k']}")
         if self.vote == "avg":
@@ -128,7 +128,7 @@ class AtK(Measure):
 
 @dataclass(frozen=True)
 class Probability(Measure):
-    """A quantity that is computed from the policy's probabilities once it is trained."""
+    """A measure of a quantity that is computed from the trained policy's probabilities."""
 
     name: str
 
@@ -137,15 +137,15 @@ class Probability(Measure):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The quantity."""
+        """The quantity, which a record must hold."""
         return (Need("probabilities", self.name),)
 
     def read(self, record: Record, arm: str) -> float:
-        """The trained policy's value; the starting model's own for `start`."""
-        found = record.get("probabilities", {}).get(self.name)
-        if found is None:
+        """Return the value of the trained policy, or of the starting model for `start`."""
+        quantity = record.get("probabilities", {}).get(self.name)
+        if quantity is None:
             raise missing(record, arm, f"probabilities {self.name!r}")
-        return found["before" if arm == START else "after"]
+        return quantity["before" if arm == START else "after"]
 
 
 def score(
@@ -155,10 +155,19 @@ def score(
     temperature: float = 0.0,
     **part: object,
 ) -> Score:
-    """Mean score over `benchmarks` in percent: greedy accuracy, unless something else is asked.
+    """Return the measure of the mean score over benchmarks in percent, greedy accuracy by default.
 
-    It reads what an `Evaluation` of the paper asks in this mode and at this temperature. One
-    keyword more is a field of the problems: `level=6` counts those of that level alone.
+    An `Evaluation` of the paper must ask for this mode and temperature.
+
+    Args:
+        benchmarks: by the names that the paper uses.
+        metric: such as `top1` or `avg@8`.
+        mode: of answering.
+        temperature: of sampling; 0 is greedy.
+        part: at most one field of the problems; `level=6` counts problems of that level only.
+
+    Raises:
+        BadClaim: more than one field of the problems is given.
     """
     if len(part) > 1:
         raise BadClaim(f"score by {' and '.join(part)}: expected one field of the problems")
@@ -167,38 +176,38 @@ def score(
 
 
 def how_of(row: Mapping[str, Any]) -> tuple[str, str, float]:
-    """The metric, mode and temperature of a score's row in a record."""
+    """Return the metric, mode and temperature of a score's row in a record."""
     return row["metric"], row.get("mode", "cot"), float(row.get("temperature", 0.0))
 
 
 def at_k(vote: Vote, *benchmarks: str, k: int | None = None) -> AtK:
-    """Accuracy of K samples in percent: their mean (`avg`), their vote (`maj`) or any (`pass`)."""
+    """Return the measure of accuracy at K (%): mean (`avg`), vote (`maj`) or any (`pass`)."""
     return AtK(vote, benchmarks, k)
 
 
 def gain_at_k(vote: Vote, *benchmarks: str, k: int | None = None) -> AtK:
-    """How much `at_k` rises over the starting model's."""
+    """Return the measure of the rise of `at_k` over that of the starting model, in points."""
     return AtK(vote, benchmarks, k, gained=True)
 
 
 def probability(name: str) -> Probability:
-    """A quantity of the probabilities, or the rewards, that a model gives to texts.
+    """Return the measure of a quantity of the probabilities or rewards that a model gives to texts.
 
-    Such as `nll` or `pairs/accuracy`; it is read from `probabilities` in the record, by name, as
-    `before` and `after`.
+    Args:
+        name: such as `nll` or `pairs/accuracy`, a name under `probabilities` in the record.
     """
     return Probability(name)
 
 
 def _mean_of(
     names: tuple[str, ...],
-    found: Mapping[str, T],
+    rows: Mapping[str, T],
     value: Callable[[T], float],
     record: Record,
     arm: str,
     what: str,
 ) -> float:
-    absent = [name for name in names if name not in found]
+    absent = [name for name in names if name not in rows]
     if absent:
         raise missing(record, arm, f"{what} of {', '.join(absent)}")
-    return sum(value(found[name]) for name in names) / len(names)
+    return sum(value(rows[name]) for name in names) / len(names)

@@ -1,7 +1,7 @@
-"""Where a metric reaches a threshold: how long it takes, and what another metric is there.
+"""Sides at the step where a metric reaches a threshold: that step, or another metric there.
 
-A run that ends before is censored: all that is known is that it takes longer than the run. Such a
-value is never used in a comparison; the claim has no verdict from these runs and says so.
+A run that ends before the threshold is censored: the metric takes longer than the run. A comparison
+never uses such a value; the claim stays undecided for these runs, with that reason.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Censored(MissingMeasure):
 
 @dataclass(frozen=True)
 class Reaching:
-    """A metric, a threshold to reach, and the metric that is read there; None for the step."""
+    """A metric, the threshold to reach, and the metric to `read` there; None for the step."""
 
     name: str
     metric: str
@@ -30,13 +30,13 @@ class Reaching:
         return f"{self.name}({self.metric} >= {self.threshold})"
 
     def of(self, arm: str) -> "Reached":
-        """One side of a claim: what is read of an arm."""
+        """Return the side of a claim that reads this on an arm."""
         return Reached(self, arm)
 
 
 @dataclass(frozen=True, eq=False)
 class Reached(Side):
-    """What is read where an arm reaches a threshold, which may be measured on another arm."""
+    """A side that is read where an arm reaches a threshold, possibly measured on another arm."""
 
     goal: Reaching
     arm: str
@@ -46,62 +46,64 @@ class Reached(Side):
 
     @property
     def label(self) -> tuple[str, str | None]:
-        """The goal and the arm."""
+        """The text of the goal, and the arm."""
         return str(self.goal), self.arm
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Runs, and what the threshold is."""
+        """The kind "runs", and the kinds of the threshold."""
         return self.goal.threshold.kinds | frozenset[Kind](("runs",))
 
     @property
     def needs(self) -> tuple[tuple[str, Need], ...]:
-        """The curve, that of what is read there, and what the threshold reads."""
+        """The curves of the metric and of what is read there, and the needs of the threshold."""
         names = [name for name in (self.goal.metric, self.goal.read) if name]
         return (*((self.arm, Need("curve", name)) for name in names), *self.goal.threshold.needs)
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
-        """What is read of each seed.
+        """Return the step, or the value that is read there, for each seed.
 
         Raises:
-            Censored: a seed's run ends before.
+            Censored: a seed's run ends before the threshold is reached.
         """
         thresholds = aligned(self, self.goal.threshold.values(cases), [0.0] * len(cases))[0]
-        return [self._value(runs, at) for runs, at in zip(cases, thresholds, strict=True)]
+        return [
+            self._value(runs, threshold) for runs, threshold in zip(cases, thresholds, strict=True)
+        ]
 
     def _value(self, runs: Runs, threshold: float) -> float:
         record, goal = record_of(runs, self.arm), self.goal
         points = curve_of(record, self.arm, goal.metric)
-        reached = next((step for step, value in points if value >= threshold), None)
-        if reached is None:
+        reached_step = next((step for step, value in points if value >= threshold), None)
+        if reached_step is None:
             raise Censored(
                 f"{self} is not reached in the {points[-1][0]:g} steps of record "
                 f"{record.get('digest', '(unsaved)')}: its value is not known"
             )
         if goal.read is None:
-            return reached
-        return nearest(curve_of(record, self.arm, goal.read), reached)
+            return reached_step
+        return nearest(curve_of(record, self.arm, goal.read), reached_step)
 
 
 def steps_to(metric: str, threshold: Side | float) -> Reaching:
-    """The first logged step at which `metric` is at least `threshold`."""
+    """Return the goal that reads the first logged step at which `metric` >= `threshold`."""
     return Reaching("steps_to", metric, as_side(threshold), None)
 
 
 def tokens_to(metric: str, threshold: Side | float) -> Reaching:
-    """The tokens trained on up to that step: `num_tokens` there."""
+    """Return the goal that reads `num_tokens`, the tokens trained on, at that step."""
     return Reaching("tokens_to", metric, as_side(threshold), "num_tokens")
 
 
 def completions_to(metric: str, threshold: Side | float) -> Reaching:
-    """The completions sampled up to that step: `num_completions` there."""
+    """Return the goal that reads `num_completions`, the sampled completions, at that step."""
     return Reaching("completions_to", metric, as_side(threshold), "num_completions")
 
 
 def when(read: str, metric: str, threshold: Side | float) -> Reaching:
-    """The value of another metric at the first logged step at which `metric` is that high.
+    """Return the goal that reads another metric at the first step where `metric` >= `threshold`.
 
-    With `least(final(m).of(a), final(m).of(b))` as threshold, two arms are compared where they
-    have come equally far.
+    With `least(final(m).of(a), final(m).of(b))` as the threshold, two arms are compared at the
+    point where both have made equal progress.
     """
     return Reaching(f"{read} when", metric, as_side(threshold), read)
