@@ -12,7 +12,7 @@ from datasets import Dataset
 from core.data.sets import DataSet, find_sets
 from core.data.sources import STYLES, Row, column_names
 from eval.errors import DamagedFile
-from eval.pocket.solver import fallible
+from eval.pocket.solver import fallible_solution
 from eval.pocket.suites import drafts
 from eval.sets.benchmarks import Benchmark, find_benchmark
 
@@ -114,7 +114,7 @@ def demonstrations(suites: Sequence[str], styles: Sequence[str], build: int = 0)
     The style "worked" answers step by step, "program" by a program, and "fallible" step by step
     with the mistakes of the model build `build`.
     """
-    writers = {**STYLES, "fallible": lambda draft: fallible(draft, build).text}
+    writers = {**STYLES, "fallible": lambda draft: fallible_solution(draft, build).text}
     examples = []
     for suite in suites:
         benchmark: Benchmark = find_benchmark(suite)

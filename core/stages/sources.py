@@ -12,6 +12,13 @@ from core.stages.stage import CARD
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
 
+# Digests of sources that generate the same problems and solutions as older ones, and those.
+EQUAL_GENERATORS = {
+    "fbf8d46dc301a926c5d60d883b430ffb00a9f35ece2c50b2112a5f2c075d2f74": (
+        "5ba8540d13d90bb6023a960458ea6c2efde7b64bd6cc856291223320681e14fb"
+    ),
+}
+
 
 def source_of(name: str, mode: str = "cot") -> dict[str, object]:
     """Return the version of a benchmark's problems, its prompt in a mode, and its grading options.
@@ -37,10 +44,12 @@ def _version(benchmark: Benchmark) -> str:
 
 @cache
 def _generator() -> str:
-    """Return the digest of the sources that generate the pocket world."""
+    """Return the digest of the sources that generate the pocket world, or of equal older ones."""
     spec = find_spec("eval.pocket")
     places = list(spec.submodule_search_locations or ()) if spec else []
-    return digest_of({p.name: file_digest(p) for place in places for p in Path(place).glob("*.py")})
+    paths = [path for place in places for path in Path(place).glob("*.py")]
+    digest = digest_of({path.name: file_digest(path) for path in paths})
+    return EQUAL_GENERATORS.get(digest, digest)
 
 
 def rows_version(one: DataSet) -> dict[str, object]:

@@ -1,1 +1,1 @@
-"""The pocket world: a generated bilingual arithmetic world with known right steps."""
+"""The pocket world: a generator of bilingual arithmetic problems with step-by-step solutions."""

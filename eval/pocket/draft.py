@@ -1,4 +1,4 @@
-"""What every generator of the pocket world returns, and its rendering as worked text."""
+"""A generated problem with its plan, rendered as question, solution and program transcript."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +12,14 @@ FINAL = {"en": "The answer is \\boxed{{{answer}}}.", "zh": "答案是\\boxed{{{a
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A problem with its plan; `level` is the number of its steps."""
+    """A generated problem with the plan of its solution.
+
+    `write_question` returns the question; it is called on first use, because the words of most
+    drafts are never needed.
+    """
 
     kind: str
-    asked: Callable[[], str]  # words are found for few of the problems that are drawn
+    write_question: Callable[[], str]
     plan: Plan
     language: str = "en"
     subject: str | None = None
@@ -23,7 +27,7 @@ class Draft:
     @cached_property
     def question(self) -> str:
         """The problem in words."""
-        return self.asked()
+        return self.write_question()
 
     @property
     def answer(self) -> str:
@@ -32,39 +36,39 @@ class Draft:
 
     @property
     def exact_form(self) -> bool:
-        """Whether the answer's form is asked for: of fractions it is, lowest terms as in MATH."""
+        """Whether the form of the answer counts: fractions must be in lowest terms, as in MATH."""
         return self.kind == "fraction"
 
     @property
     def level(self) -> int:
-        """How many lines the right solution has."""
+        """The number of lines of the right solution without its last sentence."""
         return len(self.plan.lines)
 
     @property
     def solution(self) -> str:
-        """One step a line, written without spaces (fewer tokens), then the boxed answer."""
+        """The right solution: one step a line without spaces, then the boxed answer."""
         return "\n".join((*self.plan.lines, final(self.answer, self.language)))
 
     @property
     def transcript(self) -> str:
-        """The same answer reached by a program and its output."""
+        """A program that computes the answer, its output, and the boxed answer."""
         code = f"```python\n{self.plan.program}\n```"
         output = f"```output\n{self.plan.values[-1]}\n```"
         return f"{code}\n{output}\n{final(self.answer, self.language)}"
 
     @cached_property
     def form(self) -> str:
-        """The canonical form: people, goods, words and distractors are left out."""
+        """The canonical form, without people, things, words and distractors."""
         return f"{self.kind} {self.plan.form}"
 
 
 def final(answer: str, language: str) -> str:
-    """The sentence that boxes an answer."""
+    """Return the last sentence of a solution, with the answer in a box."""
     return FINAL[language].format(answer=answer)
 
 
 def latex(value: Value) -> str:
-    """The number as LaTeX, whole numbers without a fraction bar."""
+    """Return a number as LaTeX; whole numbers have no fraction bar."""
     if isinstance(value, Fraction) and value.denominator > 1:
         return f"\\frac{{{value.numerator}}}{{{value.denominator}}}"
     return str(value)

@@ -1,4 +1,4 @@
-"""How often the fallible solver goes wrong: a fixed rate for every kind of decision and context."""
+"""The error rates of the fallible solver: a fixed rate for every kind of decision and context."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,15 +10,16 @@ from statistics import NormalDist
 from eval.pocket.plan import Cue
 
 LOWEST, HIGHEST = 0.01, 0.97
-OWN_LANGUAGE = 25  # percent of contexts with a rate of their own in each language
+LANGUAGE_SHARE = 25  # percent of contexts whose rate differs between the languages
 NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
 class Habit:
-    """Shares of contexts whose majority is the mistake, and of those where right is rare.
+    """The distribution of the error rate over the contexts of one kind of decision.
 
-    The other contexts have rates from `LOWEST` to `common`.
+    In a share `wrong` of the contexts the mistake has the majority, and in a share `rare` the right
+    decision is rare. The other contexts have rates from `LOWEST` to `common`.
     """
 
     wrong: float
@@ -30,12 +31,12 @@ class Habit:
 class Habits:
     """The habits of a solver by kind of decision; `seed` draws which contexts are hard."""
 
-    of: Mapping[str, Habit] = field(default_factory=lambda: HABITS)
+    by_kind: Mapping[str, Habit] = field(default_factory=lambda: HABITS)
     seed: int = 5
 
     def rate(self, kind: str, context: Cue, language: str) -> float:
-        """The share of mistakes in a context: a pure function of it."""
-        return rate(self.of[kind], self.seed, kind, context, language)
+        """Return the error rate in a context, a pure function of the context."""
+        return error_rate(self.by_kind[kind], self.seed, kind, context, language)
 
 
 HABITS: Mapping[str, Habit] = {
@@ -57,13 +58,16 @@ HABITS: Mapping[str, Habit] = {
 
 
 @lru_cache(maxsize=100_000)
-def rate(habit: Habit, seed: int, kind: str, context: Cue, language: str) -> float:
-    """A rate by the rank of the context: an effect of its first part, and as much of its own."""
-    own = drawn(seed, kind, "language", *context) * 100 < OWN_LANGUAGE
-    spoken = (language,) if own else ()
-    group = NORMAL.inv_cdf(drawn(seed, kind, "group", context[0]))
-    alone = NORMAL.inv_cdf(drawn(seed, kind, *context, *spoken))
-    rank = NORMAL.cdf((group + alone) / sqrt(2))
+def error_rate(habit: Habit, seed: int, kind: str, context: Cue, language: str) -> float:
+    """Return the error rate of a context by its rank among all contexts.
+
+    The rank is half an effect of the context's first part and half one of the whole context.
+    """
+    has_language_rate = uniform_hash(seed, kind, "language", *context) * 100 < LANGUAGE_SHARE
+    languages = (language,) if has_language_rate else ()
+    group_effect = NORMAL.inv_cdf(uniform_hash(seed, kind, "group", context[0]))
+    context_effect = NORMAL.inv_cdf(uniform_hash(seed, kind, *context, *languages))
+    rank = NORMAL.cdf((group_effect + context_effect) / sqrt(2))
     if rank < 1 - habit.wrong:
         return LOWEST + (habit.common - LOWEST) * rank / (1 - habit.wrong)
     if rank < 1 - habit.rare:
@@ -71,7 +75,7 @@ def rate(habit: Habit, seed: int, kind: str, context: Cue, language: str) -> flo
     return 0.92 + (HIGHEST - 0.92) * (rank - 1 + habit.rare) / habit.rare
 
 
-def drawn(*parts: object) -> float:
-    """A number between 0 and 1 that the parts alone decide."""
+def uniform_hash(*parts: object) -> float:
+    """Return a number between 0 and 1 from the SHA-256 of the parts."""
     digest = hashlib.sha256(repr(parts).encode()).digest()
     return (int.from_bytes(digest[:7]) + 0.5) / 2**56

@@ -1,15 +1,15 @@
-"""The words of the pocket world's stories, in English and Chinese, phrase by phrase."""
+"""The words and sentences of the pocket world's stories, in English and Chinese."""
 
 from dataclasses import dataclass
 
-# The operation of each phrase of an event, and of each relation between two people.
+# The operator of each phrase of an event, and of each relation between two people.
 EVENTS = ("+", "+", "+", "+", "-", "-", "-", "-", "*", "*", "/", "/")
 RELATIONS = ("+", "+", "-", "-", "*", "*")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Phrases:
-    """Names, things and sentences of one language; braces are filled by `stories`."""
+    """The names, things and sentences of one language; `stories` fills in the braces."""
 
     names: tuple[str, ...]
     things: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The right way through a problem: its steps, their lines, the program and the canonical form."""
+"""The plan of a problem's solution: its steps, their lines, the program and the canonical form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,20 @@ from typing import TypeAlias
 
 APPLY = {"+": add, "-": sub, "*": mul, "/": floordiv, "%": mod}
 Value: TypeAlias = int | Fraction
-Cue: TypeAlias = tuple[str | int, ...]
+Cue: TypeAlias = tuple[str | int, ...]  # the context of a decision
+Operand: TypeAlias = "int | StepResult"
 
 
 @dataclass(frozen=True)
-class Of:
-    """The result of an earlier step."""
+class StepResult:
+    """A reference to the result of an earlier step, by the index of that step."""
 
     step: int
 
 
 @dataclass(frozen=True)
-class Lure:
-    """A number beside an event that has nothing to do with it, and the kind of its sentence."""
+class Distractor:
+    """An irrelevant number beside an event, with the kind of its sentence."""
 
     kind: int
     amount: int
@@ -28,24 +29,24 @@ class Lure:
 
 @dataclass(frozen=True)
 class Step:
-    """One decision: `left operator right`, where `over` makes a fraction in lowest terms.
+    """An operation: `first operator second`; "over" makes a fraction in lowest terms.
 
-    `cue` is the context in which the operation is read off the text, and empty where the text
-    states it; an amount in pairs has `unit` 2. A step that `may_skip` is an event of a story.
+    `cue` is the context in which the operation has to be inferred from the text, empty if the text
+    states it. `unit` is 2 for an amount in pairs. Only events of a story `may_skip`.
     """
 
-    left: int | Of
+    first: Operand
     operator: str
-    right: int | Of
+    second: Operand
     cue: Cue = ()
     unit: int = 1
-    lure: Lure | None = None
+    distractor: Distractor | None = None
     may_skip: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a problem; `misread` are those of who takes the operations in a wrong order."""
+    """The steps of a problem, and `misread`, those of a solver with a wrong order of operations."""
 
     steps: tuple[Step, ...]
     misread: tuple[Step, ...] = ()
@@ -54,96 +55,96 @@ class Plan:
     @property
     def values(self) -> list[Value]:
         """The right result of every step."""
-        found: list[Value] = []
+        results: list[Value] = []
         for step in self.steps:
-            left, right = operand(step.left, found), operand(step.right, found)
-            found.append(applied(left, step.operator, right * step.unit))
-        return found
+            first, second = operand(step.first, results), operand(step.second, results)
+            results.append(apply_operator(first, step.operator, second * step.unit))
+        return results
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The right line of every step that writes one."""
-        found: list[Value] = []
+        results = self.values
         lines: list[str] = []
-        for step, value in zip(self.steps, self.values, strict=True):
-            left, right = operand(step.left, found), operand(step.right, found)
-            lines.append(line(left, step.operator, right, value, step.unit))
-            found.append(value)
+        for step, result in zip(self.steps, results, strict=True):
+            first, second = operand(step.first, results), operand(step.second, results)
+            lines.append(equation(first, step.operator, second, result, step.unit))
         return tuple(text for text in lines if text)
 
     @property
     def program(self) -> str:
-        """Python that prints the answer."""
+        """A Python program that prints the answer."""
         names = "abcdefghijklmnopqrstuvw"
 
-        def text(value: int | Of) -> str:
-            return names[value.step] if isinstance(value, Of) else str(value)
+        def text(operand: Operand) -> str:
+            return names[operand.step] if isinstance(operand, StepResult) else str(operand)
 
         code: list[str] = []
         for name, step in zip(names, self.steps, strict=False):
-            right = text(step.right) + (f" * {step.unit}" if step.unit > 1 else "")
+            second = text(step.second) + (f" * {step.unit}" if step.unit > 1 else "")
             if step.operator == "over":
                 code.append("from fractions import Fraction")
-                code.append(f"{name} = Fraction({text(step.left)}, {right})")
+                code.append(f"{name} = Fraction({text(step.first)}, {second})")
             else:
                 operator = step.operator.replace("/", "//")
-                code.append(f"{name} = {text(step.left)} {operator} {right}")
+                code.append(f"{name} = {text(step.first)} {operator} {second}")
         return "\n".join([*code, f"print({names[len(self.steps) - 1]})"])
 
     @property
     def form(self) -> str:
-        """The problem up to what changes nothing: operands of sums and products are sorted."""
-        return written(self.steps, Of(len(self.steps) - 1))
+        """The canonical form: the same for any order of the operands of sums and products."""
+        return canonical_form(self.steps, StepResult(len(self.steps) - 1))
 
 
-def operand(of: int | Of, values: Sequence[Value]) -> Value:
-    """A number as it stands, or the result of the step that it is of."""
-    return values[of.step] if isinstance(of, Of) else of
+def operand(reference: Operand, results: Sequence[Value]) -> Value:
+    """Return the value of an operand: a number itself, or the result of the step it refers to."""
+    return results[reference.step] if isinstance(reference, StepResult) else reference
 
 
-def applied(left: Value, operator: str, right: Value) -> Value:
-    """The right result of one operation."""
+def apply_operator(first: Value, operator: str, second: Value) -> Value:
+    """Return the right result of one operation."""
     if operator == "over":
-        found = Fraction(int(left), int(right))
-        return int(found) if found.denominator == 1 else found
-    return APPLY[operator](left, right)
+        quotient = Fraction(int(first), int(second))
+        return int(quotient) if quotient.denominator == 1 else quotient
+    return APPLY[operator](first, second)
 
 
-def line(left: Value, operator: str, right: Value, value: Value, unit: int = 1) -> str:
-    """What is written for one operation; nothing for a fraction that has no common divisor."""
+def equation(first: Value, operator: str, second: Value, result: Value, unit: int = 1) -> str:
+    """Return the line of one operation; "" for a fraction that is in lowest terms already."""
     if operator == "over":
-        same = isinstance(value, Fraction) and value.denominator == right
-        return "" if same and value.numerator == left else f"{left}/{right}={value}"
+        is_unchanged = isinstance(result, Fraction) and result.denominator == second
+        return "" if is_unchanged and result.numerator == first else f"{first}/{second}={result}"
     if operator == "%":
-        times = (int(left) - int(value)) // int(right)
-        return f"{left}={right}*{times}+{value}"
-    return f"{left}{operator}{right}{f'*{unit}' if unit > 1 else ''}={value}"
+        times = (int(first) - int(result)) // int(second)
+        return f"{first}={second}*{times}+{result}"
+    return f"{first}{operator}{second}{f'*{unit}' if unit > 1 else ''}={result}"
 
 
-def written(steps: Sequence[Step], of: int | Of, unit: int = 1) -> str:
-    """The canonical form of an operand."""
-    if isinstance(of, int):
-        return str(of * unit)
-    step = steps[of.step]
+def canonical_form(steps: Sequence[Step], reference: Operand, unit: int = 1) -> str:
+    """Return the canonical form of an operand."""
+    if isinstance(reference, int):
+        return str(reference * unit)
+    step = steps[reference.step]
     if step.operator in "+-":
-        return f"({' '.join(sorted(terms(steps, of, '+')))})"
+        return f"({' '.join(sorted(terms(steps, reference, '+')))})"
     if step.operator == "*":
-        return f"[{' '.join(sorted(factors(steps, of)))}]"
-    return f"({written(steps, step.left)} {step.operator} {written(steps, step.right)})"
+        return f"[{' '.join(sorted(factors(steps, reference)))}]"
+    first, second = canonical_form(steps, step.first), canonical_form(steps, step.second)
+    return f"({first} {step.operator} {second})"
 
 
-def terms(steps: Sequence[Step], of: int | Of, sign: str, unit: int = 1) -> list[str]:
-    """The signed terms of a sum."""
-    if isinstance(of, int) or steps[of.step].operator not in "+-":
-        return [sign + written(steps, of, unit)]
-    step = steps[of.step]
+def terms(steps: Sequence[Step], reference: Operand, sign: str, unit: int = 1) -> list[str]:
+    """Return the canonical forms of the signed terms of a sum; of another operand, its own."""
+    if isinstance(reference, int) or steps[reference.step].operator not in "+-":
+        return [sign + canonical_form(steps, reference, unit)]
+    step = steps[reference.step]
     flipped = sign if step.operator == "+" else "-+"[sign == "-"]
-    return terms(steps, step.left, sign) + terms(steps, step.right, flipped, step.unit)
+    return terms(steps, step.first, sign) + terms(steps, step.second, flipped, step.unit)
 
 
-def factors(steps: Sequence[Step], of: int | Of) -> list[str]:
-    """The factors of a product."""
-    if isinstance(of, int) or steps[of.step].operator != "*":
-        return [written(steps, of)]
-    step = steps[of.step]
-    return factors(steps, step.left) + factors(steps, step.right)
+def factors(steps: Sequence[Step], reference: Operand) -> list[str]:
+    """Return the canonical forms of the factors of a product; of another operand, its own."""
+    if isinstance(reference, int) or steps[reference.step].operator != "*":
+        return [canonical_form(steps, reference)]
+    step = steps[reference.step]
+    return factors(steps, step.first) + factors(steps, step.second)

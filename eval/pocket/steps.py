@@ -1,4 +1,4 @@
-"""Judges a worked solution step by step."""
+"""Grades a written solution step by step."""
 
 import ast
 import re
@@ -15,14 +15,14 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 def step_verdicts(
     question: str, answer: str, output: str, solution: str | None = None
 ) -> list[tuple[int, bool]]:
-    """(offset just after the step, is it right) for every line of `output` that is a step.
+    """Return the end offset of each step of `output` and whether the step is right.
 
-    A line is a step if it equates numbers or boxes an answer; a box is right if it holds `answer`.
-    An equation is right if the right `solution` has it and it was not written before. Where no
-    solution is known, it is right if all its numeric sides are equal and every number it starts
-    from stands in the question or in an earlier step.
+    A line is a step if it equates numbers or boxes an answer. A box is right if it holds `answer`.
+    An equation is right if the right `solution` has it and it was not written before. Without a
+    solution, it is right if all its numeric sides are equal and every number on its first side is
+    in the question or in an earlier step.
     """
-    known = set(NUMBER.findall(question)) | ({"100"} if "%" in question else set())
+    grounded = set(NUMBER.findall(question)) | ({"100"} if "%" in question else set())
     awaited = None if solution is None else Counter(solution.splitlines())
     verdicts, offset = [], 0
     for line in output.splitlines(keepends=True):
@@ -31,25 +31,25 @@ def step_verdicts(
         if boxed:
             verdicts.append((offset, boxed.group(1).strip() == answer))
         elif "=" in line and awaited is not None:
-            written = line.strip()
-            verdicts.append((offset, awaited[written] > 0))
-            awaited[written] -= 1
+            equation = line.strip()
+            verdicts.append((offset, awaited[equation] > 0))
+            awaited[equation] -= 1
         elif "=" in line:
-            first = line.split("=")[0]
-            grounded = set(NUMBER.findall(first)) <= known
-            verdicts.append((offset, grounded and sides_agree(line)))
-            known.update(NUMBER.findall(line))
+            first_side = line.split("=")[0]
+            is_grounded = set(NUMBER.findall(first_side)) <= grounded
+            verdicts.append((offset, is_grounded and sides_agree(line)))
+            grounded.update(NUMBER.findall(line))
     return verdicts
 
 
 def sides_agree(line: str) -> bool:
-    """Whether at least one side is a number and all numeric sides of the line are equal."""
+    """Return whether a line has at least one numeric side and all of them are equal."""
     values = [value for side in line.split("=") if (value := evaluate(side)) is not None]
     return bool(values) and len(set(values)) == 1
 
 
 def evaluate(text: str) -> Fraction | None:
-    """The value of plain arithmetic, or None for anything else."""
+    """Return the value of plain arithmetic; None for any other text."""
     text = text.strip()
     if not ARITHMETIC.fullmatch(text):
         return None
@@ -60,7 +60,11 @@ def evaluate(text: str) -> Fraction | None:
 
 
 def value_of(node: ast.expr) -> Fraction:
-    """The value of a parsed expression of the four operations."""
+    """Return the value of a parsed expression of the four operations.
+
+    Raises:
+        ValueError: the expression has another node.
+    """
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return Fraction(str(node.value))
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:

@@ -1,4 +1,4 @@
-"""The four suites of the pocket world, their splits and draws, and their digest."""
+"""The four suites of the pocket world, their splits and test sets, and their digest."""
 
 import hashlib
 from bisect import bisect_right
@@ -14,11 +14,11 @@ from eval.pocket.stories import Difficulty, story
 from eval.sets.problem import Problem
 
 SIZES = {"train": 6000, "valid": 300, "test": 1000}
-DRAWS = 10  # of test problems; draw 0 is the published one
-PATIENCE = 20_000  # draws before a kind counts as used up
+DRAWS = 10  # test sets of a suite; draw 0 is the published one
+PATIENCE = 20_000  # attempts before a kind of problem counts as used up
 STORY = Difficulty()
-PAIRED = "pocket-mgsm-zh"  # tells the stories of pocket-gsm8k, but for those to train on
-# Of 1,000 forms, how many are owned by a split of a suite; each draw of the test split its own.
+PAIRED = "pocket-mgsm-zh"  # has the stories of pocket-gsm8k in its valid and test splits
+# The share of the forms, in thousandths, that belongs to each split of a suite.
 STORIES = {
     **{f"pocket-gsm8k test {draw}": 30 for draw in range(DRAWS)},
     **{f"pocket-cmath test {draw}": 30 for draw in range(DRAWS)},
@@ -41,42 +41,42 @@ BOUNDS = [list(accumulate(shares.values())) for shares in (STORIES, ALONE)]
 CELLS = (tuple(STORIES), tuple(ALONE))
 
 
-def owner(form: str) -> str:
-    """The split of the suite that alone may ask a problem of this form, by its hash."""
+def owning_split(form: str) -> str:
+    """Return the suite, split and draw that alone may have a problem of this form, by its hash."""
     place = int.from_bytes(hashlib.sha256(form.encode()).digest()[:8]) % 1000
     kinds = 0 if form.startswith("story ") else 1
     return CELLS[kinds][bisect_right(BOUNDS[kinds], place)]
 
 
 def draw_of(seed: int) -> int:
-    """The draw of test problems on which a run of this seed is scored."""
+    """Return the number of the test set that scores a run of this seed."""
     return seed % DRAWS
 
 
 def english(random: Random, turn: int) -> Draft:
-    """Hoards, rates, baskets and comparisons in turn, in English."""
-    return told(random, turn, "en")
+    """Draw an English story; the turns alternate between hoards, rates, baskets, comparisons."""
+    return word_problem(random, turn, "en")
 
 
 def chinese(random: Random, turn: int) -> Draft:
-    """The same in Chinese."""
-    return told(random, turn, "zh")
+    """Draw a Chinese story; the turns alternate between hoards, rates, baskets, comparisons."""
+    return word_problem(random, turn, "zh")
 
 
-def told(random: Random, turn: int, language: str) -> Draft:
-    """A story of 3 or 4 events, fewer where its opening takes steps of its own."""
+def word_problem(random: Random, turn: int, language: str) -> Draft:
+    """Draw a story of 3 or 4 events, or fewer if its opening has steps of its own."""
     opening, events = (("hoard", 3), ("rate", 2), ("basket", 1), ("compared", 3))[turn % 4]
-    more = turn // 4 % 2 if opening != "compared" else 0
-    return story(random, opening, events + more, STORY, language)
+    additional = turn // 4 % 2 if opening != "compared" else 0
+    return story(random, opening, events + additional, STORY, language)
 
 
 def exercises(random: Random, turn: int) -> Draft:
-    """Exercise kinds in turn, of 2 to 5 steps in turn."""
+    """Draw an exercise; the turns alternate between the kinds and between 2 to 5 steps."""
     return EXERCISES[turn % 4](random, 2 + turn // 4 % 4)
 
 
 def grades(random: Random, turn: int) -> Draft:
-    """Hoards, rates and shares of a number in turn, of 3 to 5 steps in turn, in Chinese."""
+    """Draw a Chinese story of 3 to 5 steps; the turns alternate between three openings."""
     opening, before = (("hoard", 0), ("rate", 1), ("share", 2))[turn % 3]
     events = 3 + turn // 3 % 3 - before
     return story(random, opening, max(2, events), STORY, "zh")
@@ -92,13 +92,13 @@ SUITES: dict[str, Generator] = {
 
 @cache
 def drafts(suite: str, split: str, draw: int = 0) -> tuple[Draft, ...]:
-    """All drafts of a split, whose forms are distinct and no other split's.
+    """Return all drafts of a split; their forms are distinct and belong to no other split.
 
-    The Chinese suite PAIRED has the forms, one by one, of the English one.
+    The Chinese suite PAIRED has the forms of the English suite, in the same order.
 
     Raises:
-        UnknownName: for a suite or split that does not exist.
-        BadValue: there is no such draw.
+        UnknownName: the suite or split does not exist.
+        BadValue: the draw does not exist.
     """
     if suite not in SUITES:
         raise UnknownName("pocket suite", suite, SUITES)
@@ -106,61 +106,65 @@ def drafts(suite: str, split: str, draw: int = 0) -> tuple[Draft, ...]:
         raise UnknownName("split", split, SIZES)
     if not 0 <= draw < (DRAWS if split == "test" else 1):
         raise BadValue(f"draw={draw} of {suite}/{split}: expected 0 to {DRAWS - 1}, of test alone")
-    paired = suite == PAIRED and split != "train"
-    cell = f"{'pocket-gsm8k' if paired else suite} {split}" + f" {draw}" * (split == "test")
+    is_paired = suite == PAIRED and split != "train"
+    cell = f"{'pocket-gsm8k' if is_paired else suite} {split}" + f" {draw}" * (split == "test")
     generator, random = SUITES[suite], Random(cell)
-    found: dict[str, Draft] = {}
+    by_form: dict[str, Draft] = {}
     for turn in count():
-        made = fresh(generator, random, turn, cell, found)
-        found[made.form] = made
-        if len(found) == SIZES[split]:
+        draft = draw_new(generator, random, turn, cell, by_form)
+        by_form[draft.form] = draft
+        if len(by_form) == SIZES[split]:
             break
-    return tuple(found.values())
+    return tuple(by_form.values())
 
 
-def fresh(
-    generator: Generator, random: Random, turn: int, cell: str, found: Container[str]
+def draw_new(
+    generator: Generator, random: Random, turn: int, cell: str, used_forms: Container[str]
 ) -> Draft:
-    """A draft of a form that is this cell's and not in `found`."""
+    """Draw a draft whose form belongs to the cell and is not in `used_forms`.
+
+    Raises:
+        AssertionError: no such draft in PATIENCE attempts.
+    """
     for _ in range(PATIENCE):
-        made = generator(random, turn)
-        if made.form not in found and owner(made.form) == cell:
-            return made
+        draft = generator(random, turn)
+        if draft.form not in used_forms and owning_split(draft.form) == cell:
+            return draft
     raise AssertionError(f"{cell}: the kind of turn {turn} has hardly any form left")
 
 
 def pocket_problems(
     suite: str, split: str = "test", n: int | None = None, draw: int = 0
 ) -> list[Problem]:
-    """The first `n` problems of a split, or all of them.
+    """Return the first `n` problems of a split, or all of them.
 
     Raises:
-        BadValue: if the split has fewer than `n` problems.
+        BadValue: the split has fewer than `n` problems.
     """
     if n is not None and n > SIZES.get(split, n):
         raise BadValue(f"{n} problems of {suite}/{split} asked for, it has {SIZES[split]}")
-    named = f"{suite}-{split}" + f"-draw-{draw}" * bool(draw)
+    prefix = f"{suite}-{split}" + f"-draw-{draw}" * bool(draw)
     return [
         Problem(
-            id=f"{named}-{number}",
-            question=made.question,
-            answer=made.answer,
-            language=made.language,
-            solution=made.solution,
-            level=made.level,
-            subject=made.subject,
-            exact_form=made.exact_form,
+            id=f"{prefix}-{number}",
+            question=draft.question,
+            answer=draft.answer,
+            language=draft.language,
+            solution=draft.solution,
+            level=draft.level,
+            subject=draft.subject,
+            exact_form=draft.exact_form,
         )
-        for number, made in enumerate(drafts(suite, split, draw)[:n])
+        for number, draft in enumerate(drafts(suite, split, draw)[:n])
     ]
 
 
 def pocket_digest() -> str:
-    """SHA-256 over every problem of every split and of draw 0: the version of the pocket world."""
+    """Return the SHA-256 of every problem of every split of draw 0, the version of the world."""
     digest = hashlib.sha256()
     for suite in SUITES:
         for split in SIZES:
-            for made in drafts(suite, split):
-                asked = made.question, made.answer, made.solution, made.exact_form
-                digest.update(repr(asked).encode())
+            for draft in drafts(suite, split):
+                fields = draft.question, draft.answer, draft.solution, draft.exact_form
+                digest.update(repr(fields).encode())
     return digest.hexdigest()

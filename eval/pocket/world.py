@@ -1,4 +1,4 @@
-"""Stories to order: how long, how hard, how told, and with how many wrong answers."""
+"""Generates stories of a chosen length and difficulty, with a share of wrong answers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,21 +8,25 @@ from random import Random
 from eval.errors import BadValue, UnknownName
 from eval.pocket.draft import Draft
 from eval.pocket.habits import Habits
-from eval.pocket.simulate import chance
-from eval.pocket.solver import STRATEGIES, Solver, Told
+from eval.pocket.simulate import success_probability
+from eval.pocket.solver import STRATEGIES, Solution, Solver
 from eval.pocket.stories import Difficulty, story
-from eval.pocket.suites import owner
+from eval.pocket.suites import owning_split
 
-PATIENCE = 50_000  # stories drawn for one that is as ordered
+PATIENCE = 50_000  # stories drawn at most for one that fits
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What the stories of a data set have in common.
+    """The parameters of a data set of stories.
 
-    `difficulty` says their length, numbers and distractors; `chance` bounds the share of the
-    solver's solutions that are right; `strategy` is how it tells them; `noise` is the share of
-    answers that are wrong.
+    `difficulty` sets their length, numbers and distractors. `chance` bounds the probability that
+    the solver solves a story, and `strategy` is the style of its solutions. `noise` is the share of
+    stated answers that are wrong.
+
+    Raises:
+        UnknownName: there is no such strategy.
+        BadValue: `chance` is not a range in [0, 1], or `noise` not a share.
     """
 
     difficulty: Difficulty = field(default_factory=Difficulty)
@@ -46,52 +50,57 @@ class World:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A problem, a solution told by the solver, and the answer that a data set states."""
+    """A problem, a solution of the fallible solver, and the answer that the data set states.
+
+    `chance` is the probability that the solver solves the problem.
+    """
 
     draft: Draft
-    told: Told
+    solution: Solution
     chance: float
-    stated: str
+    stated_answer: str
 
     @property
     def labels(self) -> list[bool]:
         """Whether each line of the solution is right."""
-        return [right for _, right in self.told.lines]
+        return [is_right for _, is_right in self.solution.lines]
 
 
-def cases(world: World, n: int, seed: int = 0) -> Iterator[Case]:
-    """So many cases of distinct forms that no valid or test split has.
+def generate_cases(world: World, n: int, seed: int = 0) -> Iterator[Case]:
+    """Yield `n` cases of distinct forms that no valid or test split has.
 
     Raises:
-        BadValue: stories of this chance are too rare.
+        BadValue: stories within `world.chance` are too rare.
     """
-    random, seen = Random(f"world {seed}"), set[str]()
+    random, used_forms = Random(f"world {seed}"), set[str]()
     strategy = STRATEGIES[world.strategy]
-    for tried in count():
-        if len(seen) == n:
+    for attempt in count():
+        if len(used_forms) == n:
             return
-        if tried > PATIENCE * n:
-            raise BadValue(f"chance={world.chance}: {len(seen)} of {n} stories found, ask for less")
+        if attempt > PATIENCE * n:
+            raise BadValue(
+                f"chance={world.chance}: {len(used_forms)} of {n} stories found, ask for less"
+            )
         events = random.randint(*world.difficulty.events)
-        made = story(random, world.opening, events, world.difficulty, world.language)
-        if made.form in seen or not owner(made.form).endswith("train"):
+        draft = story(random, world.opening, events, world.difficulty, world.language)
+        if draft.form in used_forms or not owning_split(draft.form).endswith("train"):
             continue
-        likely = chance(made, world.habits, strategy)
-        if not world.chance[0] <= likely <= world.chance[1]:
+        probability = success_probability(draft, world.habits, strategy)
+        if not world.chance[0] <= probability <= world.chance[1]:
             continue
-        seen.add(made.form)
-        yield case(world, made, likely, random)
+        used_forms.add(draft.form)
+        yield draw_case(world, draft, probability, random)
 
 
-def case(world: World, made: Draft, likely: float, random: Random) -> Case:
-    """The story told once, with the right answer or one that is off by a little."""
+def draw_case(world: World, draft: Draft, probability: float, random: Random) -> Case:
+    """Draw a solution of a story, and a stated answer that is right or slightly off."""
     solver = Solver(
         errs=lambda _kind, _cue, rate: random.random() < rate,
         language=world.language,
         habits=world.habits,
         strategy=STRATEGIES[world.strategy],
     )
-    told, stated = solver.tell(made), made.answer
+    solution, stated_answer = solver.solve(draft), draft.answer
     if random.random() < world.noise:
-        stated = str(int(made.answer) + random.choice((-10, -1, 1, 2, 10)))
-    return Case(draft=made, told=told, chance=likely, stated=stated)
+        stated_answer = str(int(draft.answer) + random.choice((-10, -1, 1, 2, 10)))
+    return Case(draft=draft, solution=solution, chance=probability, stated_answer=stated_answer)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from eval.errors import BadValue, UnknownName
 from eval.grading import grade
-from eval.pocket.exercises import SHAPES, worked
-from eval.pocket.plan import Lure, Of, Plan, Step
+from eval.pocket.exercises import SHAPES, draw_expression
+from eval.pocket.plan import Distractor, Plan, Step, StepResult
 from eval.pocket.solver import Solver
 from eval.pocket.steps import evaluate, step_verdicts
-from eval.pocket.suites import ALONE, DRAWS, PAIRED, SIZES, STORIES, SUITES, drafts, owner
+from eval.pocket.suites import ALONE, DRAWS, PAIRED, SIZES, STORIES, SUITES, drafts, owning_split
 from eval.pocket.suites import pocket_problems as problems
 
 EVERY = [(suite, made) for suite in SUITES for made in drafts(suite, "valid")]
@@ -38,7 +38,7 @@ def test_forms_are_distinct_and_their_splits_alone(suite, split, draw):
     assert len(set(forms)) == len(forms) == SIZES[split]
     told = "pocket-gsm8k" if suite == PAIRED and split != "train" else suite
     cell = f"{told} {split} {draw}" if split == "test" else f"{told} {split}"
-    assert {owner(form) for form in forms} == {cell}
+    assert {owning_split(form) for form in forms} == {cell}
 
 
 def test_the_shares_of_the_cells_are_whole():
@@ -64,21 +64,21 @@ def test_the_chinese_twins_have_the_same_answers(split, draw):
 
 @given(st.sampled_from(drafts("pocket-gsm8k", "valid")), st.integers(0, 10**6))
 def test_words_and_distractors_change_no_form(made, seed):
-    other = replace(made, asked=lambda: f"told anew {seed}")
+    other = replace(made, write_question=lambda: f"told anew {seed}")
     assert other.form == made.form
-    lure = Lure(seed % 4, 2 + seed % 8)
-    plain = Plan(tuple(replace(step, lure=lure) for step in made.plan.steps))
+    lure = Distractor(seed % 4, 2 + seed % 8)
+    plain = Plan(tuple(replace(step, distractor=lure) for step in made.plan.steps))
     assert plain.form == made.plan.form
 
 
 def test_order_of_sums_and_products_changes_no_form():
-    one = Plan((Step(7, "+", 5), Step(Of(0), "-", 2), Step(Of(1), "+", 3, unit=2)))
-    other = Plan((Step(6, "+", 7), Step(Of(0), "+", 5), Step(Of(1), "-", 2)))
+    one = Plan((Step(7, "+", 5), Step(StepResult(0), "-", 2), Step(StepResult(1), "+", 3, unit=2)))
+    other = Plan((Step(6, "+", 7), Step(StepResult(0), "+", 5), Step(StepResult(1), "-", 2)))
     assert one.form == other.form
-    products = [Plan((Step(a, "*", b), Step(c, "*", d), Step(Of(0), "+", Of(1))))
+    products = [Plan((Step(a, "*", b), Step(c, "*", d), Step(StepResult(0), "+", StepResult(1))))
                 for a, b, c, d in ((2, 3, 4, 5), (5, 4, 3, 2))]  # fmt: skip
     assert products[0].form == products[1].form
-    assert one.form != Plan((Step(7, "-", 5), Step(Of(0), "+", 2))).form
+    assert one.form != Plan((Step(7, "-", 5), Step(StepResult(0), "+", 2))).form
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -108,7 +108,7 @@ def test_every_program_prints_the_answer():
 
 @given(st.integers(), st.sampled_from(sorted(SHAPES)))
 def test_an_expression_is_worked_out_as_python_does(seed, level):
-    text, plan = worked(Random(seed), level)
+    text, plan = draw_expression(Random(seed), level)
     assert plan.values[-1] == eval(text)  # the generator's own expression
     assert len(plan.lines) == level
 
@@ -133,7 +133,7 @@ def test_labels_of_a_fallible_solution_are_exact(case, seed):
     _, made = case
     random = Random(seed)
     told = Solver(errs=lambda _k, _c, rate: random.random() < rate, language=made.language)
-    found = told.tell(made)
+    found = told.solve(made)
     judged = step_verdicts(made.question, made.answer, found.text, made.solution)
     assert [right for _, right in judged] == [
         *(right for _, right in found.lines),
@@ -144,7 +144,7 @@ def test_labels_of_a_fallible_solution_are_exact(case, seed):
 @given(st.sampled_from(EVERY))
 def test_a_solver_without_mistakes_writes_the_right_solution(case):
     made = case[1]
-    told = Solver(errs=lambda _k, _c, _r: False, language=made.language).tell(made)
+    told = Solver(errs=lambda _k, _c, _r: False, language=made.language).solve(made)
     assert told.text == made.solution
     assert all(right for _, right in told.lines)
 

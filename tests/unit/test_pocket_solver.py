@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.pocket.habits import HABITS, HIGHEST, LOWEST, Habits
-from eval.pocket.simulate import chance, likeliest, simulated
-from eval.pocket.solver import STRATEGIES, Solver, fallible
+from eval.pocket.simulate import is_majority_right, simulate, success_probability
+from eval.pocket.solver import STRATEGIES, Solver, fallible_solution
 from eval.pocket.steps import step_verdicts
 from eval.pocket.suites import SUITES, drafts
 
@@ -50,24 +50,26 @@ def test_a_quarter_of_the_contexts_has_a_rate_of_each_language():
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_demonstrator_is_in_its_range(suite):
-    found = simulated(drafts(suite, "valid")[:PART], Habits())
+    found = simulate(drafts(suite, "valid")[:PART], Habits())
     assert 40 <= found.greedy <= 65
     assert abs(found.greedy - found.sampled) <= 8
-    assert found.greedy + 20 <= found.passed < 97
+    assert found.greedy + 20 <= found.pass_at_k < 97
 
 
 def test_the_simulator_agrees_with_solutions_drawn():
     made = drafts("pocket-math", "valid")[:40]
     drawn = [
-        fallible(draft, build).answer == draft.answer for draft in made for build in range(100)
+        fallible_solution(draft, build).answer == draft.answer
+        for draft in made
+        for build in range(100)
     ]
-    expected = sum(chance(draft, Habits()) for draft in made) / len(made)
+    expected = sum(success_probability(draft, Habits()) for draft in made) / len(made)
     assert sum(drawn) / len(drawn) == pytest.approx(expected, abs=0.02)
 
 
 @given(DRAFT, st.integers(0, 9))
 def test_a_right_answer_may_have_wrong_steps_but_right_steps_have_a_right_answer(made, build):
-    told = fallible(made, build)
+    told = fallible_solution(made, build)
     if len(told.lines) == made.level and all(right for _, right in told.lines):
         assert told.answer == made.answer
 
@@ -80,7 +82,7 @@ def test_labels_are_those_of_a_judge_with_the_solution(made, seed, strategy):
         language=made.language,
         strategy=STRATEGIES[strategy],
     )
-    told = solver.tell(made)
+    told = solver.solve(made)
     if strategy == "plain":
         judged = step_verdicts(made.question, made.answer, told.text, made.solution)
         assert [right for _, right in judged[:-1]] == [right for _, right in told.lines]
@@ -94,7 +96,7 @@ def test_strategies_trade_length_for_reliability():
     for name, strategy in STRATEGIES.items():
         random = Random(0).random
         solver = Solver(errs=lambda _k, _c, rate, draw=random: draw() < rate, strategy=strategy)
-        told = [solver.tell(draft) for draft in made]
+        told = [solver.solve(draft) for draft in made]
         right[name] = sum(t.answer == d.answer for t, d in zip(told, made, strict=True))
         length[name] = sum(len(t.text) for t in told)
     assert right["short"] < right["plain"] < right["careful"]
@@ -105,7 +107,7 @@ def test_strategies_trade_length_for_reliability():
 def outcomes():
     for suite in SUITES:
         for made in drafts(suite, "valid"):
-            told = fallible(made, 0)
+            told = fallible_solution(made, 0)
             yield made, told, told.answer == made.answer
 
 
@@ -134,7 +136,7 @@ def test_the_first_character_tells_little_about_correctness():
 
 def test_who_never_errs_is_right_and_who_always_takes_the_majority_is_as_simulated():
     made = drafts("pocket-cmath", "valid")[:PART]
-    found = simulated(made, Habits())
-    assert found.greedy == 100 * sum(likeliest(draft, Habits()) for draft in made) / PART
+    found = simulate(made, Habits())
+    assert found.greedy == 100 * sum(is_majority_right(draft, Habits()) for draft in made) / PART
     flawless = Habits({kind: type(habit)(0.0, 0.0, LOWEST) for kind, habit in HABITS.items()})
-    assert all(likeliest(draft, flawless) for draft in made)
+    assert all(is_majority_right(draft, flawless) for draft in made)
