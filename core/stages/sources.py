@@ -9,21 +9,15 @@ from core.data.sets import DataSet
 from core.records.files import file_digest, folder_files
 from core.settings.canonical import digest_of
 from core.stages.stage import CARD
+from eval.pocket import GENERATOR_VERSION
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
-
-# Digests of sources that generate the same problems and solutions as older ones, and those.
-EQUAL_GENERATORS = {
-    "fbf8d46dc301a926c5d60d883b430ffb00a9f35ece2c50b2112a5f2c075d2f74": (
-        "5ba8540d13d90bb6023a960458ea6c2efde7b64bd6cc856291223320681e14fb"
-    ),
-}
 
 
 def source_of(name: str, mode: str = "cot") -> dict[str, object]:
     """Return the version of a benchmark's problems, its prompt in a mode, and its grading options.
 
-    The version is the digest of the problems' generator or local files, or "hub".
+    The version is that of the problems' generator, the digest of their local files, or "hub".
     """
     benchmark = find_benchmark(name)
     empty = Problem(id="", question="", answer="", language=benchmark.language)
@@ -35,21 +29,11 @@ def _version(benchmark: Benchmark) -> str:
     """Return the version of a benchmark's problems."""
     folder = os.environ.get("REPRO_DATA")
     if benchmark.folder is None and benchmark.hub is None:
-        return f"generator {_generator()}"
+        return f"generator {GENERATOR_VERSION}"
     if benchmark.folder is None and not folder:
         return "hub"
     place = benchmark.folder or Path(folder or ".") / (benchmark.part_of or benchmark.name)
     return digest_of({p.name: file_digest(p) for p in sorted(place.glob("*")) if p.is_file()})
-
-
-@cache
-def _generator() -> str:
-    """Return the digest of the sources that generate the pocket world, or of equal older ones."""
-    spec = find_spec("eval.pocket")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    paths = [path for place in places for path in Path(place).glob("*.py")]
-    digest = digest_of({path.name: file_digest(path) for path in paths})
-    return EQUAL_GENERATORS.get(digest, digest)
 
 
 def rows_version(one: DataSet) -> dict[str, object]:

@@ -10,7 +10,10 @@ from core.models.load import CHECKPOINTS, load_policy, load_tokenizer
 from core.records.answers import name_of
 from core.records.files import folder_files
 from core.rollout.samplers.policy import PolicySampler
-from eval.pocket.suites import SUITES, pocket_digest
+from core.settings.canonical import digest_of
+from eval.pocket import GENERATOR_VERSION
+from eval.pocket.solver import fallible_solution
+from eval.pocket.suites import SUITES, drafts, pocket_digest
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.summary import score
@@ -45,3 +48,17 @@ def test_the_policy_scores_what_the_record_says(record):
         samples = run_benchmark(sampler, benchmark, limit=100, decoding=Decoding(max_tokens=96))
         spread = 3.9 * (stated[suite] * (100 - stated[suite]) / 100) ** 0.5
         assert abs(score(samples, benchmark)[0].value - stated[suite]) <= max(spread, 4)
+
+
+def test_what_is_generated_belongs_to_the_version_of_the_generator():
+    """Whoever changes a problem, a solution or a mistake gives the generator another version."""
+    texts = [
+        fallible_solution(draft, build).text
+        for suite in SUITES
+        for draft in drafts(suite, "train")[:300]
+        for build in (0, 1)
+    ]
+    generated = digest_of([pocket_digest(), texts])
+    assert {GENERATOR_VERSION: generated} == {
+        "5ba8540d13d90bb6023a960458ea6c2efde7b64bd6cc856291223320681e14fb": "f331eb25360e5ffb8eb3bc3cc9e5686be858d1f92cef37d35728e49e3bc300a8"
+    }
