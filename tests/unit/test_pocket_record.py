@@ -58,7 +58,7 @@ def test_what_is_generated_belongs_to_the_version_of_the_generator():
         for draft in drafts(suite, "train")[:300]
         for build in (0, 1)
     ]
-    generated = digest_of([pocket_digest(), texts])
-    assert {GENERATOR_VERSION: generated} == {
-        "5ba8540d13d90bb6023a960458ea6c2efde7b64bd6cc856291223320681e14fb": "f331eb25360e5ffb8eb3bc3cc9e5686be858d1f92cef37d35728e49e3bc300a8"
-    }
+    assert (GENERATOR_VERSION[:8], digest_of([pocket_digest(), texts])[:8]) == (
+        "5ba8540d",
+        "f331eb25",
+    )
