@@ -11,8 +11,8 @@ from core.records.record import read_record, standard
 from core.records.schema import ClaimsRecord, Record, RunRecord, claims_of, runs_of
 from eval.errors import DamagedFile
 from eval.samples.store import Sample, read_samples
-from eval.stats.comparisons import by_problem
-from eval.stats.regressions import Difference, found_drops
+from eval.stats.comparisons import correct_by_problem
+from eval.stats.regressions import Difference, find_drops
 
 
 def accepted(slug: str, kind: str = "runs") -> dict[str, str]:
@@ -73,10 +73,10 @@ def drops(slug: str, records: list[Record]) -> Iterator[str]:
             (before,) = runs_of([read_record(path)])
             differences.setdefault(run["scale"], []).extend(compared(before, run))
     for scale, found in differences.items():
-        for drop in found_drops(found):
+        for drop in find_drops(found):
             yield (
-                f"{scale}, {drop.what}: {drop.delta:+.1f} points against the accepted records, "
-                f"p {drop.p:.2g}{drop.most and f'; most in arm {drop.most}'}"
+                f"{scale}, {drop.scope}: {drop.delta:+.1f} points against the accepted records, "
+                f"p {drop.p:.2g}{drop.largest_loss and f'; most in arm {drop.largest_loss}'}"
             )
     for scale, digest in accepted(slug, "claims").items():
         before = read_record(folder / f"{digest}.json")
@@ -100,7 +100,8 @@ def compared(before: RunRecord, after: RunRecord) -> Iterator[Difference]:
         if suite not in old or (old[suite]["mode"], old[suite]["n"]) != (row["mode"], row["n"]):
             continue
         one, other = (
-            by_problem(samples_of(digest)) for digest in (old[suite]["digest"], row["digest"])
+            correct_by_problem(samples_of(digest))
+            for digest in (old[suite]["digest"], row["digest"])
         )
         if one.keys() != other.keys():
             continue  # other problems

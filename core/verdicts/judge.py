@@ -227,7 +227,7 @@ def seeds_verdict(claim: Claim, judged: JudgedComparison, seeds: Sequence[int]) 
         "p": p,
         "level": level,
         "freedom": effect.freedom,
-        "seen": effect.seen,
+        "seen": effect.detectable,
         "verdict": effect.verdict,
         "reason": seeds_reason(claim, effect, level, len(seeds)),
         "seeds": list(seeds),

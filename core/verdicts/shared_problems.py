@@ -11,7 +11,7 @@ from core.claims import Comparison, Need, Record, Runs
 from core.records.places import samples_file
 from core.records.schema import RunRecord
 from eval.samples.store import read_samples
-from eval.stats.summary import by_problem, values_of
+from eval.stats.summary import samples_by_problem, values_of
 from eval.stats.voting import Ballots
 
 BLOCKS = 20  # of problems in the jackknife, left out one at a time
@@ -126,4 +126,4 @@ def by_problem_at(digest: str, name: str, k: int) -> NDArray[np.float64]:
 def ballots_of(digest: str) -> Ballots:
     """Return the samples of a file by problem, in the order of the problems' names."""
     samples = sorted(read_samples(samples_file(digest), digest), key=lambda sample: sample.id)
-    return Ballots(by_problem(samples, samples[0].benchmark))
+    return Ballots(samples_by_problem(samples, samples[0].benchmark))

@@ -1,1 +1,1 @@
-"""Estimates, intervals, tests and votes."""
+"""Statistics of graded samples: estimates, intervals, significance tests and majority votes."""

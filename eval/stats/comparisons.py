@@ -1,10 +1,10 @@
-"""Compares two sets of scores, and a score with a printed number."""
+"""Compares two sets of graded samples, and a score with a printed number."""
 
 import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal  # Any: results that the stubs of scipy do not describe
+from typing import Literal, Protocol, cast
 
 import numpy as np
 from scipy.stats import binomtest, fisher_exact, permutation_test, ttest_ind
@@ -17,9 +17,29 @@ LEVEL = 0.95
 PRINTED = re.compile(r"\d+(\.\d+)?")
 
 
+class Bounds(Protocol):
+    """The two ends of a confidence interval of scipy."""
+
+    low: float
+    high: float
+
+
+class ScipyTest(Protocol):
+    """The fields of scipy's test results that are used here; scipy's stubs lack them."""
+
+    pvalue: float
+
+    def confidence_interval(self, confidence_level: float) -> Bounds:
+        """Return the confidence interval of the tested statistic."""
+        ...
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """After minus before, in percentage points, with a 95 % interval and a two-sided p."""
+    """The change of a score from `before` to `after` in percentage points.
+
+    `low` and `high` bound its 95 % interval, `p` is two-sided and `n` the number of problems.
+    """
 
     delta: float
     low: float
@@ -32,7 +52,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Reported:
-    """A score against a printed number: the 90 % interval and what it says."""
+    """The verdict on a score against a printed number, with the score's 90 % interval in percent.
+
+    `delta` is the score minus the printed number; `margin` the tolerance, in percentage points.
+    """
 
     verdict: Literal["reproduced", "below", "above", "undecided"]
     delta: float
@@ -42,29 +65,38 @@ class Reported:
 
 
 def mcnemar(lost: int, won: int) -> float:
-    """Exact two-sided p that a changed problem is as often lost as won."""
+    """Return the exact two-sided p value of McNemar's test; 1 if no problem changed.
+
+    Args:
+        lost: Problems solved before and not after.
+        won: Problems solved after and not before.
+    """
     return float(binomtest(won, lost + won).pvalue) if lost + won else 1.0
 
 
 def sign_flip(differences: Sequence[float], *, draws: int = 10_000, seed: int = 0) -> float:
-    """Two-sided p of the mean difference when each sign is arbitrary; exact for few differences."""
+    """Return the two-sided p value of a sign-flip permutation test of the mean difference.
+
+    The p value is exact where all sign patterns can be enumerated within `draws`, and 1 with fewer
+    than two non-zero differences.
+    """
     array = np.asarray(differences, dtype=float)
     changed = array[array != 0]
     if changed.size < 2:
         return 1.0
-    found: Any = permutation_test(
+    permutation = permutation_test(
         (changed,),
         np.mean,
-        permutation_type="samples",  # of one sample: its signs
+        permutation_type="samples",  # with one sample, this flips the signs
         n_resamples=draws,
         batch=1000,
         rng=np.random.default_rng(seed),
     )
-    return min(1.0, float(found.pvalue))
+    return min(1.0, float(cast(ScipyTest, permutation).pvalue))
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Adjusted p values that keep the family-wise error: step-down Bonferroni."""
+    """Return p values adjusted by Holm's step-down Bonferroni method, in the order of `ps`."""
     order = sorted(range(len(ps)), key=lambda i: ps[i])
     adjusted = [0.0] * len(ps)
     running = 0.0
@@ -75,20 +107,15 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def compare_scores(before: Sequence[Sample], after: Sequence[Sample]) -> Comparison:
-    """Return how the share of right samples changed, paired over the problems that both sides hold.
+    """Return the change of the share of correct samples, paired over the problems of both sides.
 
     Sides that share fewer than two problems are compared unpaired.
 
     Raises:
-        BadValue: one side is empty, or they are of different benchmarks.
+        BadValue: one side is empty, or the samples are of more than one benchmark.
     """
-    names = {s.benchmark for s in (*before, *after)}
-    if not before or not after or len(names) != 1:
-        raise BadValue(
-            f"{len(before)} samples before, {len(after)} after, of {sorted(names)}: "
-            "expected samples of one benchmark on both sides"
-        )
-    old, new = by_problem(before), by_problem(after)
+    check_one_benchmark(before, after)
+    old, new = correct_by_problem(before), correct_by_problem(after)
     single = all(len(row) == 1 for row in (*old.values(), *new.values()))
     shared = sorted(old.keys() & new.keys())
     if len(shared) > 1 or old.keys() == new.keys():
@@ -98,8 +125,21 @@ def compare_scores(before: Sequence[Sample], after: Sequence[Sample]) -> Compari
     return unpaired_binary(*rows) if single else unpaired_means(*rows)
 
 
-def by_problem(samples: Sequence[Sample]) -> dict[str, list[bool]]:
-    """Is each sample right, by problem; a sample without a verdict is not."""
+def check_one_benchmark(before: Sequence[Sample], after: Sequence[Sample]) -> None:
+    """Raise `BadValue` unless both sides have samples, all of one benchmark."""
+    names = {s.benchmark for s in (*before, *after)}
+    if not before or not after or len(names) != 1:
+        raise BadValue(
+            f"{len(before)} samples before, {len(after)} after, of {sorted(names)}: "
+            "expected samples of one benchmark on both sides"
+        )
+
+
+def correct_by_problem(samples: Sequence[Sample]) -> dict[str, list[bool]]:
+    """Return whether each sample is correct, grouped by problem id.
+
+    A sample without a verdict counts as incorrect.
+    """
     rows: dict[str, list[bool]] = defaultdict(list)
     for sample in samples:
         rows[sample.id].append(sample.correct is True)
@@ -110,7 +150,7 @@ Pair = tuple[list[bool], list[bool]]
 
 
 def paired_binary(pairs: Sequence[Pair]) -> Comparison:
-    """McNemar's exact p; the interval of Agresti and Min."""
+    """Compare single samples of the same problems: McNemar's test, Agresti-Min interval."""
     n = len(pairs)
     won = sum(b[0] and not a[0] for a, b in pairs)
     lost = sum(a[0] and not b[0] for a, b in pairs)
@@ -119,44 +159,51 @@ def paired_binary(pairs: Sequence[Pair]) -> Comparison:
 
 
 def paired_means(pairs: Sequence[Pair]) -> Comparison:
-    """Sign-flip p and Student's interval of the problems' differences."""
+    """Compare the mean scores of the same problems by a sign-flip test and Student's interval."""
     differences = [float(np.mean(b)) - float(np.mean(a)) for a, b in pairs]
-    found = mean_interval(differences)
+    estimate = mean_interval(differences)
     p = sign_flip(differences)
-    return percent(found.value, found.low, found.high, p, len(pairs), True, "sign-flip")
+    return percent(estimate.value, estimate.low, estimate.high, p, len(pairs), True, "sign-flip")
 
 
 def unpaired_binary(old: Sequence[list[bool]], new: Sequence[list[bool]]) -> Comparison:
-    """Fisher's exact p; Newcombe's interval, made of both sides' Wilson intervals."""
+    """Compare single samples of different problems by Fisher's exact test.
+
+    The interval is Newcombe's, made of the Wilson intervals of both sides.
+    """
     (x, n), (y, m) = ((sum(row[0] for row in rows), len(rows)) for rows in (old, new))
     (low_x, high_x), (low_y, high_y) = wilson(x, n), wilson(y, m)
     before, after = x / n, y / m
     low = after - before - ((after - low_y) ** 2 + (high_x - before) ** 2) ** 0.5
     high = after - before + ((high_y - after) ** 2 + (before - low_x) ** 2) ** 0.5
-    tested: Any = fisher_exact([[x, n - x], [y, m - y]])
-    p = float(tested.pvalue)
+    fisher = cast(ScipyTest, fisher_exact([[x, n - x], [y, m - y]]))
+    p = float(fisher.pvalue)
     return percent(after - before, low, high, p, min(n, m), False, "fisher")
 
 
 def unpaired_means(old: Sequence[list[bool]], new: Sequence[list[bool]]) -> Comparison:
-    """Welch's t over the problems' means."""
+    """Compare the mean scores of different problems by Welch's t test.
+
+    Where one side has fewer than two problems or no spread, the interval is the difference of both
+    sides' own intervals, and p is 1 if it contains zero, else 0.
+    """
     before, after = ([float(np.mean(row)) for row in rows] for rows in (old, new))
     if min(len(before), len(after)) < 2 or min(np.std(before), np.std(after)) == 0:
-        wide = mean_interval(before), mean_interval(after)
-        low, high = wide[1].low - wide[0].high, wide[1].high - wide[0].low
-        delta = wide[1].value - wide[0].value
+        intervals = mean_interval(before), mean_interval(after)
+        low, high = intervals[1].low - intervals[0].high, intervals[1].high - intervals[0].low
+        delta = intervals[1].value - intervals[0].value
         return percent(delta, low, high, float(low <= 0 <= high), len(after), False, "no spread")
-    found: Any = ttest_ind(after, before, equal_var=False)
-    bounds = found.confidence_interval(LEVEL)
+    welch = cast(ScipyTest, ttest_ind(after, before, equal_var=False))
+    bounds = welch.confidence_interval(LEVEL)
     delta = float(np.mean(after) - np.mean(before))
     n = min(len(before), len(after))
-    return percent(delta, bounds.low, bounds.high, float(found.pvalue), n, False, "welch")
+    return percent(delta, bounds.low, bounds.high, float(welch.pvalue), n, False, "welch")
 
 
 def percent(
     delta: float, low: float, high: float, p: float, n: int, paired: bool, method: str
 ) -> Comparison:
-    """Return the comparison in percentage points; no change of a share exceeds 100 of them."""
+    """Return a comparison in percentage points, its interval cut off at -100 and 100."""
     bounds = max(-100.0, 100 * float(low)), min(100.0, 100 * float(high))
     return Comparison(100 * delta, *bounds, p, n, paired, method)
 
@@ -164,7 +211,7 @@ def percent(
 def compare_reported(
     right: int, n: int, reported: float, margin: float, *, rounding: float = 0.05
 ) -> Reported:
-    """Two one-sided score tests of one run's count against a printed percentage."""
+    """Compare the count of correct problems of one run with a printed percentage; see `gate`."""
     low, high = (100 * bound for bound in wilson(right, n, GATE_LEVEL))
     return gate(100 * right / n, low, high, reported, margin, rounding)
 
@@ -172,11 +219,11 @@ def compare_reported(
 def gate(
     value: float, low: float, high: float, reported: float, margin: float, rounding: float
 ) -> Reported:
-    """What a score with its 90 % interval says about a printed percentage.
+    """Return the verdict on a score with its 90 % interval against a printed percentage.
 
-    `reproduced` when the interval lies within `margin` points of what the printed digits can
-    stand for (51.7 is 51.65 to 51.75 with `rounding` 0.05); `below` or `above` when it lies
-    outside altogether; else `undecided`.
+    It is `reproduced` when the interval lies within `margin` points of the numbers that round to
+    the printed one (51.7 stands for 51.65 to 51.75 with `rounding` 0.05), `below` or `above` when
+    the interval lies entirely outside that range, and `undecided` otherwise.
     """
     floor, ceiling = reported - rounding - margin, reported + rounding + margin
     verdict: Literal["reproduced", "below", "above", "undecided"] = "undecided"
@@ -190,10 +237,12 @@ def gate(
 
 
 def printed_number(text: str) -> tuple[float, float]:
-    """A percentage as printed, and half a unit of its last digit: `51.7` is 51.7 and 0.05.
+    """Parse a printed percentage; return it and half a unit of its last digit.
+
+    `51.7` gives (51.7, 0.05).
 
     Raises:
-        BadValue: it is no number from 0 to 100.
+        BadValue: the text is not a number from 0 to 100.
     """
     if not PRINTED.fullmatch(text) or not 0 <= float(text) <= 100:
         raise BadValue(f"printed score {text!r}: expected a percentage such as 51.7")

@@ -1,4 +1,4 @@
-"""Estimates from graded samples and their intervals: proportions, Pass@K, Maj@K, means."""
+"""Estimates from graded samples with their intervals: proportions, Pass@K, Maj@K and means."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ ENUMERATED = 3000  # subsets that are still enumerated instead of drawn
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval and how the interval was made."""
+    """An estimated value with its interval and the name of the interval's method."""
 
     value: float
     low: float
@@ -31,10 +31,10 @@ class Estimate:
 
 
 def wilson(right: int, n: int, level: float = LEVEL) -> tuple[float, float]:
-    """Score interval of a proportion: all p with |p - right/n| <= z sqrt(p (1 - p) / n).
+    """Return the score interval of a proportion: all p with |p - right/n| <= z sqrt(p (1 - p) / n).
 
     Raises:
-        BadValue: counts that cannot be.
+        BadValue: `right` is not between 0 and n, or n is below 1.
     """
     check_counts(right, n)
     z = float(ndtri((1 + level) / 2))
@@ -45,10 +45,10 @@ def wilson(right: int, n: int, level: float = LEVEL) -> tuple[float, float]:
 
 
 def clopper_pearson(right: int, n: int, level: float = LEVEL) -> tuple[float, float]:
-    """Exact interval of a proportion; covers at least as promised at any n.
+    """Return the exact interval of a proportion, which covers with at least `level` at any n.
 
     Raises:
-        BadValue: counts that cannot be.
+        BadValue: `right` is not between 0 and n, or n is below 1.
     """
     check_counts(right, n)
     tail = (1 - level) / 2
@@ -58,7 +58,7 @@ def clopper_pearson(right: int, n: int, level: float = LEVEL) -> tuple[float, fl
 
 
 def agresti_min(won: int, lost: int, n: int) -> tuple[float, float]:
-    """95 % interval of the change of a share over n pairs, with half a pair added to each cell."""
+    """Return the 95 % interval of a share's change over n pairs, with 0.5 added to each cell."""
     share_won, share_lost = (won + 0.5) / (n + 2), (lost + 0.5) / (n + 2)
     middle = share_won - share_lost
     half = float(ndtri(0.975)) * ((share_won + share_lost - middle**2) / (n + 2)) ** 0.5
@@ -66,23 +66,28 @@ def agresti_min(won: int, lost: int, n: int) -> tuple[float, float]:
 
 
 def check_counts(right: int, n: int) -> None:
-    """Refuse what is no count of successes."""
+    """Raise `BadValue` unless 0 <= right <= n and n >= 1."""
     if n < 1 or not 0 <= right <= n:
         raise BadValue(f"{right} right of {n}: expected 0 <= right <= n and n >= 1")
 
 
 def proportion(right: int, n: int, level: float = LEVEL) -> Estimate:
-    """Share with Wilson's interval, Clopper-Pearson's below 100 problems."""
+    """Return a share with Wilson's interval, or Clopper-Pearson's below 100 problems."""
     if n < SMALL:
         return Estimate(right / max(n, 1), *clopper_pearson(right, n, level), "clopper-pearson")
     return Estimate(right / n, *wilson(right, n, level), "wilson")
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """1 - C(n - c, k) / C(n, k): is one of k samples right; unbiased, arXiv 2107.03374 eq. 1.
+    """Return the unbiased estimate 1 - C(n - c, k) / C(n, k) of Pass@K (arXiv 2107.03374 eq. 1).
+
+    Args:
+        n: Samples of the problem.
+        right: Correct ones among them, c in the equation.
+        k: Samples of which one must be correct.
 
     Raises:
-        BadValue: more samples asked for than there are.
+        BadValue: k is larger than n or below 1, or `right` is not between 0 and n.
     """
     check_k(n, k)
     if not 0 <= right <= n:
@@ -91,14 +96,18 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 
 
 def check_k(n: int, k: int) -> None:
-    """Refuse what cannot be estimated from n samples."""
+    """Raise `BadValue` unless 1 <= k <= n."""
     if not 1 <= k <= n:
         raise BadValue(f"K={k} with {n} samples per problem: expected 1 <= K <= {n}")
 
 
 @dataclass(frozen=True)
 class Votes:
-    """One problem's samples by answer: how often each was given, and is it right; blanks apart."""
+    """The samples of one problem, counted by answer.
+
+    `counts[i]` samples gave answer i, and `right[i]` says whether that answer is correct; `blank`
+    samples gave no answer.
+    """
 
     counts: tuple[int, ...]
     right: tuple[bool, ...]
@@ -106,35 +115,40 @@ class Votes:
 
     @property
     def n(self) -> int:
-        """All samples, those without an answer included."""
+        """The number of samples, with those without an answer."""
         return sum(self.counts) + self.blank
 
 
 @lru_cache(maxsize=65536)
 def maj_at_k(votes: Votes, k: int, *, seed: int = 0) -> float:
-    """Expected score of the most frequent answer among k of the n samples.
+    """Return the expected score of the most frequent answer among k of the n samples.
 
-    Of tied answers each is taken equally often. Samples without an answer are drawn but do not
-    vote; with no vote at all the score is 0. Over all subsets if they are few, else over 2000
-    seeded ones.
+    Tied answers share the vote equally. Samples without an answer can be among the k but do not
+    vote; a draw without any vote scores 0. All subsets of size k are enumerated if there are at
+    most 3000, else 2000 of them are drawn with `seed`.
 
     Raises:
-        BadValue: more samples asked for than there are.
+        BadValue: k is larger than the number of samples, or below 1.
     """
     check_k(votes.n, k)
     sizes = (*votes.counts, votes.blank)
     if comb(votes.n, k) <= ENUMERATED:
         labels = [label for label, size in enumerate(sizes) for _ in range(size)]
         chosen = np.array(list(combinations(labels, k)))
-        drawn = np.stack([(chosen == label).sum(1) for label in range(len(sizes))], axis=1)
+        votes_by_draw = np.stack([(chosen == label).sum(1) for label in range(len(sizes))], axis=1)
     else:
         random = np.random.default_rng(seed)
-        drawn = random.multivariate_hypergeometric(sizes, k, size=DRAWS, method="marginals")
-    return plurality(drawn[:, :-1], np.array(votes.right, dtype=bool))
+        votes_by_draw = random.multivariate_hypergeometric(sizes, k, size=DRAWS, method="marginals")
+    return plurality(votes_by_draw[:, :-1], np.array(votes.right, dtype=bool))
 
 
 def plurality(counts: NDArray[np.int64], right: NDArray[np.bool_]) -> float:
-    """Mean over the rows of the share of right answers among the most frequent ones."""
+    """Return the mean over the rows of the share of correct answers among the most frequent ones.
+
+    Args:
+        counts: Votes for each answer, of shape (draws, answers).
+        right: Whether each answer is correct, of shape (answers,).
+    """
     if counts.shape[1] == 0:
         return 0.0
     top = counts.max(axis=1, keepdims=True)
@@ -144,10 +158,14 @@ def plurality(counts: NDArray[np.int64], right: NDArray[np.bool_]) -> float:
 
 
 def mean_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
-    """Mean over problems with Student's interval: the problem is the unit, whatever K is.
+    """Return the mean over problems with Student's interval; the problem is the unit for any K.
 
-    Without any spread Student's interval would have no width; then the interval is that of the
-    share of problems that could still differ unseen, 1 - (1 - level) ** (1 / n).
+    If all values are equal, Student's interval would have no width. The interval is then the mean
+    plus or minus 1 - ((1 - level) / 2) ** (1 / n), the Clopper-Pearson bound on the share of
+    problems that differ when none of n did.
+
+    Raises:
+        BadValue: there are fewer than two values.
     """
     n = len(values)
     if n < 2:
@@ -163,20 +181,24 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Estimate:
 def bootstrap(
     values: Sequence[float], *, seed: int = 0, draws: int = DRAWS, level: float = LEVEL
 ) -> Estimate:
-    """Mean with the percentile interval over problems drawn again with replacement."""
+    """Return the mean with the percentile interval of problems resampled with replacement.
+
+    With fewer than two values or without spread, return `mean_interval(values, level)`.
+    """
     array = np.asarray(values, dtype=float)
     if array.size < 2 or float(array.std()) == 0:
         return mean_interval(values, level)
     random = np.random.default_rng(seed)
-    drawn = random.integers(array.size, size=(draws, array.size))
-    low, high = np.quantile(array[drawn].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    resamples = random.integers(array.size, size=(draws, array.size))
+    low, high = np.quantile(array[resamples].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
     return Estimate(float(array.mean()), float(low), float(high), "bootstrap over problems")
 
 
 def variance_parts(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """(between problems, within problems): variance of the true means, and of one sample.
+    """Return the variance of the problems' true means, and that of one sample within its problem.
 
-    Between is the variance of the problem means less the share that K samples' noise adds.
+    The first is the variance of the observed problem means less the noise of K samples, within / K,
+    and never negative.
     """
     within = float(np.mean([float(np.var(row, ddof=1)) if len(row) > 1 else 0.0 for row in rows]))
     means = [float(np.mean(row)) for row in rows]

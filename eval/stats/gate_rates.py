@@ -1,4 +1,4 @@
-"""How often the comparison with accepted runs finds a planted drop, and raises a false alarm."""
+"""Simulates how often the comparison with accepted runs detects a planted drop."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from eval.stats.regressions import (
     OWN,
     SHARED,
     Difference,
-    found_drops,
+    find_drops,
 )
 
 ARMS, SUITES, PROBLEMS = 5, 4, 1000
@@ -24,7 +24,10 @@ SIMULATIONS = 2000
 
 @dataclass(frozen=True)
 class Planted:
-    """A drop in points, in everything or in one suite of one arm; `bound` is what to meet."""
+    """A drop in points, of all scores or (`alone`) of one suite of one arm.
+
+    `bound` is the required alarm rate: a minimum, or a maximum where `points` is 0.
+    """
 
     name: str
     points: float
@@ -34,28 +37,34 @@ class Planted:
 
 @dataclass(frozen=True)
 class Spread:
-    """Whether the new runs have other seeds, and which share of what these change arms share."""
+    """The differences between new and accepted runs without any drop.
+
+    `new_seeds` says whether they have other seeds, and `together` is the share of the seeds'
+    variance that all arms have in common.
+    """
 
     name: str
-    other: bool = True
+    new_seeds: bool = True
     together: float = 0.0
 
 
 @dataclass(frozen=True)
 class Rate:
-    """How often runs with a planted drop raise an alarm; the error is that of the simulation."""
+    """The simulated alarm rate of runs with a planted drop, and its standard error."""
 
     planted: Planted
     spread: Spread
     seeds: int
-    found: float
+    alarm_rate: float
     error: float
     simulations: int
 
     @property
     def met(self) -> bool:
-        """Whether a drop is found often enough, or nothing seldom enough."""
-        return self.found >= self.planted.bound if self.planted.points else self.found <= 0.05
+        """True if the alarm rate meets the bound of its planted drop."""
+        if self.planted.points:
+            return self.alarm_rate >= self.planted.bound
+        return self.alarm_rate <= self.planted.bound
 
 
 PLANTED = (
@@ -65,7 +74,7 @@ PLANTED = (
     Planted("5 points in one suite of one arm", 5.0, alone=True, bound=0.90),
 )
 SPREADS = (
-    Spread("the same seeds", other=False),
+    Spread("the same seeds", new_seeds=False),
     Spread("other seeds, arms move together", together=1.0),
     Spread("other seeds, arms move half together", together=0.5),
     Spread("other seeds, arms on their own", together=0.0),
@@ -73,7 +82,7 @@ SPREADS = (
 
 
 def rates(simulations: int = SIMULATIONS, seed: int = 0) -> list[Rate]:
-    """Every planted drop among runs of every spread and number of seeds."""
+    """Simulate every planted drop with every spread and number of seeds."""
     draw = np.random.default_rng(seed)
     return [
         rate(planted, spread, seeds, simulations, draw)
@@ -86,42 +95,42 @@ def rates(simulations: int = SIMULATIONS, seed: int = 0) -> list[Rate]:
 def rate(
     planted: Planted, spread: Spread, seeds: int, simulations: int, draw: np.random.Generator
 ) -> Rate:
-    """How often one planted drop is found."""
-    found = sum(
-        any(True for _ in found_drops(drawn(planted, spread, seeds, draw)))
+    """Simulate checks of one planted drop and return their alarm rate."""
+    alarms = sum(
+        any(True for _ in find_drops(simulate_check(planted, spread, seeds, draw)))
         for _ in range(simulations)
     )
-    share = found / simulations
+    share = alarms / simulations
     error = (share * (1 - share) / simulations) ** 0.5
     return Rate(planted, spread, seeds, share, error, simulations)
 
 
 def run_deviation() -> float:
-    """The standard deviation between seeds of a run's mean over the suites, in points."""
+    """Return the standard deviation between seeds of a run's mean over the suites, in points."""
     return (SHARED**2 + OWN**2 / SUITES) ** 0.5
 
 
-def half_seen(seeds: int) -> float:
-    """The drop everywhere, in points, that the test over all arms finds in half of the checks."""
+def half_power_drop(seeds: int) -> float:
+    """Return the drop of all scores, in points, detected in half of the checks over all arms."""
     error = run_deviation() * (2 / seeds) ** 0.5
     return -error * float(t.ppf(LEVELS["all"], KNOWN + seeds - 1))
 
 
-def drawn(
+def simulate_check(
     planted: Planted, spread: Spread, seeds: int, draw: np.random.Generator
 ) -> list[Difference]:
-    """The differences of one simulated check."""
-    noise = seeds_part(spread, seeds, draw)
+    """Return the differences of one simulated check, a row for each arm, seed and suite."""
+    noise = seed_noise(spread, seeds, draw)
     return list(differences(planted, spread, noise, draw))
 
 
-def seeds_part(spread: Spread, seeds: int, draw: np.random.Generator) -> NDArray[np.float64]:
-    """What other seeds alone change, in points, for each arm, seed and suite.
+def seed_noise(spread: Spread, seeds: int, draw: np.random.Generator) -> NDArray[np.float64]:
+    """Return the differences caused by other seeds, in points, of shape (arms, seeds, suites).
 
-    Both runs differ by their seeds, so each part counts twice. The variances are drawn anew for
-    every check, from what the degrees of freedom of their measurement allow.
+    Both runs differ by their seeds, so each variance counts twice. The variances are drawn anew for
+    every check, from the distribution that their degrees of freedom imply.
     """
-    scale = (2 * KNOWN / draw.chisquare(KNOWN)) ** 0.5 * spread.other
+    scale = (2 * KNOWN / draw.chisquare(KNOWN)) ** 0.5 * spread.new_seeds
     parts = [
         share**0.5
         * (
@@ -136,10 +145,10 @@ def seeds_part(spread: Spread, seeds: int, draw: np.random.Generator) -> NDArray
 def differences(
     planted: Planted, spread: Spread, noise: NDArray[np.float64], draw: np.random.Generator
 ) -> Iterator[Difference]:
-    """Those that the seeds make, less the planted answers."""
+    """Yield the difference of each arm, seed and suite: seed noise less the planted drop."""
     for (arm, seed, suite), points in np.ndenumerate(noise):
         hit = not planted.alone or (arm, suite) == (0, 0)
         lost = draw.binomial(PROBLEMS, planted.points / 100 * hit)
         delta = 100 * (round(points * PROBLEMS / 100) - lost) / PROBLEMS
-        changed = CHANGED * spread.other + lost / PROBLEMS
+        changed = CHANGED * spread.new_seeds + lost / PROBLEMS
         yield Difference(str(arm), seed, str(suite), delta, changed, PROBLEMS)

@@ -1,4 +1,4 @@
-"""What estimators of Pass@K give on average, as exact sums over how many samples are right."""
+"""Exact expectations of Pass@K estimators, as sums over the number of correct samples."""
 
 from itertools import pairwise
 from math import comb, fsum
@@ -10,17 +10,17 @@ K = 10
 
 
 def chances(n: int, rate: float) -> list[float]:
-    """The chance that 0, 1, ..., n of n samples are right."""
+    """Return the binomial probabilities that 0, 1, ..., n of n samples are correct."""
     return [comb(n, c) * rate**c * (1 - rate) ** (n - c) for c in range(n + 1)]
 
 
 def truth() -> list[float]:
-    """1 - (1 - p)^K for each of `RATES`: whether one of K samples is right."""
+    """Return the true Pass@K, 1 - (1 - p)^K, for each of `RATES`."""
     return [1 - (1 - rate) ** K for rate in RATES]
 
 
 def expected(n: int) -> list[float]:
-    """The mean of the estimate from n samples, for each of `RATES`."""
+    """Return the mean of the unbiased estimate from n samples, for each of `RATES`."""
     return [
         fsum(chance * pass_at_k(n, c, K) for c, chance in enumerate(chances(n, rate)))
         for rate in RATES
@@ -28,7 +28,7 @@ def expected(n: int) -> list[float]:
 
 
 def expected_plug_in(n: int) -> list[float]:
-    """The mean of 1 - (1 - c / n)^K with c of n samples right, for each of `RATES`."""
+    """Return the mean of 1 - (1 - c / n)^K for each of `RATES`, with c of n samples correct."""
     return [
         fsum(chance * (1 - (1 - c / n) ** K) for c, chance in enumerate(chances(n, rate)))
         for rate in RATES
@@ -36,7 +36,7 @@ def expected_plug_in(n: int) -> list[float]:
 
 
 def variance(n: int) -> list[float]:
-    """The variance of the estimate from n samples, for each of `RATES`."""
+    """Return the variance of the unbiased estimate from n samples, for each of `RATES`."""
     return [
         fsum(chance * (pass_at_k(n, c, K) - mean) ** 2 for c, chance in enumerate(chances(n, rate)))
         for rate, mean in zip(RATES, expected(n), strict=True)
@@ -44,6 +44,6 @@ def variance(n: int) -> list[float]:
 
 
 def decreases(n: int) -> int:
-    """How often Pass@K falls from one K to the next, over all numbers of right samples of n."""
+    """Count the falls of the estimate from one K to the next, for all counts of correct samples."""
     curves = [[pass_at_k(n, c, k) for k in range(1, n + 1)] for c in range(n + 1)]
     return sum(a > b for curve in curves for a, b in pairwise(curve))

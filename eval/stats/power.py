@@ -1,4 +1,4 @@
-"""What a planned evaluation can see, before it runs: interval widths and detectable differences."""
+"""Plans an evaluation: expected interval widths and detectable differences."""
 
 from dataclasses import dataclass
 from math import inf
@@ -17,13 +17,13 @@ ACROSS, WITHIN = 0.4, 0.7
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A planned evaluation and what it can see, all in percentage points.
+    """A planned evaluation with its expected precision, in percentage points.
 
-    `half_width` is that of one score's 95 % interval; `paired` and `unpaired` the smallest true
-    difference that a two-sided 5 % test of two systems finds with 80 % power, on the same problems
-    and on different ones. `gate` is the 90 % half width: a comparison with a printed number can
-    say `reproduced` only with a `margin` above it, and `gate_power` is the chance that it does
-    when the true score is the printed one.
+    `half_width` is half the width of one score's 95 % interval. `paired` and `unpaired` are the
+    smallest true differences that a two-sided 5 % test of two systems finds with 80 % power, on the
+    same problems and on different ones. `gate` is half the width of the 90 % interval: a comparison
+    with a printed number can be `reproduced` only with a `margin` above `gate`, and `gate_power` is
+    the probability of that verdict when the true score is the printed one.
     """
 
     benchmark: str
@@ -48,20 +48,22 @@ def plan(
     seed_spread: float = 0.0,
     limit: int | None = None,
 ) -> Plan:
-    """What `samples` answers to each problem by each of `seeds` training runs can show.
+    """Return the precision of `samples` answers to each problem by each of `seeds` training runs.
 
-    A question's rate varies with variance WITHIN p (1 - p), of which two systems share ACROSS;
-    the rest is the noise of one sample and shrinks with samples and seeds. `rate` is the expected
-    score (50 is the widest), `seed_spread` the standard deviation over training seeds in points.
+    The correctness rate of a question varies with variance WITHIN p (1 - p), of which two systems
+    share ACROSS; the remaining variance is noise of one sample and shrinks with samples and seeds.
+    `rate` is the expected score in percent (50 gives the widest intervals), `seed_spread` the
+    standard deviation over training seeds in points, and `limit` a number of problems below the
+    benchmark's.
     """
     check_plan(samples, seeds, rate, seed_spread)
     n = min(benchmark.n, limit or benchmark.n)
-    unit = rate * (100 - rate) / n
+    problem_variance = rate * (100 - rate) / n
     noise = (1 - WITHIN) / (samples * seeds)
-    seeded = seed_spread**2 / seeds
-    single = (unit * (WITHIN + noise) + seeded) ** 0.5
-    paired = (2 * unit * (WITHIN - ACROSS + noise) + 2 * seeded) ** 0.5
-    seen = quantile((1 + LEVEL) / 2) + quantile(POWER)
+    seed_variance = seed_spread**2 / seeds
+    single = (problem_variance * (WITHIN + noise) + seed_variance) ** 0.5
+    paired = (2 * problem_variance * (WITHIN - ACROSS + noise) + 2 * seed_variance) ** 0.5
+    detectable_errors = quantile((1 + LEVEL) / 2) + quantile(POWER)
     gate = quantile((1 + GATE_LEVEL) / 2) * single
     inside = max(0.0, 2 * float(ndtr((benchmark.margin - gate) / single)) - 1)
     return Plan(
@@ -71,8 +73,8 @@ def plan(
         seeds=seeds,
         rate=rate,
         half_width=quantile((1 + LEVEL) / 2) * single,
-        paired=seen * paired,
-        unpaired=seen * 2**0.5 * single,
+        paired=detectable_errors * paired,
+        unpaired=detectable_errors * 2**0.5 * single,
         margin=benchmark.margin,
         gate=gate,
         gate_power=100 * inside,
@@ -80,10 +82,11 @@ def plan(
 
 
 def check_plan(samples: int, seeds: int, rate: float, seed_spread: float) -> None:
-    """Refuse what nobody can plan.
+    """Raise `BadValue` for numbers that no evaluation can have.
 
     Raises:
-        BadValue: a number of samples or seeds below 1, a rate outside 0 to 100, a negative spread.
+        BadValue: `samples` or `seeds` is below 1, `rate` is not between 0 and 100, or `seed_spread`
+            is negative.
     """
     if min(samples, seeds) < 1 or not 0 < rate < 100 or not 0 <= seed_spread < inf:
         raise BadValue(
@@ -93,5 +96,5 @@ def check_plan(samples: int, seeds: int, rate: float, seed_spread: float) -> Non
 
 
 def quantile(p: float) -> float:
-    """Of the standard normal distribution."""
+    """Return the quantile of the standard normal distribution at probability p."""
     return float(ndtri(p))

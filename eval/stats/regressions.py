@@ -1,11 +1,11 @@
-"""Whether runs score lower than the accepted ones: over all arms, for each arm, on each suite.
+"""Tests whether runs score lower than the accepted ones: all arms, each arm, each suite.
 
-Runs with other seeds differ by a part that all suites of a run share, and by one of each suite.
-Arms of one seed move together, for seeds differ by the start policy and the order of the data,
-which all arms of a seed have: all arms of a seed are one value. How large the parts are is known
-from runs of the pocket world, as well as `KNOWN` degrees of freedom tell; runs that change fewer
-answers differ by less: the shared part by that much less, a suite's own by the square root of it.
-The spread of the differences at hand is pooled with what is known.
+Runs with other seeds differ by one part that all suites of a run share and by one part of each
+suite. Arms of one seed have the same start policy and order of the data, so their scores are
+averaged to one value for each seed. The variances of both parts were measured on runs of the pocket
+world, with `KNOWN` degrees of freedom. Runs that change fewer answers differ by less: the standard
+deviation of the shared part is proportional to the share of changed answers, that of a suite's own
+part to its square root. The spread of the compared differences is pooled with the measured one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,17 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t
 
-# Standard deviations between seeds, in points: what a run's suites share, and each suite's own.
+# Standard deviations between seeds, in points: of the part that a run's suites share, and of the
+# part of each suite.
 SHARED, OWN = 2.06, 1.62
 CHANGED = 0.17  # share of the problems that only one of two seeds solves
 KNOWN = 5  # degrees of freedom of these
 LEVELS = {"all": 0.03, "arm": 0.005, "suite": 0.045}  # one-sided; the rates are in reports/gate.md
-MARGIN = 0.5  # points: what is lost must also be more than this
+MARGIN = 0.5  # points: a smaller loss is never a drop
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What a run scores more than the accepted one on a suite, in points, and by which changes."""
+    """The score of a new run minus that of the accepted one on one suite, in points."""
 
     arm: str
     seed: int
@@ -38,17 +39,21 @@ class Difference:
 
 @dataclass(frozen=True)
 class Drop:
-    """A fall larger than other seeds explain; `most` says where most was lost."""
+    """A fall of the score that is larger than other seeds explain.
 
-    what: str
+    `scope` names the arms and the suite, `delta` is in points, `p` is one-sided, and `largest_loss`
+    names the arm and suite that lost most.
+    """
+
+    scope: str
     delta: float
     p: float
-    most: str = ""
+    largest_loss: str = ""
 
 
 @dataclass(frozen=True)
 class PerSeed:
-    """A value of each seed, and the variance between seeds that is known of them."""
+    """A value for each seed, and the variance between seeds known from earlier runs."""
 
     values: NDArray[np.float64]
     variance: float
@@ -56,68 +61,90 @@ class PerSeed:
 
 @dataclass(frozen=True)
 class Runs:
-    """Differences, a row for each seed and a column for each suite, and their variances."""
+    """Differences in points, of shape (seeds, suites), and the variances of their two parts."""
 
     deltas: NDArray[np.float64]
-    shared: float
-    own: float
+    shared_variance: float
+    suite_variance: float
 
     @property
     def means(self) -> PerSeed:
-        """Each seed's mean over the suites."""
-        return PerSeed(self.deltas.mean(axis=1), self.shared + self.own / self.deltas.shape[1])
+        """The mean over the suites for each seed."""
+        variance = self.shared_variance + self.suite_variance / self.deltas.shape[1]
+        return PerSeed(self.deltas.mean(axis=1), variance)
 
-    def apart(self, place: int) -> PerSeed:
-        """One suite's, less what the mean of the other suites predicts by what they share."""
-        others = self.deltas.shape[1] - 1
-        if not others or not self.own:
-            return PerSeed(self.deltas[:, place], self.shared + self.own)
-        slope = self.shared / (self.shared + self.own / others)
-        rest = np.delete(self.deltas, place, axis=1).mean(axis=1)
-        variance = self.shared + self.own - slope * self.shared
-        return PerSeed(self.deltas[:, place] - slope * rest, variance)
+    def suite_residuals(self, place: int) -> PerSeed:
+        """Return one suite's differences less their prediction from the other suites' mean."""
+        shared, own_variance = self.shared_variance, self.suite_variance
+        other_suites = self.deltas.shape[1] - 1
+        if not other_suites or not own_variance:
+            return PerSeed(self.deltas[:, place], shared + own_variance)
+        slope = shared / (shared + own_variance / other_suites)
+        other_mean = np.delete(self.deltas, place, axis=1).mean(axis=1)
+        variance = shared + own_variance - slope * shared
+        return PerSeed(self.deltas[:, place] - slope * other_mean, variance)
 
 
-def found_drops(differences: Sequence[Difference]) -> Iterator[Drop]:
-    """What fell; on suites only where neither all arms nor their own arm did."""
+def find_drops(differences: Sequence[Difference]) -> Iterator[Drop]:
+    """Yield the significant drops: over all arms, then of single arms, then of single suites.
+
+    Suites are tested only if the scores over all arms did not drop, and only in arms that did not.
+    """
     suites = suite_names(differences)
     if not suites:
         return
-    arms = {
+    arms = runs_by_arm(differences, suites)
+    level = LEVELS["arm"] / len(arms)
+    drops = significant_drops({"": runs_of(differences, suites).means}, LEVELS["all"])
+    drops |= significant_drops({arm: runs.means for arm, runs in arms.items()}, level)
+    for arm, drop in drops.items():
+        scope = f"arm {arm}" if arm else "all arms together"
+        yield Drop(scope, *drop, largest_loss=describe_largest_loss(differences, arm))
+    if "" in drops:
+        return
+    yield from suite_drops(
+        {a: runs for a, runs in arms.items() if a not in drops}, suites, len(arms)
+    )
+
+
+def runs_by_arm(differences: Sequence[Difference], suites: Sequence[str]) -> dict[str, Runs]:
+    """Return the runs of each arm on the suites, in the order of the differences."""
+    return {
         arm: runs_of([d for d in differences if d.arm == arm], suites)
         for arm in dict.fromkeys(d.arm for d in differences)
     }
-    found = tested({"": runs_of(differences, suites).means}, LEVELS["all"])
-    found |= tested({arm: runs.means for arm, runs in arms.items()}, LEVELS["arm"] / len(arms))
-    for arm, drop in found.items():
-        what = f"arm {arm}" if arm else "all arms together"
-        yield Drop(what, *drop, most=worst(differences, arm))
-    if "" in found:
-        return
-    left = {arm: runs for arm, runs in arms.items() if arm not in found}
-    level = LEVELS["suite"] / (len(arms) * len(suites))
+
+
+def suite_drops(runs: Mapping[str, Runs], suites: Sequence[str], arms: int) -> Iterator[Drop]:
+    """Yield the significant drops of single suites, at a level shared by the suites of `arms`."""
+    level = LEVELS["suite"] / (arms * len(suites))
     for place, suite in enumerate(suites):
-        for arm, drop in tested({a: runs.apart(place) for a, runs in left.items()}, level).items():
+        residuals = {arm: run.suite_residuals(place) for arm, run in runs.items()}
+        for arm, drop in significant_drops(residuals, level).items():
             yield Drop(f"arm {arm}, {suite}", *drop)
 
 
-def tested(samples: Mapping[str, PerSeed], level: float) -> dict[str, tuple[float, float]]:
-    """The samples whose mean is a drop at this level: their mean and its one-sided p."""
-    factor, df = pooled([s for s in samples.values() if s.variance])
-    found: dict[str, tuple[float, float]] = {}
+def significant_drops(
+    samples: Mapping[str, PerSeed], level: float
+) -> dict[str, tuple[float, float]]:
+    """Return the mean and the one-sided p value of each sample whose mean dropped at this level."""
+    factor, df = pool_variances([s for s in samples.values() if s.variance])
+    drops: dict[str, tuple[float, float]] = {}
     for name, sample in samples.items():
         delta = float(sample.values.mean())
         if delta < -MARGIN:
             error = (factor * sample.variance / len(sample.values)) ** 0.5
             p = float(t.cdf(delta / error, df))
-            found |= {name: (delta, p)} if p < level else {}
-    return found
+            if p < level:
+                drops[name] = (delta, p)
+    return drops
 
 
-def pooled(samples: Sequence[PerSeed]) -> tuple[float, int]:
-    """By how much the variances are other than known, by the samples' own spread too; its df.
+def pool_variances(samples: Sequence[PerSeed]) -> tuple[float, int]:
+    """Return the factor from expected to pooled variances, and the pooled degrees of freedom.
 
-    Samples that move together tell no more than one of them, so all count as the longest.
+    Samples that move together give no more information than one of them, so the degrees of freedom
+    added are those of the longest sample.
     """
     degrees = sum(len(s.values) - 1 for s in samples)
     if not degrees:
@@ -128,34 +155,35 @@ def pooled(samples: Sequence[PerSeed]) -> tuple[float, int]:
 
 
 def runs_of(differences: Sequence[Difference], suites: Sequence[str]) -> Runs:
-    """One row a seed, of the mean of its arms, and the variances that changed answers allow."""
-    seeds: dict[int, list[Difference]] = {}
+    """Average the arms of each seed and scale the variances by the share of changed answers."""
+    by_seed: dict[int, list[Difference]] = {}
     for difference in differences:
-        seeds.setdefault(difference.seed, []).append(difference)
-    deltas = [[fmean(d.delta for d in of if d.suite == s) for s in suites] for of in seeds.values()]
-    parts = [min(1.0, fmean(d.changed for d in of) / CHANGED) for of in seeds.values()]
-    drawn = 1e4 * fmean(d.changed / d.n for d in differences)
+        by_seed.setdefault(difference.seed, []).append(difference)
+    rows = list(by_seed.values())
+    deltas = [[fmean(d.delta for d in row if d.suite == s) for s in suites] for row in rows]
+    parts = [min(1.0, fmean(d.changed for d in row) / CHANGED) for row in rows]
+    sampling_variance = 1e4 * fmean(d.changed / d.n for d in differences)
     return Runs(
         np.array(deltas),
-        shared=2 * SHARED**2 * fmean(part**2 for part in parts),
-        own=max(2 * OWN**2 * fmean(parts), drawn),
+        shared_variance=2 * SHARED**2 * fmean(part**2 for part in parts),
+        suite_variance=max(2 * OWN**2 * fmean(parts), sampling_variance),
     )
 
 
 def suite_names(differences: Sequence[Difference]) -> list[str]:
-    """The suites that every run has, in the order of the first."""
-    having: dict[str, set[tuple[str, int]]] = {}
+    """Return the suites that every run has, in the order of their first appearance."""
+    runs_by_suite: dict[str, set[tuple[str, int]]] = {}
     for d in differences:
-        having.setdefault(d.suite, set()).add((d.arm, d.seed))
-    every = set[tuple[str, int]]().union(*having.values())
-    return [suite for suite, runs in having.items() if runs == every]
+        runs_by_suite.setdefault(d.suite, set()).add((d.arm, d.seed))
+    all_runs = set[tuple[str, int]]().union(*runs_by_suite.values())
+    return [suite for suite, runs in runs_by_suite.items() if runs == all_runs]
 
 
-def worst(differences: Sequence[Difference], arm: str) -> str:
-    """Where an arm lost most, or, under "", where all did."""
-    by: dict[tuple[str, str], list[float]] = {}
+def describe_largest_loss(differences: Sequence[Difference], arm: str) -> str:
+    """Return the arm and suite with the largest mean loss, among all arms if `arm` is empty."""
+    deltas: dict[tuple[str, str], list[float]] = {}
     for d in differences:
         if arm in ("", d.arm):
-            by.setdefault((d.arm, d.suite), []).append(d.delta)
-    place = min(by, key=lambda place: fmean(by[place]))
-    return f"{place[0]}, {place[1]} by {fmean(by[place]):+.1f}"
+            deltas.setdefault((d.arm, d.suite), []).append(d.delta)
+    place = min(deltas, key=lambda place: fmean(deltas[place]))
+    return f"{place[0]}, {place[1]} by {fmean(deltas[place]):+.1f}"

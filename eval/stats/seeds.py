@@ -1,10 +1,10 @@
-"""What several seeds say: the mean with its interval, and a verdict on what was claimed of it.
+"""Statistics over training seeds: a mean with its interval, and the verdict on a claim about it.
 
-The seeds are a sample: each is a replication of its own, and whatever they differ in (the start
-policy, the order of the data, the drawing of samples and of test problems) is in the spread of
-their values. Where all of them answer the same test problems, the drawing of those is not, and
-its variance is added. Each comparison has its own spread: how far arms scatter differs between
-them, so one spread for all arms would be too narrow for some (`reports/rates.md`).
+Each seed is one replication. All that differs between seeds (the start policy, the order of the
+data, the sampled answers and the drawn test problems) contributes to the spread of their values. If
+all seeds answer the same test problems, the sampling variance of those problems is added. Each
+comparison is judged by its own spread: the spread over seeds differs between arms, and one pooled
+spread would be too narrow for some comparisons (`reports/rates.md`).
 """
 
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ from eval.errors import BadValue
 Verdict = Literal["held", "refuted", "tie", "undecided"]
 LEVEL = 0.05
 POWER = 0.80
-# Where the bound of a relation lies, in margins; an equivalence has one on either side.
+# The bound of each relation, as a multiple of the margin; an equivalence has one on either side.
 BOUNDS = {">": 1, ">=": -1, "<": -1, "<=": 1, "~=": 1}
-NO_SPREAD = 1e-12  # of the mean: rounding, not spread
+NO_SPREAD = 1e-12  # relative to the mean: a smaller spread is rounding
 
 
 @dataclass(frozen=True)
 class Look:
-    """A number of seeds at which claims are judged, and the share of errors that this look has."""
+    """A number of seeds at which claims are judged, and the error rate spent at that number."""
 
     seeds: int
     level: float = LEVEL
 
 
-# Together 5 %: whoever stops at the first look that decides is wrong no more often than that.
+# The levels sum to 5 %: the error rate of stopping at the first look that decides.
 LOOKS = (Look(3, 0.015), Look(5, 0.015), Look(8, 0.02))
 
 
@@ -46,25 +46,26 @@ class Mean:
     freedom: float
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Student's interval, which misses in a share `level` of all cases."""
+        """Return Student's confidence interval of the mean with coverage 1 - level."""
         half = quantile(1 - level / 2, self.freedom) * self.error
         return self.value - half, self.value + half
 
     def p(self, bound: float) -> float:
-        """Two-sided p that the true mean is at `bound`."""
+        """Return the two-sided p value of the hypothesis that the true mean is `bound`."""
         return 2 * float(stdtr(self.freedom, -abs(self.value - bound) / self.error))
 
-    def seen(self, level: float = LEVEL) -> float:
-        """The smallest true effect that is decided at `level` in four of five cases."""
+    def detectable(self, level: float = LEVEL) -> float:
+        """Return the smallest true effect that a test at `level` detects with 80 % power."""
         return detectable(self.error, self.freedom, level)
 
 
 @dataclass(frozen=True)
 class Effect:
-    """A claim's effect over seeds; no interval from fewer than two seeds, or without spread.
+    """The effect of a claim over seeds, with its interval, p value and verdict.
 
-    `seen` is the smallest true effect that so many seeds with this spread would have decided in
-    four of five cases.
+    `low` and `high` are None with fewer than two seeds or without any spread. `detectable` is the
+    smallest true effect that a test with this number of seeds and this spread detects with 80 %
+    power.
     """
 
     effect: float
@@ -74,24 +75,27 @@ class Effect:
     verdict: Verdict
     n_seeds: int
     freedom: float | None = None
-    seen: float | None = None
+    detectable: float | None = None
 
 
 def over_seeds(values: Sequence[float], *, shared: float = 0.0) -> Mean | None:
-    """The mean of independent seeds; None from fewer than two, or where nothing varies.
+    """Return the mean of independent seeds; None with fewer than two seeds or without any variance.
 
-    `shared` is the variance of the mean that comes with test problems that all seeds share: it
-    does not shrink with their number. The degrees of freedom of the sum are Satterthwaite's.
+    Args:
+        values: One value for each seed.
+        shared: Variance of the mean caused by test problems that all seeds share. It does not
+            shrink with the number of seeds. The degrees of freedom of the sum are Satterthwaite's.
     """
     n = len(values)
     if n < 2:
         return None
     mean = float(np.mean(values))
-    own = float(np.var(values, ddof=1)) / n
-    if own + shared <= (NO_SPREAD * max(1.0, abs(mean))) ** 2:
+    seed_variance = float(np.var(values, ddof=1)) / n
+    variance = seed_variance + shared
+    if variance <= (NO_SPREAD * max(1.0, abs(mean))) ** 2:
         return None
-    freedom = (n - 1) * ((own + shared) / own) ** 2 if own > 0 else float("inf")
-    return Mean(mean, sqrt(own + shared), min(freedom, 1e9))
+    freedom = (n - 1) * (variance / seed_variance) ** 2 if seed_variance > 0 else float("inf")
+    return Mean(mean, sqrt(variance), min(freedom, 1e9))
 
 
 def seed_effect(
@@ -103,23 +107,20 @@ def seed_effect(
     shared: float = 0.0,
     equal: float = 0.0,
 ) -> Effect:
-    """Does `left op right` hold over seeds, given left - right of each seed?
+    """Return the effect over seeds and the verdict on the claim `left op right`.
 
-    Student's interval of the mean difference must lie on the claimed side of a bound: margin for
-    `>` and `<=`, -margin for `>=` and `<`. On the other side altogether it is refuted. Neither,
-    it is a tie if two one-sided tests place the difference within `equal` of zero (an interval
-    that misses in twice the `level`; 90 % for 5 %); that a `~=` holds is the same with its margin.
-    Fewer than two seeds decide nothing. Without any spread the seeds carry no estimate of their
-    noise, so only their number speaks: the sign test, p = 2 / 2**n.
+    Student's interval of the mean of `differences`, left - right of each seed, is compared with a
+    bound: margin for `>` and `<=`, -margin for `>=` and `<`. On the claimed side the claim holds,
+    on the other side it is refuted. If the interval contains the bound, the verdict is a tie when
+    two one-sided tests (the interval with coverage 1 - 2 * level) place the difference within
+    `equal` of zero, else undecided. A claim with `~=` holds when the same tests place it within
+    `margin`. Fewer than two seeds are undecided. Without any spread, p is that of the sign test, 2
+    / 2**n. For `shared` see `over_seeds`.
 
     Raises:
         BadValue: an unknown op, a negative margin, or a difference that is not finite.
     """
-    if op not in BOUNDS or margin < 0 or not all(map(isfinite, differences)):
-        raise BadValue(
-            f"op={op!r}, margin={margin}, differences={list(differences)}: "
-            f"expected {', '.join(BOUNDS)}, a margin of at least 0 and finite differences"
-        )
+    check_claim(differences, margin, op)
     n = len(differences)
     effect = float(np.mean(differences)) if n else 0.0
     if n < 2:
@@ -128,22 +129,32 @@ def seed_effect(
     mean = over_seeds(differences, shared=shared)
     if mean is None:
         p = 1.0 if abs(effect - bound) <= NO_SPREAD else min(1.0, 2 * 0.5**n)
-        at = (effect, effect)
-        decided = decide(at, at, margin, op, equal) if p < level else "undecided"
-        return Effect(effect, None, None, p, decided, n)
+        point = (effect, effect)
+        verdict = decide(point, point, margin, op, equal) if p < level else "undecided"
+        return Effect(effect, None, None, p, verdict, n)
     low, high = mean.interval(level)
     verdict = decide((low, high), mean.interval(2 * level), margin, op, equal)
     one_sided = op == "~=" and abs(effect) < margin  # the larger p of the two one-sided tests
     p = mean.p(bound) / (2 if one_sided else 1)
-    return Effect(effect, low, high, p, verdict, n, mean.freedom, mean.seen(level))
+    return Effect(effect, low, high, p, verdict, n, mean.freedom, mean.detectable(level))
+
+
+def check_claim(differences: Sequence[float], margin: float, op: str) -> None:
+    """Raise `BadValue` for an unknown op, a negative margin or a difference that is not finite."""
+    if op not in BOUNDS or margin < 0 or not all(map(isfinite, differences)):
+        raise BadValue(
+            f"op={op!r}, margin={margin}, differences={list(differences)}: "
+            f"expected {', '.join(BOUNDS)}, a margin of at least 0 and finite differences"
+        )
 
 
 def decide(
     outer: tuple[float, float], inner: tuple[float, float], margin: float, op: str, equal: float
 ) -> Verdict:
-    """Where the outer interval lies: on the claimed side of the bound, on the other, or across.
+    """Return the verdict from the side of the bound on which the outer interval lies.
 
-    Across the bound it is a tie if the inner interval lies within `equal` of zero.
+    If the outer interval contains the bound, the verdict is a tie when the inner interval lies
+    within `equal` of zero, else undecided.
     """
     (low, high), bound = outer, BOUNDS[op] * margin
     held, refuted = low > bound, high < bound
@@ -157,15 +168,15 @@ def decide(
 
 
 def within(interval: tuple[float, float], margin: float) -> bool:
-    """Whether an interval lies within a margin on both sides of zero."""
+    """Return whether an interval lies strictly between -margin and margin."""
     return -margin < interval[0] and interval[1] < margin
 
 
 def detectable(error: float, freedom: float, level: float = LEVEL) -> float:
-    """The true effect that a two-sided test with this standard error finds with 80 % power."""
+    """Return the true effect that a two-sided test with this error detects with 80 % power."""
     return (quantile(1 - level / 2, freedom) + quantile(POWER, freedom)) * error
 
 
 def quantile(p: float, freedom: float) -> float:
-    """Of Student's distribution."""
+    """Return the quantile of Student's distribution at probability p."""
     return float(stdtrit(freedom, p))

@@ -1,9 +1,10 @@
-"""Scores of graded samples: Top1, Avg@K, Maj@K and Pass@K with what a number must carry."""
+"""Scores of graded samples: Top1, Avg@K, Maj@K and Pass@K with their intervals and counts."""
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from eval.errors import BadValue
 from eval.grading import GRADER_VERSION
@@ -28,16 +29,17 @@ METRIC = re.compile(r"top1|(?P<name>avg|maj|maj-first|pass)@(?P<k>[1-9]\d*)")
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """One number in percent, its 95 % interval, and what is needed to judge it.
+    """A metric of a benchmark in percent, its 95 % interval, and how the samples were graded.
 
-    `limited` when the problems are not the whole test set of `total`: a table marks such a score.
-    `drawn` says how such a part was chosen, if it was chosen here. `truncated`
-    (None: not known), `unanswered` and `undecided` are shares of all samples in percent; undecided
-    ones, where the grader reached no verdict, count as wrong, and `timeouts` says how many of them
-    passed its deadline. With tools, `programs` were run, and `executor_errors` of them gave an
-    error instead of an output. `low90` and `high90` are what a comparison with a printed number
-    needs. With several samples of a problem `question_variance` is that of the problems' true rates
-    and `sample_variance` that of one sample around its problem's rate.
+    `low90` and `high90` bound the 90 % interval, which comparisons with a printed number use.
+    `limited` says that the problems are not the whole test set of `total`; tables mark such a
+    score. `drawn` says how the part was chosen, if it was chosen here. `truncated` (None: not
+    known), `unanswered` and `undecided` are shares of all samples in percent. Undecided samples, on
+    which the grader reached no verdict, count as incorrect; `timeouts` of them exceeded the
+    grader's deadline. With tools, `programs` is the number of programs run, and `executor_errors`
+    of them gave an error instead of an output. With several samples of a problem,
+    `question_variance` is the variance of the problems' true rates and `sample_variance` that of
+    one sample around its problem's rate.
     """
 
     benchmark: str
@@ -74,77 +76,123 @@ def score(
     mode: str = "cot",
     seed: int = 0,
 ) -> list[Score]:
-    """One score for each metric: `top1`, `avg@K`, `maj@K`, `maj-first@K` or `pass@K`.
+    """Return a score for each metric: `top1`, `avg@K`, `maj@K`, `maj-first@K` or `pass@K`.
 
-    `maj@K` is the expected vote among any K of the samples, tied answers sharing it; `maj-first@K`
-    the vote among the first K, where of tied answers the first seen wins.
+    `maj@K` is the expected majority vote among any K of the samples, shared by tied answers;
+    `maj-first@K` is the vote among the first K, and the first of tied answers wins.
 
     Raises:
-        BadValue: samples of another benchmark, missing or doubled samples, an unknown metric,
-            or a K that the samples cannot give.
+        BadValue: samples of another benchmark, missing or doubled samples, an unknown metric, or a
+            K that the samples cannot give.
     """
-    rows = by_problem(samples, benchmark.name)
+    rows = samples_by_problem(samples, benchmark.name)
     ballots = Ballots(rows)
-    cut = [s.truncated for s in samples if s.truncated is not None]
     between, within = spread(rows)
-    ran, failed = programs_of(samples) if mode in ("tir", PAL) else (0, 0)
-    return [
-        Score(
-            benchmark=benchmark.name,
-            metric=metric,
-            value=100 * found.value,
-            low=max(0.0, 100 * found.low),
-            high=min(100.0, 100 * found.high),
-            n=len(rows),
-            samples=len(rows[0]),
-            method=found.method,
-            limited=len(rows) != benchmark.n,
-            truncated=share(cut) if len(cut) == len(samples) else None,
-            unanswered=share([s.extracted is None for s in samples]),
-            undecided=share([s.correct is None for s in samples]),
-            timeouts=sum(s.rule == "timeout" for s in samples),
-            low90=max(0.0, 100 * gated.low),
-            high90=min(100.0, 100 * gated.high),
-            question_variance=between,
-            sample_variance=within,
-            mode=mode,
-            seed=seed,
-            programs=ran,
-            executor_errors=failed,
-            total=benchmark.n,
-        )
-        for metric in metrics
-        for found, gated in [[estimate(ballots, metric, seed, x) for x in (LEVEL, GATE_LEVEL)]]
-    ]
+    outcomes: Outcomes = {
+        "question_variance": between,
+        "sample_variance": within,
+        **count_outcomes(samples, mode),
+    }
+    return [score_metric(metric, ballots, benchmark, outcomes, mode, seed) for metric in metrics]
+
+
+def score_metric(
+    metric: str, ballots: Ballots, benchmark: Benchmark, outcomes: "Outcomes", mode: str, seed: int
+) -> Score:
+    """Return the score of one metric, with the outcomes that all metrics share."""
+    metric_estimate = estimate(ballots, metric, seed, LEVEL)
+    low, high = percent_interval(metric_estimate)
+    low90, high90 = percent_interval(estimate(ballots, metric, seed, GATE_LEVEL))
+    return Score(
+        benchmark=benchmark.name,
+        metric=metric,
+        value=100 * metric_estimate.value,
+        low=low,
+        high=high,
+        n=len(ballots.rows),
+        samples=len(ballots.rows[0]),
+        method=metric_estimate.method,
+        limited=len(ballots.rows) != benchmark.n,
+        low90=low90,
+        high90=high90,
+        mode=mode,
+        seed=seed,
+        total=benchmark.n,
+        **outcomes,
+    )
+
+
+class OutcomeCounts(TypedDict):
+    """Counts and shares of a `Score` over all samples; the same for every metric."""
+
+    truncated: float | None
+    unanswered: float
+    undecided: float
+    timeouts: int
+    programs: int
+    executor_errors: int
+
+
+class Outcomes(OutcomeCounts):
+    """The fields of a `Score` that are the same for every metric."""
+
+    question_variance: float | None
+    sample_variance: float | None
+
+
+def count_outcomes(samples: Sequence[Sample], mode: str) -> OutcomeCounts:
+    """Count the samples' outcomes; programs are counted in the modes that run them."""
+    truncated = [s.truncated for s in samples if s.truncated is not None]
+    programs, errors = programs_of(samples) if mode in ("tir", PAL) else (0, 0)
+    return {
+        "truncated": share(truncated) if len(truncated) == len(samples) else None,
+        "unanswered": share([s.extracted is None for s in samples]),
+        "undecided": share([s.correct is None for s in samples]),
+        "timeouts": sum(s.rule == "timeout" for s in samples),
+        "programs": programs,
+        "executor_errors": errors,
+    }
+
+
+def percent_interval(share: Estimate) -> tuple[float, float]:
+    """Return the interval of a share in percent, cut off at 0 and 100."""
+    return max(0.0, 100 * share.low), min(100.0, 100 * share.high)
 
 
 def programs_of(samples: Sequence[Sample]) -> tuple[int, int]:
-    """How many programs the samples' transcripts show, and how many of them ended in an error."""
-    found = [programs_run(sample.output) for sample in samples]
-    return sum(ran for ran, _ in found), sum(failed for _, failed in found)
+    """Return the number of programs in the samples' transcripts and how many ended in an error."""
+    counts = [programs_run(sample.output) for sample in samples]
+    return sum(ran for ran, _ in counts), sum(failed for _, failed in counts)
 
 
 def spread(rows: Sequence[Sequence[Sample]]) -> tuple[float, float] | tuple[None, None]:
-    """The variance between problems and within one, of right as 1; None from single samples."""
+    """Return the variance of correctness between problems and within one.
+
+    Both are None for a single problem or single samples.
+    """
     if len(rows) < 2 or len(rows[0]) < 2:
         return None, None
     return variance_parts([[float(s.correct is True) for s in row] for row in rows])
 
 
 def curve(samples: Sequence[Sample], ks: Sequence[int], *, seed: int = 0) -> dict[str, list[float]]:
-    """Maj@K and Pass@K in percent with 95 % intervals; columns k, maj, maj_low, ..., pass_high."""
-    ballots = Ballots(by_problem(samples, samples[0].benchmark if samples else ""))
+    """Return Maj@K and Pass@K in percent with 95 % intervals for each of `ks`.
+
+    The columns are k, maj, maj_low, maj_high, pass, pass_low and pass_high.
+    """
+    ballots = Ballots(samples_by_problem(samples, samples[0].benchmark if samples else ""))
     columns: dict[str, list[float]] = {"k": list(ks)}
     for name in ("maj", "pass"):
-        found = [estimate(ballots, f"{name}@{k}", seed) for k in ks]
-        columns[name] = [100 * e.value for e in found]
-        columns[f"{name}_low"] = [max(0.0, 100 * e.low) for e in found]
-        columns[f"{name}_high"] = [min(100.0, 100 * e.high) for e in found]
+        estimates = [estimate(ballots, f"{name}@{k}", seed) for k in ks]
+        columns[name] = [100 * e.value for e in estimates]
+        intervals = [percent_interval(e) for e in estimates]
+        columns[f"{name}_low"] = [low for low, _ in intervals]
+        columns[f"{name}_high"] = [high for _, high in intervals]
     return columns
 
 
-def by_problem(samples: Sequence[Sample], benchmark: str) -> list[list[Sample]]:
-    """The samples of each problem in the order of drawing, the same number for each.
+def samples_by_problem(samples: Sequence[Sample], benchmark: str) -> list[list[Sample]]:
+    """Group samples by problem in the order of drawing, the same number for each problem.
 
     Raises:
         BadValue: no samples, samples of another benchmark, or gaps and doubles among them.
@@ -156,30 +204,26 @@ def by_problem(samples: Sequence[Sample], benchmark: str) -> list[list[Sample]]:
         rows[sample.id].append(sample)
     if not rows:
         raise BadValue(f"no samples of {benchmark or 'any benchmark'}")
-    counts = Counter(len(row) for row in rows.values())
-    k = max(counts)
-    for key, row in rows.items():
-        if sorted(s.sample for s in row) != list(range(k)):
-            found = sorted(s.sample for s in row)
+    ordered = {key: sorted(row, key=lambda s: s.sample) for key, row in rows.items()}
+    k = max(map(len, ordered.values()))
+    for key, row in ordered.items():
+        numbers = [s.sample for s in row]
+        if numbers != list(range(k)):
             raise BadValue(
-                f"{benchmark}: problem {key} has the numbers {found} as `sample`, expected each of "
-                f"0 to {k - 1} once"
+                f"{benchmark}: problem {key} has the numbers {numbers} as `sample`, expected each "
+                f"of 0 to {k - 1} once"
             )
-    return [sorted(row, key=lambda s: s.sample) for row in rows.values()]
+    return list(ordered.values())
 
 
 def estimate(ballots: Ballots, metric: str, seed: int, level: float = LEVEL) -> Estimate:
-    """The metric over all problems as a share of 1."""
-    match = METRIC.fullmatch(metric)
-    if match is None:
-        raise BadValue(f"metric {metric!r}: expected top1, avg@K, maj@K, maj-first@K or pass@K")
-    name, n = match["name"] or "top1", len(ballots.rows[0])
-    k = int(match["k"] or 1)
-    if (name in ("top1", "avg") and k != n) or k > n:
-        raise BadValue(
-            f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K exactly K, "
-            "maj@K and pass@K at least K"
-        )
+    """Return a metric over all problems as a share of 1, with its interval.
+
+    Raises:
+        BadValue: an unknown metric, or a K that the samples cannot give.
+    """
+    n = len(ballots.rows[0])
+    name, k = parse_metric(metric, n)
     values = values_of(ballots, name, k, seed)
     if n == 1 or name == "maj-first":
         return proportion(round(sum(values)), len(values), level)
@@ -190,23 +234,44 @@ def estimate(ballots: Ballots, metric: str, seed: int, level: float = LEVEL) -> 
     return bootstrap(values, seed=seed, level=level)
 
 
+def parse_metric(metric: str, n: int) -> tuple[str, int]:
+    """Return the name and the K of a metric that n samples per problem can give.
+
+    Raises:
+        BadValue: an unknown metric, or a K that n samples cannot give.
+    """
+    match = METRIC.fullmatch(metric)
+    if match is None:
+        raise BadValue(f"metric {metric!r}: expected top1, avg@K, maj@K, maj-first@K or pass@K")
+    name, k = match["name"] or "top1", int(match["k"] or 1)
+    if (name in ("top1", "avg") and k != n) or k > n:
+        raise BadValue(
+            f"{metric} from {n} samples per problem: top1 needs exactly 1, avg@K exactly K, "
+            "maj@K and pass@K at least K"
+        )
+    return name, k
+
+
 def values_of(ballots: Ballots, name: str, k: int, seed: int) -> list[float]:
-    """Each problem's value of a metric, a share of 1."""
+    """Return each problem's value of a metric, a share of 1."""
     if name == "maj":
-        return ballots.expected(k, seed)
+        return ballots.expected_votes(k, seed)
     if name == "maj-first":
-        return ballots.first_seen(k)
+        return ballots.first_votes(k)
     right = [sum(s.correct is True for s in row) for row in ballots.rows]
     n = len(ballots.rows[0])
     return [pass_at_k(n, c, k) for c in right] if name == "pass" else [c / n for c in right]
 
 
 def share(flags: Sequence[bool]) -> float:
-    """Percent of true flags."""
+    """Return the percentage of true flags."""
     return 100 * sum(flags) / len(flags)
 
 
 def metrics(samples: int) -> tuple[str, ...]:
-    """What K samples a problem can give: top1 alone, or the mean, both votes and the best of K."""
+    """Return the metrics that K samples per problem can give.
+
+    One sample gives `top1`, several give avg@K, maj@K, maj-first@K and pass@K.
+    """
     names = ("avg", "maj", "maj-first", "pass")
     return ("top1",) if samples == 1 else tuple(f"{name}@{samples}" for name in names)

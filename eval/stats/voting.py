@@ -1,4 +1,4 @@
-"""Counts answers as votes: those of equal value are one, however they are written."""
+"""Counts answers as votes; answers of equal value count as one, however they are written."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ RIGHT = 0  # the label of every right answer; wrong ones are 1, 2, ... in the or
 
 @dataclass(frozen=True)
 class Ballots:
-    """The samples of all problems, each row in the order of drawing, and what each voted for."""
+    """The samples of all problems as votes, a row for each problem in the order of drawing."""
 
     rows: Sequence[Sequence[Sample]]
 
     @cached_property
     def labels(self) -> list[list[int | None]]:
-        """The group of each sample's answer within its problem; None for no answer."""
+        """The group of each sample's answer within its problem; None without an answer."""
         wrong = [
             {answer_key(s.extracted): s.extracted for s in row if s.extracted and not s.correct}
             for row in self.rows
@@ -34,17 +34,17 @@ class Ballots:
             for row, group in zip(self.rows, equal_groups(wrong), strict=True)
         ]
 
-    def expected(self, k: int, seed: int) -> list[float]:
-        """Each problem's vote among any k of its samples; tied answers share it."""
+    def expected_votes(self, k: int, seed: int) -> list[float]:
+        """Return each problem's expected vote among any k samples, shared by tied answers."""
         return [maj_at_k(tally(row), k, seed=seed) for row in self.labels]
 
-    def first_seen(self, k: int) -> list[float]:
-        """Each problem's vote among its first k samples; of tied answers the one seen first."""
+    def first_votes(self, k: int) -> list[float]:
+        """Return each problem's vote among its first k samples; the first of tied answers wins."""
         return [float(first_winner(row[:k]) == RIGHT) for row in self.labels]
 
 
 def tally(labels: Sequence[int | None]) -> Votes:
-    """A problem's labels as counts, the right answer first, then by size."""
+    """Count a problem's labels, the correct answer first, then in order of frequency."""
     counts = Counter(label for label in labels if label is not None)
     order = sorted(counts, key=lambda label: (label != RIGHT, -counts[label]))
     return Votes(
@@ -55,23 +55,21 @@ def tally(labels: Sequence[int | None]) -> Votes:
 
 
 def first_winner(labels: Sequence[int | None]) -> int | None:
-    """The most frequent label, the first seen of equal ones; None when nobody voted."""
+    """Return the most frequent label, the first of tied ones; None without any vote."""
     counts = Counter(label for label in labels if label is not None)  # keeps first-seen order
     return max(counts, key=lambda label: counts[label], default=None)
 
 
 def equal_groups(answers: Sequence[Mapping[str, str]]) -> list[dict[str, int]]:
-    """Number the groups of equal answers of each problem from 1; answers are keys with their text.
+    """Number the groups of equal answers of each problem from 1, given each answer's key and text.
 
-    In rounds: a problem's first answer without a group opens one, and its other ones are compared
-    with it, all problems at once.
+    In each round the first ungrouped answer of every problem opens a group, and the problem's other
+    ungrouped answers are compared with it, in one batch over all problems.
     """
     groups: list[dict[str, int]] = [{} for _ in answers]
     waiting = [list(row) for row in answers]
     while any(waiting):
-        pairs = [(i, row[0], other) for i, row in enumerate(waiting) for other in row[1:]]
-        equal = equal_pairs([(answers[i][a], answers[i][b]) for i, a, b in pairs])
-        joined = {(i, b) for (i, _, b), same in zip(pairs, equal, strict=True) if same}
+        joined = equal_to_first(waiting, answers)
         for i, row in enumerate(waiting):
             number = 1 + max(groups[i].values(), default=0)
             members = [key for key in row if key == row[0] or (i, key) in joined]
@@ -80,9 +78,24 @@ def equal_groups(answers: Sequence[Mapping[str, str]]) -> list[dict[str, int]]:
     return groups
 
 
+def equal_to_first(
+    keys: Sequence[Sequence[str]], answers: Sequence[Mapping[str, str]]
+) -> set[tuple[int, str]]:
+    """Return (problem, key) of each answer that equals the first answer of its problem."""
+    pairs = [(i, row[0], key) for i, row in enumerate(keys) for key in row[1:]]
+    equal = equal_pairs([(answers[i][a], answers[i][b]) for i, a, b in pairs])
+    return {(i, b) for (i, _, b), is_equal in zip(pairs, equal, strict=True) if is_equal}
+
+
 def equal_pairs(pairs: Sequence[tuple[str, str]]) -> list[bool]:
-    """Are the two equal to the grader? Plain numbers with different keys are not."""
-    asked = [pair for pair in pairs if None in map(read_number, pair)]
-    verdicts = grade_many([rf"\boxed{{{b}}}" for _, b in asked], [a for a, _ in asked])
-    equal = {pair for pair, v in zip(asked, verdicts, strict=True) if v.correct}
+    """Return whether the grader finds the two answers of each pair equal.
+
+    Two plain numbers are unequal here: plain numbers of equal value have equal keys and are never
+    paired.
+    """
+    graded_pairs = [pair for pair in pairs if None in map(read_number, pair)]
+    verdicts = grade_many(
+        [rf"\boxed{{{b}}}" for _, b in graded_pairs], [a for a, _ in graded_pairs]
+    )
+    equal = {pair for pair, v in zip(graded_pairs, verdicts, strict=True) if v.correct}
     return [pair in equal for pair in pairs]

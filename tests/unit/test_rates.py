@@ -21,9 +21,9 @@ from eval.stats.simulated import (
     SAME_SEED,
     TRAINING,
     World,
+    contains,
     draw,
     expected_spread,
-    holds,
     own_spread,
     rates,
 )
@@ -60,8 +60,8 @@ def test_problems_that_all_seeds_share_are_in_the_interval():
     random, covered, alone = np.random.default_rng(3), 0, 0
     for _ in range(runs):
         drawn = draw(random, SHARED, 0.0, seeds)
-        covered += holds(own_spread(drawn, seeds), LEVEL, 0.0)
-        alone += holds(over_seeds(drawn.differences(seeds).tolist()), LEVEL, 0.0)
+        covered += contains(own_spread(drawn, seeds), LEVEL, 0.0)
+        alone += contains(over_seeds(drawn.differences(seeds).tolist()), LEVEL, 0.0)
     assert 100 * covered / runs >= 94 - slack(0.06, runs)
     assert 100 * alone / runs < 90
 

@@ -73,7 +73,7 @@ def test_expected_and_first_seen_votes_differ_only_by_ties():
     ballots = Ballots(rows)
     tied = 0
     for labels, shared, first in zip(
-        ballots.labels, ballots.expected(8, 0), ballots.first_seen(8), strict=True
+        ballots.labels, ballots.expected_votes(8, 0), ballots.first_votes(8), strict=True
     ):
         counts = sorted((labels.count(x) for x in set(labels) - {None}), reverse=True)
         alone = len(counts) < 2 or counts[0] > counts[1]
@@ -118,13 +118,13 @@ def test_of_tied_answers_the_first_seen_wins():
     wrong_first = [sample("7"), sample("1", True, 1), sample("1", True, 2), sample("7", k=3)]
     right_first = [*wrong_first[1:], wrong_first[0]]
     rows = [wrong_first, right_first, [sample(None)] * 4]
-    assert Ballots(rows).first_seen(4) == [0, 1, 0]
-    assert Ballots(rows).first_seen(2) == [0, 1, 0]
-    assert Ballots(rows).expected(4, 0) == [0.5, 0.5, 0]
+    assert Ballots(rows).first_votes(4) == [0, 1, 0]
+    assert Ballots(rows).first_votes(2) == [0, 1, 0]
+    assert Ballots(rows).expected_votes(4, 0) == [0.5, 0.5, 0]
 
 
 def test_more_samples_than_k_are_subsampled_not_cut():
     late = [sample("7"), sample("7", k=1), *(sample("1", True, k) for k in range(2, 6))]
     ballots = Ballots([late])
-    assert ballots.first_seen(2) == [0]
-    assert ballots.expected(2, 0) == [maj_at_k(Votes((4, 2), (True, False)), 2)] != [0]
+    assert ballots.first_votes(2) == [0]
+    assert ballots.expected_votes(2, 0) == [maj_at_k(Votes((4, 2), (True, False)), 2)] != [0]
