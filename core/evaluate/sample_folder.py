@@ -1,4 +1,4 @@
-"""The samples of `repro eval --out`: a file and a page a benchmark, the same after any kill."""
+"""The samples of `repro eval --out`: a file and a page per benchmark, resumable after a kill."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from eval.samples.store import write_samples
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import FEW_SHOT, PAL
 from eval.sets.problem import Problem
-from eval.tables.page import Asked, render_page
+from eval.tables.page import SampleSet, render_page
 
 
 def samples_in(
@@ -44,38 +44,38 @@ def samples_in(
     loading: Loading,
     tools: Tools = no_tools,
 ) -> list[PromptedSample]:
-    """The samples of a model in a folder: as they lie there, or drawn now by what `load` gives.
+    """Return a model's samples of a folder: read from it, or drawn with the loaded sampler.
 
     Raises:
-        BadValue: the folder holds samples of something else.
-        DamagedFile: a file is not what was written.
+        BadValue: the folder holds samples of another request.
+        DamagedFile: a file was altered or cut off.
     """
     problems = benchmark.load(data, limit)
     prompts = [benchmark.prompt(problem, mode) for problem in problems]
-    asked = question(model, problems, prompts, mode, decoding) | conditions(service, loading)
+    request = question(model, problems, prompts, mode, decoding) | conditions(service, loading)
 
     def draw(path: Path) -> list[PromptedSample]:
         sampler = load()
-        here = {"threads": torch.get_num_threads(), "device": loading.place.type}
-        with Journal(path, asked | here) as journal:
+        hardware = {"threads": torch.get_num_threads(), "device": loading.place.type}
+        with Journal(path, request | hardware) as journal:
             solver = tools(sampler.with_journal(journal), journal)
             samples = run_benchmark(
                 solver, benchmark, data=data, limit=limit, mode=mode, decoding=decoding
             )
         chat, system = mode not in (FEW_SHOT, PAL), decoding.system
         sizes = [sampler.prompt_tokens(prompt, chat=chat, system=system) for prompt in prompts]
-        asked_samples = with_questions(samples, problems, prompts, sizes)
-        both = judge_both(samples, problems, benchmark, mode)
-        pairs = zip(asked_samples, both, strict=True)
-        return [replace(one, **by_paper(judged.paper)) for one, judged in pairs]
+        prompted = with_questions(samples, problems, prompts, sizes)
+        verdicts = judge_both(samples, problems, benchmark, mode)
+        return [replace(s, **by_paper(v.paper)) for s, v in zip(prompted, verdicts, strict=True)]
 
-    return SampleFolder(folder=folder, name=benchmark.name, model=model, asked=asked).samples(draw)
+    samples = SampleFolder(folder=folder, name=benchmark.name, model=model, asked=request)
+    return samples.samples(draw)
 
 
 def question(
     model: str, problems: Sequence[Problem], prompts: Sequence[str], mode: str, decoding: Decoding
 ) -> dict[str, object]:
-    """Who is asked what, and how."""
+    """Return the part of a request that identifies the model, the problems and the decoding."""
     questions = [[p.id, p.answer, prompt] for p, prompt in zip(problems, prompts, strict=True)]
     return {
         "model": model_version(model),
@@ -87,7 +87,7 @@ def question(
 
 
 def conditions(service: Service | None, loading: Loading) -> dict[str, object]:
-    """What samples depend on beside the question: versions, a server, a precision not the usual."""
+    """Return the other conditions of samples: versions, server, a precision other than float32."""
     return {
         "grader": GRADER_VERSION,
         **{name: version(name) for name in ("torch", "transformers")},
@@ -99,11 +99,11 @@ def conditions(service: Service | None, loading: Loading) -> dict[str, object]:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleFolder:
-    """One benchmark's samples in a folder, and all that they depend on (`asked`).
+    """The samples of one benchmark in a folder, and the request they answer (`asked`).
 
-    `NAME.jsonl.gz` holds the samples, `NAME.html` the page to browse them; `NAME.json`, written
-    last, says what was asked and the digest of the samples. Until then `NAME.journal` holds the
-    batches that are finished.
+    `NAME.jsonl.gz` holds the samples and `NAME.html` the page to browse them. `NAME.json`, written
+    last, holds the request and the digest of the samples. Until then `NAME.journal` holds finished
+    batches.
     """
 
     folder: Path
@@ -112,55 +112,60 @@ class SampleFolder:
     asked: Mapping[str, object]
 
     def samples(self, draw: Callable[[Path], list[PromptedSample]]) -> list[PromptedSample]:
-        """The samples as they lie there, or drawn now; `draw` keeps its batches in the journal.
+        """Return the stored samples, or draw and store them; `draw` takes the journal's path.
 
         Raises:
-            BadValue: the folder holds samples of something else.
-            DamagedFile: a file is not what was written.
+            BadValue: the folder holds samples of another request.
+            DamagedFile: a file was altered or cut off.
         """
         path, note, journal = (self.file(end) for end in ("jsonl.gz", "json", "journal"))
-        if self.finished(path, note):
+        if self.has_samples(path, note):
             samples = read_graded(path, PromptedSample)
             self.write_page(samples)
             return samples
         if path.exists() and not note.exists() and not journal.exists():
             raise BadValue(
-                f"{path} is there, but not the note beside it: expected samples of this command; "
-                "move it away or give another --out"
+                f"{path} exists without the note of this command beside it: move it away or give "
+                "another --out"
             )
         with no_space(self.folder):
             samples = draw(journal)
             write_samples(path, samples)
             self.write_page(samples)
-            done = {"asked": canonical(self.asked), "digest": file_digest(path)}
-            write_note(note, done)
+            stored = {"asked": canonical(self.asked), "digest": file_digest(path)}
+            write_note(note, stored)
         journal.unlink(missing_ok=True)
         return samples
 
     def write_page(self, samples: list[PromptedSample]) -> None:
         """Write the page to browse the samples."""
         page = render_page(
-            [Asked(self.name, (samples,))], [self.model], f"{self.name} by {self.model}"
+            [SampleSet(self.name, (samples,))], [self.model], f"{self.name} by {self.model}"
         )
         write_atomic(self.file("html"), page)
 
     def file(self, end: str) -> Path:
-        """A file of this benchmark."""
+        """Return the path of a file of this benchmark."""
         return self.folder / f"{self.name}.{end}"
 
-    def finished(self, path: Path, note: Path) -> bool:
-        """Whether the samples are there, whole and of this question."""
+    def has_samples(self, path: Path, note: Path) -> bool:
+        """Return whether a complete sample file exists for this request.
+
+        Raises:
+            BadValue: the samples answer another request.
+            DamagedFile: the sample file was altered or cut off.
+        """
         if not note.exists():
             return False
-        done = read_note(note, "move it away")
-        asked, digest = dict(done["asked"]), str(done["digest"])
-        if changed := difference(asked, as_stored(self.asked)):
+        stored = read_note(note, "move it away")
+        request, digest = dict(stored["asked"]), str(stored["digest"])
+        if changed := difference(request, as_stored(self.asked)):
             raise BadValue(f"{note}: made with {changed}; give another --out or the same settings")
         if path.exists() and file_digest(path) != digest:
             raise DamagedFile(f"{path} was altered or cut off; delete it to make it again")
         return path.exists()
 
 
-def as_stored(asked: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON of several types
-    """What was asked as a note gives it back: lists, no tuples."""
-    return json.loads(canonical_text(asked))
+def as_stored(request: Mapping[str, object]) -> dict[str, object]:
+    """Return a request as a note stores it: with lists instead of tuples."""
+    return json.loads(canonical_text(request))

@@ -110,5 +110,7 @@ def cell(runs: Sequence[RunRecord], name: str, found: Sequence[Estimated], *, le
     """The mean over seeds of a number that each seed has with its interval."""
     rows = [next(row for row in run["scores"] if form_name(row) == name) for run in runs]
     values, lows, highs = zip(*found, strict=True)
-    mean, low, high = mean_interval(values, lows, highs, shared=same_problems(rows), least=least)
+    mean, low, high = mean_interval(
+        values, lows, highs, shared=same_problems(rows), lower_bound=least
+    )
     return Cell(mean, low=low, high=high, n=rows[0]["n"], seeds=len(found))

@@ -24,7 +24,7 @@ from eval.tables.table import (
     Row,
     Section,
     Table,
-    told_apart,
+    disambiguate_columns,
     with_best_bold,
 )
 
@@ -134,7 +134,7 @@ def sections(
 def headers(columns: Sequence[Place], numbers: Sequence[Reported]) -> tuple[Column, ...]:
     """The headers; they say the unit where not all numbers are percent."""
     percent = all(number.unit == PERCENT for number in numbers)
-    return told_apart(
+    return disambiguate_columns(
         [
             Column(
                 place[1] or title_of(place[2]),

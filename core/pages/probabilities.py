@@ -56,6 +56,6 @@ def cell(changes: Sequence[QuantityChange], when: Literal["before", "after"]) ->
     lows, highs = zip(*intervals, strict=True)
     # An estimate of a divergence may lie below 0, and a loss above 100.
     mean, low, high = mean_interval(
-        [one[when] for one in changes], lows, highs, shared=True, least=-inf, most=inf
+        [one[when] for one in changes], lows, highs, shared=True, lower_bound=-inf, upper_bound=inf
     )
     return Cell(mean, low=low, high=high, n=changes[0]["n"], seeds=len(changes))

@@ -9,7 +9,7 @@ from core.records.schema import Record, RunRecord, ScoreRow, runs_of
 from eval.errors import BadValue
 from eval.sets.benchmarks import find_benchmark_or_none
 from eval.tables.seed_intervals import LIMITED, mean_cell
-from eval.tables.table import Block, Cell, Column, Row, Section, Table, told_apart
+from eval.tables.table import Block, Cell, Column, Row, Section, Table, disambiguate_columns
 
 Measured: TypeAlias = tuple[str, str]  # benchmark and metric
 ByArm: TypeAlias = Mapping[str, Sequence[RunRecord]]
@@ -62,7 +62,9 @@ def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:
         caption=f"{layout.caption}{compared} ({scale} scale, {how})",
         scale=scale,
         heads=HEADS,
-        columns=told_apart([Column(title_of(name), metric=metric) for name, metric in measured]),
+        columns=disambiguate_columns(
+            [Column(title_of(name), metric=metric) for name, metric in measured]
+        ),
         blocks=tuple(
             Block(MODES.get(mode, mode), our_sections(paper, arms, measured, mode))
             for mode in modes_of(runs)

@@ -12,7 +12,7 @@ from core.stages.evaluate import PLAIN_MODE, SAMPLES, Evaluate, Question
 from core.stages.stage import PAGE
 from eval.samples.prompted_samples import with_questions
 from eval.samples.store import read_samples
-from eval.tables.page import Asked, render_page
+from eval.tables.page import SampleSet, render_page
 from eval.terminal import say
 
 SEAL = "<!-- sha256 of the lines above: {} -->\n"
@@ -51,12 +51,12 @@ def seal_of(page: bytes) -> bytes:
     return SEAL.format(sha256(page).hexdigest()).encode()
 
 
-def answers(stages: Sequence[Evaluate]) -> Asked:
+def answers(stages: Sequence[Evaluate]) -> SampleSet:
     """Return the answers of each model to one question."""
     question = stages[0].question
     problems = question.benchmark.load(limit=question.limit)
     prompts = [question.benchmark.prompt(problem, question.mode) for problem in problems]
-    return Asked(
+    return SampleSet(
         name_of(question),
         tuple(
             with_questions(read_samples(stage.folder / SAMPLES), problems, prompts)

@@ -1,4 +1,4 @@
-"""Tables: data first (Table, Cell), then one template per format."""
+"""Tables as data (`Table`, `Cell`), rendered by one template for each format."""
 
 from eval.tables.render import FORMATS, render, render_all
 from eval.tables.table import Block, Cell, Column, Row, Section, Table

@@ -1,11 +1,11 @@
-"""LaTeX in texts as MathML, which browsers draw by themselves."""
+"""Converts LaTeX formulas in texts to MathML, which browsers render without scripts."""
 
 import re
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
-# What a browser splits a text by, too: the source of the same expression is a part of the page.
-# As in Pandoc's Markdown a dollar of money is none of a formula.
+# The page's script splits texts by the same expression; its source is embedded in the page. As in
+# Pandoc's Markdown, a dollar sign before an amount of money does not start a formula.
 FORMULA = re.compile(
     r"(\$\$[^$]+?\$\$|\\\[[\s\S]+?\\\]|\\\([\s\S]+?\\\)"
     r"|(?<![\\$])\$(?![\s$])[^$\n]*?[^\s$\\]\$(?![\d$])|\\boxed\{[^{}\n]+\})"
@@ -26,23 +26,26 @@ ATTRIBUTES = {
 
 
 def formulas(texts: Iterable[str]) -> dict[str, str]:
-    """The formulas of texts, as they stand there, to MathML; without those that cannot be drawn."""
+    """Return the MathML of each formula in the texts, by its LaTeX source with delimiters.
+
+    Formulas that cannot be converted are left out.
+    """
     sources = {source for text in texts for source in FORMULA.findall(text)}
-    drawn = {source: mathml(source) for source in sorted(sources)}
-    return {source: markup for source, markup in drawn.items() if markup is not None}
+    markup_by_source = {source: mathml(source) for source in sorted(sources)}
+    return {source: markup for source, markup in markup_by_source.items() if markup is not None}
 
 
 def mathml(source: str) -> str | None:
-    """A formula with its delimiters as MathML that does nothing but show; None if that fails."""
+    """Convert a formula with its delimiters to MathML without links; None if that fails."""
     from latex2mathml.converter import convert  # only pages need it
 
     inner = re.sub(r"^(\$\$|\\\[|\\\(|\$)|(\$\$|\\\]|\\\)|\$)$", "", source)
     if len(inner) > LONGEST:
         return None
     try:
-        found = convert(inner, display="block" if source.startswith(("$$", "\\[")) else "inline")
-        root = ElementTree.fromstring(found)
-    except Exception:  # a parser fails on a model's text in whatever way it does
+        markup = convert(inner, display="block" if source.startswith(("$$", "\\[")) else "inline")
+        root = ElementTree.fromstring(markup)
+    except Exception:  # on a model's text the converter can raise anything
         return None
     for element in root.iter():
         if element.tag.removeprefix(NAMESPACE) not in ELEMENTS:

@@ -1,45 +1,77 @@
-"""The page to browse samples of one model or of two: one self-contained file that finds them."""
+"""Renders the self-contained HTML page for browsing the samples of one or two models."""
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from itertools import chain
+from typing import TypedDict, TypeVar
 
 from eval.samples.prompted_samples import PromptedSample
 from eval.tables.formulas import FORMULA, formulas
 from eval.tables.render import TEMPLATES, environment
 
-SHOWN = 10_000  # samples that a page holds; a browser stays quick with these
+SHOWN = 10_000  # samples of a page at most, so that browsers stay fast
 
+Label = TypeVar("Label", int, str)
 WORDS = {True: "right", False: "wrong", None: "none"}
 
 
+class SampleRow(TypedDict):
+    """A sample in the page's JSON."""
+
+    sample: int
+    output: str
+    extracted: str | None
+    verdict: str
+    paper: str
+    rule: str
+    reason: str | None
+    tokens: int | None
+    truncated: bool | None
+
+
+class ProblemRow(TypedDict):
+    """A problem in the page's JSON; `sides` has the samples of each model."""
+
+    asked: str
+    id: str
+    level: int | None
+    subject: str | None
+    prompt: str
+    promptTokens: int | None
+    answer: str
+    sides: list[list[SampleRow]]
+
+
 @dataclass(frozen=True)
-class Asked:
-    """What was asked under a name, such as a benchmark's, and the samples of each model."""
+class SampleSet:
+    """The samples of each model on one benchmark, or on another named set of prompts.
+
+    `samples` has one sequence for each model, in the order of the page's columns.
+    """
 
     name: str
     samples: tuple[Sequence[PromptedSample], ...]
 
-    def problems(self, limit: int) -> list[dict[str, Any]]:  # Any: texts, numbers and lists
-        """Each problem with the samples of every model, as long as there are at most `limit`."""
-        found: dict[str, list[list[PromptedSample]]] = {}
+    def problems(self, limit: int) -> list[ProblemRow]:
+        """Return the problems with every model's samples, until `limit` samples are reached."""
+        sides_by_problem: dict[str, list[list[PromptedSample]]] = {}
         for place, samples in enumerate(self.samples):
             for sample in samples:
-                sides = found.setdefault(sample.id, [[] for _ in self.samples])
+                sides = sides_by_problem.setdefault(sample.id, [[] for _ in self.samples])
                 sides[place].append(sample)
-        made: list[dict[str, Any]] = []
-        for sides in found.values():
+        rows: list[ProblemRow] = []
+        for sides in sides_by_problem.values():
             limit -= sum(map(len, sides))
             if limit < 0:
                 break
-            made.append(self.problem(sides))
-        return made
+            rows.append(self.problem(sides))
+        return rows
 
-    def problem(self, sides: list[list[PromptedSample]]) -> dict[str, Any]:
-        """A problem's own texts, and what each model answers to it."""
+    def problem(self, sides: list[list[PromptedSample]]) -> ProblemRow:
+        """Return the texts of a problem and the answers of each model to it."""
         first = next(sample for side in sides for sample in side)
         return {
             "asked": self.name,
@@ -49,17 +81,18 @@ class Asked:
             "prompt": first.prompt,
             "promptTokens": first.prompt_tokens,
             "answer": first.answer,
-            "sides": [[shown(sample) for sample in side] for side in sides],
+            "sides": [[sample_row(sample) for sample in side] for side in sides],
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """What the template shows; `data` is JSON in which no text can end the script element.
+    """The fields of the template `samples.html.j2`.
 
-    `several` says whether some problem has several samples, `differ` whether the samples carry the
-    paper's verdicts too. `script_hash` is all that the page's policy lets run, so no text of a
-    model ever does. `key` is of the one who makes the page, to know it again.
+    `data` is JSON in which no text can close the script element. `several` says that some problem
+    has several samples, `differ` that samples carry the paper's verdicts too. `script_hash`
+    identifies the only script that the page's content security policy allows, so no text of a model
+    is ever run. `key` identifies the page to the caller that wrote it.
     """
 
     title: str
@@ -77,8 +110,8 @@ class Page:
     script_hash: str
 
 
-def shown(sample: PromptedSample) -> dict[str, Any]:
-    """A sample as the page's script reads it."""
+def sample_row(sample: PromptedSample) -> SampleRow:
+    """Return the fields of a sample that the page's script reads."""
     return {
         "sample": sample.sample,
         "output": sample.output,
@@ -92,35 +125,48 @@ def shown(sample: PromptedSample) -> dict[str, Any]:
     }
 
 
-def render_page(asked: Sequence[Asked], models: Sequence[str], title: str, key: str = "") -> str:
-    """An HTML page over the samples of one model, or of two that stand side by side.
+def render_page(sets: Sequence[SampleSet], models: Sequence[str], title: str, key: str = "") -> str:
+    """Return an HTML page with the samples of one model, or of two side by side.
 
-    It says so when it holds the first `SHOWN` of more, of each thing asked as many.
+    The page holds at most `SHOWN` samples, an equal number of each set, and says so if it omits
+    some.
     """
     script = (TEMPLATES / "samples.js").read_text(encoding="utf-8")
-    problems = [row for one in asked for row in one.problems(SHOWN // len(asked))]
-    samples = [sample for row in problems for side in row["sides"] for sample in side]
-    everything = [sample for one in asked for side in one.samples for sample in side]
-    texts = [row[name] for row in problems for name in ("prompt", "answer")]
-    data = {
-        "models": list(models),
-        "problems": problems,
-        "formula": FORMULA.pattern,
-        "formulas": formulas(texts + [sample["output"] for sample in samples]),
-    }
+    problems = [row for sample_set in sets for row in sample_set.problems(SHOWN // len(sets))]
+    sides = [side for row in problems for side in row["sides"]]
+    all_samples = list(chain.from_iterable(side for s in sets for side in s.samples))
     page = Page(
         title=title,
         key=key,
         models=models,
-        asked=[one.name for one in asked],
-        levels=sorted({row["level"] for row in problems if row["level"] is not None}),
-        subjects=sorted({row["subject"] for row in problems if row["subject"]}),
-        several=any(len(side) > 1 for row in problems for side in row["sides"]),
-        differ=any(sample.paper_correct is not None for sample in everything),
-        shown=len(samples),
-        total=len(everything),
-        data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
+        asked=[sample_set.name for sample_set in sets],
+        levels=distinct(row["level"] for row in problems),
+        subjects=distinct(row["subject"] or None for row in problems),
+        several=any(len(side) > 1 for side in sides),
+        differ=any(sample.paper_correct is not None for sample in all_samples),
+        shown=sum(map(len, sides)),
+        total=len(all_samples),
+        data=page_data(problems, models),
         script=script,
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
     return environment("html").get_template("samples.html.j2").render(page=page)
+
+
+def distinct(values: Iterable[Label | None]) -> list[Label]:
+    """Return the distinct values in ascending order, without None."""
+    return sorted({value for value in values if value is not None})
+
+
+def page_data(problems: Sequence[ProblemRow], models: Sequence[str]) -> str:
+    """Return the problems and the MathML of their formulas as JSON for the page's script."""
+    texts = [text for row in problems for text in (row["prompt"], row["answer"])]
+    sides = [side for row in problems for side in row["sides"]]
+    outputs = [sample["output"] for side in sides for sample in side]
+    data = {
+        "models": list(models),
+        "problems": problems,
+        "formula": FORMULA.pattern,
+        "formulas": formulas(texts + outputs),
+    }
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""How figures look: colours of a light and a dark page, dashes, markers; same bytes every time."""
+"""The style of figures: colours for light and dark pages, dashes and markers."""
 
 import re
 from io import BytesIO
@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from eval.errors import UnknownName
 
 INK, PAPER, GRID = "#1b1f24", "#ffffff", "#e3e6e9"
-# Okabe and Ito's palette without its yellow, which white paper swallows.
+# Okabe and Ito's palette without its yellow, which is hard to see on white.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", INK)
-# What each is on the dark page of `templates/page.css`.
+# The counterpart of each colour on the dark page of `templates/page.css`.
 DARK = {
     PAPER: "#14171a",
     INK: "#e8eaed",
@@ -25,9 +25,10 @@ DARK = {
     "#56b4e9": "#a5dcff",
     "#e69f00": "#f0b429",
 }
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # not as many as dashes: 56 pairs
-STYLE: dict[Any, Any] = {  # matplotlib types its keys as a closed list of literals
+Dash = str | tuple[int, tuple[int, ...]]
+DASHES: tuple[Dash, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # 8 markers and 7 dashes give 56 pairs
+STYLE: dict[Any, Any] = {  # Any: matplotlib types its keys as a closed list of literals
     "font.family": "DejaVu Sans",
     "font.size": 9.0,
     "axes.grid": True,
@@ -42,27 +43,26 @@ STYLE: dict[Any, Any] = {  # matplotlib types its keys as a closed list of liter
         ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK
     ),
     "svg.hashsalt": "repro",
-    "svg.fonttype": "none",  # words that can be searched and read aloud, at half the size
+    "svg.fonttype": "none",  # text stays text: searchable, accessible, half the size
 }
-PLACES, NUMBER = re.compile(rb' (?:d|x|y)="[^"]*"'), re.compile(rb"-?\d+\.\d+")
+COORDINATES, NUMBER = re.compile(rb' (?:d|x|y)="[^"]*"'), re.compile(rb"-?\d+\.\d+")
 METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
-def style(number: int) -> tuple[str, Any, str]:
-    """Colour, dash and marker of a line, for colour-blind eyes and grey printers too."""
+def style(number: int) -> tuple[str, Dash, str]:
+    """Return the colour, dash and marker of a line, distinct in grey and without colour vision."""
     colour, dash = COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)]
     return colour, dash, MARKERS[number % len(MARKERS)]
 
 
 def to_bytes(figure: Figure, fmt: str) -> bytes:
-    """Write the figure as `svg` or `png`, without dates or versions in it.
+    """Render the figure as `svg` or `png`, without dates or versions in the file.
 
-    An SVG has the colours of the page that it is on, light or dark; a reader that knows no media
-    queries shows the light ones.
+    An SVG follows the page's light or dark colour scheme; a viewer without media queries shows the
+    light colours.
 
     Raises:
-        UnknownName: no such format.
-
+        UnknownName: `fmt` is not one of these formats.
     """
     if fmt not in METADATA:
         raise UnknownName("figure format", fmt, METADATA)
@@ -72,16 +72,18 @@ def to_bytes(figure: Figure, fmt: str) -> bytes:
         figure.savefig(buffer, format=fmt, dpi=120, metadata=METADATA[fmt])
     if fmt != "svg":
         return buffer.getvalue()
-    return PLACES.sub(rounded, buffer.getvalue()).replace(b"</style>", in_the_dark() + b"</style>")
+    return COORDINATES.sub(round_coordinates, buffer.getvalue()).replace(
+        b"</style>", dark_rules() + b"</style>"
+    )
 
 
-def rounded(places: re.Match[bytes]) -> bytes:
-    """Places with one decimal, a tenth of a point, where matplotlib writes six."""
-    return NUMBER.sub(lambda found: b"%g" % round(float(found[0]), 1), places[0])
+def round_coordinates(attribute: re.Match[bytes]) -> bytes:
+    """Round the coordinates of an SVG attribute to one decimal, a tenth of a point."""
+    return NUMBER.sub(lambda number: b"%g" % round(float(number[0]), 1), attribute[0])
 
 
-def in_the_dark() -> bytes:
-    """The rules that give each colour of a figure its other one."""
+def dark_rules() -> bytes:
+    """Return the CSS rules that replace each colour of a figure on a dark page."""
     rules = "".join(
         f'[style*="{part}: {light}"]{{{part}:{dark}!important}}'
         for light, dark in DARK.items()

@@ -1,4 +1,4 @@
-"""A table as text in one of four formats, through one template each."""
+"""Renders tables as Markdown, LaTeX, HTML or CSV, with one template for each format."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -29,11 +29,10 @@ FORMATS = {
 
 @cache
 def environment(fmt: str) -> Environment:
-    """Build the Jinja environment of a format: delimiters, and whether it escapes by itself.
+    """Build the Jinja environment of a format, with its delimiters and escaping.
 
     Raises:
-        UnknownName: no such format.
-
+        UnknownName: `fmt` is not a key of `FORMATS`.
     """
     if fmt not in FORMATS:
         raise UnknownName("table format", fmt, FORMATS)
@@ -50,19 +49,19 @@ def environment(fmt: str) -> Environment:
 
 
 def render(table: Table, fmt: str) -> str:
-    """Write the table as `md`, `latex` (a float for booktabs and xcolor), `html` (a page) or `csv`.
+    """Render the table as `md`, `latex` (a booktabs float), `html` (a page) or `csv`.
 
-    CSV is tidy: one line per number, with every digit. The others print its column's decimals.
+    CSV is tidy: one line for each number, with every digit. The other formats print the decimals of
+    the number's column. LaTeX needs the packages booktabs and xcolor.
 
     Raises:
-        UnknownName: no such format.
-
+        UnknownName: `fmt` is not a key of `FORMATS`.
     """
     return render_all([table], fmt)
 
 
 def render_all(tables: Sequence[Table], fmt: str) -> str:
-    """Write several tables below each other; as HTML they are one page."""
+    """Render several tables below each other; as HTML they form one page."""
     template = environment(fmt).get_template(f"table.{fmt}.j2")
     if fmt == "html":
         return template.render(tables=tables)

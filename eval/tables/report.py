@@ -1,4 +1,4 @@
-"""The report of one paper at one scale: data in, a Markdown or an HTML page out."""
+"""Data classes of a paper's report page at one scale, and its rendering."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +12,12 @@ REPORT_FORMATS = ("md", "html")
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimResult:
-    """One claim with what was measured: effect (left minus right) in `unit`, and its verdict.
+    """A claim with its measured effect (left minus right) in `unit` and its verdict.
 
-    `verdict` is `held`, `refuted`, `tie`, `undecided`, `no room`, or without numbers `untested` and
-    `untestable`; `detail` says why. `compare` names both sides and the relation. `holm` is the p
-    among all of the paper, and `seen` the smallest true effect that four of five such runs decide.
+    `verdict` is `held`, `refuted`, `tie`, `undecided` or `no room`, or without numbers `untested`
+    or `untestable`; `detail` gives the reason. `compare` prints both sides and their relation.
+    `holm` is the p value adjusted over all claims of the paper, and `seen` the smallest true effect
+    that a test with these seeds detects with 80 % power.
     """
 
     slug: str
@@ -44,7 +45,7 @@ class ClaimResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A figure: its bytes, the path beside the page at which they lie, what it shows in words."""
+    """A figure: its bytes, its path from the page, and its description."""
 
     name: str
     caption: str
@@ -55,7 +56,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A setting as it was used, and where its value came from."""
+    """A setting with the value that was used and the source of that value."""
 
     name: str
     value: str
@@ -64,7 +65,7 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class Departure:
-    """A setting that TRL gives another value: both values, where each comes from, and why."""
+    """A setting whose value differs from TRL's: both values, their sources, and the reason."""
 
     field: str
     ours: str
@@ -76,7 +77,7 @@ class Departure:
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """Another page: its name, its path without a suffix, and what stands there in a few words."""
+    """A link to another page: its name, its path without a suffix, and a short description."""
 
     name: str
     path: str
@@ -85,7 +86,7 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """A titled block of plain text, kept as it is: a batch plan, a phase table."""
+    """A titled block of preformatted text, such as a batch plan or a table of phases."""
 
     title: str
     text: str
@@ -93,7 +94,7 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A file that a page is made of: its name in results/, its path from the page, what it is."""
+    """A source file of a page: its name in results/, its path from the page, its description."""
 
     name: str
     path: str
@@ -102,9 +103,9 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A text as a model gave it, at least its beginning, whose the verdict is, and its file.
+    """The beginning of a model's answer, its verdict and who gave it, and the answer's file.
 
-    `more` is how many characters of it are not shown.
+    `more` is the number of characters that are not shown.
     """
 
     by: str
@@ -116,7 +117,10 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """Two answers to one problem, and why it is shown; `question` is empty where it is not here."""
+    """Two answers to one problem, and the reason why they are shown.
+
+    `question` is empty if the text of the problem is not stored here.
+    """
 
     because: str
     problem: str
@@ -126,7 +130,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
-    """The examples of one suite, and what there is to say of those that are missing."""
+    """The examples of one suite, and notes on examples that are missing."""
 
     suite: str
     rows: tuple[Example, ...]
@@ -135,13 +139,13 @@ class Examples:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything a report page shows; no field is computed by the template.
+    """The fields of a report page; the template computes none of them.
 
-    `address` is where the paper is read, `place` its name there; `scales` are the pages of its
-    other scales. `summary` is one paragraph, `rules` say how claims were judged; `versions` are
-    shown as given. `tables` are ours and `printed` those of the paper; `seeds` has the scores of
-    every seed. `chosen` says by which rule `examples` are. `specified` are the settings of the
-    paper's own scale, `settings` those of the page's. An empty part is left out of the page.
+    `address` is the URL of the paper, `place` its name there; `scales` link to the pages of other
+    scales. `summary` is one paragraph, and `rules` say how claims are judged. `tables` are
+    measured, `printed` are the paper's own, and `seeds` has the scores of every seed. `chosen` is
+    the rule by which `examples` were chosen. `specified` are the settings of the paper's own scale,
+    `settings` those of this scale. The page leaves out empty parts.
     """
 
     title: str
@@ -171,11 +175,10 @@ class Report:
 
 
 def render_report(context: Report, fmt: str) -> str:
-    """Write the report as `md` or `html`; its figures lie beside it.
+    """Render the report as `md` or `html`; its figures are separate files beside it.
 
     Raises:
-        UnknownName: no such format.
-
+        UnknownName: `fmt` is not one of these formats.
     """
     if fmt not in REPORT_FORMATS:
         raise UnknownName("report format", fmt, REPORT_FORMATS)

@@ -1,4 +1,4 @@
-"""One number from the scores of several seeds, with its interval."""
+"""Averages the scores of several seeds to one number with its interval."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -11,6 +11,7 @@ from eval.tables.table import Cell
 LIMITED = "limited"  # the mark of a cell that covers only a part of its test set
 NORMAL = 1.959964  # half the width of a 95 % interval, in standard errors
 SCORE_FIELDS = ("value", "low", "high", "n")
+ScoreFields = Mapping[str, Any]  # Any: the fields of a Score, read from JSON
 
 
 def mean_interval(
@@ -19,44 +20,44 @@ def mean_interval(
     highs: Sequence[float],
     *,
     shared: bool,
-    least: float = 0.0,
-    most: float = 100.0,
+    lower_bound: float = 0.0,
+    upper_bound: float = 100.0,
 ) -> tuple[float, float, float]:
-    """Average S seeds with a 95 % interval for both sources of error, from `least` to `most`.
+    """Return the mean of the seeds' values and its 95 % interval, clipped to the bounds.
 
-    Seeds that each drew their own test problems have the error of that in their spread. Where
-    they `shared` their problems, that error does not shrink with S; a score's own interval says
-    how large it is. One seed keeps its interval.
+    Seeds that each drew their own test problems include the sampling error of the problems in their
+    spread. With `shared` problems that error does not shrink with the number of seeds, and it is
+    estimated from the scores' own intervals. A single seed keeps its interval.
+
+    Args:
+        values: The score of each seed.
+        lows: The lower end of each score's 95 % interval.
+        highs: The upper end of each score's 95 % interval.
+        shared: Whether the seeds answered the same test problems.
+        lower_bound: The smallest possible value.
+        upper_bound: The largest possible value.
     """
-    from eval.stats.seeds import over_seeds  # half a second that a table of one seed does not need
+    from eval.stats.seeds import over_seeds  # importing scipy takes half a second
 
     mean = fmean(values)
     half = (fmean(highs) - fmean(lows)) / 2
-    found = over_seeds(values, shared=(half / NORMAL) ** 2 if shared else 0.0)
-    if found is None:  # one seed, or seeds that all say the same
-        return mean, max(least, fmean(lows)), min(most, fmean(highs))
-    low, high = found.interval()
-    return mean, max(least, low), min(most, high)
+    seeds_mean = over_seeds(values, shared=(half / NORMAL) ** 2 if shared else 0.0)
+    if seeds_mean is None:  # one seed, or equal values
+        low, high = fmean(lows), fmean(highs)
+    else:
+        low, high = seeds_mean.interval()
+    return mean, max(lower_bound, low), min(upper_bound, high)
 
 
-def mean_cell(scores: Sequence[Mapping[str, Any]]) -> Cell:
-    """Build the cell of one system and benchmark from its Score dicts, one per seed.
+def mean_cell(scores: Sequence[ScoreFields]) -> Cell:
+    """Build the cell of one system and benchmark from its `Score` dicts, one for each seed.
 
     Raises:
-        BadValue: a score lacks a field, is of a part of its test set without saying so, or the
-            seeds were scored on different numbers of problems.
-
+        BadValue: a score lacks a field, covers a part of its test set without being marked as
+            limited, or the seeds were scored on different numbers of problems.
     """
     for score in scores:
-        missing = [name for name in SCORE_FIELDS if score.get(name) is None]
-        if missing:
-            raise BadValue(f"score {dict(score)}: no {', '.join(missing)}")
-        known = find_benchmark_or_none(score.get("benchmark", ""))
-        if known and score["n"] != known.n and not score.get("limited"):
-            raise BadValue(
-                f"{known.name}: a score over {score['n']} problems, but the set has {known.n}: "
-                "it enters no table unless it is marked as limited"
-            )
+        check_score(score)
     sizes = {score["n"] for score in scores}
     if len(sizes) != 1:
         raise BadValue(
@@ -73,6 +74,19 @@ def mean_cell(scores: Sequence[Mapping[str, Any]]) -> Cell:
     return Cell(mean, low=low, high=high, n=sizes.pop(), seeds=len(scores), mark=mark)
 
 
-def same_problems(scores: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether several seeds answered the same test problems: no seed names a draw of its own."""
+def check_score(score: ScoreFields) -> None:
+    """Raise `BadValue` if a score lacks a field or covers a part of its set without a mark."""
+    missing = [name for name in SCORE_FIELDS if score.get(name) is None]
+    if missing:
+        raise BadValue(f"score {dict(score)}: no {', '.join(missing)}")
+    benchmark = find_benchmark_or_none(score.get("benchmark", ""))
+    if benchmark and score["n"] != benchmark.n and not score.get("limited"):
+        raise BadValue(
+            f"{benchmark.name}: the score covers {score['n']} problems, but the set has "
+            f"{benchmark.n}: a table accepts it only if it is marked as limited"
+        )
+
+
+def same_problems(scores: Sequence[ScoreFields]) -> bool:
+    """Return whether any two seeds answered the same test problems: they have equal draws."""
     return len({score.get("draw") for score in scores}) < len(scores)

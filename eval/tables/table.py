@@ -1,4 +1,4 @@
-"""The data of a table: cells that carry their own uncertainty, in rows, sections and blocks."""
+"""Data classes of tables: cells with their own uncertainty, in rows, sections and blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,10 +12,9 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True)
 class Versus:
-    """A cell against the baseline's in its column: the difference in points with its test.
+    """The comparison of a cell with the baseline's cell in its column: the difference in points.
 
-    `p` is adjusted for all comparisons of the table. `sign` is `+` or `-` where the difference is
-    significant at 5 %, else empty.
+    `p` is adjusted for all comparisons of the table.
     """
 
     delta: float
@@ -27,20 +26,19 @@ class Versus:
 
     @property
     def sign(self) -> str:
-        """Which way a significant difference goes."""
+        """`+` or `-` for a difference that is significant at 5 %, else empty."""
         return "" if self.p >= SIGNIFICANT else "+" if self.delta > 0 else "-"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a column; ours carries n and a 95 % interval, a reported one its passage.
+    """A number of a table: a measured one with n and its 95 % interval, or a reported one.
 
-    `mark` names a metric that the column does not rank ("maj@32"); `source` says where the number
-    is from, and `path` leads to what it was computed from.
+    `mark` names a metric that the column does not rank ("maj@32"). `source` cites where a reported
+    number was printed, and `path` links to the data that a measured number was computed from.
 
     Raises:
-        BadValue: the number is not finite, or lacks n or interval without being reported.
-
+        BadValue: the number is not finite, or a measured number lacks n or its interval.
     """
 
     value: float
@@ -56,34 +54,38 @@ class Cell:
     path: str = ""
 
     def __post_init__(self) -> None:
-        number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
-        if not number or not isfinite(self.value):
+        is_number = isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
+        if not is_number or not isfinite(self.value):
             raise BadValue(f"cell {self.value!r}: expected a finite number")
-        if self.low is None or self.high is None or self.n is None:
-            if not self.reported:
-                raise BadValue(
-                    f"cell {self.value}: n={self.n}, interval=[{self.low}, {self.high}]: a number "
-                    "of ours needs both; a printed one needs reported=True"
-                )
-        elif not (self.low <= self.value <= self.high and self.n >= 1 and self.seeds >= 1):
+        if self.low is not None and self.high is not None and self.n is not None:
+            self.check_interval(self.low, self.high, self.n)
+        elif not self.reported:
+            raise BadValue(
+                f"cell {self.value}: n={self.n}, interval=[{self.low}, {self.high}]: a measured "
+                "number needs both; a printed one needs reported=True"
+            )
+
+    def check_interval(self, low: float, high: float, n: int) -> None:
+        """Raise `BadValue` unless low <= value <= high, n >= 1 and seeds >= 1."""
+        if not (low <= self.value <= high and n >= 1 and self.seeds >= 1):
             raise BadValue(
                 f"cell {self.value}: interval [{self.low}, {self.high}], n={self.n}, "
                 f"seeds={self.seeds}: expected low <= value <= high, n >= 1 and seeds >= 1"
             )
 
     @property
-    def measured(self) -> bool:
-        """Whether the cell has an interval to print."""
+    def has_interval(self) -> bool:
+        """True if the cell has an interval to print."""
         return self.low is not None and self.high is not None and self.n is not None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A header, and how the numbers below it are printed and measured.
+    """A column with its title and the format of its numbers.
 
-    `group` stands above this column and its neighbours of the same group; `unit` is said in the
-    header, empty where the caption says it or there is none; `places` are decimals; `metric` is
-    that of unmarked cells.
+    `group` is the heading over this column and its neighbours of the same group. `unit` is printed
+    in the header; it is empty if the caption states the unit or there is none. `places` is the
+    number of decimals, and `metric` that of unmarked cells.
     """
 
     title: str
@@ -99,15 +101,15 @@ class Column:
 
     @property
     def one_line_heading(self) -> str:
-        """The heading after that of its group, where a header has one line only."""
+        """The heading with its group, for headers of a single line."""
         return f"{self.group}: {self.heading}" if self.group else self.heading
 
 
 @dataclass(frozen=True)
 class Row:
-    """The labels that name a system and its cells, None where there is no number.
+    """The labels that name a system, and its cells; a cell is None if there is no number.
 
-    `path` leads to its record.
+    `path` links to the record of the row.
     """
 
     labels: tuple[str, ...]
@@ -134,11 +136,10 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A whole table at one scale; `marks` explains each mark.
+    """A table at one scale; `marks` maps each mark of its cells to an explanation.
 
     Raises:
         BadValue: a row is longer or shorter than the header, or a mark is not explained.
-
     """
 
     name: str
@@ -164,19 +165,19 @@ class Table:
                     raise BadValue(f"{place}: the mark {mark!r} is not explained in `marks`")
 
     def comparisons(self) -> Iterator[tuple[str, str, Versus]]:
-        """System, column and comparison of every cell that has one."""
+        """Yield the system, the column title and the comparison of every compared cell."""
         for _, _, row in self.rows():
             for column, cell in zip(self.columns, row.cells, strict=True):
                 if cell is not None and cell.versus is not None:
                     yield row.labels[0], column.title, cell.versus
 
     def groups(self) -> list[tuple[str, int]]:
-        """What stands above the columns and over how many of them; nothing if no column has it."""
+        """Return each column group with its number of columns; empty if no column has a group."""
         runs = [(name, len(list(run))) for name, run in groupby(self.columns, lambda c: c.group)]
         return runs if any(name for name, _ in runs) else []
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """The first and the last column below each group, counted from 1 with the labels."""
+        """Yield the first and last column of each group, counted from 1 with the label columns."""
         last = len(self.heads)
         for name, count in self.groups():
             first, last = last + 1, last + count
@@ -184,32 +185,33 @@ class Table:
                 yield first, last
 
     def rows(self) -> Iterator[tuple[Block, Section, Row]]:
-        """Every row with the block and the section it stands in."""
+        """Yield every row with its block and its section."""
         for block in self.blocks:
             for section in block.sections:
                 for row in section.rows:
                     yield block, section, row
 
 
-def rankable(section: Section, cell: Cell | None) -> bool:
-    """Whether a cell may be the best of its column: in a ranked section, and not marked."""
+def is_rankable(section: Section, cell: Cell | None) -> bool:
+    """Return whether a cell can be the best of its column: unmarked and in a ranked section."""
     return section.ranked and cell is not None and cell.mark is None
 
 
 def with_best_bold(block: Block) -> Block:
-    """Make the highest rankable cell of every column bold, equal ones all."""
+    """Return the block with the best rankable cells of every column in bold, all ties included."""
     best: dict[int, float] = {}
     for section in block.sections:
         for row in section.rows:
             for column, cell in enumerate(row.cells):
-                if cell is not None and rankable(section, cell):
+                if cell is not None and is_rankable(section, cell):
                     best[column] = max(cell.value, best.get(column, cell.value))
 
-    def emphasised(section: Section, row: Row) -> Row:
+    def emphasise(section: Section, row: Row) -> Row:
         return replace(
             row,
             cells=tuple(
-                cell and replace(cell, bold=rankable(section, cell) and cell.value == best[column])
+                cell
+                and replace(cell, bold=is_rankable(section, cell) and cell.value == best[column])
                 for column, cell in enumerate(row.cells)
             ),
         )
@@ -217,22 +219,25 @@ def with_best_bold(block: Block) -> Block:
     return replace(
         block,
         sections=tuple(
-            replace(section, rows=tuple(emphasised(section, row) for row in section.rows))
+            replace(section, rows=tuple(emphasise(section, row) for row in section.rows))
             for section in block.sections
         ),
     )
 
 
-def told_apart(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The same columns; where several have one heading it stands above them, and their metrics."""
-    named = [column.one_line_heading for column in columns]
+def disambiguate_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the columns, with the metric as title where several columns share a heading.
+
+    The shared heading then becomes the group of those columns.
+    """
+    headings = [column.one_line_heading for column in columns]
     return tuple(
         replace(
             column,
             title=column.metric,
             group=f"{column.group}: {column.title}" if column.group else column.title,
         )
-        if named.count(name) > 1
+        if headings.count(name) > 1
         else column
-        for name, column in zip(named, columns, strict=True)
+        for name, column in zip(headings, columns, strict=True)
     )

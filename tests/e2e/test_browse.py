@@ -9,7 +9,7 @@ from changed_settings import changed
 from core.records.record import read_records
 from core.records.schema import runs_of
 from eval.samples.prompted_samples import PromptedSample
-from eval.tables.page import SHOWN, Asked, render_page
+from eval.tables.page import SHOWN, SampleSet, render_page
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script>"
@@ -60,7 +60,7 @@ def opened(browser, tmp_path):
     def open_page(*rows, title="GSM8K by a model", at=""):
         path = tmp_path / "page.html"
         models = ["before", "after"][: len(rows)]
-        path.write_text(render_page([Asked("gsm8k", rows)], models, title), encoding="utf-8")
+        path.write_text(render_page([SampleSet("gsm8k", rows)], models, title), encoding="utf-8")
         browser.get("about:blank")  # else another address of the same page does not load it
         browser.get(path.as_uri() + at)
         return browser
@@ -259,7 +259,7 @@ def test_dark_and_narrow_screens_are_served(opened):
 
 
 def test_the_page_is_one_file_of_plain_data():
-    page = render_page([Asked("gsm8k", (samples(20),))], ["model"], "t")
+    page = render_page([SampleSet("gsm8k", (samples(20),))], ["model"], "t")
     data = page.partition('<script id="data" type="application/json">')[2].partition("</script>")[0]
     rows = json.loads(data)
     outputs = [sample["output"] for row in rows["problems"] for sample in row["sides"][0]]

@@ -17,8 +17,8 @@ from core.records.places import Shelf, report_folder, root, samples_file
 from core.verdicts.controls import shown_records
 from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
-from eval.tables.filters import fenced, headings, visible
-from eval.tables.plots import spread
+from eval.tables.filters import code_block, headings, visible
+from eval.tables.plots import spread_places
 
 SLUG = "deepseekmath-grpo"
 
@@ -146,7 +146,7 @@ def test_ours_stand_above_what_is_printed():
 
 @given(text())
 def test_a_text_of_a_model_cannot_leave_its_block(words):
-    block = fenced(words)
+    block = code_block(words)
     fence = re.match("`+", block)[0]
     first, *inside, last = block.split("\n")
     assert (first, last) == (f"{fence}text", fence)
@@ -167,7 +167,7 @@ def test_what_no_reader_sees_is_written_out():
     gap=floats(0.001, 0.2),
 )
 def test_names_are_a_gap_apart_and_move_no_more_than_they_must(ends, gap):
-    places = spread(ends, gap)
+    places = spread_places(ends, gap)
     assert places[-1] <= 1
     assert all(after - before >= gap - 2e-4 for before, after in pairwise(places))
     if gap * (len(ends) - 1) <= 1:

@@ -14,7 +14,7 @@ from core.pages.tables import tables_named, tables_of
 from core.paper import Column, Layout, Paper, marked, printed
 from eval.errors import BadValue, UnknownName
 from eval.tables import FORMATS, render, render_all
-from eval.tables.filters import fixed
+from eval.tables.filters import format_fixed
 
 MATHS = ("aime24", "AMC", "math500", "Minerva", "OlympiadBench", "Average")
 
@@ -109,7 +109,7 @@ def test_every_number_stands_once_under_its_heading_in_its_own_decimals(paper, p
     assert {row["metric"] for row in rows} == {n.metric for n in numbers}
     assert {row.get("unit") or "%" for row in rows} <= {n.unit or "%" for n in numbers}
     cells = [
-        fixed(cell.value, column.places)
+        format_fixed(cell.value, column.places)
         for _, _, row in table.rows()
         for column, cell in zip(table.columns, row.cells, strict=True)
         if cell

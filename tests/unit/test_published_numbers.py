@@ -10,7 +10,7 @@ from eval.errors import BadValue
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.comparisons import compare_reported, gate, printed_number
 from eval.stats.estimates import GATE_LEVEL, mean_interval, wilson
-from eval.tables.filters import fixed
+from eval.tables.filters import format_fixed
 from papers.deepseekmath_grpo import PAPER
 
 # deepseek-ai/DeepSeek-Math, evaluation/evaluation_results.json: right answers, Wilson's interval.
@@ -45,9 +45,9 @@ PRINTED = {
 def test_the_exact_counts_print_as_the_table(place: tuple[str, str, str]):
     right, interval = COUNTS[place]
     n = find_benchmark(place[1]).n
-    assert fixed(100 * right / n) == DIFFERS.get(place, PRINTED[place])
+    assert format_fixed(100 * right / n) == DIFFERS.get(place, PRINTED[place])
     low, high = wilson(right, n)
-    assert f"{fixed(100 * low)} to {fixed(100 * high)}" == interval
+    assert f"{format_fixed(100 * low)} to {format_fixed(100 * high)}" == interval
 
 
 def test_every_printed_cell_has_its_count():

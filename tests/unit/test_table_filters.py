@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eval.tables.filters import aligned, effect, fixed, md, probability, prose, tex
+from eval.tables.filters import align_columns, effect, format_fixed, md, probability, prose, tex
 
 
 @given(st.text())
@@ -37,7 +37,7 @@ def test_latex_text_has_no_active_character(text):
 
 @given(st.text())
 def test_a_markdown_label_stays_one_cell(text):
-    row = aligned(f"| a | b |\n| --- | --- |\n| {md(text)} | x |\n").splitlines()[2]
+    row = align_columns(f"| a | b |\n| --- | --- |\n| {md(text)} | x |\n").splitlines()[2]
     assert len(re.split(r"(?<!\\)(?:\\\\)*\|", row)) == 4
 
 
@@ -58,12 +58,12 @@ def test_a_markdown_label_stays_one_cell(text):
     ],
 )
 def test_one_decimal_half_up_as_the_float_prints(value, text):
-    assert fixed(value) == text
+    assert format_fixed(value) == text
 
 
 @given(st.floats(-1e6, 1e6))
 def test_a_printed_number_is_within_half_a_digit(value):
-    assert abs(Decimal(fixed(value)) - Decimal(repr(value))) <= Decimal("0.05")
+    assert abs(Decimal(format_fixed(value)) - Decimal(repr(value))) <= Decimal("0.05")
 
 
 @pytest.mark.parametrize(

@@ -80,5 +80,5 @@ def test_a_part_of_the_benchmark_of_a_plugin_enters_no_table_unmarked(install):
     install("plug", {"far": "far:SUITE"}, {"far": made}, group="repro.benchmarks")
     assert mean_cell([whole]).n == 7
     assert mean_cell([part | {"limited": True}]).n == 5
-    with pytest.raises(BadValue, match="a score over 5 problems, but the set has 7"):
+    with pytest.raises(BadValue, match="the score covers 5 problems, but the set has 7"):
         mean_cell([part])

@@ -15,7 +15,7 @@ from table_records import PRINTED, benchmark_table, one_cell, pocket_table, prin
 from eval.errors import BadValue, UnknownName
 from eval.sets.benchmarks import find_benchmark
 from eval.tables import FORMATS, Block, Cell, Column, Row, Section, render
-from eval.tables.filters import fixed, md, tex
+from eval.tables.filters import format_fixed, md, tex
 from eval.tables.table import Versus
 
 PLACES = [
@@ -75,7 +75,7 @@ def numbers_html(text):
 
 
 def numbers_csv(text):
-    return [fixed(value) for value in pd.read_csv(StringIO(text))["value"]]
+    return [format_fixed(value) for value in pd.read_csv(StringIO(text))["value"]]
 
 
 READERS = {"md": numbers_md, "latex": numbers_latex, "html": numbers_html, "csv": numbers_csv}
@@ -86,7 +86,7 @@ READERS = {"md": numbers_md, "latex": numbers_latex, "html": numbers_html, "csv"
 @given(cells=reported_cells())
 def test_every_reported_cell_appears_exactly_once(fmt, cells):
     found = READERS[fmt](render(benchmark_table(cells), fmt))
-    assert sorted(found) == sorted(fixed(cell.value) for cell in cells)
+    assert sorted(found) == sorted(format_fixed(cell.value) for cell in cells)
 
 
 @settings(max_examples=60, deadline=None)
@@ -226,7 +226,7 @@ def test_a_number_of_ours_without_n_or_interval_is_refused(fields):
 
 
 def test_a_reported_number_needs_no_interval():
-    assert not Cell(88.2, reported=True).measured
+    assert not Cell(88.2, reported=True).has_interval
 
 
 def test_unknown_format_names_the_known_ones():
