@@ -1,4 +1,4 @@
-"""Errors a user can cause: each says what was found, what was expected and what to do."""
+"""Errors that users can cause; each message says what was found, what is allowed and what to do."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ from eval.terminal import visible
 
 
 class ReproError(Exception):
-    """A user-facing error; the command line prints it on one line and exits with `exit_code`."""
+    """An error that users can correct; commands print it on one line and exit with `exit_code`."""
 
     exit_code = 2
 
@@ -17,26 +17,26 @@ class ReproError(Exception):
 
 def error_line(error: BaseException) -> str:
     """Return the class and the message of an error on one line."""
-    told = isinstance(error, ReproError)  # its text begins with its class
-    return " ".join(f"{'' if told else type(error).__name__ + ': '}{error}".split())
+    has_class = isinstance(error, ReproError)  # its text begins with the class
+    return " ".join(f"{'' if has_class else type(error).__name__ + ': '}{error}".split())
 
 
-SHOWN_WHOLE = 12  # so many names are shown where none is like the one that was given
+MAX_LISTED = 12  # all allowed names are listed if there are at most this many
 
 
 class UnknownName(ReproError, LookupError):
-    """A name that no registry knows."""
+    """A name that is not in its table; the message lists the nearest names."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], command: str | None = None):
-        known = sorted(known)
-        near = get_close_matches(name, known, n=3)
+    def __init__(self, kind: str, name: str, allowed: Iterable[str], command: str | None = None):
+        names = sorted(allowed)
+        near = get_close_matches(name, names, n=3)
         if near:
             hint = f"did you mean {' or '.join(near)}?"
-        elif len(known) <= SHOWN_WHOLE:
-            hint = f"known: {', '.join(known)}"
+        elif len(names) <= MAX_LISTED:
+            hint = f"known: {', '.join(names)}"
         else:
-            nearest = get_close_matches(name, known, n=3, cutoff=0.0)
-            hint = f"the nearest of {len(known)} are {', '.join(nearest)}"
+            nearest = get_close_matches(name, names, n=3, cutoff=0.0)
+            hint = f"the nearest of {len(names)} are {', '.join(nearest)}"
         listing = f" (`{command}` lists all)" if command else ""
         super().__init__(f"no {kind} {name!r}: {hint}{listing}")
 
@@ -46,7 +46,7 @@ class BadValue(ReproError, ValueError):
 
 
 class MissingFile(ReproError, FileNotFoundError):
-    """A file that is not there."""
+    """A file that does not exist."""
 
 
 class DamagedFile(ReproError, ValueError):

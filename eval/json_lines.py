@@ -1,4 +1,4 @@
-"""Reads JSON lines, plain or gzipped, and the answers in them, by one set of rules."""
+"""Reads JSON lines, plain or gzipped, and the answers in them."""
 
 import gzip
 import json
@@ -7,23 +7,24 @@ import zlib
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any  # the values of foreign rows have no static type
+from typing import Any, cast
 
 from eval.errors import DamagedFile, MissingFile
 
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
 SHOWN = 60  # characters of a line in an error
+JsonObject = dict[str, Any]  # Any: the values of foreign rows have no static type
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each JSON object of a file with the number of its line, counted from 1.
+def json_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
+    """Yield the line number, counted from 1, and the JSON object of each line of a file.
 
     The file is UTF-8, plain or gzipped, with or without a byte order mark. A line ends at the
     newline character, also after a carriage return; blank lines are skipped.
 
     Raises:
-        MissingFile: there is no such file.
-        DamagedFile: it is no UTF-8 text, or a line is no JSON object.
+        MissingFile: the file does not exist.
+        DamagedFile: the file is not UTF-8 text, or a line is not a JSON object.
     """
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
@@ -34,8 +35,8 @@ def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file, plain or gzipped, without its byte order mark.
 
     Raises:
-        MissingFile: there is no such file.
-        DamagedFile: it is no UTF-8 text, or its gzip stream is cut off or altered.
+        MissingFile: the file does not exist.
+        DamagedFile: the file is not UTF-8 text, or its gzip stream is cut off or altered.
     """
     try:
         content = path.read_bytes()
@@ -50,39 +51,43 @@ def read_text(path: Path) -> str:
         raise DamagedFile(f"{path}: not a whole gzip file ({error})") from None
 
 
-def json_object(line: str, where: str) -> dict[str, Any]:
+def json_object(line: str, where: str) -> JsonObject:
     """Parse one line as a JSON object.
 
     Raises:
-        DamagedFile: it is something else; begins with `where`.
+        DamagedFile: the line is not a JSON object; the message begins with `where`.
     """
     try:
-        row: Any = json.loads(line)
+        row: object = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{where}: not JSON ({error}), expected a JSON object") from None
     if not isinstance(row, dict):
         raise DamagedFile(f"{where}: no JSON object but {line.strip()[:SHOWN]!r}")
-    return row
+    return cast(JsonObject, row)
 
 
 def answer_text(value: object, where: str) -> str:
     """Return an answer as text; see `as_answer`.
 
     Raises:
-        DamagedFile: the value is no answer; begins with `where`.
+        DamagedFile: `value` is not an answer; the message begins with `where`.
     """
     text = as_answer(value)
     if text is None:
-        found = "nothing" if value is None else f"{value!r:.{SHOWN}}"
+        actual = "nothing" if value is None else f"{value!r:.{SHOWN}}"
         raise DamagedFile(
-            f"{where}: 'answer': expected a non-empty string or a finite number, got {found}"
+            f"{where}: 'answer': expected a non-empty string or a finite number, got {actual}"
         )
     return text
 
 
-def as_answer(value: Any) -> str | None:
-    """Return a text as it is and a finite number in decimal digits, 7.0 as 7; else None."""
-    number = value.item() if hasattr(value, "item") else value  # of numpy and torch
+def as_answer(value: object) -> str | None:
+    """Return a non-blank text unchanged, a finite number in decimal digits, else None.
+
+    7.0 becomes "7". Booleans are not answers.
+    """
+    to_python = getattr(value, "item", None)  # of numpy and torch scalars
+    number = value if to_python is None else to_python()
     if isinstance(number, str):
         return number if number.strip() else None
     if isinstance(number, bool) or not isinstance(number, int | float):

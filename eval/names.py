@@ -1,4 +1,4 @@
-"""Checks of names that become parts of the names of files and folders."""
+"""Checks of names that become parts of file and folder names."""
 
 import re
 
@@ -10,11 +10,11 @@ SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def check_name(kind: str, name: object) -> None:
-    """Refuse a name that a folder or a file cannot safely have on every system.
+    """Raise unless a name is safe as a file or folder name on every system.
 
     Raises:
-        BadValue: it is no text of letters, digits and . _ + -, begins with one of these signs, or
-            is too long.
+        BadValue: the name is not a text of letters, digits and . _ + -, does not begin with a
+            letter or a digit, or is too long.
     """
     if not (isinstance(name, str) and len(name) <= LONGEST and NAME.fullmatch(name)):
         raise BadValue(
@@ -24,10 +24,10 @@ def check_name(kind: str, name: object) -> None:
 
 
 def check_slug(name: object) -> None:
-    """Refuse a slug of a paper that is none.
+    """Raise unless a name is a valid slug of a paper.
 
     Raises:
-        BadValue: it is no text of lower-case words, or is too long.
+        BadValue: the slug is not a text of lower-case words joined by hyphens, or is too long.
     """
     if not (isinstance(name, str) and len(name) <= LONGEST and SLUG.fullmatch(name)):
         raise BadValue(

@@ -1,7 +1,7 @@
-"""Plug-ins that are files: what a Python file holds is registered without being installed.
+"""Plug-in files: Python files whose rows are registered without being installed.
 
-Their paths stand in the environment variable REPRO_PLUGINS, between colons, so that every process
-of a run knows them.
+The environment variable REPRO_PLUGINS lists their paths, separated by colons, so that every process
+of a run imports them.
 """
 
 import os
@@ -15,57 +15,58 @@ from typing import TypeVar
 from eval.errors import BadValue, MissingFile, error_line
 
 VARIABLE = "REPRO_PLUGINS"
-PREFIX = "plugin_"  # of the modules' names, which no installed module has
+PREFIX = "plugin_"  # of module names, to avoid those of installed modules
 
 Row = TypeVar("Row")
 
 
 def use(path: str | Path) -> ModuleType:
-    """Register what a file holds, in this process and in those that it starts.
+    """Import a plug-in file and register it for this process and the processes it starts.
 
     Raises:
-        MissingFile, BadValue: as of `load`.
+        MissingFile, BadValue: see `load`.
     """
     place = Path(path).resolve()
     module = load(place)
-    paths = [*given(), str(place)]
+    paths = [*plugin_paths(), str(place)]
     os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys(paths))
     return module
 
 
-def given() -> list[str]:
-    """The paths of the plug-ins that are registered."""
+def plugin_paths() -> list[str]:
+    """Return the paths of the registered plug-ins."""
     return [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
 
 
 def modules() -> list[ModuleType]:
-    """The plug-ins that are registered, imported."""
-    return [load(Path(path).resolve()) for path in given()]
+    """Return the modules of the registered plug-ins, imported once."""
+    return [load(Path(path).resolve()) for path in plugin_paths()]
 
 
-def rows(name: str, made: type[Row]) -> dict[str, Row]:
-    """The rows of a table that plug-ins hold under a name, by where they stand."""
+def rows(name: str, kind: type[Row]) -> dict[str, Row]:
+    """Return the rows of type `kind` and this name in plug-ins, by the path of the plug-in."""
     return {
         str(module.__file__): row
         for module in modules()
         for row in vars(module).values()
-        if isinstance(row, made) and getattr(row, "name", None) == name
+        if isinstance(row, kind) and getattr(row, "name", None) == name
     }
 
 
-def names(made: type[object]) -> list[str]:
-    """The names of all rows of a table that plug-ins hold."""
-    held = [row for module in modules() for row in vars(module).values() if isinstance(row, made)]
-    return list(dict.fromkeys(str(getattr(row, "name", "")) for row in held))
+def names(kind: type[object]) -> list[str]:
+    """Return the distinct names of all rows of type `kind` that plug-ins define."""
+    members = [member for module in modules() for member in vars(module).values()]
+    named_rows = [member for member in members if isinstance(member, kind)]
+    return list(dict.fromkeys(str(getattr(row, "name", "")) for row in named_rows))
 
 
 @cache
 def load(path: Path) -> ModuleType:
-    """Import a file once.
+    """Import a plug-in file; repeated calls return the same module.
 
     Raises:
-        MissingFile: there is none.
-        BadValue: its import fails, or another plug-in has its file name.
+        MissingFile: the file does not exist.
+        BadValue: the import fails, the file is not a Python file, or another plug-in has its name.
     """
     if not path.is_file():
         raise MissingFile(f"plug-in {path}: no such file")
@@ -79,7 +80,7 @@ def load(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # anybody's module: what it raises is named
+    except (Exception, SystemExit) as error:  # foreign code can raise anything
         del sys.modules[name]
         raise BadValue(f"plug-in {path}: import failed with {error_line(error)}") from error
     return module

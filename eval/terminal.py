@@ -1,41 +1,46 @@
-r"""Text for terminals: characters that no reader sees are written out, as `\x1b` for escape."""
+r"""Text for terminals: invisible characters are escaped, such as `\x1b` for escape."""
 
 import json
 import logging
 import sys
+import unicodedata
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from traceback import format_exception
 from types import TracebackType
-from typing import Any, TextIO
-from unicodedata import category
+from typing import TextIO
 
 
 def visible(text: str) -> str:
-    r"""Write what no reader sees, all but line ends and tabs, as Python writes it: `\u200b`."""
-    return written_out(text, lambda character: character.encode("unicode_escape").decode())
+    r"""Escape invisible characters except line ends and tabs as Python does: `\u200b`."""
+    return escape_invisible(text, lambda character: character.encode("unicode_escape").decode())
 
 
 def visible_json(text: str) -> str:
-    """Write what no reader sees as JSON writes it in a string: the document means the same."""
-    return written_out(text, lambda character: json.dumps(character)[1:-1])
+    """Escape invisible characters in a JSON document as JSON does; its meaning is unchanged."""
+    return escape_invisible(text, lambda character: json.dumps(character)[1:-1])
 
 
-def written_out(text: str, escape: Callable[[str], str]) -> str:
-    """Replace control, format, private and unassigned characters, and halves of surrogate pairs."""
+def escape_invisible(text: str, escape: Callable[[str], str]) -> str:
+    """Replace control, format, private, unassigned and surrogate characters by their escapes."""
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or category(c)[0] != "C" else escape(c) for c in text)
+    return "".join(escape(c) if is_invisible(c) else c for c in text)
+
+
+def is_invisible(character: str) -> bool:
+    """Return whether a character is shown by nothing, other than line ends and tabs."""
+    return unicodedata.category(character)[0] == "C" and character not in "\n\t"
 
 
 def say(line: str, file: TextIO | None = None) -> None:
-    """Print one line of progress on standard error, or to a file."""
+    """Print one line of progress to standard error, or to a file."""
     print(visible(line), file=file or sys.stderr, flush=True)
 
 
 class VisibleRecord(logging.LogRecord):
-    """A message that a library logs, with what no reader sees written out."""
+    """A log record whose message has its invisible characters escaped."""
 
     def getMessage(self) -> str:
         """See `LogRecord.getMessage`."""
@@ -44,11 +49,17 @@ class VisibleRecord(logging.LogRecord):
 
 @contextmanager
 def visible_messages() -> Generator[None]:
-    """Write out what no reader sees in all that is logged or warned of while the block runs."""
-    factory, formatted = logging.getLogRecordFactory(), warnings.formatwarning
+    """Escape invisible characters in all log messages and warnings while the block runs."""
+    factory, format_warning = logging.getLogRecordFactory(), warnings.formatwarning
 
-    def format_visibly(*words: Any, **named: Any) -> str:  # Any: of `formatwarning`
-        return visible(formatted(*words, **named))
+    def format_visibly(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        line: str | None = None,
+    ) -> str:
+        return visible(format_warning(message, category, filename, lineno, line))
 
     logging.setLogRecordFactory(VisibleRecord)
     warnings.formatwarning = format_visibly
@@ -56,11 +67,11 @@ def visible_messages() -> Generator[None]:
         yield
     finally:
         logging.setLogRecordFactory(factory)
-        warnings.formatwarning = formatted
+        warnings.formatwarning = format_warning
 
 
 def print_traceback(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print an error that nobody caught; see `sys.excepthook`."""
+    """Print an uncaught error; see `sys.excepthook`."""
     say("".join(format_exception(kind, error, trace)).rstrip("\n"))

@@ -1,7 +1,7 @@
-"""Ends work of the main thread that uses more processor time than it may.
+"""Interrupts work of the main thread that exceeds a limit of processor time.
 
-A timer of the kernel interrupts Python code, and C code that looks for signals, as `re` does while
-it matches. What waits uses no processor time, and work in other threads cannot be interrupted.
+A kernel timer interrupts Python code, and C code that checks for signals, such as `re` during a
+match. Waiting uses no processor time, and work in other threads cannot be interrupted.
 """
 
 import signal
@@ -18,19 +18,19 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Late = TypeVar("Late")
 
-TICK_S = 0.05  # processor time of all threads between two looks at the main thread's
+TICK_S = 0.05  # processor time of all threads between two checks of the main thread's
 
 
 @dataclass(eq=False)
 class Limit:
-    """A limit of processor time, and the main thread's time at which its current work passes it."""
+    """A limit of processor time, and the main thread's time at which its work exceeds it."""
 
     seconds: float
     deadline: float = inf
 
 
 class Overrun(BaseException):
-    """Interrupts work that passed a limit; not caught by the `except Exception` of that work."""
+    """Raised in work that exceeded a limit; `except Exception` in that work does not catch it."""
 
     def __init__(self, limit: Limit):
         super().__init__(f"more than {limit.seconds} s of processor time")
@@ -48,15 +48,21 @@ def can_interrupt() -> bool:
 def each_within(
     seconds: float, work: Callable[[Item], Result], items: Iterable[Item], late: Late
 ) -> list[Result | Late]:
-    """Return the work's result for each item, or `late` where it used more processor time.
+    """Return the result of `work` for each item, or `late` for items that exceeded the limit.
 
-    Without a limit where `can_interrupt` is false.
+    If `can_interrupt` is false, the limit is not applied.
+
+    Args:
+        seconds: Limit of processor time for each item.
+        work: The function that is applied to each item.
+        items: The items.
+        late: The result of an item that exceeded the limit.
     """
     if seconds == inf or not can_interrupt():
         return [work(item) for item in items]
     limit = Limit(seconds)
     results: list[Result | Late] = []
-    with timed(limit):
+    with watch_limit(limit):
         for item in items:
             try:
                 limit.deadline = thread_time() + seconds
@@ -72,8 +78,8 @@ def each_within(
 
 
 @contextmanager
-def timed(limit: Limit) -> Iterator[None]:
-    """Look at the limit, and at those outside of it, at every tick of a timer."""
+def watch_limit(limit: Limit) -> Iterator[None]:
+    """Check this limit and the enclosing ones at every tick of a timer while the block runs."""
     depth = len(ACTIVE)
     if depth:
         handler, timer = None, (0.0, 0.0)
@@ -92,7 +98,7 @@ def timed(limit: Limit) -> Iterator[None]:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's
-    """Raise `Overrun` of the outermost limit that is passed, and again after as much time."""
+    """Raise `Overrun` of the outermost exceeded limit, after extending it by its own duration."""
     now = thread_time()
     for limit in ACTIVE:
         if limit.deadline <= now:

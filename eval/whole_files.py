@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Writes files completely or not at all."""
 
 import os
 import tempfile
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: a kill or a full disk leaves what was there before.
+    """Write a file atomically; after a kill or on a full disk the previous content is unchanged.
 
     Raises:
         OSError: the disk is full or not writable.

@@ -15,7 +15,7 @@ from core.paper.overrides import BadOverride
 from core.paper.registry import entries
 from eval.errors import BadValue, UnknownName, error_line
 from eval.plugins import modules
-from eval.registered import registered
+from eval.registered import group_entry_points
 
 GROUP = "repro.rewards"  # of entry points: name = "package.module:reward"
 Loaders = dict[str, Callable[[], object]]
@@ -53,7 +53,7 @@ def named_rewards(paper: Paper) -> Loaders:
     entry = entries().get(paper.slug)
     places = [rewards, *modules(), *([import_module(entry.module)] if entry else [])]
     return {
-        **{point.name: partial(load, point) for point in registered(GROUP)},
+        **{point.name: partial(load, point) for point in group_entry_points(GROUP)},
         **{
             name: partial(getattr, module, name) for module in places for name in rewards_of(module)
         },

@@ -1,1 +1,1 @@
-"""Our benchmarks as lm-eval tasks: `lm_eval --include_path` takes this folder."""
+"""Our benchmarks as lm-eval tasks; pass this folder to `lm_eval --include_path`."""

@@ -1,4 +1,4 @@
-"""What the task files of this folder name: problems with our prompts, and our grader's verdict."""
+"""Functions named in the task files of this folder: problems with our prompts, and our grader."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ChatTask(ConfigurableTask):
-    """A task whose prompts are user turns; without the chat template they would score next to 0."""
+    """A task whose prompts are user turns and therefore need the model's chat template."""
 
     def __init__(self, config: Mapping[str, Any]):
         super().__init__(config={name: v for name, v in config.items() if name != "class"})
@@ -25,7 +25,7 @@ class ChatTask(ConfigurableTask):
         """See `Task.build_all_requests`.
 
         Raises:
-            BadValue: the prompts are not to be written with a chat template.
+            BadValue: `apply_chat_template` is false.
         """
         if not apply_chat_template:
             raise BadValue(
@@ -36,35 +36,37 @@ class ChatTask(ConfigurableTask):
 
 
 def dataset(benchmark: str, data: str | None = None, **_: object) -> "dict[str, Dataset]":
-    """The test problems of a benchmark, each with the user turn that asks it.
+    """Return the test problems of a benchmark, each with its prompt as the user turn.
 
-    `data` is a folder of benchmarks (`--metadata data=DIR`), else REPRO_DATA, else the hub; lm-eval
-    hands over everything else that it knows of the task and of the model.
+    Args:
+        benchmark: The name of the benchmark.
+        data: A folder of benchmarks (`--metadata data=DIR`); without it REPRO_DATA, else the hub.
+        _: Other metadata of the task and the model that lm-eval passes.
     """
     from datasets import Dataset  # lm-eval has imported it when it calls this
 
-    found = find_benchmark(benchmark)
+    task_set = find_benchmark(benchmark)
     rows = [
         {
             "id": p.id,
-            "prompt": found.prompt(p),
+            "prompt": task_set.prompt(p),
             "answer": p.answer,
             "answers": list(p.reference.texts),
             "counts": p.reference.counts,
             "exact_form": p.exact_form,
             "language": p.language,
         }
-        for p in found.load(Path(data) if data else None)
+        for p in task_set.load(Path(data) if data else None)
     ]
     return {"test": Dataset.from_list(rows)}
 
 
 def verdict(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """Right or not; and, counted as wrong, whether there was no answer or no verdict."""
+    """Grade the first result; `unanswered` and `undecided` results count as incorrect in `acc`."""
     answers = Answers(tuple(doc["answers"]), doc["counts"], doc["exact_form"])
-    found = grade(results[0], answers, doc["language"])
+    grade_of_answer = grade(results[0], answers, doc["language"])
     return {
-        "acc": float(found.correct is True),
-        "unanswered": float(found.extracted is None),
-        "undecided": float(found.correct is None),
+        "acc": float(grade_of_answer.correct is True),
+        "unanswered": float(grade_of_answer.extracted is None),
+        "undecided": float(grade_of_answer.correct is None),
     }

@@ -1,4 +1,4 @@
-"""Runs model-written Python where it can harm nothing, and says what it printed."""
+"""Runs model-written Python in isolation and returns its output."""
 
 from eval.sandbox.boxes import BACKENDS
 from eval.sandbox.neutral import neutral

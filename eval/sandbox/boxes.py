@@ -1,4 +1,4 @@
-"""The three ways to shut a program in, best first, and how each is started."""
+"""The three sandbox backends, most isolated first, and the commands that start them."""
 
 import json
 import os
@@ -23,36 +23,40 @@ BOOT = "import sys; sys.path.insert(0, {!r}); from eval.sandbox.inside.{} import
 
 
 def packages() -> list[Path]:
-    """Folders of the packages that programs may import, and of the libraries they bring."""
-    found = [find_spec(name) for name in OFFERED]
-    folders = [Path(spec.origin).resolve().parent for spec in found if spec and spec.origin]
+    """Return the folders of the packages that programs may import, and their libraries."""
+    specs = [find_spec(name) for name in OFFERED]
+    folders = [Path(spec.origin).resolve().parent for spec in specs if spec and spec.origin]
     bundled = [folder.with_name(f"{folder.name}.libs") for folder in folders]
     return [*folders, *(folder for folder in bundled if folder.is_dir())]
 
 
 def readable() -> list[str]:
-    """Everything a program can read: system libraries, Python, the packages, this code."""
+    """Return the paths that programs can read: system libraries, Python, packages, this code."""
     base = Path(sys.base_prefix).resolve()
-    wanted = [*map(Path, SYSTEM), base / "lib", Path(PYTHON), *packages(), INSIDE]
-    kept: list[Path] = []
-    for path in sorted({p for p in wanted if p.exists() and not p.is_symlink()}):
-        if not any(path.is_relative_to(other) for other in kept):
-            kept.append(path)
-    return [str(path) for path in kept]
+    candidates = [*map(Path, SYSTEM), base / "lib", Path(PYTHON), *packages(), INSIDE]
+    roots: list[Path] = []
+    for path in sorted({p for p in candidates if p.exists() and not p.is_symlink()}):
+        if not any(path.is_relative_to(root) for root in roots):
+            roots.append(path)
+    return [str(path) for path in roots]
 
 
 def links() -> dict[str, str]:
-    """System folders that are symbolic links, and where they lead."""
+    """Return the system folders that are symbolic links, with their targets."""
     return {path: os.readlink(path) for path in SYSTEM if os.path.islink(path)}
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs `main` of a module in `inside`."""
+    """Return the command that runs `main` of a module in `inside`."""
     return [PYTHON, *FLAGS, "-c", BOOT.format(ROOT, module), *arguments]
 
 
 def bubblewrap(settings: Settings) -> list[str]:
-    """`bwrap`: all namespaces; as root the server inside changes to a user of its own."""
+    """Return the `bwrap` command with all namespaces; as root, the server inside switches users.
+
+    Raises:
+        SandboxUnavailable: bwrap is not installed.
+    """
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxUnavailable("bwrap is not installed: apt-get install bubblewrap")
@@ -64,8 +68,8 @@ def bubblewrap(settings: Settings) -> list[str]:
         command += ["--cap-drop", "ALL"]
         for capability in ("CAP_CHOWN", "CAP_SETUID", "CAP_SETGID"):
             command += ["--cap-add", capability]
-    above = {folder for path in (*settings.readable, *DEVICES) for folder in Path(path).parents}
-    for folder in sorted(above - {Path("/")}):
+    parents = {folder for path in (*settings.readable, *DEVICES) for folder in Path(path).parents}
+    for folder in sorted(parents - {Path("/")}):
         command += ["--perms", "0755", "--dir", str(folder)]
     for path in settings.readable:
         command += ["--ro-bind", path, path]
@@ -79,12 +83,12 @@ def bubblewrap(settings: Settings) -> list[str]:
 
 
 def namespaces(settings: Settings) -> list[str]:
-    """Our own launcher: the same namespaces, without a helper program."""
+    """Return the command of our own launcher: the same namespaces without a helper program."""
     return python("namespaces", json.dumps(asdict(settings)), json.dumps(links()))
 
 
 def plain(settings: Settings) -> list[str]:
-    """A subprocess with limits; files and signals are only guarded by landlock, if there is one."""
+    """Return the command of a subprocess with limits, guarded only by landlock if there is one."""
     return python("keeper", json.dumps(asdict(settings)))
 
 

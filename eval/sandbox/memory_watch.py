@@ -1,4 +1,4 @@
-"""How much memory a program has in all of its processes, as the host of its sandbox sees it."""
+"""Measures and limits the memory of all processes of a program, from the host of its sandbox."""
 
 import os
 import signal
@@ -8,37 +8,42 @@ from pathlib import Path
 from eval.sandbox.inside.processes import descendants, signal_each
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-OWN = ("Pss_Anon:", "Pss_Shmem:")  # what is shared counts in parts; files can be dropped
-LISTED = Path(f"/proc/self/task/{os.getpid()}/children").exists()  # by the kernel; else searched
+OWN = ("Pss_Anon:", "Pss_Shmem:")  # proportional shares; pages of files are not counted
+LISTED = Path(f"/proc/self/task/{os.getpid()}/children").exists()  # the kernel lists children
 
 
 class MemoryWatch:
-    """Ends the programs of a sandbox that have more than `most` bytes; made while none runs."""
+    """A limit on the memory of a sandbox's programs; create it while no program runs."""
 
-    def __init__(self, sandbox: int, most: int):
+    def __init__(self, sandbox: int, max_bytes: int):
         self.sandbox = sandbox
-        self.most = most
-        self.own = {sandbox, *below(sandbox)}
-        self.warm = max(map(unshared_at_most, self.own))  # what every program begins as a copy of
+        self.max_bytes = max_bytes
+        self.own = {sandbox, *processes_below(sandbox)}
+        self.warm = max(map(unshared_at_most, self.own))  # every program starts as a copy of this
 
-    def exceeded(self) -> bool:
-        """Whether a program had more than it may; then all of its processes have been killed."""
-        found = self.programs()
-        if sum(map(resident, found)) <= self.most or sum(map(self.memory, found)) <= self.most:
+    def enforce(self) -> bool:
+        """Kill the program's processes if they use more than `max_bytes`; return whether so."""
+        programs = self.programs()
+        limit = self.max_bytes
+        if sum(map(resident, programs)) <= limit or sum(map(self.memory, programs)) <= limit:
             return False
         stopped: set[int] = set()
-        while more := self.programs() - stopped:  # what is stopped cannot fork
-            signal_each(more, signal.SIGSTOP)
-            stopped |= more
+        while running := self.programs() - stopped:  # stopped processes cannot fork
+            signal_each(running, signal.SIGSTOP)
+            stopped |= running
         signal_each(stopped, signal.SIGKILL)
         return True
 
     def programs(self) -> set[int]:
-        """The processes that are not the sandbox's own."""
-        return below(self.sandbox) - self.own
+        """Return the processes that do not belong to the sandbox itself."""
+        return processes_below(self.sandbox) - self.own
 
     def memory(self, process: int) -> int:
-        """Bytes of a process; where the host may not see what it shares, all but the sandbox's."""
+        """Return the bytes of memory of a process, shared memory in parts.
+
+        If the host may not read these, return an upper bound of its unshared memory less the
+        sandbox's.
+        """
         try:
             lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
         except (FileNotFoundError, ProcessLookupError):
@@ -48,35 +53,35 @@ class MemoryWatch:
         return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(OWN))
 
 
-def below(ancestor: int) -> set[int]:
-    """The processes below one; some may be missed while others end."""
+def processes_below(ancestor: int) -> set[int]:
+    """Return the processes below one; some may be missed while others end."""
     if not LISTED:
         return descendants(ancestor)
-    found: set[int] = set()
+    pids: set[int] = set()
     waiting = [ancestor]
     while waiting:
         tasks = Path(f"/proc/{waiting.pop()}/task")
         with suppress(FileNotFoundError, ProcessLookupError):
             for task in os.listdir(tasks):
                 children = set(map(int, (tasks / task / "children").read_text().split()))
-                waiting += children - found
-                found |= children
-    return found
+                waiting += children - pids
+                pids |= children
+    return pids
 
 
 def resident(process: int) -> int:
-    """Bytes of a process in memory, whether shared or not; 0 when it has ended."""
+    """Return the bytes of a process in memory, shared or not; 0 after its end."""
     return pages(process)[1]
 
 
 def unshared_at_most(process: int) -> int:
-    """Bytes of a process in memory that belong to no file."""
-    _, all_of_it, files, *_ = pages(process)
-    return all_of_it - files
+    """Return the bytes of a process in memory that belong to no file."""
+    _, resident_bytes, files, *_ = pages(process)
+    return resident_bytes - files
 
 
 def pages(process: int) -> list[int]:
-    """The numbers of `/proc/PID/statm`, in bytes."""
+    """Return the numbers of `/proc/PID/statm`, in bytes."""
     with suppress(FileNotFoundError, ProcessLookupError):
         numbers = Path(f"/proc/{process}/statm").read_text().split()
         return [PAGE * int(number) for number in numbers]

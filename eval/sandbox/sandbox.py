@@ -1,4 +1,4 @@
-"""The sandbox that callers use: a batch of programs in, what became of each out."""
+"""The sandbox that callers use: runs a batch of programs and returns their outcomes."""
 
 import base64
 import os
@@ -14,20 +14,23 @@ from eval.sandbox.filter import filter_program
 from eval.sandbox.inside.program import Settings
 from eval.sandbox.worker import Execution, SandboxUnavailable, Worker
 
-FOLDER = "/sandbox"  # where a program starts, and all that it can write to
+FOLDER = "/sandbox"  # the working directory of programs, the only place they can write to
 
 
 class Sandbox:
-    """Runs model-written Python; `backend` names the way that is used.
+    """A pool of sandboxes for model-written Python; `backend` names the backend in use.
 
-    Without a name the first backend that works is taken, and `plain` only if it is allowed. A
-    program has sympy, numpy and scipy (if installed), an empty folder, no network and nothing of
-    the host; standard input is empty. A new process is made for each, so no state is kept. Its
-    memory is bounded by `memory_bytes`, in each process by the kernel, and in all of them, which
-    may be 32, by a look every 50 ms. Programs that name scipy run where it is imported already.
+    Without a backend name the first backend that works is used, `plain` only with `allow_plain`. A
+    program has sympy, numpy and scipy (if installed) and an empty folder, but no network, no files
+    of the host and an empty standard input. Each program runs in a new process, so no state is
+    kept. The kernel limits each process to `memory_bytes`; the total of a program's processes (32
+    at most) is checked every 50 ms. Programs whose text contains "scipy" run where scipy is already
+    imported.
 
     Raises:
-        SandboxUnavailable: if the backend does not work here, or only `plain` is left.
+        UnknownName: there is no such backend.
+        BadValue: a limit or the number of workers is not positive.
+        SandboxUnavailable: the backend does not work here, or only `plain` would work.
     """
 
     def __init__(
@@ -40,23 +43,20 @@ class Sandbox:
         allow_plain: bool = False,
         workers: int = 2,
     ) -> None:
-        if backend is not None and backend not in BACKENDS:
-            raise UnknownName("sandbox backend", backend, BACKENDS)
+        names = allowed_backends(backend, allow_plain=allow_plain)
         if min(timeout_s, memory_bytes, output_bytes, workers) <= 0:
-            raise BadValue("a sandbox's limits and its number of workers are greater than 0")
-        if backend == "plain" and not allow_plain:
-            raise SandboxUnavailable("plain shuts nothing in: use it only with allow_plain=True")
+            raise BadValue("a sandbox's limits and its number of workers must be greater than 0")
         self.limits = {
             "timeout_s": timeout_s,
             "memory_bytes": memory_bytes,
             "output_bytes": output_bytes,
         }
         self.timeout_s = timeout_s
-        # sandboxes end with the thread that started them, so the threads live as long as this
+        # a sandbox ends with the thread that started it, so the threads live as long as this object
         self.threads = ThreadPoolExecutor(workers, thread_name_prefix="sandbox")
         self.workers: list[Worker] = []
         self.idle: SimpleQueue[tuple[Worker, Worker]] = SimpleQueue()  # without scipy, and with it
-        names = [backend] if backend else [n for n in BACKENDS if allow_plain or n != "plain"]
+
         try:
             self.backend = self.threads.submit(self.choose, names, workers).result()
         except BaseException:
@@ -64,7 +64,11 @@ class Sandbox:
             raise
 
     def choose(self, names: Sequence[str], count: int) -> str:
-        """Make the workers, with the first of these backends that starts."""
+        """Create the workers with the first of these backends that starts, and return its name.
+
+        Raises:
+            SandboxUnavailable: none of the backends starts.
+        """
         reasons: dict[str, str] = {}
         for name in names:
             pairs = [
@@ -82,11 +86,11 @@ class Sandbox:
             return name
         if len(reasons) == 1:
             raise SandboxUnavailable(next(iter(reasons.values())))
-        found = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-        raise SandboxUnavailable(f"no backend works ({found}); plain has to be allowed")
+        causes = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise SandboxUnavailable(f"no backend works ({causes}); plain has to be allowed")
 
     def worker(self, backend: str, *, scipy: bool) -> Worker:
-        """One sandbox, not yet started; as root its programs get a user of their own."""
+        """Create a worker without starting it; as root, its programs get their own user."""
         try:
             instructions = filter_program(attributes=backend != "plain")
         except RuntimeError as error:
@@ -105,11 +109,11 @@ class Sandbox:
         return Worker(BACKENDS[backend], settings)
 
     def run(self, programs: Sequence[str]) -> list[Execution]:
-        """What became of each program, in order; `workers` of them run at a time."""
+        """Run programs, `workers` at a time, and return their outcomes in order."""
         return list(self.threads.map(self.run_one, programs))
 
     def run_one(self, program: str) -> Execution:
-        """Run one program in the next sandbox that is free; which kind, its own text says."""
+        """Run one program in the next free sandbox, one with scipy if the program names it."""
         pair = self.idle.get()
         try:
             return pair["scipy" in program].run(program)
@@ -117,7 +121,7 @@ class Sandbox:
             self.idle.put(pair)
 
     def close(self) -> None:
-        """End the sandboxes and whatever runs in them."""
+        """End the sandboxes and the programs that run in them."""
         for worker in self.workers:
             worker.close()
         self.threads.shutdown(cancel_futures=True)
@@ -131,15 +135,31 @@ class Sandbox:
         self.close()
 
 
+def allowed_backends(backend: str | None, *, allow_plain: bool) -> list[str]:
+    """Return the backend in a list, or without a name all allowed ones, most isolated first.
+
+    Raises:
+        UnknownName: there is no such backend.
+        SandboxUnavailable: the backend is `plain`, which is not allowed.
+    """
+    if backend is None:
+        return [name for name in BACKENDS if allow_plain or name != "plain"]
+    if backend not in BACKENDS:
+        raise UnknownName("sandbox backend", backend, BACKENDS)
+    if backend == "plain" and not allow_plain:
+        raise SandboxUnavailable("plain shuts nothing in: use it only with allow_plain=True")
+    return [backend]
+
+
 def backends() -> dict[str, str]:
-    """`works`, or the reason why not, for every backend: each is started and runs a program."""
-    found: dict[str, str] = {}
+    """Start each backend and run a program; return `works` or the failure's reason by backend."""
+    states: dict[str, str] = {}
     for name in BACKENDS:
         try:
             with Sandbox(name, allow_plain=True, workers=1) as sandbox:
-                (done,) = sandbox.run(["print(6 * 7)"])
+                (execution,) = sandbox.run(["print(6 * 7)"])
         except SandboxUnavailable as reason:
-            found[name] = str(reason.args[0])
+            states[name] = str(reason.args[0])
         else:
-            found[name] = "works" if done.output == "42\n" else done.error
-    return found
+            states[name] = "works" if execution.output == "42\n" else execution.error
+    return states

@@ -1,4 +1,4 @@
-"""One sandbox process as its host sees it: started when needed, ended when it does not answer."""
+"""A sandbox process, seen from its host: started on demand, ended if it does not answer."""
 
 import json
 import os
@@ -16,24 +16,24 @@ from eval.sandbox.inside.processes import end_tree
 from eval.sandbox.inside.program import Settings
 from eval.sandbox.memory_watch import MemoryWatch
 
-START_S = 60.0  # imports on a busy machine
-GRACE_S = 0.7  # after a program's own limit, for a sandbox that does not answer
-TICK_S = 0.05  # between two looks at a program's memory
-PATIENCE_S = 3.0  # after the end of its input, until it is killed
+START_S = 60.0  # for imports on a busy machine
+GRACE_S = 0.7  # beyond a program's own limit, before a sandbox counts as unresponsive
+TICK_S = 0.05  # between two checks of a program's memory
+PATIENCE_S = 3.0  # between the end of its input and its kill
 ANSWER_BYTES = 8  # an answer's size per byte of output: JSON escapes, output and error
 
 
 class SandboxUnavailable(ReproError, RuntimeError):
-    """No sandbox of the wanted kind can be started here."""
+    """Raised if a sandbox of the requested kind cannot be started here."""
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What a program printed (capped), why it failed (empty when it did not), and how it ended.
+    """The outcome of a program: its capped output, its error (empty on success) and its status.
 
-    `status` is `ok`, `error` (it raised or gave another exit status than 0), `timeout`, or `killed`
-    (a signal, too much output, too many files). `seconds` is wall time until all of it
-    had ended, as the host saw it.
+    `status` is `ok`, `error` (an exception or an exit status other than 0), `timeout`, or `killed`
+    (a signal, too much output, too many files). `seconds` is the wall time until all processes of
+    the program had ended, measured by the host.
     """
 
     output: str
@@ -43,10 +43,10 @@ class Execution:
 
 
 class Worker:
-    """One sandbox, for one program at a time.
+    """A sandbox for one program at a time.
 
-    `command` makes the command line that starts it from settings; where these name no folder for
-    the programs, it is one of the host.
+    `command` returns the command line that starts it with given settings. If the settings name no
+    folder for programs, a temporary folder of the host is used.
     """
 
     def __init__(self, command: Callable[[Settings], list[str]], settings: Settings) -> None:
@@ -58,36 +58,36 @@ class Worker:
         self.closed = False
 
     def run(self, source: str) -> Execution:
-        """Run one program."""
+        """Run one program and return its outcome; a sandbox that does not answer is ended."""
         process = self.process or self.start()
-        began = time.monotonic()
-        most = ANSWER_BYTES * (self.settings.output_bytes + 2**16)
+        start_s = time.monotonic()
+        max_bytes = ANSWER_BYTES * (self.settings.output_bytes + 2**16)
         wall_s = self.settings.timeout_s + GRACE_S
         line = json.dumps(source).encode() + b"\n"
-        answer, too_large = exchange(process, line, wall_s, most, self.watch)
+        answer, too_large = exchange(process, line, wall_s, max_bytes, self.watch)
         try:
-            found = json.loads(answer)
-            last = found.pop("last")
-            if too_large and found["status"] == "killed":
+            outcome = json.loads(answer)
+            last = outcome.pop("last")
+            if too_large and outcome["status"] == "killed":
                 limit = self.settings.memory_bytes
-                found["error"] = f"more than {limit} bytes of memory in all of its processes"
-            done = Execution(**found, seconds=time.monotonic() - began)
+                outcome["error"] = f"more than {limit} bytes of memory in all of its processes"
+            execution = Execution(**outcome, seconds=time.monotonic() - start_s)
         except (ValueError, TypeError, KeyError):
             self.stop()
-            took = time.monotonic() - began
-            late = took >= self.settings.timeout_s
+            elapsed_s = time.monotonic() - start_s
+            is_late = elapsed_s >= self.settings.timeout_s
             return Execution(
-                "", "the sandbox had to be ended", "timeout" if late else "killed", took
+                "", "the sandbox had to be ended", "timeout" if is_late else "killed", elapsed_s
             )
         if last:
             self.stop()
-        return done
+        return execution
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the sandbox and wait until its packages are imported.
 
         Raises:
-            SandboxUnavailable: with what it said on standard error.
+            SandboxUnavailable: it did not start; the message is its last line on standard error.
         """
         if self.closed:
             raise SandboxUnavailable("it has been closed")
@@ -107,13 +107,13 @@ class Worker:
             if exchange(process, b"", START_S, 2**10)[0] != b'"ready"\n':
                 self.stop()
                 errors.seek(0)
-                said = errors.read(2**14).decode(errors="replace").strip().splitlines()
-                raise SandboxUnavailable(said[-1] if said else "it ended without a word")
+                lines = errors.read(2**14).decode(errors="replace").strip().splitlines()
+                raise SandboxUnavailable(lines[-1] if lines else "it ended without a word")
         self.watch = MemoryWatch(process.pid, settings.memory_bytes)
         return process
 
     def end(self, patience_s: float) -> None:
-        """End the sandbox and whatever runs in it: by the end of its input, then by force."""
+        """End the sandbox and its programs: close its input, and kill it after `patience_s`."""
         process = self.process
         if process is not None:
             assert process.stdin is not None
@@ -126,7 +126,7 @@ class Worker:
                 process.wait()
 
     def stop(self) -> None:
-        """End the sandbox and remove what it had."""
+        """End the sandbox at once and remove its folder."""
         self.end(0)
         process, self.process = self.process, None
         if process is not None:
@@ -136,13 +136,13 @@ class Worker:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def close(self) -> None:
-        """End the sandbox for good; what it runs is killed, and no other program is taken."""
+        """End the sandbox for good: its program is killed, and no other one is accepted."""
         self.closed = True
         self.end(PATIENCE_S)
 
 
 def environment(folder: str) -> dict[str, str]:
-    """All that a sandbox knows of the environment; nothing of the host's is handed on."""
+    """Return the environment variables of the sandbox. None of the host's are inherited."""
     return {
         "HOME": folder,
         "TMPDIR": folder,
@@ -157,12 +157,20 @@ def exchange(
     process: subprocess.Popen[bytes],
     request: bytes,
     wall_s: float,
-    most: int,
+    max_bytes: int,
     watch: MemoryWatch | None = None,
 ) -> tuple[bytes, bool]:
-    """Send a line and read one, or what came of it until the process ended or time was up.
+    """Send a line and read the answer until its newline, the end of the process or the deadline.
 
-    Also whether what `watch` sees has been ended meanwhile.
+    Args:
+        process: The sandbox.
+        request: The line that is sent.
+        wall_s: Seconds until the deadline.
+        max_bytes: Reading stops after this many bytes.
+        watch: The memory limit that is enforced while waiting.
+
+    Returns:
+        The bytes read, and whether `watch` ended the program.
     """
     assert process.stdin is not None
     assert process.stdout is not None
@@ -171,11 +179,11 @@ def exchange(
         process.stdin.write(request)
         process.stdin.flush()
     answer, file, exceeded = b"", process.stdout.fileno(), False
-    while not answer.endswith(b"\n") and len(answer) < most:
-        left = deadline - time.monotonic()
-        ready, _, _ = select.select([file], [], [], max(0.0, min(left, TICK_S)))
-        if not ready and left > 0:
-            exceeded |= watch is not None and watch.exceeded()
+    while not answer.endswith(b"\n") and len(answer) < max_bytes:
+        remaining_s = deadline - time.monotonic()
+        ready, _, _ = select.select([file], [], [], max(0.0, min(remaining_s, TICK_S)))
+        if not ready and remaining_s > 0:
+            exceeded |= watch is not None and watch.enforce()
             continue
         chunk = os.read(file, 2**16) if ready else b""
         if not chunk:

@@ -6,7 +6,7 @@ import pytest
 from grpo_runs import digits, prompts
 
 from core import GRPOConfig, GRPOTrainer
-from eval.registered import registered
+from eval.registered import group_entry_points
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def install(tmp_path, monkeypatch):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
             monkeypatch.delitem(sys.modules, name, raising=False)
-        registered.cache_clear()
+        group_entry_points.cache_clear()
 
     yield put
-    registered.cache_clear()
+    group_entry_points.cache_clear()

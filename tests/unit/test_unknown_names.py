@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.errors import SHOWN_WHOLE, UnknownName
+from eval.errors import MAX_LISTED, UnknownName
 
 NAMES = st.text("abcdefgh_", min_size=1, max_size=12)
 
@@ -15,7 +15,7 @@ def test_at_most_a_dozen_names_are_shown_all_of_them_known(name, known):
     text = str(UnknownName("field", name, known - {name} or {"other"}))
     shown = re.findall(r"[a-z_]+", text.split(":", 2)[2].replace("did you mean", ""))
     shown = {*shown} - {"known", "or", "the", "nearest", "of", "are"}
-    assert 1 <= len(shown) <= SHOWN_WHOLE
+    assert 1 <= len(shown) <= MAX_LISTED
     assert shown <= known | {"other"}
 
 

@@ -1,1 +1,1 @@
-"""What runs inside a sandbox: only the standard library and the packages offered to programs."""
+"""Code that runs inside a sandbox; it imports only the standard library and offered packages."""

@@ -1,19 +1,19 @@
-"""The folder that programs write to: how full it is, and how it is emptied."""
+"""The folder that programs write to: counts and removes its files."""
 
 import os
 import shutil
 
 
 def files_in(folder: str) -> int:
-    """Files in use on the folder's file system if it is one of its own, else in the folder."""
+    """Return the number of files in use on the folder's own file system, else in the folder."""
     if os.path.ismount(folder):
         state = os.statvfs(folder)
         return state.f_files - state.f_ffree
     return sum(len(names) + len(folders) for _, folders, names in os.walk(folder))
 
 
-def emptied(folder: str) -> bool:
-    """Whether everything in the folder could be removed."""
+def empty_folder(folder: str) -> bool:
+    """Remove everything in the folder; return whether that succeeded."""
     try:
         os.chmod(folder, 0o700)
         for path, folders, _ in os.walk(folder):

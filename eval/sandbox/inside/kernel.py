@@ -1,4 +1,4 @@
-"""Linux calls that Python has no name for: namespaces, mounts, landlock, seccomp, privileges."""
+"""Linux calls without a Python function: namespaces, mounts, landlock, seccomp, privileges."""
 
 import ctypes
 import os
@@ -22,10 +22,10 @@ COLLAPSE, HUGE = 25, 2**21  # madvise; bytes of a huge page
 
 
 def call(name: str, *arguments: object) -> int:
-    """The result of a libc function.
+    """Call a libc function and return its result.
 
     Raises:
-        OSError: if it fails; the message names the function.
+        OSError: the call failed; the message names the function.
     """
     result = getattr(LIBC, name)(*arguments)
     if result < 0:
@@ -35,38 +35,42 @@ def call(name: str, *arguments: object) -> int:
 
 
 def syscall(number: int, *arguments: object) -> int:
-    """The result of a system call that libc has no function for; raises OSError like `call`."""
+    """Make a system call without a libc function and return its result.
+
+    Raises:
+        OSError: the call failed.
+    """
     return call("syscall", ctypes.c_long(number), *arguments)
 
 
 def prctl(option: int, value: int = 0, pointer: object = None) -> int:
-    """Set a property of this process."""
+    """Set a property of this process, given the number of the property."""
     return call("prctl", option, ctypes.c_ulong(value), pointer, None, None)
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    """Mount a file system, or a folder elsewhere."""
+    """Mount a file system, or bind a folder to another place."""
     texts = (source.encode(), target.encode(), kind.encode())
     call("mount", *texts, ctypes.c_ulong(flags), options.encode())
 
 
 def set_read_only(path: str, *, devices: bool = False, recursive: bool = True) -> None:
-    """Make a mount (and those below it) read-only and without set-uid programs."""
+    """Make a mount, and the mounts below it, read-only and without set-uid programs."""
     flags = ATTR_RDONLY | ATTR_NOSUID | (0 if devices else ATTR_NODEV)
     attributes = struct.pack("QQQQ", flags, 0, 0, 0)
-    at = AT_RECURSIVE if recursive else 0
-    syscall(MOUNT_SETATTR, AT_FDCWD, path.encode(), at, attributes, ctypes.c_size_t(32))
+    depth = AT_RECURSIVE if recursive else 0
+    syscall(MOUNT_SETATTR, AT_FDCWD, path.encode(), depth, attributes, ctypes.c_size_t(32))
 
 
 def use_huge_pages(addresses: Iterable[int]) -> None:
-    """Move what lies at these addresses to huge pages where it can be: a fork then copies less."""
+    """Move the memory at these addresses to huge pages where possible, so that forks copy less."""
     for page in {address // HUGE for address in addresses}:
-        with suppress(OSError):  # a kernel before 6.1, or a huge page would hold other things too
+        with suppress(OSError):  # a kernel before 6.1, or other mappings in the huge page
             call("madvise", ctypes.c_void_p(page * HUGE), ctypes.c_size_t(HUGE), COLLAPSE)
 
 
 def drop_privileges(uid: int | None) -> None:
-    """Become `uid` if there is one, give up every capability and the way to regain one."""
+    """Switch to `uid` if it is given, and drop all capabilities permanently."""
     if uid is not None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -74,11 +78,11 @@ def drop_privileges(uid: int | None) -> None:
     version_3, self = 0x20080522, 0
     call("capset", struct.pack("Ii", version_3, self), bytes(24))
     prctl(NO_NEW_PRIVS, 1)
-    prctl(DUMPABLE, 0)  # no tracing, and nothing of it in /proc, by the same user
+    prctl(DUMPABLE, 0)  # the same user can neither trace it nor read its /proc files
 
 
 def landlock_abi() -> int:
-    """The version of landlock that the kernel speaks; 0 for none."""
+    """Return the landlock version of the kernel; 0 without landlock."""
     try:
         return syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
     except OSError:
@@ -86,10 +90,11 @@ def landlock_abi() -> int:
 
 
 def landlock_rules(readable: Iterable[str], writable: str) -> int | None:
-    """A file descriptor of rules: read these, do anything in `writable`; None without landlock.
+    """Return a file descriptor of landlock rules; None without landlock.
 
-    Where the kernel can (6.12), the rules also forbid signals to processes outside, and connections
-    to their abstract sockets; TCP is forbidden from 6.7 on.
+    The rules allow reading `readable` and everything but execution in `writable`. From Linux 6.7
+    they forbid TCP; from 6.12 also signals to processes outside and connections to their abstract
+    sockets.
     """
     abi = landlock_abi()
     if not abi:
@@ -108,17 +113,17 @@ def landlock_rules(readable: Iterable[str], writable: str) -> int | None:
 
 
 def sizes(abi: int) -> int:
-    """Bytes of landlock's attributes that a kernel with this interface knows."""
+    """Return the size in bytes of landlock's attributes in this version of its interface."""
     return 8 if abi < 4 else 16 if abi < 6 else 24
 
 
 class FilterProgram(ctypes.Structure):
-    """`struct sock_fprog`: how many instructions of eight bytes, and where."""
+    """`struct sock_fprog`: the number of instructions of eight bytes, and their address."""
 
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
 def install_filter(instructions: bytes) -> None:
-    """Let this process and its children make only the system calls that a seccomp filter allows."""
+    """Apply a seccomp filter to this process and its children."""
     program = FilterProgram(len(instructions) // 8, instructions)
     prctl(SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))

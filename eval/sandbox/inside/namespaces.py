@@ -1,4 +1,4 @@
-"""The launcher of our own: a process 1 that sees a few folders, no network and nobody else."""
+"""The launcher of our own sandbox: process 1 with a few folders and no network."""
 
 import os
 import signal
@@ -6,18 +6,18 @@ import sys
 
 from eval.sandbox.inside import kernel
 
-BASE = "/proc"  # a folder that is everywhere and holds nothing that programs read
+BASE = "/proc"  # exists everywhere, and programs need nothing in it
 DEVICES = ("/dev/null", "/dev/urandom")
 FOLDER_BYTES = 64 * 2**20
 
 
 def enter(folder: str, readable: list[str], links: dict[str, str]) -> None:
-    """Go on as process 1 of new namespaces whose root is built over the folder `BASE`.
+    """Continue as process 1 of new namespaces whose root is built over the folder `BASE`.
 
-    A parent stays outside, ends with process 1 and takes it along when it is ended.
+    A parent process stays outside: it ends with process 1, and process 1 with it.
 
     Raises:
-        OSError: if the kernel does not let this user do it; the message names the call.
+        OSError: the kernel does not allow this user a call; the message names the call.
     """
     uid, gid = os.getuid(), os.getgid()
     os.umask(0o022)
@@ -43,7 +43,7 @@ def enter(folder: str, readable: list[str], links: dict[str, str]) -> None:
 
 
 def build_root(base: str, folder: str, readable: list[str], links: dict[str, str]) -> None:
-    """Mount what is to be seen below `base`: read-only paths, two devices, an empty folder."""
+    """Mount the visible files below `base`: read-only paths, two devices, an empty folder."""
     safe = kernel.MS_NOSUID | kernel.MS_NODEV
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("tmpfs", base, "tmpfs", safe, "mode=755")
@@ -65,7 +65,7 @@ def build_root(base: str, folder: str, readable: list[str], links: dict[str, str
 
 
 def change_root(base: str) -> None:
-    """Make `base` the root, forget the old one and allow no change of the new one."""
+    """Make `base` the read-only root and unmount the old root."""
     os.chdir(base)
     kernel.call("pivot_root", b".", b".")
     kernel.call("umount2", b".", kernel.MNT_DETACH)
@@ -74,7 +74,7 @@ def change_root(base: str) -> None:
 
 
 def main() -> None:
-    """`namespaces SETTINGS LINKS`: enter, then serve."""
+    """Run `namespaces SETTINGS LINKS`: enter the namespaces, then serve."""
     import json
 
     from eval.sandbox.inside.program import Settings

@@ -1,4 +1,4 @@
-"""One program in a process of its own: limits, confinement, traceback, exit status."""
+"""Runs one program in its own process: limits, confinement, traceback and exit status."""
 
 import linecache
 import os
@@ -16,20 +16,20 @@ from eval.sandbox.inside import kernel
 FILE_BYTES = 8 * 2**20
 OPEN_FILES = 64
 PROCESSES = 32
-REPORT = 4000  # characters of a traceback that are kept
+REPORT = 4000  # characters of a traceback at most
 NAME = "<program>"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the host decides about a sandbox; `uid` is set when it starts as root."""
+    """The settings of a sandbox, chosen by its host; `uid` is set if the host runs as root."""
 
     folder: str
     readable: list[str]
     packages: list[str]
     filter: str  # seccomp instructions in base 64; empty for none
     uid: int | None
-    scipy: bool  # imported beforehand: it doubles what every program costs, and it takes a second
+    scipy: bool  # imported beforehand, which takes a second and doubles the cost of each program
     timeout_s: float
     memory_bytes: int
     output_bytes: int
@@ -37,7 +37,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Confinement:
-    """What the server made ready: landlock rules, seccomp filter, threads that count already."""
+    """The confinement prepared by the server: landlock rules, seccomp filter, existing threads."""
 
     rules: int | None
     filter: bytes
@@ -45,24 +45,24 @@ class Confinement:
 
 
 def run_program(source: str, settings: Settings, confined: Confinement, out: int, err: int) -> None:
-    """Run `source` as `__main__` with its output on these descriptors; ends the process."""
+    """Run `source` as `__main__`, its output on descriptors `out` and `err`; end the process."""
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.setpgid(0, 0)
     os.chdir(settings.folder)
     kernel.prctl(kernel.PDEATHSIG, signal.SIGKILL)
-    kernel.prctl(kernel.DUMPABLE, 1)  # its host can see how much memory it has of its own
+    kernel.prctl(kernel.DUMPABLE, 1)  # lets the host read its memory use
     limit(settings, confined.threads)
     if confined.rules is not None:
         kernel.syscall(kernel.LANDLOCK_RESTRICT, confined.rules, 0)
     if confined.filter:
         kernel.install_filter(confined.filter)
     os.closerange(3, 2**16)
-    os._exit(executed(source))
+    os._exit(run_source(source))
 
 
 def limit(settings: Settings, threads: int) -> None:
-    """Set the kernel's limits; none can be raised again."""
+    """Set the kernel's resource limits, which the program cannot raise."""
     for name, value in {
         "AS": settings.memory_bytes,
         "CPU": ceil(settings.timeout_s) + 1,
@@ -76,10 +76,10 @@ def limit(settings: Settings, threads: int) -> None:
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
 
 
-def executed(source: str) -> int:
-    """The exit status of a program; its traceback goes to standard error.
+def run_source(source: str) -> int:
+    """Execute a program and return its exit status; a traceback is written to standard error.
 
-    Threads that are no daemons are waited for; `atexit` hooks do not run.
+    Non-daemon threads are joined; `atexit` hooks do not run.
     """
     output = sys.stdout
     module = ModuleType("__main__")
@@ -90,7 +90,7 @@ def executed(source: str) -> int:
         exec(compile(source, NAME, "exec", dont_inherit=True), module.__dict__)
     except SystemExit as stop:
         status = exit_status(stop.code)
-    except BaseException as error:  # code from a model raises anything
+    except BaseException as error:  # model-written code can raise anything
         report(error, error.__traceback__)
         status = 1
     for thread in threading.enumerate():
@@ -101,7 +101,7 @@ def executed(source: str) -> int:
 
 
 def exit_status(code: object) -> int:
-    """What `sys.exit(code)` ends a process with; a text goes to standard error."""
+    """Return the exit status of `sys.exit(code)`; a text is written to standard error."""
     if code is None or isinstance(code, int):
         return (code or 0) & 255
     os.write(2, str(code)[:REPORT].encode(errors="replace"))
@@ -116,5 +116,5 @@ def report(error: BaseException, trace: TracebackType | None) -> None:
     except BaseException:  # no memory, or an exception that cannot be shown
         text = type(error).__name__
     half = REPORT // 2
-    kept = text if len(text) <= REPORT else f"{text[:half]}\n...\n{text[-half:]}"
-    os.write(2, kept.encode(errors="replace"))
+    excerpt = text if len(text) <= REPORT else f"{text[:half]}\n...\n{text[-half:]}"
+    os.write(2, excerpt.encode(errors="replace"))

@@ -1,8 +1,8 @@
 """The fork server of a sandbox: every program runs in a fresh copy of a warm interpreter.
 
-It reads one JSON text a line (the program) and answers with one JSON object a line. What a program
-started is dead, and its folder empty, before the answer is given. Programs can reach neither the
-server's descriptors nor its memory, so nothing crosses from one to the next.
+The server reads a program as one line of JSON and answers with one line of JSON. Before it answers,
+the processes of the program are ended and its folder is emptied. Programs can access neither the
+descriptors nor the memory of the server, so programs cannot affect each other.
 """
 
 import base64
@@ -22,21 +22,21 @@ from types import ModuleType
 from typing import BinaryIO, TextIO
 
 from eval.sandbox.inside import kernel
-from eval.sandbox.inside.folder import emptied, files_in
-from eval.sandbox.inside.processes import ended, threads_of
+from eval.sandbox.inside.folder import empty_folder, files_in
+from eval.sandbox.inside.processes import end_program, threads_of
 from eval.sandbox.inside.program import Confinement, Settings, run_program
 
 WARM = (  # imported and used once, for all programs
     "import numpy",
     "import sympy; x = sympy.Symbol('x'); sympy.solve(x**2 - 2); sympy.simplify(x + sympy.sin(x))",
 )
-SCIPY = ("import scipy.integrate, scipy.optimize, scipy.stats",)  # these import most of the others
-FILES = 1024  # in the folder at once
-TICK_S = 0.05  # between two looks at the folder
+SCIPY = ("import scipy.integrate, scipy.optimize, scipy.stats",)  # these import most of scipy
+FILES = 1024  # in the folder at most
+TICK_S = 0.05  # between two checks of the folder
 
 
 class Offered(MetaPathFinder):
-    """Finds these packages only, whatever else lies beside them."""
+    """An import finder for the offered packages only, not for others in their folders."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self.beside = {os.path.basename(path): os.path.dirname(path) for path in folders}
@@ -44,15 +44,18 @@ class Offered(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """A package that is offered; what is in it is then found in the usual way."""
+        """Return the spec of an offered top-level package, else None.
+
+        The default finder finds the submodules of offered packages.
+        """
         beside = self.beside.get(fullname) if path is None else None
         return PathFinder.find_spec(fullname, [beside], target) if beside else None
 
 
 def serve(settings: Settings) -> None:
-    """Answer programs until the input ends."""
+    """Run programs from standard input until it ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)  # as process 1 no program can end it
+        signal.signal(number, signal.SIG_DFL)  # process 1 ignores them
     sys.meta_path.append(Offered(settings.packages))
     sys.argv = [""]
     for line in (*WARM, *(SCIPY if settings.scipy else ())):
@@ -61,32 +64,32 @@ def serve(settings: Settings) -> None:
     confined = confine(settings)
     gc.collect()
     kernel.use_huge_pages(map(id, gc.get_objects()))
-    gc.freeze()  # a collection in a child copies no page of what is loaded here
+    gc.freeze()  # garbage collection in a child then copies no shared page
     requests, answers = standard_streams()
     print('"ready"', file=answers, flush=True)
     for line in requests:
         outcome = execute(json.loads(line), settings, confined, requests.fileno())
-        outcome["last"] = not emptied(settings.folder)
+        outcome["last"] = not empty_folder(settings.folder)
         print(json.dumps(outcome), file=answers, flush=True)
         if outcome["last"]:
             break
-    os._exit(0)  # at once: there is nothing to tidy
+    os._exit(0)
 
 
 def standard_streams() -> tuple[BinaryIO, TextIO]:
-    """Requests and answers on other descriptors than 0 to 2, which become the programs' own."""
+    """Move the requests and answers off descriptors 0 to 2, which programs use, and return them."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     for stream in (sys.stdout, sys.stderr):
-        # by the line: what a program printed before it was ended counts
+        # flushed by line, so that output before a forced end is kept
         assert isinstance(stream, TextIOWrapper)
         stream.reconfigure(line_buffering=True, errors="replace")
     return requests, answers
 
 
 def confine(settings: Settings) -> Confinement:
-    """Give up privileges and prepare what every program is confined by."""
+    """Drop privileges and return the confinement for programs."""
     os.chmod(settings.folder, 0o700)
     if settings.uid is not None:
         os.chown(settings.folder, settings.uid, settings.uid)
@@ -100,65 +103,68 @@ def confine(settings: Settings) -> Confinement:
 
 
 def execute(source: str, settings: Settings, confined: Confinement, host: int) -> dict[str, object]:
-    """What one program printed and how it ended."""
-    os.utime(settings.folder)  # its times tell nothing of earlier programs
+    """Run one program and return its output, error and status."""
+    os.utime(settings.folder)  # hides the times of earlier programs
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
     deadline = time.monotonic() + settings.timeout_s
     pid = os.fork()
     if not pid:
         try:
             run_program(source, settings, confined, out_end, err_end)
-        finally:  # never back into the server's loop
+        finally:  # the child must not return to the server's loop
             os._exit(1)
     os.close(out_end)
     os.close(err_end)
-    kept = {out: bytearray(), err: bytearray()}
-    reason = watched(pid, host, kept, deadline, settings)
-    status = ended(pid)
-    for file, text in kept.items():
-        rest(file, text, settings.output_bytes)
+    outputs = {out: bytearray(), err: bytearray()}
+    reason = collect_output(pid, host, outputs, deadline, settings)
+    status = end_program(pid)
+    for file, text in outputs.items():
+        drain(file, text, settings.output_bytes)
         os.close(file)
     output, errors = (
-        text[: settings.output_bytes].decode(errors="replace") for text in kept.values()
+        text[: settings.output_bytes].decode(errors="replace") for text in outputs.values()
     )
     how, error = verdict(reason, status, errors, settings)
     return {"output": output, "error": error, "status": how}
 
 
-def watched(
-    pid: int, host: int, kept: dict[int, bytearray], deadline: float, settings: Settings
+def collect_output(
+    pid: int, host: int, outputs: dict[int, bytearray], deadline: float, settings: Settings
 ) -> str:
-    """Collect output until the program ends (empty) or has to be ended (why)."""
+    """Collect output until the program ends or must be ended; return the reason or ""."""
     handle = os.pidfd_open(pid)
     poll = select.poll()
-    for file in (host, handle, *kept):
+    for file in (host, handle, *outputs):
         poll.register(file, select.POLLIN)
     try:
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return "timeout"
-            events = {file for file, _ in poll.poll(min(left, TICK_S) * 1000)}
-            if host in events:  # the host is gone
-                ended(pid)
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            events = {file for file, _ in poll.poll(min(remaining_s, TICK_S) * 1000)}
+            if host in events:  # the host has ended
+                end_program(pid)
                 os._exit(0)
-            for file in events & kept.keys():
-                chunk = os.read(file, 65536)
-                kept[file] += chunk
-                if not chunk:
+            for file in events & outputs.keys():
+                if not read_chunk(file, outputs[file]):
                     poll.unregister(file)
-            if any(len(text) > settings.output_bytes for text in kept.values()):
+            if any(len(text) > settings.output_bytes for text in outputs.values()):
                 return f"more than {settings.output_bytes} bytes of output"
             if handle in events:
                 return ""
             if files_in(settings.folder) > FILES:
                 return f"more than {FILES} files"
+        return "timeout"
     finally:
         os.close(handle)
 
 
+def read_chunk(file: int, text: bytearray) -> bool:
+    """Append the available output of a pipe to `text`; return whether there was any."""
+    chunk = os.read(file, 65536)
+    text += chunk
+    return bool(chunk)
+
+
 def verdict(reason: str, status: int, errors: str, settings: Settings) -> tuple[str, str]:
-    """Status and error of a program that ended, or was ended, like this."""
+    """Return the status and error of a program from the reason of its end and its exit status."""
     if reason == "timeout":
         return "timeout", f"no end within {settings.timeout_s:g} s"
     if reason:
@@ -169,14 +175,14 @@ def verdict(reason: str, status: int, errors: str, settings: Settings) -> tuple[
     return ("error", errors or f"exit status {code}") if code else ("ok", "")
 
 
-def rest(file: int, text: bytearray, most: int) -> None:
-    """Take what is still in a pipe, without waiting."""
+def drain(file: int, text: bytearray, max_bytes: int) -> None:
+    """Read the rest of a pipe without blocking, until `text` is longer than `max_bytes`."""
     os.set_blocking(file, False)
     with suppress(BlockingIOError):
-        while len(text) <= most and (chunk := os.read(file, 65536)):
+        while len(text) <= max_bytes and (chunk := os.read(file, 65536)):
             text += chunk
 
 
 def main() -> None:
-    """`server SETTINGS`: serve in the confinement that the caller has built."""
+    """Run `server SETTINGS`: serve in the confinement that the caller has built."""
     serve(Settings(**json.loads(sys.argv[1])))
