@@ -1,1 +1,1 @@
-"""The eval stage alone: `repro eval` and `repro score`."""
+"""Evaluation outside of training runs: `repro eval` and `repro score`."""

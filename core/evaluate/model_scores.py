@@ -1,10 +1,10 @@
-"""A model on benchmarks, outside of any run."""
+"""Scores a model on benchmarks, outside of any training run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 from core.evaluate.sample_folder import samples_in
 from core.models.builds import SHIPPED
@@ -12,7 +12,7 @@ from core.models.load import locate
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.stages.loading import Loading
-from core.stages.tools import tools
+from core.stages.tools import Tools, tools
 from core.stages.train import prepare_torch
 from core.stages.watch.meter import Watch, metered
 from eval.samples.evaluation import Decoding, run_benchmark
@@ -21,6 +21,30 @@ from eval.samples.tir import program_scores
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import Score, metrics, score
 from eval.terminal import say
+
+AnySampler: TypeAlias = ChunkedSampler[Any, Any]  # Any: the requests and answers of any API
+
+
+class Server(TypedDict):
+    """The keywords that say where a model runs."""
+
+    service: Service | None
+    loading: Loading
+
+
+class Request(TypedDict):
+    """The keywords of an evaluation of one benchmark."""
+
+    data: Path | None
+    limit: int | None
+    mode: str
+    decoding: Decoding
+
+
+class Settings(Server, Request):
+    """The keywords of `samples_in`."""
+
+    tools: Tools
 
 
 def score_model(
@@ -36,41 +60,37 @@ def score_model(
     out: Path | None = None,
     loading: Loading | None = None,
 ) -> list[Score]:
-    """The scores of a model (a folder, a hub id or a shipped name) on benchmarks.
+    """Score a model (a folder, a hub id or a shipped name) on benchmarks.
 
-    Without `max_tokens` an answer may be as long as its benchmark allows. The model is behind the
-    `service` if there is one, else it is loaded here as `loading` says. With `out`, the samples are
-    kept in that folder, and a run that was killed goes on from there.
+    The model runs behind `service`, or is loaded here. Without `max_tokens`, answers may have the
+    maximum length of their benchmark. A killed evaluation is resumed from the samples in `out`.
     """
-    here = loading or Loading()
-    found = [find_benchmark(name) for name in benchmarks]
-    load = cache(lambda: load_sampler(model, service, here))  # what is finished needs no model
+    server: Server = {"service": service, "loading": loading or Loading()}
+    suites = [find_benchmark(name) for name in benchmarks]
+    load = cache(lambda: load_sampler(model, **server))  # only if a benchmark is not finished
     scores: list[Score] = []
     with tools(mode) as with_tools:
-        for benchmark in found:
+        for benchmark in suites:
+            limits = replace(decoding, max_tokens=max_tokens or benchmark.max_tokens)
+            request: Request = {"data": data, "limit": limit, "mode": mode, "decoding": limits}
             title = f"eval: {model} on {benchmark.name}, {mode}"
-            asked: dict[str, Any] = {  # Any: keywords of several types
-                "data": data,
-                "limit": limit,
-                "mode": mode,
-                "decoding": replace(decoding, max_tokens=max_tokens or benchmark.max_tokens),
-            }
+            samples: Sequence[Sample]
             with metered(title) as watch:
-                drawn = partial(watched, load, watch)
+                watched_load = partial(load_with_watch, load, watch)
                 if out is None:
-                    solver = with_tools(drawn(), None)
-                    samples: Sequence[Sample] = run_benchmark(solver, benchmark, **asked)
+                    solver = with_tools(watched_load(), None)
+                    samples = run_benchmark(solver, benchmark, **request)
                 else:
-                    kept = {"service": service, "loading": here, "tools": with_tools}
-                    samples = samples_in(out, model, drawn, benchmark, **kept, **asked)
-            right = sum(sample.correct is True for sample in samples)
-            say(f"{title}: {right} right of {len(samples)} answers")
+                    settings: Settings = {**server, "tools": with_tools, **request}
+                    samples = samples_in(out, model, watched_load, benchmark, **settings)
+            correct = sum(sample.correct is True for sample in samples)
+            say(f"{title}: {correct} right of {len(samples)} answers")
             scores += scores_of(samples, benchmark, decoding.samples, mode, data, limit)
     return scores
 
 
-def watched(load: Callable[[], ChunkedSampler[Any, Any]], watch: Watch) -> ChunkedSampler[Any, Any]:
-    """What is loaded, which tells how far it is."""
+def load_with_watch(load: Callable[[], AnySampler], watch: Watch) -> AnySampler:
+    """Load the sampler and let it report its progress to `watch`."""
     return load().with_progress(watch)
 
 
@@ -82,23 +102,23 @@ def scores_of(
     data: Path | None,
     limit: int | None,
 ) -> list[Score]:
-    """The scores of k samples a problem; with tools also by the outputs of their programs."""
-    named = metrics(k)
-    found = score(samples, benchmark, named, mode=mode)
+    """Return the scores of k samples a problem, in mode `tir` also by their programs' outputs."""
+    names = metrics(k)
+    scores = score(samples, benchmark, names, mode=mode)
     if mode == "tir":
-        found += program_scores(samples, benchmark.load(data, limit), benchmark, named)
-    return [replace(one, drawn=benchmark.describe_sample(limit)) for one in found]
+        scores += program_scores(samples, benchmark.load(data, limit), benchmark, names)
+    return [replace(row, drawn=benchmark.describe_sample(limit)) for row in scores]
 
 
 def load_sampler(
     model: str, service: Service | None = None, loading: Loading | None = None
-) -> ChunkedSampler[Any, Any]:
-    """A model as a sampler: loaded here, or behind a server."""
-    here = loading or Loading()
-    if service is not None and service.api == "chat":  # any name that the server knows
+) -> AnySampler:
+    """Return a sampler of a model that is loaded here or runs behind a server."""
+    model_loading = loading or Loading()
+    if service is not None and service.api == "chat":  # the server may use any name
         return ChatSampler(service.server(), locate(model) if model in SHIPPED else model)
     if service is not None:
-        tokenizer = here.tokenizer(model)
+        tokenizer = model_loading.tokenizer(model)
         return CompletionsSampler(service.server(), locate(model), tokenizer)
     prepare_torch(None)
-    return here.answerer(model)
+    return model_loading.answerer(model)

@@ -1,1 +1,1 @@
-"""lm-eval both ways: our sampler as one of its models, its tasks as scores of ours."""
+"""lm-eval integration: our sampler as an lm-eval model, and lm-eval tasks as our scores."""

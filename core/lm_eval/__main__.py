@@ -1,6 +1,6 @@
 """lm-eval's command line with `--model repro` and our tasks: `python -m core.lm_eval run ...`.
 
-lm-eval finds models in a registry of its own process only, so something has to import ours first.
+lm-eval finds only models that its own process has registered, so this module imports ours first.
 """
 
 # ruff: noqa: E402 - the kernels are chosen before any import can load torch

@@ -26,15 +26,14 @@ from core.stages.train import prepare_torch
 from eval.errors import BadValue
 
 Tokens = list[int]
-UNBOUNDED = 2048  # tokens of a context that the model does not bound, as in lm-eval
+UNBOUNDED = 2048  # context length of a model that states none, as in lm-eval
 
 
 class ReproLM(TemplateLM):
     """A policy (a folder, a hub id or a shipped name) decoded by our loop.
 
-    `batch_size` counts completions decoded at a time; None or "auto" are as many as the free memory
-    of a GPU holds. lm-eval's command line asks for 1 unless told otherwise. Draws depend on `seed`
-    alone.
+    `batch_size` is the number of completions that are decoded at a time; None or "auto" fill the
+    free memory of a GPU. lm-eval's command line passes 1 by default. Draws depend on `seed` alone.
     """
 
     def __init__(
@@ -71,19 +70,19 @@ class ReproLM(TemplateLM):
 
     @property
     def prefix_token_id(self) -> int:
-        """The token before a text that has no context."""
+        """The token before a text without context."""
         bos = self.tokenizer.bos_token_id
         return self.eot_token_id if bos is None else bos
 
     @property
     def tokenizer_name(self) -> str:
-        """Part of the name of lm-eval's request cache."""
+        """The model's part of the name of lm-eval's request cache."""
         return self.name.replace("/", "__")
 
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
-        """The turns as text; from now on the template alone places special tokens."""
+        """Format the turns with the chat template, which from then on adds all special tokens."""
         self.templated = True
         return apply_template(
             self.tokenizer,
@@ -96,35 +95,35 @@ class ReproLM(TemplateLM):
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **_: object
     ) -> Tokens:
-        """Token ids; unless told, special tokens are added where the text has none yet."""
+        """Return token ids; by default special tokens are added unless the text has them."""
         if add_special_tokens is None:
             bos = self.tokenizer.bos_token
             add_special_tokens = not (self.templated or (bos and string.startswith(bos)))
         return self.tokenizer(string, add_special_tokens=add_special_tokens)["input_ids"]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """One completion for every request, cut before its first stop string."""
-        asked: list[Any] = [request.args for request in requests]  # Any: (context, settings)
+        """Return one completion for each request, cut before its first stop string."""
+        calls: list[Any] = [request.args for request in requests]  # Any: (context, settings)
         answers = [""] * len(requests)
         groups: dict[str, list[int]] = defaultdict(list)
-        for index, (_, settings) in enumerate(asked):
+        for index, (_, settings) in enumerate(calls):
             groups[json.dumps(settings, sort_keys=True)].append(index)
         with tqdm(total=len(requests), disable=disable_tqdm, desc="repro: generate") as bar:
             for indices in groups.values():
-                prompts = [asked[i][0] for i in indices]
-                for place, text in self.generate(prompts, asked[indices[0]][1]):
+                prompts = [calls[i][0] for i in indices]
+                for place, text in self.generate(prompts, calls[indices[0]][1]):
                     answers[indices[place]] = text
-                    self.cache_hook.add_partial("generate_until", asked[indices[place]], text)
+                    self.cache_hook.add_partial("generate_until", calls[indices[place]], text)
                     bar.update()
         return answers
 
     def generate(
         self, prompts: Sequence[str], settings: Mapping[str, Any]
     ) -> Iterator[tuple[int, str]]:
-        """Place and completion of each prompt, as they are finished.
+        """Yield (index, completion) of each prompt, in the order in which completions finish.
 
         Raises:
-            BadValue: a setting that our loop does not have, or no room for a prompt.
+            BadValue: our decoding loop lacks a setting, or the context has no room for a prompt.
         """
         options = decoding_options(settings, self.max_gen_toks)
         room = self.max_length - options["max_tokens"]
@@ -143,8 +142,8 @@ class ReproLM(TemplateLM):
             repeats[row] += 1
         ends.update(end_tokens(self.model, self.tokenizer))
         sampling = Sampling(ends=frozenset(ends), stop=stop, **options)
-        for place, found in NativeEngine(self.model, self.rows).sample(ids, sampling, seeds):
-            text = self.tokenizer.decode(found.tokens, skip_special_tokens=True)
+        for place, completion in NativeEngine(self.model, self.rows).sample(ids, sampling, seeds):
+            text = self.tokenizer.decode(completion.tokens, skip_special_tokens=True)
             yield place, postprocess_generated_text(text, until, None)
 
     def _loglikelihood_tokens(
@@ -153,7 +152,7 @@ class ReproLM(TemplateLM):
         disable_tqdm: bool = False,
         **_: object,
     ) -> list[tuple[float, bool]]:
-        """Sum of log-probabilities of each continuation, and whether greedy decoding gives it."""
+        """Return the log-probability of each continuation, and whether it is greedy."""
         rows = [
             ((context or [self.prefix_token_id]) + continuation)[-self.max_length - 1 :]
             for _, context, continuation in requests
@@ -161,24 +160,24 @@ class ReproLM(TemplateLM):
         order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
         answers = [(0.0, True)] * len(rows)
         with tqdm(total=len(rows), disable=disable_tqdm, desc="repro: loglikelihood") as bar:
-            together = self.rows or ROWS
-            for start in range(0, len(order), together):
-                places = order[start : start + together]
+            batch_size = self.rows or ROWS
+            for start in range(0, len(order), batch_size):
+                places = order[start : start + batch_size]
                 lengths = [len(requests[place][2]) for place in places]
-                found = continuation_logps(
+                batch_answers = continuation_logps(
                     self.model, [rows[p] for p in places], lengths, self.tokenizer.pad_token_id
                 )
-                for place, answer in zip(places, found, strict=True):
+                for place, answer in zip(places, batch_answers, strict=True):
                     answers[place] = answer
-                    if (asked := requests[place][0]) is not None:
-                        self.cache_hook.add_partial("loglikelihood", asked, answer)
+                    if (texts := requests[place][0]) is not None:
+                        self.cache_hook.add_partial("loglikelihood", texts, answer)
                     bar.update()
         return answers
 
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[float]:
-        """Log-probability of each whole text, in windows where it is longer than the context."""
+        """Return the log-probability of each text, in windows if it exceeds the context."""
         windows = [
             (None, *make_disjoint_window(window), place)
             for place, request in enumerate(requests)
@@ -189,9 +188,9 @@ class ReproLM(TemplateLM):
                 context_len=1,
             )
         ]
-        found = self._loglikelihood_tokens([w[:3] for w in windows], disable_tqdm=disable_tqdm)
+        answers = self._loglikelihood_tokens([w[:3] for w in windows], disable_tqdm=disable_tqdm)
         totals = [0.0] * len(requests)
-        for (*_, place), (logp, _) in zip(windows, found, strict=True):
+        for (*_, place), (logp, _) in zip(windows, answers, strict=True):
             totals[place] += logp
         for request, total in zip(requests, totals, strict=True):
             self.cache_hook.add_partial("loglikelihood_rolling", request.args, total)

@@ -1,4 +1,4 @@
-"""lm-eval's requests in our words: settings of generation, stop strings, log-probabilities."""
+"""Converts lm-eval's requests: generation settings, stop strings and log-probabilities."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,29 +16,29 @@ Tokens = list[int]
 
 
 def decoding_options(settings: Mapping[str, Any], max_gen_toks: int) -> dict[str, Any]:
-    """lm-eval's generation settings as those of our decoding loop, and `until`.
+    """Return lm-eval's generation settings as those of our decoding loop, and `until`.
 
     Raises:
-        BadValue: a setting that our loop does not have.
+        BadValue: our decoding loop lacks a setting.
     """
-    found: dict[str, Any] = dict(normalize_gen_kwargs(dict(settings), max_gen_toks))
-    options = {"until": found.pop("until"), "max_tokens": found.pop("max_gen_toks")}
-    found.setdefault("temperature", 1.0 if found["do_sample"] else 0.0)
-    del found["do_sample"]
-    unknown = found.keys() - DECODED
+    sampling: dict[str, Any] = dict(normalize_gen_kwargs(dict(settings), max_gen_toks))
+    options = {"until": sampling.pop("until"), "max_tokens": sampling.pop("max_gen_toks")}
+    sampling.setdefault("temperature", 1.0 if sampling["do_sample"] else 0.0)
+    del sampling["do_sample"]
+    unknown = sampling.keys() - DECODED
     if unknown:
         raise BadValue(
-            f"generation setting {min(unknown)}={found[min(unknown)]!r}: `repro` has "
+            f"generation setting {min(unknown)}={sampling[min(unknown)]!r}: `repro` has "
             f"{', '.join(sorted(DECODED))}, do_sample, until and max_gen_toks"
         )
-    return options | found
+    return options | sampling
 
 
 def endings(tokenizer: Any, until: Sequence[str]) -> tuple[set[int], Stop | None]:
-    """Tokens that end a completion, and whether its last tokens spell another stop string.
+    """Return the tokens that end a completion, and the check for the other stop strings.
 
-    A stop string that is a special token is never part of the text, so it ends the completion as a
-    token; the second is None if there is no other string.
+    A stop string that is a special token is never part of the text, so its token ends the
+    completion. The check is None if there is no other stop string.
     """
     special = {string for string in until if string in tokenizer.all_special_tokens}
     ids = {tokenizer.eos_token_id, *tokenizer.convert_tokens_to_ids(sorted(special))}
@@ -49,7 +49,14 @@ def endings(tokenizer: Any, until: Sequence[str]) -> tuple[set[int], Stop | None
 def continuation_logps(
     model: PreTrainedModel, rows: Sequence[Tokens], lengths: Sequence[int], pad: int
 ) -> list[tuple[float, bool]]:
-    """Log-probability of the last `lengths` tokens of each row, and whether all are most likely."""
+    """Return for each row the log-probability of its last tokens, and whether all are argmax.
+
+    Args:
+        model: The policy.
+        rows: Token ids of each context with its continuation.
+        lengths: Number of continuation tokens of each row.
+        pad: The padding token.
+    """
     ids, mask = left_pad([row[:-1] for row in rows], model.device, pad)
     logits = model(
         input_ids=ids,
@@ -59,9 +66,9 @@ def continuation_logps(
         use_cache=False,
     ).logits
     answers: list[tuple[float, bool]] = []
-    for row, length, own in zip(rows, lengths, logits.float().log_softmax(-1), strict=True):
-        target = torch.tensor(row[len(row) - length :], device=own.device)
-        tail = own[len(own) - length :]
+    for row, length, log_probs in zip(rows, lengths, logits.float().log_softmax(-1), strict=True):
+        target = torch.tensor(row[len(row) - length :], device=log_probs.device)
+        tail = log_probs[len(log_probs) - length :]
         logps = tail.gather(-1, target.unsqueeze(-1))
         answers.append((float(logps.sum()), bool((tail.argmax(-1) == target).all())))
     return answers

@@ -1,7 +1,7 @@
-"""Runs tasks of lm-eval with our sampler and keeps what came out as a record."""
+"""Runs lm-eval tasks with our sampler and stores the scores as a record."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -23,15 +23,17 @@ from eval.errors import BadValue, MissingFile, UnknownName
 from eval.stats.estimates import proportion
 
 OURS = str(files("eval.lm_tasks"))
-UNLOADABLE = (OSError, ValueError, AssertionError, ImportError, KeyError)  # as seen in its tasks
+UNLOADABLE = (OSError, ValueError, AssertionError, ImportError, KeyError)  # raised by its tasks
+LmEvalResults = Mapping[str, Any]  # Any: lm-eval's nested results by task
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskScore:
-    """One number of a task, as lm-eval computes it, with its interval and its size.
+    """A metric of a task as lm-eval computes it, with its interval and the number of documents.
 
-    A mean of zeros and ones has the interval of a proportion, else 1.96 standard errors of lm-eval;
-    None where it gives none. `limited` when the documents are not all of the task's.
+    The interval is that of a proportion for a mean of zeros and ones, else 1.96 of lm-eval's
+    standard errors, or None if lm-eval gives none. `limited` says that not all documents of the
+    task were used.
     """
 
     task: str
@@ -46,13 +48,13 @@ class TaskScore:
 
 
 class Tasks(TaskManager):
-    """lm-eval's index of tasks, ours among them; loading gives errors that say what to do."""
+    """lm-eval's task index with our tasks; failures to load raise errors that users can act on."""
 
     def load(self, task_list: Any) -> Any:  # Any: lists of four kinds
-        """The tasks of these names.
+        """Load the tasks of these names.
 
         Raises:
-            MissingFile: a data set cannot be had.
+            MissingFile: a data set is not available.
             BadValue: a task cannot run here.
         """
         try:
@@ -69,30 +71,30 @@ class Tasks(TaskManager):
 
 @cache
 def all_tasks(data: Path | None) -> Tasks:
-    """Every task; reading lm-eval's thousands of files takes seconds."""
+    """Return the index of all tasks; reading lm-eval's thousands of files takes seconds."""
     return Tasks(include_path=OURS, metadata=hints(data))
 
 
-def hints(data: Path | None) -> dict[str, Any]:
-    """What lm-eval passes on to our tasks: the folder of benchmarks, if one is given."""
+def hints(data: Path | None) -> dict[str, dict[str, Any] | str]:  # Any: lm-eval's type
+    """Return the metadata that lm-eval passes to our tasks: the folder of benchmarks, if any."""
     return {"data": str(data)} if data else {}
 
 
 def find_tasks(names: Sequence[str], data: Path | None = None) -> Tasks:
-    """An index that holds these tasks, groups or tags; a name may also be a task file.
+    """Return an index that holds these tasks, groups or tags; a name may also be a task file.
 
     Raises:
-        UnknownName: with the nearest names.
+        UnknownName: there is no such task; the message lists the nearest names.
     """
     ours = Tasks(include_path=OURS, include_defaults=False, metadata=hints(data))
-    wanted = [name for name in names if not (name.endswith(".yaml") and Path(name).is_file())]
-    if all(name in ours.all_tasks for name in wanted):
+    task_names = [name for name in names if not (name.endswith(".yaml") and Path(name).is_file())]
+    if all(name in ours.all_tasks for name in task_names):
         return ours
-    known = all_tasks(data)
-    for name in wanted:
-        if name not in known.all_tasks:
-            raise UnknownName("lm-eval task", name, known.all_tasks, "lm_eval ls tasks")
-    return known
+    index = all_tasks(data)
+    for name in task_names:
+        if name not in index.all_tasks:
+            raise UnknownName("lm-eval task", name, index.all_tasks, "lm_eval ls tasks")
+    return index
 
 
 def score_tasks(
@@ -104,12 +106,12 @@ def score_tasks(
     seed: int,
     loading: Loading | None = None,
 ) -> list[TaskScore]:
-    """Scores of a model on lm-eval's tasks, also stored as a record under `runs/results/lm-eval/`.
+    """Score a model on lm-eval tasks and store a record under `runs/results/lm-eval/`.
 
-    A tokenizer's chat template is used where there is one, as on our own benchmarks.
+    The chat template of the tokenizer is used if it has one, as on our own benchmarks.
 
     Raises:
-        UnknownName, MissingFile, BadValue: a task that does not exist or cannot run here.
+        UnknownName, MissingFile, BadValue: a task does not exist or cannot run here.
     """
     check_writable(own_results() / "lm-eval")
     manager = find_tasks(names, data)
@@ -130,11 +132,11 @@ def score_tasks(
     return scores
 
 
-def rows_of(results: Any) -> Iterator[TaskScore]:
-    """Every metric of every task and group."""
-    for task, found in {**results["results"], **results.get("groups", {})}.items():
+def rows_of(results: LmEvalResults) -> Iterator[TaskScore]:
+    """Yield the score of every metric of every task and group."""
+    for task, task_metrics in {**results["results"], **results.get("groups", {})}.items():
         sizes = results["n-samples"].get(task, {})
-        for key, value in found.items():
+        for key, value in task_metrics.items():
             metric, comma, name = key.partition(",")
             if not comma or metric.endswith("_stderr"):
                 continue
@@ -143,7 +145,7 @@ def rows_of(results: Any) -> Iterator[TaskScore]:
                 for row in results["samples"].get(task, ())
                 if row["filter"] == name and metric in row
             ]
-            low, high = interval(value, documents, found.get(f"{metric}_stderr,{name}"))
+            low, high = interval(value, documents, task_metrics.get(f"{metric}_stderr,{name}"))
             yield TaskScore(
                 task=task,
                 metric=metric,
@@ -151,7 +153,7 @@ def rows_of(results: Any) -> Iterator[TaskScore]:
                 value=finite(value),
                 low=low,
                 high=high,
-                n=sizes.get("effective", found.get("sample_len", 0)),
+                n=sizes.get("effective", task_metrics.get("sample_len", 0)),
                 limited=sizes.get("effective") != sizes.get("original"),
                 fewshot=results["n-shot"].get(task, 0),
             )
@@ -160,11 +162,11 @@ def rows_of(results: Any) -> Iterator[TaskScore]:
 def interval(
     value: object, documents: Sequence[object], stderr: object
 ) -> tuple[float | None, float | None]:
-    """The 95 % interval of a metric over documents."""
-    right = [document for document in documents if document in (0, 1)]
-    if documents and len(right) == len(documents):
-        found = proportion(sum(map(bool, right)), len(right))
-        return found.low, found.high
+    """Return the 95 % interval of a metric over documents; None, None if it is unknown."""
+    binary = [document for document in documents if document in (0, 1)]
+    if documents and len(binary) == len(documents):
+        share = proportion(sum(map(bool, binary)), len(binary))
+        return share.low, share.high
     middle, error = finite(value), finite(stderr)
     if middle is None or error is None:
         return None, None
@@ -172,7 +174,7 @@ def interval(
 
 
 def finite(value: object) -> float | None:
-    """A number that a record can hold; lm-eval also has NaN and the text N/A."""
+    """Return a finite number as a float, else None; lm-eval also reports NaN and "N/A"."""
     if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     return None
@@ -182,13 +184,13 @@ def record_of(
     model: str,
     lm: ReproLM,
     names: Sequence[str],
-    results: Any,
+    results: LmEvalResults,
     scores: Sequence[TaskScore],
     *,
     limit: int | None,
     seed: int,
 ) -> Record:
-    """What was asked of which model, and what came out."""
+    """Build the record of an evaluation: model, request, digests of the answers, and scores."""
     place = locate(model)
     folder = Path(place)
     answers = {

@@ -208,7 +208,7 @@ def test_right_answers_alone_reproduce_nothing(repro, tmp_path, tiny_model):
     for form in ((), ("--json",)):
         result = repro("score", file, *options, *form)
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-        assert f"all {N} problems, here are 300 of them" in result.stderr
+        assert f"all {N} problems, but 300 are scored here" in result.stderr
         assert "reproduced" not in result.output
     [row] = json.loads(result.stdout)
     assert (row["n"], row["total"], row["limited"], row["score"]) == (300, N, True, 100)
@@ -216,7 +216,7 @@ def test_right_answers_alone_reproduce_nothing(repro, tmp_path, tiny_model):
     part = ("--benchmarks", "pocket-math", "--limit", 300, "--reported", "pocket-math=99.9")
     refused = repro("eval", tiny_model, *part)
     assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
-    assert "here are 300 of them" in refused.stderr
+    assert "but 300 are scored here" in refused.stderr
 
 
 def test_a_limit_says_how_it_was_drawn(repro, tiny_model):

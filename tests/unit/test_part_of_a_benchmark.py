@@ -97,6 +97,6 @@ def test_a_part_has_no_verdict_on_a_printed_number():
     assert (part[0].n, part[0].total) == (999, 1000)
     refuse_parts(printed, {"pocket-math": 1000})
     with pytest.raises(
-        BadValue, match=r"of all 1000 problems, here are 999 of them, .* no verdict"
+        BadValue, match=r"covers all 1000 problems, but 999 are scored here, .* no verdict"
     ):
         refuse_parts(printed, {"pocket-math": 999})
