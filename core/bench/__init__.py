@@ -1,1 +1,1 @@
-"""Speed and memory, measured side by side with the peer in one run."""
+"""Benchmarks of speed and memory, measured side by side with the peer in one run."""

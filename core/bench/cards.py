@@ -1,4 +1,4 @@
-"""What a GPU can do at most by its vendor's figures, and what a model's tokens need of it."""
+"""Peak figures of GPUs by their vendor, and the bytes and operations that tokens need."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from core.models.shapes import Shape
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """Bytes that its memory reads in a second, and dense bfloat16 operations in a second."""
+    """The peak rates of a GPU: bytes of memory bandwidth and dense bfloat16 operations a second."""
 
     bandwidth: float
     flops: float
 
 
-# By torch.cuda.get_device_name. NVIDIA's datasheets; where they give operations with sparsity,
-# half of those.
+# By torch.cuda.get_device_name, from NVIDIA's datasheets; half of the operations where a datasheet
+# states them with sparsity.
 CARDS: Mapping[str, Card] = {
     "NVIDIA A100-SXM4-40GB": Card(bandwidth=1.555e12, flops=312e12),
     "NVIDIA A100-PCIE-40GB": Card(bandwidth=1.555e12, flops=312e12),
@@ -32,25 +32,26 @@ CARDS: Mapping[str, Card] = {
 def sampling_bytes(
     shape: Shape, *, prompts: int, group: int, prompt: int, length: int, itemsize: int
 ) -> int:
-    """Bytes that have to be read to sample all completions at once, each of `length` tokens.
+    """Return the bytes that must be read to sample all completions of `length` tokens at once.
 
-    Every pass reads each weight once. The first one reads no keys and values; each later one those
-    of the tokens before the one that it is given, those of a prompt once for its group.
+    Every pass reads each weight once. Each pass after the first also reads the keys and values of
+    the tokens before its own, those of a prompt once for its group.
     """
-    later, kept = length - 1, 2 * shape.layers * shape.kv_heads * shape.head
-    own = prompts * group * later * (later - 1) // 2
-    numbers = length * shape.multiplying_parameters + kept * (prompts * prompt * later + own)
+    passes, cache_width = length - 1, 2 * shape.layers * shape.kv_heads * shape.head
+    completion_tokens = prompts * group * passes * (passes - 1) // 2
+    cached = cache_width * (prompts * prompt * passes + completion_tokens)
+    numbers = length * shape.multiplying_parameters + cached
     return itemsize * numbers
 
 
 def sampling_flops(shape: Shape) -> int:
-    """2 N of a token sampled: a multiplication and an addition for each parameter that it meets.
+    """Return 2 N, the operations for a sampled token: a multiply-add for each active parameter.
 
-    Attention and the prompts are left out, here and in training: the shares are lower bounds.
+    Attention and the prompts are left out, here and in training, so the shares are lower bounds.
     """
     return 2 * shape.multiplying_parameters
 
 
 def training_flops(shape: Shape) -> int:
-    """6 N of a token trained on: forward, and twice that backward."""
+    """Return 6 N, the operations for a trained token: forward, and backward at twice its cost."""
     return 3 * sampling_flops(shape)

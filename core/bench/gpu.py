@@ -1,6 +1,6 @@
-"""Tokens a second of rollout and training on a GPU, ours and TRL's, beside the card's limits.
+"""Tokens a second of rollout and training on a GPU, ours and TRL's, and their share of its limits.
 
-Both sides train Qwen2 shapes with random weights in bfloat16 on the same prompts; the end token has
+Both sides train Qwen2 shapes with random weights in bfloat16 on the same prompts. The end token has
 no logit, so that every completion has the same length.
 """
 # pyright: basic
@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, Qwen2Config
+from transformers import AutoModelForCausalLM, PreTrainedModel, Qwen2Config
 
 from core.bench.cards import CARDS, Card, sampling_bytes, sampling_flops, training_flops
 from core.bench.measure import SHARE, Measure, several_in_turn
@@ -30,10 +30,10 @@ STEPS = 2  # of each side in each round; the first one warms up
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A step: how many prompts of how many tokens, the completions of each and their tokens.
+    """A GRPO step: its model shape, prompts, completions per prompt, and their numbers of tokens.
 
-    Gradients of more completions than `micro_batch` are accumulated. `at_least`: how many times as
-    fast as TRL rollout and step have to be.
+    Gradients of more completions than `micro_batch` are accumulated. `at_least` is the required
+    speed-up over TRL, for the rollout and for the step.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Load:
 
     @property
     def completions(self) -> int:
-        """Completions of a step."""
+        """The number of completions of a step."""
         return self.prompts * self.group
 
     @property
     def tokens(self) -> int:
-        """Tokens that a step samples and trains on."""
+        """The number of tokens that a step samples and trains on."""
         return self.completions * self.length
 
 
@@ -66,8 +66,8 @@ LOADS = (
         optimizer="adamw_torch",
         at_least=3.0,
     ),
-    # SGD has no states. Weights and gradients are 30 GB, and by the formulas of `repro plan` what 8
-    # completions keep for their backward pass is 25 GB more: a step fits into 80 GB.
+    # SGD has no states. Weights and gradients take 30 GB, and by the formulas of `repro plan` the
+    # activations of 8 completions take 25 GB more: a step fits into 80 GB.
     Load(
         name="7B",
         shape=KNOWN["Qwen/Qwen2.5-7B-Instruct"],
@@ -80,10 +80,10 @@ LOADS = (
 
 @dataclass(frozen=True)
 class Side:
-    """A trainer, its configuration, and its method that samples the completions of a step."""
+    """A trainer class, its configuration class, and the name of its method that samples a step."""
 
-    trainer: Any
-    config: Any
+    trainer: type
+    config: type
     rollout: str
 
 
@@ -91,29 +91,29 @@ OURS = Side(GRPOTrainer, GRPOConfig, "generate")
 
 
 def theirs() -> Side:
-    """TRL's on its transformers engine.
+    """Return TRL's side, with its transformers engine.
 
     Raises:
-        BadValue: it is not installed.
+        BadValue: TRL is not installed.
     """
     return Side(peer().GRPOTrainer, peer().GRPOConfig, "_generate")
 
 
 def check_gpu() -> None:
-    """Refuse a machine without a GPU.
+    """Raise unless torch finds a CUDA device.
 
     Raises:
         BadValue: torch finds none.
     """
     if not torch.cuda.is_available():
         raise BadValue(
-            "bench gpu: found no CUDA device, expected one: run it where there is a GPU, with a "
-            "torch built for it"
+            "bench gpu: found no CUDA device, expected one: run it on a machine with a GPU and a "
+            "torch that is built for it"
         )
 
 
 def bench_gpu() -> list[Measure]:
-    """Every load on the first GPU; without shares where the card's limits are not known.
+    """Measure every load on the first GPU; shares need a card whose limits are known.
 
     Raises:
         BadValue: there is no GPU, or TRL is not installed.
@@ -121,18 +121,18 @@ def bench_gpu() -> list[Measure]:
     check_gpu()
     card = CARDS.get(torch.cuda.get_device_name())
     return [
-        one
+        measure
         for load in LOADS
-        for one in bench_load(load, torch.device("cuda"), torch.bfloat16, card)
+        for measure in bench_load(load, torch.device("cuda"), torch.bfloat16, card)
     ]
 
 
 def bench_load(
     load: Load, device: torch.device, dtype: torch.dtype, card: Card | None, rounds: int = ROUNDS
 ) -> list[Measure]:
-    """Rates of rollout and training, seconds of a step, and the rates' shares of the card's limits.
+    """Measure rates of rollout and training, seconds of a step, and shares of the card's limits.
 
-    Training is what of a step is not rollout: rewards, forward, backward and optimizer.
+    Training is the part of a step that is not rollout: rewards, forward, backward and optimizer.
     """
 
     def run(side: Side) -> Callable[[], dict[str, float]]:
@@ -145,15 +145,15 @@ def bench_load(
     }
     if device.type == "cuda":
         rows["memory"] = {"unit": "GB"}
-    named = {key: {"name": f"{load.name} {key}", **fields} for key, fields in rows.items()}
-    found = several_in_turn(run(OURS), run(theirs()), rounds, named, peer="TRL")
-    return [*found, *shares(load, card, dtype, *found[:2])]
+    fields_of_rows = {key: {"name": f"{load.name} {key}", **fields} for key, fields in rows.items()}
+    measures = several_in_turn(run(OURS), run(theirs()), rounds, fields_of_rows, peer="TRL")
+    return [*measures, *shares(load, card, dtype, *measures[:2])]
 
 
 def shares(
     load: Load, card: Card | None, dtype: torch.dtype, rollout: Measure, training: Measure
 ) -> list[Measure]:
-    """What part of the card's bandwidth and arithmetic the rates take; none of an unknown card."""
+    """Return the shares of the card's bandwidth and arithmetic; empty for an unknown card."""
     if card is None:
         return []
     read = sampling_bytes(
@@ -171,14 +171,21 @@ def shares(
     ]
 
 
-def share(rate: Measure, limit: str, needs: float, most: float) -> Measure:
-    """A rate in tokens, each of which needs so much, as a part of the most there is in a second."""
-    theirs = None if rate.theirs is None else rate.theirs * needs / most
+def share(rate: Measure, limit: str, cost: float, capacity: float) -> Measure:
+    """Convert a rate in tokens a second to a share of a limit.
+
+    Args:
+        rate: The measured rate.
+        limit: The name of the limit.
+        cost: The amount of the limited resource that a token uses.
+        capacity: The available amount a second.
+    """
+    theirs = None if rate.theirs is None else rate.theirs * cost / capacity
     return replace(
         rate,
         name=f"{rate.name}, {limit}",
         unit=SHARE,
-        ours=rate.ours * needs / most,
+        ours=rate.ours * cost / capacity,
         theirs=theirs,
         at_least=None,
     )
@@ -187,12 +194,12 @@ def share(rate: Measure, limit: str, needs: float, most: float) -> Measure:
 def step_rates(
     side: Side, load: Load, device: torch.device, dtype: torch.dtype
 ) -> dict[str, float]:
-    """Train: tokens a second of the last step's rollout and its rest, its seconds, the peak memory.
+    """Train `STEPS` steps; return the rates and seconds of the last one, and the peak memory in GB.
 
     Raises:
-        RuntimeError: other completions were trained on than those of the load.
+        RuntimeError: the completions have other lengths than those of the load.
     """
-    gc.collect()  # the trainer before this one holds itself, and with it the GPU's memory
+    gc.collect()  # the previous trainer is a reference cycle that holds GPU memory
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     timer, sampled, lengths = Timer(lambda: now(device)), list[float](), list[int]()
@@ -203,7 +210,7 @@ def step_rates(
 
     tokenizer: Any = word_tokenizer(load.shape.vocabulary, end="<never>")  # Any: half typed
     train_on(
-        watched(side, lambda: now(device), sampled),
+        timed_trainer(side, lambda: now(device), sampled),
         side.config,
         timer,
         prompts=word_prompts(STEPS * load.prompts, load.prompt, load.shape.vocabulary),
@@ -225,7 +232,7 @@ def step_rates(
 
 
 def settings(load: Load, device: torch.device, dtype: torch.dtype) -> dict[str, object]:
-    """The settings of both sides."""
+    """Return the settings that both sides share."""
     return {
         "max_steps": STEPS,
         "use_cpu": device.type == "cpu",
@@ -239,28 +246,30 @@ def settings(load: Load, device: torch.device, dtype: torch.dtype) -> dict[str, 
     }
 
 
-def watched(side: Side, clock: Callable[[], float], seconds: list[float]) -> Any:
-    """The trainer of a side that notes the seconds of each of its rollouts."""
+def timed_trainer(side: Side, clock: Callable[[], float], seconds: list[float]) -> type:
+    """Return a subclass of a side's trainer that records the seconds of each rollout."""
     sample = getattr(side.trainer, side.rollout)
 
-    def timed(self: object, *arguments: Any, **keywords: Any) -> Any:
+    def sample_timed(self: object, *arguments: object, **keywords: object) -> object:
         start = clock()
-        found = sample(self, *arguments, **keywords)
+        completions = sample(self, *arguments, **keywords)
         seconds.append(clock() - start)
-        return found
+        return completions
 
-    return type(side.trainer.__name__, (side.trainer,), {side.rollout: timed})
+    return type(side.trainer.__name__, (side.trainer,), {side.rollout: sample_timed})
 
 
 def now(device: torch.device) -> float:
-    """Wall time in seconds once the device has done all that it was given."""
+    """Return the wall time in seconds after the device has finished its queued work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return perf_counter()
 
 
-def random_qwen(shape: Shape, end: int, device: torch.device, dtype: torch.dtype) -> Any:
-    """A Qwen2 of this shape with random weights, the same every time on one device."""
+def random_qwen(
+    shape: Shape, end: int, device: torch.device, dtype: torch.dtype
+) -> PreTrainedModel:
+    """Return a Qwen2 of this shape with random weights, the same on every call on one device."""
     config = Qwen2Config(
         vocab_size=shape.vocabulary,
         hidden_size=shape.hidden,

@@ -1,6 +1,7 @@
-"""How a GRPO step's CPU seconds grow with completions, their length and the group, ours and TRL's.
+"""The growth of a GRPO step's CPU seconds with completions, length and group size, ours and TRL's.
 
-The policy is a random Llama whose end token has no logit, so that every length is exact.
+The policy is a random Llama whose end token has no logit, so that every completion has exactly the
+requested length.
 """
 # pyright: basic
 # (strictly, every call into trl and transformers is partially unknown)
@@ -29,7 +30,7 @@ ROUNDS = 5  # of both sides in turn, a step each
 
 @dataclass(frozen=True)
 class Shape:
-    """A step's completions, the tokens of each and of its prompt, and how many share a prompt."""
+    """The number of completions of a step, their length, the group size and the prompt length."""
 
     completions: int = 64
     length: int = 64
@@ -47,7 +48,7 @@ LINEAR = 1.05  # the largest exponent that is 1.0 when rounded
 
 
 def bench_growth(axes: Axes = AXES, rounds: int = ROUNDS) -> list[Measure]:
-    """CPU seconds at every point of the three curves, and the exponents of the two that grow.
+    """Measure CPU seconds at every point of the three curves, and the exponents of two of them.
 
     Raises:
         BadValue: TRL is not installed.
@@ -58,11 +59,14 @@ def bench_growth(axes: Axes = AXES, rounds: int = ROUNDS) -> list[Measure]:
     ours(small)  # the first of each warms up
     step_time(*theirs, small)
     curves = {
-        axis: [point(axis, replace(shape, **{axis: at}), theirs, rounds) for at in places]
-        for axis, (shape, places) in axes.items()
+        axis: [
+            point(axis, replace(shape, **{axis: position}), theirs, rounds)
+            for position in positions
+        ]
+        for axis, (shape, positions) in axes.items()
     }
     return [
-        *(one for curve in curves.values() for one in curve),
+        *(measure for curve in curves.values() for measure in curve),
         exponent(curves["completions"], at_most=LINEAR),
         exponent(curves["length"], at_least=1.0),
         one_group(small, rounds),
@@ -70,7 +74,7 @@ def bench_growth(axes: Axes = AXES, rounds: int = ROUNDS) -> list[Measure]:
 
 
 def point(axis: str, shape: Shape, peer: tuple[Any, Any], rounds: int) -> Measure:
-    """Both sides at one shape; `peer` is TRL's trainer and its configuration."""
+    """Measure both sides at one shape; `peer` is TRL's trainer and its configuration."""
     return in_turn(
         lambda: ours(shape),
         lambda: step_time(*peer, shape),
@@ -83,11 +87,11 @@ def point(axis: str, shape: Shape, peer: tuple[Any, Any], rounds: int) -> Measur
 
 
 def one_group(shape: Shape, rounds: int) -> Measure:
-    """What a shared prompt saves: all completions in one group, beside 8 groups."""
+    """Measure the benefit of a shared prompt: all completions in one group against 8 groups."""
     size = shape.completions // 8
-    one, eight = replace(shape, group=shape.completions), replace(shape, group=size)
+    single, eight = replace(shape, group=shape.completions), replace(shape, group=size)
     return in_turn(
-        lambda: ours(one),
+        lambda: ours(single),
         lambda: ours(eight),
         rounds,
         name=f"one group of {shape.completions}",
@@ -100,13 +104,13 @@ def one_group(shape: Shape, rounds: int) -> Measure:
 def exponent(
     curve: Sequence[Measure], *, at_least: float | None = None, at_most: float | None = None
 ) -> Measure:
-    """The power of its axis that each side's seconds follow."""
-    places = [float(one.at or 0) for one in curve]
+    """Return the exponent of each side's growth with the axis of a curve."""
+    places = [float(measure.at or 0) for measure in curve]
     return Measure(
         name=f"growth with {curve[0].name}",
         unit="exponent",
-        ours=slope(places, [one.ours for one in curve]),
-        theirs=slope(places, [one.theirs for one in curve if one.theirs is not None]),
+        ours=slope(places, [measure.ours for measure in curve]),
+        theirs=slope(places, [measure.theirs for measure in curve if measure.theirs is not None]),
         peer="TRL",
         at_least=at_least,
         at_most=at_most,
@@ -114,17 +118,17 @@ def exponent(
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Least squares of log y = a + slope log x: 1 is linear growth, 2 quadratic."""
+    """Return the least-squares slope of log y = a + slope log x: 1 is linear, 2 quadratic."""
     return linear_regression([log(value) for value in x], [log(value) for value in y]).slope
 
 
 def ours(shape: Shape) -> list[float]:
-    """CPU seconds of a step of ours."""
+    """Return the CPU seconds of a step of ours."""
     return step_time(GRPOTrainer, GRPOConfig, shape)
 
 
 def step_time(trainer_class: Any, config_class: Any, shape: Shape) -> list[float]:
-    """CPU seconds of a step; the classes are ours or TRL's."""
+    """Return the CPU seconds of a step; the classes are ours or TRL's."""
     timer = Timer()
     tokenizer, model = endless()
     micro_batch = min(MICRO_BATCH, shape.completions)
@@ -150,7 +154,7 @@ def step_time(trainer_class: Any, config_class: Any, shape: Shape) -> list[float
 
 
 def endless() -> tuple[Any, LlamaForCausalLM]:  # Any: a tokenizer
-    """A tokenizer and a random policy that has no logit for its end token."""
+    """Return a tokenizer and a random policy without a logit for the end token."""
     tokenizer: Any = load_tokenizer("pocket-instruct")  # Any: its fields are typed for all tokens
     model = new_model(SIZE, tokenizer, 0)
     tokenizer.add_special_tokens({"eos_token": "<never>"})
@@ -160,7 +164,7 @@ def endless() -> tuple[Any, LlamaForCausalLM]:  # Any: a tokenizer
 
 
 def prompts(shape: Shape) -> list[str]:
-    """Different random prompts of one length; every digit is a token."""
+    """Return distinct random prompts of one length; every digit is a token."""
     draw = random.Random(0)
     count = shape.completions // shape.group
     return ["".join(draw.choices("0123456789", k=shape.prompt)) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""A GRPO step of a Llama of 20M parameters with 32k tokens: seconds and memory, ours and TRL's."""
+"""A GRPO step of a Llama with 20M parameters and 32k tokens: seconds and memory, ours and TRL's."""
 # pyright: basic
 # (strictly, every call into trl and transformers is partially unknown)
 
@@ -27,10 +27,9 @@ ENDS = VOCABULARY // 100  # tokens that end a completion: one in a hundred, so l
 
 
 def bench_large() -> list[Measure]:
-    """Each side in processes of its own, which take turns; 32 completions a step, beta 0.
+    """Measure each side in its own processes, in turn, with 32 completions a step and beta 0.
 
-    Memory is that of the whole process at its peak, and what of it came after the trainer was
-    built.
+    Memory is the peak of the whole process, and the part of it added after the trainer was built.
 
     Raises:
         BadValue: TRL is not installed.
@@ -47,15 +46,15 @@ def bench_large() -> list[Measure]:
 
 
 def in_process(side: str) -> dict[str, float]:
-    """What `main` prints in a process of its own."""
+    """Run `main` in its own process and return its measurements."""
     command = [*PYTHON, "-m", "core.bench.large", side]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def main(side: str) -> None:
-    """Train two steps on one side; CPU seconds of the second and peak memory on standard output."""
+    """Train two steps on one side; print CPU seconds of the second and peak memory as JSON."""
     torch.set_num_threads(1)
     kind = (GRPOTrainer, GRPOConfig) if side == "ours" else (peer().GRPOTrainer, peer().GRPOConfig)
     timer = Timer()
@@ -70,7 +69,7 @@ def main(side: str) -> None:
 
 
 def build(trainer_class: Any, config_class: Any, folder: str) -> Any:  # Any: ours or TRL's
-    """A trainer over random weights and random prompts."""
+    """Return a trainer, ours or TRL's, with random weights and random prompts."""
     torch.manual_seed(0)
     model = LlamaForCausalLM(
         LlamaConfig(

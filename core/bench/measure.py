@@ -1,4 +1,4 @@
-"""What a benchmark returns, and how often it looks."""
+"""The result of a benchmark, and functions that measure time and memory."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
-from typing import Any  # of a measure's fields, which differ in type
+from typing import Any, TypedDict
 
 SHARE = "share"  # the unit of what part of a limit is reached
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One measured quantity in `unit`: ours, and the peer's from the same run if there is one.
+    """A measured quantity in `unit`: ours, and the peer's from the same run if there is one.
 
-    A point of a curve has the curve's name and its place `at`. What is to be met: a ratio of
-    `at_least`, or ours of `at_most`.
+    A point of a curve has the curve's name, and its position on the axis is `at`. A requirement is
+    a ratio of `at_least`, or a value of ours of `at_most`.
     """
 
     name: str
@@ -30,9 +30,9 @@ class Measure:
 
     @property
     def ratio(self) -> float | None:
-        """The peer's number over ours; of a rate, of which more is better, ours over the peer's.
+        """The peer's value over ours, or ours over the peer's for rates, where more is better.
 
-        A share of a limit has none: it would be that of its rate again.
+        A share of a limit has no ratio; it would equal that of its rate.
         """
         if self.theirs is None or self.unit == SHARE:
             return None
@@ -40,35 +40,51 @@ class Measure:
 
     @property
     def met(self) -> bool | None:
-        """Whether what is to be met is; None where nothing is."""
+        """True if the requirement is met; None without one."""
         if self.at_least is not None and self.ratio is not None:
             return self.ratio >= self.at_least
         return None if self.at_most is None else self.ours <= self.at_most
 
 
+class MeasureRow(TypedDict):
+    """A measure of the benchmark `bench` as its record holds it."""
+
+    bench: str
+    name: str
+    unit: str
+    ours: float
+    theirs: float | None
+    peer: str | None
+    at: int | None
+    at_least: float | None
+    at_most: float | None
+    ratio: float | None
+    met: bool | None
+
+
 def seconds(work: Callable[[], object]) -> float:
-    """Wall time of one call."""
+    """Return the wall time of one call, in seconds."""
     start = perf_counter()
     work()
     return perf_counter() - start
 
 
 def cpu_seconds(work: Callable[[], object]) -> list[float]:
-    """CPU time of one call, for `in_turn`."""
+    """Return the CPU time of one call in seconds, as a list for `in_turn`."""
     start = process_time()
     work()
     return [process_time() - start]
 
 
 def median_seconds(work: Callable[[], object], times: int) -> float:
-    """Median wall time of several calls."""
+    """Return the median wall time of several calls, in seconds."""
     return median(seconds(work) for _ in range(times))
 
 
 def peak_memory() -> float:
-    """The most memory that this process has held, in GB, as Linux counts it.
+    """Return the peak memory of this process in GB, as Linux counts it.
 
-    Unlike `ru_maxrss` it does not begin with what the process that started this one held.
+    Unlike `ru_maxrss`, it does not start at the memory of the parent process.
     """
     status = Path("/proc/self/status").read_text(encoding="ascii")
     (kilobytes,) = re.findall(r"VmHWM:\s*(\d+) kB", status)
@@ -79,14 +95,21 @@ def in_turn(
     ours: Callable[[], Sequence[float]],
     theirs: Callable[[], Sequence[float]],
     rounds: int,
-    **named: Any,
+    **fields: Any,  # Any: fields of a Measure
 ) -> Measure:
-    """Medians over rounds in which both sides follow each other; `named`: the measure's fields."""
-    both = [(ours(), theirs()) for _ in range(rounds)]
+    """Run both sides in turn for `rounds` rounds and return their medians as a measure.
+
+    Args:
+        ours: Returns measurements of our side.
+        theirs: Returns measurements of the peer.
+        rounds: Number of rounds.
+        fields: The other fields of the measure.
+    """
+    measurements = [(ours(), theirs()) for _ in range(rounds)]
     return Measure(
-        ours=median(value for values, _ in both for value in values),
-        theirs=median(value for _, values in both for value in values),
-        **named,
+        ours=median(value for values, _ in measurements for value in values),
+        theirs=median(value for _, values in measurements for value in values),
+        **fields,
     )
 
 
@@ -94,15 +117,23 @@ def several_in_turn(
     ours: Callable[[], Mapping[str, float]],
     theirs: Callable[[], Mapping[str, float]],
     rounds: int,
-    rows: Mapping[str, Mapping[str, Any]],
-    **shared: Any,
+    rows: Mapping[str, Mapping[str, Any]],  # Any: fields of a Measure
+    **shared: Any,  # Any: fields of a Measure
 ) -> list[Measure]:
-    """The same for several quantities of each run; `rows`: the fields of the measure of each."""
-    both = [(ours(), theirs()) for _ in range(rounds)]
+    """Run both sides in turn and return the medians of several quantities as measures.
+
+    Args:
+        ours: Returns measurements of our side by quantity.
+        theirs: Returns measurements of the peer by quantity.
+        rounds: Number of rounds.
+        rows: The fields of the measure of each quantity.
+        shared: Fields that all measures share.
+    """
+    measurements = [(ours(), theirs()) for _ in range(rounds)]
     return [
         Measure(
-            ours=median(one[key] for one, _ in both),
-            theirs=median(other[key] for _, other in both),
+            ours=median(our_values[key] for our_values, _ in measurements),
+            theirs=median(their_values[key] for _, their_values in measurements),
             **shared,
             **fields,
         )

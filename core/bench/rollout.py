@@ -1,4 +1,4 @@
-"""CPU seconds of a rollout: our engine beside `generate`, which TRL's transformers engine calls."""
+"""CPU seconds of a rollout: our engine and `generate`, which TRL's transformers engine calls."""
 # pyright: basic
 # (strictly, every call into transformers is partially unknown)
 
@@ -22,7 +22,7 @@ ROUNDS = 5
 
 
 def bench_rollout() -> list[Measure]:
-    """A completion of at most 64 tokens for each member of a group of 16 prompts' groups."""
+    """Measure completions of up to 64 tokens for 16 prompts, at each group size."""
     torch.set_num_threads(1)
     model: Any = load_policy(MODEL).eval()  # Any: its methods are half typed
     tokenizer: Any = load_tokenizer(MODEL)  # Any: its ids are unions
@@ -30,13 +30,13 @@ def bench_rollout() -> list[Measure]:
     distinct = tokenize_prompts(tokenizer, rows["prompt"], {})
     sampling = Sampling(max_tokens=MAX_TOKENS, ends=frozenset({tokenizer.eos_token_id}))
     seeds = count()
-    found: list[Measure] = []
+    measures: list[Measure] = []
     for group in GROUPS:
         prompts = [prompt for prompt in distinct for _ in range(group)]
 
         def ours(prompts: Sequence[Any] = prompts) -> None:
-            drawn = [next(seeds) for _ in prompts]
-            list(NativeEngine(model).sample(prompts, sampling, drawn))
+            draw_seeds = [next(seeds) for _ in prompts]
+            list(NativeEngine(model).sample(prompts, sampling, draw_seeds))
 
         def theirs(prompts: Sequence[Any] = prompts) -> None:
             ids, mask = left_pad(prompts, model.device, tokenizer.pad_token_id)
@@ -54,5 +54,5 @@ def bench_rollout() -> list[Measure]:
             peer="transformers.generate",
             at_least=3.0,
         )
-        found.append(measure)
-    return found
+        measures.append(measure)
+    return measures

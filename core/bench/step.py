@@ -1,4 +1,4 @@
-"""CPU seconds of a GRPO step: ours and TRL's on the same model, prompts, rewards and settings."""
+"""CPU seconds of a GRPO step: ours and TRL's with the same model, prompts, rewards and settings."""
 # pyright: basic
 # (strictly, every call into trl and transformers is partially unknown)
 
@@ -45,9 +45,9 @@ QUIET = {"logging_steps": 1, "save_strategy": "no", "report_to": "none", "disabl
 
 
 def bench_step() -> list[Measure]:
-    """The step of `repro run deepseekmath-grpo`, 128 completions of at most 64 tokens.
+    """Measure the step of `repro run deepseekmath-grpo`: 128 completions of at most 64 tokens.
 
-    With its KL penalty, and with beta 0.
+    It is measured with its KL penalty, and with beta 0.
 
     Raises:
         BadValue: TRL is not installed.
@@ -69,10 +69,10 @@ def bench_step() -> list[Measure]:
 
 
 def peer() -> Any:  # Any: TRL exports its classes lazily
-    """The module of TRL.
+    """Return the module `trl`.
 
     Raises:
-        BadValue: it is not installed.
+        BadValue: TRL is not installed.
     """
     try:
         return import_module("trl")
@@ -84,11 +84,15 @@ def step_times(
     trainer_class: Any,
     config_class: Any,
     changes: Mapping[str, object] = MappingProxyType({}),
-    **more: Any,
+    **keywords: Any,
 ) -> list[float]:
-    """CPU seconds of each step after the first; the classes are ours or TRL's.
+    """Return the CPU seconds of each step after the first; the classes are ours or TRL's.
 
-    `changes` are settings that win over the paper's, `more` goes to the trainer.
+    Args:
+        trainer_class: Our trainer or TRL's.
+        config_class: The configuration class of the trainer.
+        changes: Settings that override the paper's.
+        keywords: Further arguments of the trainer.
     """
     resolved = resolve(find_paper(PAPER))
     settings = {**step_settings(), **changes}
@@ -100,7 +104,7 @@ def step_times(
             args=config_class(output_dir=folder, max_steps=STEPS, **QUIET, **settings),
             train_dataset=load_training_data(resolved.run.data),
             processing_class=load_tokenizer(resolved.run.model),
-            **more,
+            **keywords,
         )
         trainer.remove_callback(PrinterCallback)  # standard output is for results
         trainer.add_callback(timer)
@@ -121,14 +125,23 @@ def train_on(
     *,
     prompts: Sequence[str],
     settings: Mapping[str, object],
-    **more: Any,
+    **keywords: Any,
 ) -> None:
-    """Train on prompts under a timer, one step unless set otherwise; `more` goes to the trainer."""
+    """Train on prompts with a timer, one step by default.
+
+    Args:
+        trainer_class: Our trainer or TRL's.
+        config_class: The configuration class of the trainer.
+        timer: Receives the seconds of each step.
+        prompts: The training prompts.
+        settings: Settings of the configuration.
+        keywords: Further arguments of the trainer.
+    """
     with TemporaryDirectory() as folder:
         trainer = trainer_class(
             args=config_class(**{"output_dir": folder, "max_steps": 1, **QUIET, **settings}),
             train_dataset=Dataset.from_dict({"prompt": prompts}),
-            **more,
+            **keywords,
         )
         trainer.remove_callback(PrinterCallback)  # standard output is for results
         trainer.add_callback(timer)
@@ -136,21 +149,21 @@ def train_on(
 
 
 def spread(completion_ids: list[list[int]], **_: object) -> list[float]:
-    """A reward that differs within a group."""
+    """Return rewards that differ within a group, by the first token of each completion."""
     return [float(ids[0] % 7) for ids in completion_ids]
 
 
 class Timer(TrainerCallback):
-    """Seconds of each optimizer step, CPU seconds unless the clock is another."""
+    """A callback with the seconds of each optimizer step, CPU seconds by default."""
 
     def __init__(self, clock: Callable[[], float] = process_time) -> None:
         self.clock = clock
         self.seconds: list[float] = []
 
     def on_step_begin(self, *_: object, **__: object) -> None:
-        """Start."""
+        """Start the clock of a step."""
         self.seconds.append(-self.clock())
 
     def on_step_end(self, *_: object, **__: object) -> None:
-        """Stop."""
+        """Stop the clock of a step."""
         self.seconds[-1] += self.clock()

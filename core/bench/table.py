@@ -1,8 +1,8 @@
-"""The benchmarks by name, and their record with its chart."""
+"""The benchmarks by name; runs them and stores records with charts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import cast
 
 import torch
 
@@ -11,7 +11,7 @@ from core.bench.evaluation import bench_evaluation
 from core.bench.gpu import bench_gpu, check_gpu
 from core.bench.growth import bench_growth
 from core.bench.large import bench_large
-from core.bench.measure import Measure
+from core.bench.measure import Measure, MeasureRow
 from core.bench.rollout import bench_rollout
 from core.bench.sandbox import bench_sandbox
 from core.bench.step import bench_step
@@ -38,26 +38,23 @@ BENCHES: Mapping[str, Callable[[], list[Measure]]] = {
 PEERS = ("trl", "lm-eval")
 
 
-def bench(names: Sequence[str]) -> list[dict[str, Any]]:  # Any: a measure's fields
-    """Measure what is named, or all that can run here; each is recorded when it is done.
+def bench(names: Sequence[str]) -> list[MeasureRow]:
+    """Run the named benchmarks, or all that can run here, and record each as it finishes.
 
     Raises:
         UnknownName: there is no such benchmark.
-        BadValue: what is named needs a GPU or a peer that is not here, or records cannot be kept.
+        BadValue: a named benchmark lacks its GPU or its peer, or records cannot be written.
     """
     for name in names:
         if name not in BENCHES:
             raise UnknownName("benchmark", name, BENCHES)
     check_writable(own_results() / "bench")
-    return [row for name in names or runnable() for row in recorded(name)]
+    return [row for name in names or runnable() for row in run_and_record(name)]
 
 
-def recorded(name: str) -> list[dict[str, Any]]:
-    """What a benchmark finds, kept as a record with a chart beside it."""
-    rows = [
-        {"bench": name, **asdict(found), "ratio": found.ratio, "met": found.met}
-        for found in measured(name)
-    ]
+def run_and_record(name: str) -> list[MeasureRow]:
+    """Run a benchmark, store its record and its chart, and return its measures as rows."""
+    rows = [measure_row(name, measure) for measure in run_benchmark(name)]
     cards = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     content = {
         "paper": "bench",
@@ -70,8 +67,14 @@ def recorded(name: str) -> list[dict[str, Any]]:
     return rows
 
 
+def measure_row(bench: str, measure: Measure) -> MeasureRow:
+    """Return a measure of a benchmark as it is recorded."""
+    row = {"bench": bench, **asdict(measure), "ratio": measure.ratio, "met": measure.met}
+    return cast(MeasureRow, row)
+
+
 def runnable() -> list[str]:
-    """The benchmarks that can run here; one that needs a GPU says so where there is none."""
+    """Return the benchmarks that can run here; a missing GPU is reported."""
     try:
         check_gpu()
     except BadValue as error:
@@ -80,8 +83,8 @@ def runnable() -> list[str]:
     return list(BENCHES)
 
 
-def measured(name: str) -> list[Measure]:
-    """What a benchmark finds; the next one has the threads that this one had."""
+def run_benchmark(name: str) -> list[Measure]:
+    """Run a benchmark and restore the number of torch threads."""
     threads = torch.get_num_threads()
     try:
         return BENCHES[name]()

@@ -1,6 +1,6 @@
-"""CPU seconds of the training half of a GRPO step: both sides learn from the same completions.
+"""CPU seconds of the training half of a GRPO step, with the same completions on both sides.
 
-Two workloads: completions as the pocket policy samples them, which are of nearly one length, and
+There are two workloads: completions as the pocket policy samples them, of nearly one length, and
 the same completions cut or repeated to lengths drawn between 1 and the longest allowed.
 """
 # pyright: basic
@@ -75,7 +75,7 @@ class RecordedRollouts:
     """A rollout function that replays recorded completions by their prompts.
 
     Attributes:
-        completions: what the rollout function returns, by the representation of its prompts.
+        completions: Results of the rollout function by the repr of their prompts.
         seconds: CPU seconds of each call.
     """
 

@@ -1,4 +1,4 @@
-"""A vocabulary of made-up words and random prompts of them: every number of tokens is exact."""
+"""A vocabulary of made-up words and random prompts of an exact number of tokens."""
 
 import random
 
@@ -11,8 +11,11 @@ PAD, END, UNKNOWN = SPECIAL = ("<pad>", "<end>", "<unknown>")  # no word may beg
 
 
 def word_tokenizer(vocabulary: int, end: str = END) -> PreTrainedTokenizerFast:
-    """Three special tokens, then a token for each word; an `end` of another name comes after."""
-    tokens = [*SPECIAL, *words(vocabulary)]
+    """Return a tokenizer with three special tokens and a token for each word.
+
+    An `end` token of another name is added after the words.
+    """
+    tokens = [*SPECIAL, *vocabulary_words(vocabulary)]
     tokenizer = Tokenizer(WordLevel({t: i for i, t in enumerate(tokens)}, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = Whitespace()
     return PreTrainedTokenizerFast(
@@ -21,11 +24,11 @@ def word_tokenizer(vocabulary: int, end: str = END) -> PreTrainedTokenizerFast:
 
 
 def word_prompts(count: int, length: int, vocabulary: int) -> list[str]:
-    """Different random prompts of so many tokens each, the same every time."""
+    """Return random prompts of `length` tokens each, the same on every call."""
     draw = random.Random(0)
-    return [" ".join(draw.choices(words(vocabulary), k=length)) for _ in range(count)]
+    return [" ".join(draw.choices(vocabulary_words(vocabulary), k=length)) for _ in range(count)]
 
 
-def words(vocabulary: int) -> list[str]:
-    """The words of a vocabulary, named by their ids."""
+def vocabulary_words(vocabulary: int) -> list[str]:
+    """Return the words of a vocabulary, named by their ids."""
     return [f"w{i}" for i in range(len(SPECIAL), vocabulary)]
