@@ -84,7 +84,7 @@ def test_a_limited_score_is_marked():
 def test_a_score_of_another_n_enters_no_table_unmarked():
     short = run("grpo", 0, 70.0)
     short["scores"][0]["n"] = 999
-    with pytest.raises(BadValue, match="over 999 problems, but the set has 1000"):
+    with pytest.raises(BadValue, match="covers 999 problems, but the set has 1000"):
         pocket_table([short])
 
 
