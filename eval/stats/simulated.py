@@ -2,10 +2,10 @@
 
 The variance components are those measured on the runs of the pocket world
 (`core.verdicts.variance_components`): the score of an arm has a standard deviation over seeds of
-0.72 points beside the sampling of its problems, and the answers of two arms with one seed to one problem
-correlate by 0.755. If seeds share their problems, as in the first pocket world, answers correlate
-by 0.78 between seeds of an arm, by 0.71 between arms of a seed and by 0.63 between different arms
-with different seeds.
+0.72 points beside the sampling of its problems, and the answers of two arms with one seed to one
+problem correlate by 0.755. If seeds share their problems, as in the first pocket world, answers
+correlate by 0.78 between seeds of an arm, by 0.71 between arms of a seed and by 0.63 between
+different arms with different seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
