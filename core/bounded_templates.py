@@ -9,13 +9,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import RLock
 from time import thread_time
-from typing import Any
+from typing import Any, TypeAlias
 
 from jinja2 import Template, TemplateError, TemplateRuntimeError, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from transformers.utils import chat_template_utils
 
 from eval.errors import BadValue, ReproError
+
+Tokenizer: TypeAlias = Any  # Any: a PreTrainedTokenizerBase, whose declared types are unions
 
 SECONDS = 2.0  # of the processor, for one conversation
 MEMORY = 2**28  # bytes that one conversation may add to the process
@@ -26,9 +28,9 @@ MEMORY_USED = Path("/proc/self/statm")  # of Linux; elsewhere the memory is not 
 
 
 def apply_template(
-    tokenizer: Any,  # Any: half typed
-    messages: Sequence[Any],  # Any: messages, or conversations of them
-    **keywords: Any,  # Any: of `apply_chat_template`
+    tokenizer: Tokenizer,
+    messages: Sequence[object],  # messages, or conversations of them
+    **keywords: object,
 ) -> Any:  # Any: a text, token ids or a mapping, by the keywords
     """Apply the chat template of a tokenizer, which is foreign code, to messages.
 
@@ -127,7 +129,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         if thread_time() > self.end:
             raise TemplateBound(f"it takes more than {SECONDS:g} s of processor time")
 
-    def check_time_of_each(self, values: Iterable[Any]) -> Iterator[Any]:
+    def check_time_of_each(self, values: Iterable[object]) -> Iterator[object]:
         """Yield values for a loop, checking the time before each."""
         for value in values:
             self.check_time()
@@ -192,7 +194,7 @@ def check_length(length: int) -> None:
         raise TemplateBound(f"it makes {length} characters: expected at most {LENGTH}")
 
 
-def check_product(operator: str, left: Any, right: Any) -> None:
+def check_product(operator: str, left: object, right: object) -> None:
     """Raise `TemplateBound` if a product or a power is too large to compute."""
     if isinstance(left, int) and isinstance(right, int):
         size = left.bit_length()

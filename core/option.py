@@ -14,7 +14,9 @@ class Row(Protocol):
         ...
 
 
-def option(default: Any, doc: str, **metadata: Any) -> Any:  # Any: the annotation has the type
+def option(
+    default: object, doc: str, **metadata: object
+) -> Any:  # Any: the annotation has the type
     """Declare a dataclass field with a one-sentence help text and further metadata for argparse."""
     return field(default=default, metadata={"help": doc, **metadata})
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from transformers.utils import logging
 
+from core.bounded_templates import Tokenizer
 from core.data.assistant_turns import Pieces, assistant_pieces
-from core.data.conversations import Row, Tokenizer, render_messages
+from core.data.conversations import Row, render_messages
 from eval.errors import BadValue
 
 GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from core.data.conversations import Row, Tokenizer, chat, with_calls
+from core.bounded_templates import Tokenizer
+from core.data.conversations import Row, chat, with_calls
 from eval.errors import BadValue
 
 THINK = "<think>"
@@ -178,6 +178,6 @@ def marked_messages(message: Row) -> Iterator[Row]:
         yield {**plain, "tool_calls": [first, *calls[1:]]}
 
 
-def as_content(message: Row, text: str) -> Any:  # Any: a text, or a list of parts
+def as_content(message: Row, text: str) -> object:
     """Return a text in the form of a message's content: a string, or a list with one part."""
     return [{"type": "text", "text": text}] if isinstance(message.get("content"), list) else text

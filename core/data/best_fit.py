@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 
 from eval.errors import BadValue, UnknownName
 
+Data: TypeAlias = Any  # Any: a Dataset or an IterableDataset, which share methods but no class
 Columns: TypeAlias = Mapping[str, list[list[int]]]
 COLUMNS = ("input_ids", "labels")
 LENGTHS = "seq_lengths"  # of the documents in a row
 
 
-def pack_rows(rows: Any, width: int | None, strategy: str, **processes: Any) -> Any:
+def pack_rows(rows: Data, width: int | None, strategy: str, **processes: object) -> Data:
     """Pack a dataset of `input_ids` and `labels` into rows of up to `width` tokens.
 
     Batches of 1,000 documents are packed together, in TRL's order; best fit is arXiv 2404.10830.

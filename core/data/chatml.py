@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from core.data.best_fit import Data
+
 Row: TypeAlias = Mapping[str, Any]  # Any: text, messages, or another column's value
 
 NAMES = {"from": "role", "value": "content"}
@@ -19,13 +21,13 @@ def is_conversational_from_value(example: Row) -> bool:
     return starts_with(example.get("conversations"), {"from", "value"})
 
 
-def starts_with(messages: Any, keys: set[str]) -> bool:
+def starts_with(messages: object, keys: set[str]) -> bool:
     """Return whether a value is a list whose first message has these keys."""
     first = messages[0] if isinstance(messages, list) and messages else None
     return isinstance(first, Mapping) and keys <= first.keys()
 
 
-def maybe_convert_to_chatml(example: Row) -> dict[str, Any]:
+def maybe_convert_to_chatml(example: Row) -> Row:
     """Convert a row's messages to `role` and `content`.
 
     A column `conversations` is renamed to `messages`.
@@ -38,7 +40,7 @@ def maybe_convert_to_chatml(example: Row) -> dict[str, Any]:
     return row
 
 
-def rename_fields(messages: Any) -> Any:
+def rename_fields(messages: object) -> object:
     """Rename the fields of messages to ChatML's; values other than lists are returned unchanged."""
     if not isinstance(messages, list):
         return messages
@@ -50,7 +52,7 @@ def rename_fields(messages: Any) -> Any:
     ]
 
 
-def to_chatml(dataset: Any) -> Any:  # Any: a Dataset or an IterableDataset
+def to_chatml(dataset: Data) -> Data:
     """Convert a dataset to ChatML if its first row has ShareGPT conversations; else return it."""
     first = next(iter(dataset), {})
     has_sharegpt_fields = any(starts_with(first.get(key), set(NAMES)) for key in MESSAGES)

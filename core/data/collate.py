@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -64,7 +63,7 @@ def lengths(row: Row) -> list[int]:
     Raises:
         BadValue: they do not sum to the number of the row's tokens.
     """
-    document_lengths: Any = row.get(LENGTHS, [len(row["input_ids"])])  # Any: of a user's dataset
+    document_lengths: Sequence[int] = row.get(LENGTHS, [len(row["input_ids"])])
     if sum(document_lengths) != len(row["input_ids"]):
         raise BadValue(
             f"{LENGTHS} of a row sum to {sum(document_lengths)}: expected the number of its "

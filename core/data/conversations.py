@@ -6,11 +6,10 @@ from typing import Any, TypeAlias
 
 from jinja2 import UndefinedError
 
-from core.bounded_templates import apply_template
+from core.bounded_templates import Tokenizer, apply_template
 from eval.errors import BadValue
 
 Row: TypeAlias = Mapping[str, Any]  # Any: a row of a dataset, or a message
-Tokenizer: TypeAlias = Any  # Any: a PreTrainedTokenizerBase, whose declared types are unions
 
 
 def template_keywords(row: Row) -> Row:
@@ -21,7 +20,7 @@ def template_keywords(row: Row) -> Row:
 
 
 def render_messages(
-    tokenizer: Tokenizer, messages: Sequence[Row], **keywords: Any
+    tokenizer: Tokenizer, messages: Sequence[Row], **keywords: object
 ) -> Any:  # Any: text
     """Apply the chat template to messages; JSON texts in `tool_calls` are parsed.
 
@@ -58,7 +57,7 @@ def with_mappings(message: Row) -> Row:
     return {**message, "tool_calls": calls}
 
 
-def from_json(value: Any) -> Any:  # Any: of JSON
+def from_json(value: object) -> object:
     """Parse a JSON text; return other values unchanged.
 
     Raises:

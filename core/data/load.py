@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 from datasets import Dataset
@@ -65,7 +64,7 @@ def check_one_type(name: str, values: Sequence[object]) -> None:
         )
 
 
-def column_values(name: str, values: list[Any]) -> list[Any]:  # Any: of any type, as Arrow takes it
+def column_values(name: str, values: Sequence[object]) -> Sequence[object]:
     """Convert the values of a column to one type that Arrow can hold.
 
     Numbers and booleans beside texts become texts. Values of several other types, such as lists
@@ -83,7 +82,7 @@ def column_values(name: str, values: list[Any]) -> list[Any]:  # Any: of any typ
     return values
 
 
-def as_json(value: Any) -> str | None:  # Any: as above
+def as_json(value: object) -> str | None:
     """Return a value as JSON text; texts and None are returned unchanged."""
     return (
         value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)

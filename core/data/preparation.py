@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from datasets import Dataset, IterableDataset
 
+from core.bounded_templates import Tokenizer
 from core.configs.sft import SFTConfig
-from core.data.best_fit import COLUMNS, LENGTHS, pack_rows
+from core.data.best_fit import COLUMNS, LENGTHS, Data, pack_rows
 from core.data.chatml import to_chatml
-from core.data.conversations import Tokenizer
 from core.data.sft import IGNORED, row_encoder
 from core.errors import MissingColumn
 from eval.errors import BadValue
 
-Data: TypeAlias = Any  # Any: a Dataset or an IterableDataset, which share methods but no class
 IMAGES = {"image", "images"}
 MASKS = {"assistant_masks", "completion_mask"}
 SKIP = "skip_prepare_dataset"
@@ -147,7 +146,7 @@ def tokenize_rows(
     chatml: Data = to_chatml(dataset)
     losses = {"completion_only": completion_only, "assistant_only": assistant_only}
     encode = row_encoder(column_names(chatml), tokenizer, text_field=text_field, **losses)
-    processes: dict[str, Any] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
+    processes: dict[str, object] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
     encoded = chatml.with_format(None).map(encode, **processes)
     rows = to_length(encoded, max_length, packing, processes)
     if not any(map(is_trained_on, rows)):
@@ -162,7 +161,7 @@ def to_length(
     rows: Data,
     max_length: int | None,
     packing: str | None,
-    processes: Mapping[str, Any],  # Any: keywords of `map`
+    processes: Mapping[str, object],
 ) -> Data:
     """Pack rows by a strategy, see `pack_rows`, or truncate each to `max_length` tokens.
 

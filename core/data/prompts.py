@@ -96,7 +96,7 @@ class Prompts:
         }
         return {"id": f"{name}-{index}", **row, PROMPT: conversation, **completions}
 
-    def prompt_value(self, where: str, row: Row) -> Any:  # Any: a text or messages
+    def prompt_value(self, where: str, row: Row) -> object:
         """Return the value of the column, or the text that the template renders."""
         if self.template is None:
             column = self.column or PROMPT
@@ -111,6 +111,6 @@ class Prompts:
             raise BadValue(f"{where}: prompt_template fails with {error_line(error)}") from error
 
 
-def messages(value: Any, role: str) -> list[dict[str, Any]]:  # Any: as above
+def messages(value: object, role: str) -> list[Row]:
     """Return a text as a message of this role; a list of messages is returned unchanged."""
     return value if isinstance(value, list) else [{"role": role, "content": str(value)}]

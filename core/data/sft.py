@@ -5,8 +5,9 @@ from functools import partial
 
 from transformers.utils import logging
 
+from core.bounded_templates import Tokenizer
 from core.data.assistant_tokens import assistant_tokens
-from core.data.conversations import Row, Tokenizer, chat, template_keywords
+from core.data.conversations import Row, chat, template_keywords
 from core.errors import MissingColumn
 from eval.errors import BadValue
 

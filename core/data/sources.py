@@ -225,7 +225,7 @@ def _outline(absolute: Path, path: Path, mtime: int, size: int) -> tuple[tuple[s
     return column_names(rows), len(rows)
 
 
-def column_names(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+def column_names(rows: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Return the columns of all rows, in the order of their first appearance."""
     return tuple(dict.fromkeys(name for row in rows for name in row))
 

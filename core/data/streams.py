@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from copy import deepcopy
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from datasets import Dataset, IterableDataset
 from torch import Generator
@@ -12,6 +12,8 @@ from torch.utils.data import IterableDataset as TorchIterableDataset
 
 from core.errors import WrongType
 from eval.errors import BadValue
+
+Batch = TypeVar("Batch")
 
 
 def check_dataset(dataset: object, name: str) -> None:
@@ -49,7 +51,7 @@ class Repeatable(Protocol):
         """Set the pass whose order the next iteration has."""
         ...
 
-    def __iter__(self) -> Iterator[Any]: ...  # Any: rows, or batches of them
+    def __iter__(self) -> Iterator[object]: ...  # rows, or batches of them
 
 
 class Passes(TorchIterableDataset):
@@ -96,7 +98,7 @@ def endless(loader: Any) -> DataLoader:  # Any: a DataLoader that accelerate pre
     return DataLoader(Passes(loader), batch_size=None, collate_fn=identity)
 
 
-def identity(batch: Any) -> Any:  # Any: of any data collator
+def identity(batch: Batch) -> Batch:
     """Return an already collated batch unchanged."""
     return batch
 
@@ -116,9 +118,9 @@ class Blocks:
         """Set the pass whose order the next iteration has."""
         self.rows.set_epoch(epoch)
 
-    def __iter__(self) -> Iterator[tuple[dict[str, Any], ...]]:  # Any: columns of any type
+    def __iter__(self) -> Iterator[tuple[dict[str, object], ...]]:
         """Yield the blocks of one pass."""
-        block: list[dict[str, Any]] = []
+        block: list[dict[str, object]] = []
         has_block = False
         for row in self.rows:
             block.append(row)
@@ -141,6 +143,6 @@ class Repeated(TorchIterableDataset):
         self.rows = rows
         self.count = count
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:  # Any: columns of any type
+    def __iter__(self) -> Iterator[dict[str, object]]:
         for row in self.rows:
             yield from (deepcopy(row) for _ in range(self.count))

@@ -5,12 +5,13 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from eval.errors import DamagedFile
 
+LogRow: TypeAlias = dict[str, Any]  # Any: JSON values
 SUMMARY = "train_runtime"  # in the line that ends every train(), finished run or not
 
 
@@ -41,7 +42,7 @@ class JsonlCallback(TrainerCallback):
         args: TrainingArguments,  # noqa: ARG002 - the caller's signature
         state: TrainerState,
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
-        logs: dict[str, Any] | None = None,
+        logs: LogRow | None = None,
         **_: object,
     ) -> None:
         """Append one line in a single write."""
@@ -64,7 +65,7 @@ class JsonlCallback(TrainerCallback):
         )
 
 
-def read_log(path: str | Path, *, cut_off: bool = False) -> list[dict[str, Any]]:
+def read_log(path: str | Path, *, cut_off: bool = False) -> list[LogRow]:
     """Return the rows of a log, oldest first; empty if the file does not exist.
 
     With `cut_off` an incomplete last line, left by a killed writer, is dropped.
@@ -82,7 +83,7 @@ def read_log(path: str | Path, *, cut_off: bool = False) -> list[dict[str, Any]]
     return [_row(line, path, number) for number, line in enumerate(lines, start=1)]
 
 
-def _row(line: bytes, path: str | Path, number: int) -> dict[str, Any]:
+def _row(line: bytes, path: str | Path, number: int) -> LogRow:
     try:
         row = json.loads(line)
     except ValueError as error:
@@ -95,17 +96,18 @@ def _row(line: bytes, path: str | Path, number: int) -> dict[str, Any]:
     )
 
 
-def _line(row: Mapping[str, Any]) -> bytes:
+def _line(row: Mapping[str, object]) -> bytes:
     return json.dumps({k: _plain(v) for k, v in row.items()}, ensure_ascii=False).encode() + b"\n"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Convert tensors and numpy scalars to numbers, NaN and infinity to None."""
-    number = value.item() if hasattr(value, "item") else value
+    item = getattr(value, "item", None)
+    number = value if item is None else item()
     return None if isinstance(number, float) and not math.isfinite(number) else number
 
 
-def _rewrite(path: Path, rows: list[dict[str, Any]]) -> None:
+def _rewrite(path: Path, rows: list[LogRow]) -> None:
     """Replace the file atomically, so that a kill leaves the old or the new one."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     with beside.open("wb") as file:

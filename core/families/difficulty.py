@@ -1,9 +1,9 @@
 """Filters by difficulty: rows of the prompts that a model answers correctly at a certain rate."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from core.families.family import Making
+from core.families.family import Making, Row
 from core.families.rejection import RejectionSampling
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
@@ -24,7 +24,7 @@ class DifficultyFilter(RejectionSampling):
 
         return DifficultyConfig
 
-    def rows(self, making: Making) -> list[dict[str, Any]]:
+    def rows(self, making: Making) -> list[Row]:
         """Sample answers to the prompts; return the prompts whose pass rate is in range."""
         from core.collect.difficulty import rows_of_difficulty
 

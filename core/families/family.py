@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from core.paper import Reward
 from eval.errors import BadValue
@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
     from core.rollout.samplers.policy import PolicySampler
     from core.trainers.resume import ResumableTrainer
 
+Row: TypeAlias = dict[str, Any]  # Any: columns of any type
 SEEN = "/training"  # suffix of the names of quantities of training rows
 PROMPT_TOKENS = 256  # assumed length of a prompt where the data is not loaded
 
@@ -147,7 +148,7 @@ class Making:
     config: "BaseConfig"
     sampler: "PolicySampler"
     rewards: tuple[Reward, ...]
-    rows: Sequence[Mapping[str, Any]]  # Any: columns of any type
+    rows: Sequence[Mapping[str, object]]
 
 
 class Family(Protocol):
@@ -223,7 +224,7 @@ class Family(Protocol):
         """Raise if settings do not fit the rewards and roles; called before anything is loaded."""
         del config, rewards, roles
 
-    def rows(self, making: Making) -> list[dict[str, Any]]:
+    def rows(self, making: Making) -> list[Row]:
         """Make the rows of a data set.
 
         Raises:

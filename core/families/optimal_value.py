@@ -1,9 +1,9 @@
 """Optimal values of prompts: what each would be worth to the best policy near a model."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from core.families.family import Making
+from core.families.family import Making, Row
 from core.families.rejection import RejectionSampling
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
@@ -29,7 +29,7 @@ class OptimalValue(RejectionSampling):
 
         return OptimalValueConfig
 
-    def rows(self, making: Making) -> list[dict[str, Any]]:
+    def rows(self, making: Making) -> list[Row]:
         """Sample answers to the prompts; return rows with the optimal value of each prompt."""
         from core.collect.optimal_values import rows_of_values
 

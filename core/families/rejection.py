@@ -1,10 +1,10 @@
 """Rejection sampling: rows with a model's answers that the rewards accept, for fine-tuning."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from core.families.evaluation import Untrained
-from core.families.family import Cost, Making
+from core.families.family import Cost, Making, Row
 from core.families.profiles import CPU, GPU
 
 if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
@@ -33,7 +33,7 @@ class RejectionSampling(Untrained):
 
         return RejectionConfig
 
-    def rows(self, making: Making) -> list[dict[str, Any]]:
+    def rows(self, making: Making) -> list[Row]:
         """Sample answers to the prompts; return rows with those that the rewards accept."""
         from core.collect.rejection import accepted_rows
 

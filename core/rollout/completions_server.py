@@ -109,11 +109,11 @@ class Server:
             return type(error).__name__
         return None if is_success(answer) else f"answers {answer.status_code}"
 
-    def send(self, method: str, path: str, **content: Any) -> tuple[requests.Response, bytes]:
+    def send(self, method: str, path: str, **content: object) -> tuple[requests.Response, bytes]:
         """Send one request; return the answer and its body."""
         return exchange(self.http, method, self.url + path, timeout_s=self.timeout_s, **content)
 
-    def call(self, method: str, path: str, **content: Any) -> Any:
+    def call(self, method: str, path: str, **content: object) -> Any:
         """Send a request, again after temporary failures; return its answer, parsed from JSON."""
         patient = Retrying(
             retry=retry_if_exception(self.is_retryable),
@@ -125,7 +125,7 @@ class Server:
         )
         return patient(self.call_once, method, path, **content)
 
-    def call_once(self, method: str, path: str, **content: Any) -> Any:
+    def call_once(self, method: str, path: str, **content: object) -> Any:
         """Send a request once; return its answer, parsed from JSON; None for an empty body.
 
         Raises:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 Tokens = Sequence[int]
 
@@ -30,7 +30,7 @@ class Sampling:
     repetition_penalty: float = 1.0
     keeps_support: bool = False
     stop: Callable[[list[int]], bool] | None = None
-    keywords: tuple[tuple[str, Any], ...] = ()  # Any: as the engine takes it
+    keywords: tuple[tuple[str, object], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

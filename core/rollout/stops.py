@@ -1,9 +1,11 @@
 """Ends of completions: end tokens and stop strings."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import cast
 
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from core.bounded_templates import Tokenizer
 
 Stop = Callable[[list[int]], bool]
 
@@ -17,11 +19,11 @@ def declared_ends(config: GenerationConfig | None, tokenizer: PreTrainedTokenize
     """Return the token ids that a generation config and a tokenizer declare as ends."""
     declared = getattr(config, "eos_token_id", None)
     listed = [declared] if isinstance(declared, int) else list(declared or [])
-    tokenizer_end: Any = tokenizer.eos_token_id  # Any: typed for every special token at once
+    tokenizer_end = cast(int, tokenizer.eos_token_id)  # typed as of every special token
     return listed if tokenizer_end in listed else [tokenizer_end, *listed]
 
 
-def stop_function(tokenizer: Any, strings: Sequence[str]) -> Stop | None:  # Any: a tokenizer
+def stop_function(tokenizer: Tokenizer, strings: Sequence[str]) -> Stop | None:
     """Return a function that tells whether token ids end in a stop string; None without strings.
 
     The function decodes the last tokens only and looks for the strings in their text.

@@ -45,10 +45,10 @@ def map_on_cores(work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator
 class WorkerTask:
     """Holder of a worker's function, which a forked process can inherit but not receive."""
 
-    work: Callable[[Any], Any]
+    work: Callable[[Any], object]  # Any: a job of the caller's type
 
 
-def init_worker(work: Callable[[Any], Any]) -> None:
+def init_worker(work: Callable[[Any], object]) -> None:
     """Set up a forked worker: one thread, default Ctrl-C handling, killed when its parent ends."""
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -56,6 +56,6 @@ def init_worker(work: Callable[[Any], Any]) -> None:
     WorkerTask.work = staticmethod(work)
 
 
-def run_job(job: Any) -> Any:  # Any: types of the caller
+def run_job(job: object) -> Any:  # Any: the result type of the caller
     """Return the worker's result for one job."""
     return WorkerTask.work(job)

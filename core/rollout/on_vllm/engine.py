@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 import torch
 from accelerate import PartialState
@@ -18,8 +18,9 @@ CHECKED = 32  # tokens whose log-probabilities are compared before a rollout
 EXACT, COARSE = 1e-3, 0.05  # mean difference allowed with 32 bits on both sides, and with fewer
 BASE_WEIGHT = ".base_layer.weight"  # of a layer with adapters
 
+Member = TypeVar("Member")
 Weights = Iterator[tuple[str, Tensor]]
-Request = Mapping[str, Any]  # the fields of vLLM's `SamplingParams`, which its server takes too
+Request = Mapping[str, object]  # the fields of vLLM's `SamplingParams`, which its server takes too
 
 
 class Backend(Protocol):
@@ -181,7 +182,7 @@ def checkpoint_weights(model: nn.Module) -> Weights:
         yield name.removeprefix("base_model.model.").replace(".base_layer.", "."), value
 
 
-def parse_completion(tokens: Any, logps: Any, finish: object) -> SampledCompletion:
+def parse_completion(tokens: object, logps: object, finish: object) -> SampledCompletion:
     """Build a completion from the fields of vLLM's output; missing log-probabilities are NaN.
 
     Raises:
@@ -200,17 +201,19 @@ def parse_completion(tokens: Any, logps: Any, finish: object) -> SampledCompleti
     )
 
 
-def is_list(values: object, is_member: Callable[[Any], bool]) -> bool:
+def is_list(
+    values: object, is_member: Callable[[object], TypeGuard[Member]]
+) -> TypeGuard[list[Member]]:
     """Return whether a value is a non-empty list whose members all satisfy `is_member`."""
     return isinstance(values, list) and bool(values) and all(map(is_member, values))
 
 
-def is_token(value: object) -> bool:
+def is_token(value: object) -> TypeGuard[int]:
     """Return whether a value is a token id."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def is_logp(value: object) -> bool:
+def is_logp(value: object) -> TypeGuard[float | None]:
     """Return whether a value is a log-probability, or None for one that was left out."""
     if value is None or isinstance(value, bool):
         return value is None

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from eval.errors import BadValue, DamagedFile
 from eval.samples.tir import Executor
 from eval.sandbox import Execution
 
+Result = TypeVar("Result")
 PROGRAMS = 64  # number of programs whose results are one entry
 
 
@@ -35,7 +36,7 @@ class Journal(AbstractContextManager["Journal"]):
 
     def __init__(self, path: Path, header: Mapping[str, object]):
         self.path = path
-        self.batches: dict[str, Any] = {}
+        self.batches: dict[str, Any] = {}  # Any: JSON results
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = path.open("a+b")
         try:
@@ -48,7 +49,7 @@ class Journal(AbstractContextManager["Journal"]):
         """Close the file, which stays on disk."""
         self.file.close()
 
-    def get_or_compute(self, request: object, work: Callable[[], Any]) -> Any:
+    def get_or_compute(self, request: object, work: Callable[[], Result]) -> Result:
         """Return the JSON result of a batch, from the journal or else from `work`."""
         (stored,) = self.get_or_compute_all(
             [request], lambda missing: ((number, work()) for number in missing)
@@ -56,8 +57,8 @@ class Journal(AbstractContextManager["Journal"]):
         return stored
 
     def get_or_compute_all(
-        self, requests: Sequence[object], work: Callable[[list[int]], Iterable[tuple[int, Any]]]
-    ) -> list[Any]:
+        self, requests: Sequence[object], work: Callable[[list[int]], Iterable[tuple[int, Result]]]
+    ) -> list[Result]:
         """Return the JSON results of batches, from the journal or else from `work`.
 
         Args:
@@ -140,7 +141,7 @@ class JournaledExecutor:
         )
 
 
-def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def difference(old: Mapping[str, object], new: Mapping[str, object]) -> str:
     """Describe fields that differ, such as `seed=0, asked for 1`; empty if none do."""
     rows = [(name, old.get(name), new.get(name)) for name in sorted({*old, *new})]
     return "; ".join(

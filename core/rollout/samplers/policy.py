@@ -4,12 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 import torch
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
+from core.bounded_templates import Tokenizer
 from core.rollout.chat import ChatPrompt, Messages, chat_text
 from core.rollout.engine import Engine, SampledCompletion, Sampling, in_order
 from core.rollout.merged_adapters import unwrap_peft
@@ -136,9 +137,9 @@ class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
 class TokenSampler(ChunkedSampler[list[int], Drawn]):
     """Base of samplers that apply a tokenizer's chat template and send token ids."""
 
-    def __init__(self, tokenizer: Any, journal: Journal | None = None, chunk: int = CHUNK):
+    def __init__(self, tokenizer: Tokenizer, journal: Journal | None = None, chunk: int = CHUNK):
         super().__init__(journal, chunk)
-        self.tokenizer = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
+        self.tokenizer = tokenizer
 
     def encode(
         self, prompt: ChatPrompt, start: str = "", *, chat: bool = True, system: str | None = None
@@ -199,7 +200,7 @@ class PolicySampler(LocalSampler):
     def __init__(
         self,
         model: PreTrainedModel,
-        tokenizer: Any,
+        tokenizer: Tokenizer,
         engine: Engine | None = None,
         journal: Journal | None = None,
         chunk: int = CHUNK,

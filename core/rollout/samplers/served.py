@@ -3,8 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
+from core.bounded_templates import Tokenizer
 from core.errors import EngineError
 from core.rollout.chat import ChatPrompt, Messages, chat_messages
 from core.rollout.completions_server import Server
@@ -13,6 +14,7 @@ from core.rollout.stops import before_stop
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding
 
+Choice: TypeAlias = Mapping[str, Any]  # Any: fields of JSON
 TIMEOUT_S = 600.0  # for one answer, its time in the server's queue included
 PATIENCE_S = 600.0  # for a server that is busy, or away for a while
 REPEATS = 16  # repeated answers from which a server without a differing one does not sample
@@ -43,11 +45,11 @@ class ServerSampler(ChunkedSampler[Prompt, Answer]):
     model: str
 
     @abstractmethod
-    def prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
+    def prompt_fields(self, prompt: Prompt) -> dict[str, object]:
         """Return the fields of a request body that hold the prompt."""
 
     @abstractmethod
-    def choice_text(self, choice: Mapping[str, Any]) -> str:
+    def choice_text(self, choice: Choice) -> str:
         """Return the text of one of an answer's `choices`."""
 
     def draw_journaled(
@@ -116,7 +118,7 @@ class ServerSampler(ChunkedSampler[Prompt, Answer]):
                 "generation_config.json)"
             )
 
-    def ask(self, body: dict[str, Any]) -> Answer:
+    def ask(self, body: dict[str, object]) -> Answer:
         """Send one request and return its answer."""
         content = self.server.call("POST", self.path, json=body)
         form = f"choices and usage as OpenAI's {self.path} gives them"
@@ -143,12 +145,12 @@ class CompletionsSampler(TokenSampler[Answer], ServerSampler[list[int]]):
 
     path = "/v1/completions"
 
-    def __init__(self, server: Server, model: str, tokenizer: Any):
+    def __init__(self, server: Server, model: str, tokenizer: Tokenizer):
         super().__init__(tokenizer)
         self.server = server
         self.model = model
 
-    def prompt_fields(self, prompt: list[int]) -> dict[str, Any]:
+    def prompt_fields(self, prompt: list[int]) -> dict[str, object]:
         """See `ServerSampler.prompt_fields`.
 
         Raises:
@@ -163,7 +165,7 @@ class CompletionsSampler(TokenSampler[Answer], ServerSampler[list[int]]):
             "evaluate without --server, or with --api chat"
         )
 
-    def choice_text(self, choice: Mapping[str, Any]) -> str:
+    def choice_text(self, choice: Choice) -> str:
         """See `ServerSampler.choice_text`."""
         return answer_text(choice["text"])
 
@@ -194,11 +196,11 @@ class ChatSampler(ServerSampler[Messages]):
         """Return 0, as the number is unknown; see `ChunkedSampler.prompt_tokens`."""
         return 0
 
-    def prompt_fields(self, prompt: Messages) -> dict[str, Any]:
+    def prompt_fields(self, prompt: Messages) -> dict[str, object]:
         """See `ServerSampler.prompt_fields`."""
         return {"messages": prompt}
 
-    def choice_text(self, choice: Mapping[str, Any]) -> str:
+    def choice_text(self, choice: Choice) -> str:
         """See `ServerSampler.choice_text`. A missing content is an empty text."""
         content = choice["message"]["content"]
         return "" if content is None else answer_text(content)

@@ -13,11 +13,11 @@ from shutil import rmtree
 from signal import SIGKILL, SIGTERM
 from tempfile import mkdtemp
 from time import monotonic, sleep
-from typing import Any
 from weakref import finalize
 
 from accelerate.utils.other import get_free_port
 
+from core.bounded_templates import Tokenizer
 from core.errors import EngineError
 from core.rollout.completions_server import Server
 from core.rollout.samplers.served import PATIENCE_S, TIMEOUT_S, CompletionsSampler
@@ -91,7 +91,7 @@ class StartedServer(Server):
 class StartedSampler(CompletionsSampler):
     """Sampler over a `StartedServer`."""
 
-    def __init__(self, command: str, model: str, tokenizer: Any):
+    def __init__(self, command: str, model: str, tokenizer: Tokenizer):
         super().__init__(StartedServer(command, model), model, tokenizer)
 
 
@@ -117,7 +117,7 @@ def command_words(command: str, model: str, port: int) -> list[str]:
     return arguments
 
 
-def end_with_parent() -> Callable[[], Any] | None:
+def end_with_parent() -> Callable[[], object] | None:
     """Return a `preexec_fn` that has Linux kill the process when its parent ends; else None."""
     if sys.platform != "linux":
         return None
