@@ -10,7 +10,7 @@ from core.paper.overrides import BadOverride
 from core.paper.registry import entries, find_paper
 from core.run.sweep import points
 from core.settings.resolve import resolve
-from core.settings.run_file import RunFile, read_run_file, written
+from core.settings.run_file import RunFile, read_run_file, run_as_yaml
 from core.stages.chain import Chain
 from eval.errors import BadValue, MissingFile, UnknownName
 
@@ -31,7 +31,7 @@ def test_what_a_plan_prints_sets_nothing_anew(slug, file):
     arm = [paper.main_arm, *paper.arms][-1]
     for scale in SCALES:
         resolved = resolve(paper, arm=arm, scale=scale)
-        asked = read_run_file(file(written(resolved, 3)))
+        asked = read_run_file(file(run_as_yaml(resolved, 3)))
         assert (asked.paper, asked.at, asked.seed, asked.arguments) == (slug, scale, 3, ())
         assert (asked.arm or paper.main_arm) == arm
 
@@ -48,7 +48,7 @@ def test_what_differs_is_set_as_on_the_command_line(file):
     )
     paper = find_paper("dapo")
     told = resolve(paper, arguments=given)
-    asked = read_run_file(file(written(told, 0)))
+    asked = read_run_file(file(run_as_yaml(told, 0)))
     assert {a.partition("=")[0] for a in asked.arguments} == {a.partition("=")[0] for a in given}
     again = resolve(paper, arguments=asked.arguments)
     assert again.run == told.run
