@@ -72,7 +72,7 @@ def print_plan(resolved: "Resolved", found: "Plan") -> None:
     print_text(f"\n{found.batches}\n")
     print_columns(
         ("stage", "key", "state", "of"),
-        [(s.name, s.key, state, s.of) for s, state in found.stages],
+        [(s.name, s.key, state, s.subject) for s, state in found.stages],
     )
     if found.trials:
         rows = [(f"{rate:.3g}", stage.key, state) for rate, stage, state in found.trials]

@@ -14,7 +14,7 @@ from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Servic
 from core.stages.loading import Loading
 from core.stages.tools import Tools, tools
 from core.stages.train import prepare_torch
-from core.stages.watch.meter import Watch, metered
+from core.stages.watch.meter import Watch, open_meter
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.store import Sample
 from eval.samples.tir import program_scores
@@ -75,7 +75,7 @@ def score_model(
             request: Request = {"data": data, "limit": limit, "mode": mode, "decoding": limits}
             title = f"eval: {model} on {benchmark.name}, {mode}"
             samples: Sequence[Sample]
-            with metered(title) as watch:
+            with open_meter(title) as watch:
                 watched_load = partial(load_with_watch, load, watch)
                 if out is None:
                     solver = with_tools(watched_load(), None)

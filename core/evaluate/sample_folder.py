@@ -93,7 +93,7 @@ def conditions(service: Service | None, loading: Loading) -> dict[str, object]:
         **{name: version(name) for name in ("torch", "transformers")},
         **({} if service is None else service.record_fields),
         **({} if loading.dtype == "float32" else {"dtype": loading.dtype}),
-        **loading.recorded,
+        **loading.record_fields,
     }
 
 

@@ -16,7 +16,7 @@ from core.paper.registry import find_entry
 from core.records.fair import fair
 from core.records.files import write_atomic
 from core.records.places import Shelf, own_entries, report_folder
-from core.stages.watch.meter import each
+from core.stages.watch.meter import track
 from core.verdicts.controls import shown_records
 from core.verdicts.outcome import Outcome
 from core.verdicts.verdict_records import judge_again
@@ -74,7 +74,7 @@ def render_all(
     if not slugs or collection:
         files = collection_files(shelf)
         makers |= {name: partial(write_made, shelf, make) for name, make in files.items()}
-    for _, make in each("report", [*makers.items()], lambda one: one[0]):
+    for _, make in track("report", [*makers.items()], lambda one: one[0]):
         try:
             pages += make()
         except ReproError as error:

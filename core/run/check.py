@@ -17,7 +17,7 @@ from core.records.record import current, read_record, standard
 from core.records.schema import Record, place_of, runs_of
 from core.run.paper_problems import module_problems
 from core.settings.canonical import as_text, canonical
-from core.stages.watch.meter import each
+from core.stages.watch.meter import track
 from core.verdicts.consistency import derived_from, derived_problems
 from core.verdicts.controls import POCKET, controls_problems, shown_among
 from core.verdicts.history import kept_problems, unknown_files
@@ -46,7 +46,7 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
         )
     passed, regrader = Passed(ask_again=ask_again), Regrader()
     found: dict[str, list[str]] = {}
-    for entry in each("check", chosen, lambda entry: entry.slug):
+    for entry in track("check", chosen, lambda entry: entry.slug):
         found[entry.slug] = check_paper(entry, passed, regrader)
         passed.save(whole=False)  # so a check that is interrupted continues from here
     passed.save(whole=not slugs)

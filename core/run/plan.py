@@ -107,7 +107,7 @@ def plan_scoring(resolved: Resolved) -> dict[str, object]:
     if loading.engine == "server":
         return {"engine": "server", "started by": loading.serve}
     on_cpu = loading.device == "cpu"
-    spread = {"GPUs of each layer": loading.tensor_parallel} if loading.recorded else {}
+    spread = {"GPUs of each layer": loading.tensor_parallel} if loading.record_fields else {}
     return {
         "engine": loading.engine,
         **spread,
@@ -128,7 +128,7 @@ def plan_trials(resolved: Resolved) -> list[tuple[float, Stage, str]]:
 
 def state_of(stage: Stage) -> str:
     """Return "done" or "to do"."""
-    return "done" if stage.done else "to do"
+    return "done" if stage.is_done else "to do"
 
 
 def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[str, object]:

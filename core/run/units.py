@@ -63,7 +63,7 @@ def make_rows(chains: Sequence[Chain]) -> None:
     trained = [(chain.data, chain.resolved) for chain in chains if chain.train is not None]
     distinct = {(data.key, run.run.heldout_problems): (data, run) for data, run in trained}
     for data, resolved in distinct.values():
-        if not data.made:
+        if not data.row_stages:
             data.run()
             split_as_asked(resolved, data.folder, says=True)
 
@@ -128,4 +128,4 @@ def label_of(chain: Chain) -> str:
 
 def all_done(stages: Iterable[Stage]) -> bool:
     """Return whether all of these stages have finished."""
-    return all(stage.done for stage in stages)
+    return all(stage.is_done for stage in stages)

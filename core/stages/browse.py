@@ -26,9 +26,9 @@ def write_page(chain: Chain) -> Path:
     models = [chain.resolved.run.model, arm] if chain.train else [chain.resolved.run.model]
     key = digest_of([stage.key for side in sides for stage in side])
     if not is_of(path, key):
-        asked = [answers(stages) for stages in zip(*sides, strict=True)]
+        questions = [answers(stages) for stages in zip(*sides, strict=True)]
         title = f"{chain.resolved.paper.slug}, {arm}: answers"
-        page = render_page(asked, models, title, key).encode()
+        page = render_page(questions, models, title, key).encode()
         write_atomic(path, page + seal_of(page))
         say(f"samples: {from_here(path)}")
     return path

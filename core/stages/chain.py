@@ -1,8 +1,9 @@
 """The stages of a run: data, start, train, and the evaluations before and after the training."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from core.claims import START
 from core.paper.page import PREPARED
@@ -20,6 +21,9 @@ from core.stages.stage import Policy, Stage
 from core.stages.start import Chosen, Start
 from core.stages.train import ANSWER_TOKENS, Train
 from eval.errors import BadValue
+
+# A stage of the quantities of these names, of one policy.
+QuantityStage: TypeAlias = Callable[[Answering, tuple[str, ...]], Stage]
 
 
 @dataclass(frozen=True)
@@ -39,23 +43,23 @@ class Chain:
 
         All runs that name a preparation share its model or rows.
         """
-        return {name: Chain(own) for name, own in self.resolved.prepared.items()}
+        return {name: Chain(resolved) for name, resolved in self.resolved.prepared.items()}
 
     @property
     def pretrained(self) -> str:
         """The name of the model that the first training begins with."""
-        before = self._named(self.resolved.run.model)
+        before = self._preparation_of(self.resolved.run.model)
         return before.pretrained if before else self.resolved.run.model
 
     @property
     def preparations(self) -> list[Stage]:
         """The stages of all preparations, in the order in which they run."""
-        made = [
+        stages = [
             stage
             for chain in self.prepared.values()
             for stage in (*chain.preparations, *chain.making)
         ]
-        return list({stage.key: stage for stage in made}.values())
+        return list({stage.key: stage for stage in stages}.values())
 
     @cached_property
     def start(self) -> Start:
@@ -68,10 +72,18 @@ class Chain:
     @cached_property
     def data(self) -> Data:
         """The stage that makes the rows of the data sets."""
-        named = {one.name: self._named(one.name) for one in self.resolved.sets}
-        made = {name: chain.rows for name, chain in named.items() if chain}
-        one = self.resolved
-        return Data(one.sets, one.family, made, prompts=one.run.prompts, reads=one.reads)
+        preparations = {
+            data_set.name: self._preparation_of(data_set.name) for data_set in self.resolved.sets
+        }
+        row_stages = {name: chain.rows for name, chain in preparations.items() if chain}
+        data_set = self.resolved
+        return Data(
+            data_set.sets,
+            data_set.family,
+            row_stages,
+            prompts=data_set.run.prompts,
+            reads=data_set.reads,
+        )
 
     @cached_property
     def train(self) -> Train | None:
@@ -112,42 +124,51 @@ class Chain:
         return evaluations(self.resolved, policy, self.seed)
 
     @property
-    def measured(self) -> list[list[Stage]]:
-        """The stages of probabilities: a pair of before and after for each kind."""
+    def quantity_pairs(self) -> list[list[Stage]]:
+        """The stages of quantities of probabilities: a pair of before and after for each kind."""
         run, family = self.resolved.run, self.resolved.family
         if self.train is None or not run.heldout_problems:
             return []
-        data, rows, found = self.train.data, run.heldout_problems, list[list[Stage]]()
-        both = [
+        data, rows = self.train.data, run.heldout_problems
+        start, trained = (
             Answering(policy, loading_of(self.resolved), run.threads)
             for policy in (self.start, self.train)
+        )
+        config = self.resolved.preview()
+        tokens = family.answer_tokens(config) or ANSWER_TOKENS
+        kinds: list[tuple[tuple[str, ...], QuantityStage]] = [
+            (
+                family.probabilities,
+                lambda policy, names: Probabilities(
+                    answering=policy, data=data, rows=rows, quantities=names
+                ),
+            ),
+            (
+                self._claimed(family.own_answers),
+                lambda policy, names: OwnAnswers(policy, start, data, rows, tokens, names),
+            ),
+            (
+                self._claimed(family.sampler_gaps),
+                lambda policy, names: SamplerGap(
+                    policy, data, rows, tokens, family.sampler_bits(config), names
+                ),
+            ),
         ]
-        if names := family.probabilities:
-            found.append(
-                [
-                    Probabilities(answering=one, data=data, rows=rows, quantities=names)
-                    for one in both
-                ]
-            )
-        tokens = family.answer_tokens(self.resolved.preview()) or ANSWER_TOKENS
-        if names := self._asked(family.own_answers):
-            found.append([OwnAnswers(one, both[0], data, rows, tokens, names) for one in both])
-        if names := self._asked(family.sampler_gaps):
-            bits = family.sampler_bits(self.resolved.preview())
-            found.append([SamplerGap(one, data, rows, tokens, bits, names) for one in both])
-        return found
+        return [
+            [make(policy, names) for policy in (start, trained)] for names, make in kinds if names
+        ]
 
     @property
     def probabilities(self) -> list[Stage]:
-        """The stages of `measured` in one list."""
-        return [stage for pair in self.measured for stage in pair]
+        """The stages of `quantity_pairs` in one list."""
+        return [stage for pair in self.quantity_pairs for stage in pair]
 
-    def _asked(self, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _claimed(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the quantities that claims read of this arm or of the starting model."""
         paper, arms = self.resolved.paper, (self.resolved.arm, START)
-        needs = [need for claim in paper.claims for arm, need in claim.needs if arm in arms]
-        asked = {need.name for need in needs if need.kind == "probabilities"}
-        return tuple(name for name in names if name in asked)
+        claimed = [need for claim in paper.claims for arm, need in claim.needs if arm in arms]
+        names_claimed = {need.name for need in claimed if need.kind == "probabilities"}
+        return tuple(name for name in names if name in names_claimed)
 
     @property
     def start_stages(self) -> list[Stage]:
@@ -162,17 +183,17 @@ class Chain:
 
     @property
     def stages(self) -> list[Stage]:
-        """Every stage once, in the order of a plan."""
+        """All stages without duplicates, in the order of a plan."""
         trained = [*self.preparations, *self.training]
         scored = self.evaluations(self.start) + self.evaluations(self.policy)
         all_stages = (*trained, *scored, *self.probabilities)
         return list({stage.key: stage for stage in all_stages}.values())
 
-    def _named(self, name: str) -> "Chain | None":
+    def _preparation_of(self, name: str) -> "Chain | None":
         """Return the chain of the preparation that a name refers to, if it refers to one."""
         return self.prepared[name.removeprefix(PREPARED)] if name.startswith(PREPARED) else None
 
     def _chosen(self, name: str) -> Chosen:
         """Return the model of a name, with its training stage if the name is a preparation's."""
-        before = self._named(name)
+        before = self._preparation_of(name)
         return Chosen(name, before.train if before else None, self.seed)

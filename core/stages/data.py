@@ -31,29 +31,37 @@ TRAIN, VALID = "train", "valid"  # what is trained on, and what is held out
 class Data(Stage):
     """The rows of data sets with the columns that a run reads.
 
-    Rows are held out of the data sets' own splits if all of them have one. Rows that a preparation
-    makes (`made`) come with the held-out rows of its prompts if these have the columns that the
+    Rows are held out of the data sets' own splits if all of them have one. Rows that a stage of
+    `row_stages` makes come with the held-out rows of its prompts if these have the columns that the
     family needs. So a filter of prompts changes what is trained on and not what is measured.
     """
 
     name = "data"
     sets: tuple[DataSet, ...]
     family: Family
-    made: "Mapping[str, Made]" = field(default_factory=dict[str, "Made"])
+    row_stages: "Mapping[str, MadeRows]" = field(default_factory=dict[str, "MadeRows"])
     prompts: Prompts = field(default_factory=Prompts)
     reads: tuple[str, ...] | None = None
 
     @property
     def inputs(self) -> Mapping[str, object]:
         """The data sets, the versions of their sources, and the family's name and columns."""
-        keys = {one.name: self.made[one.name].key for one in self.sets if one.name in self.made}
+        keys = {
+            data_set.name: self.row_stages[data_set.name].key
+            for data_set in self.sets
+            if data_set.name in self.row_stages
+        }
         return {
-            "data": "+".join(keys.get(one.name, one.name) for one in self.sets),
-            "sources": {one.name: rows_version(one) for one in self.sets if one.name not in keys},
+            "data": "+".join(keys.get(data_set.name, data_set.name) for data_set in self.sets),
+            "sources": {
+                data_set.name: rows_version(data_set)
+                for data_set in self.sets
+                if data_set.name not in keys
+            },
             "family": self.family.name,
             "columns": self.family.columns,
             **({"prompts": self.prompts.wording} if self.prompts.act else {}),
-            **({"held_out": "of the prompts"} if self.made and self.holds_out else {}),
+            **({"held_out": "of the prompts"} if self.row_stages and self.holds_out else {}),
         }
 
     @property
@@ -62,40 +70,43 @@ class Data(Stage):
         return self.family.columns if self.reads is None else self.reads
 
     @property
-    def of(self) -> str:
+    def subject(self) -> str:
         """The names of the data sets, joined by "+"."""
-        return "+".join(one.name for one in self.sets)
+        return "+".join(data_set.name for data_set in self.sets)
 
     def work(self, folder: Path) -> Mapping[str, object]:
         """Write the rows to the folder; return the data's name, row count and digest."""
         valid = join_parts(map(self.held_out, self.sets)) if self.holds_out else None
         rows = join_parts(
-            (self.asked(one, rows_of(self.with_place(one), TRAIN, None)) for one in self.sets),
+            (
+                self.with_prompts(data_set, rows_of(self.with_place(data_set), TRAIN, None))
+                for data_set in self.sets
+            ),
             self.columns,
         )
         count = write_rows(rows, valid, self.columns, folder)
-        say(f"data: {count} rows of {self.of}")
-        return {"name": self.of, "rows": count, "digest": file_digest(folder / ROWS)}
+        say(f"data: {count} rows of {self.subject}")
+        return {"name": self.subject, "rows": count, "digest": file_digest(folder / ROWS)}
 
     @property
     def holds_out(self) -> bool:
         """Whether every data set has rows of its own to hold out."""
         return all(
-            one.source.holds_out
-            if (stage := self.made.get(one.name)) is None
+            data_set.source.holds_out
+            if (stage := self.row_stages.get(data_set.name)) is None
             else stage.data.holds_out
             and not set(stage.gives).intersection(self.family.held_out_columns)
-            for one in self.sets
+            for data_set in self.sets
         )
 
-    def held_out(self, one: DataSet) -> list[dict[str, Any]]:
+    def held_out(self, data_set: DataSet) -> list[dict[str, Any]]:
         """Return the held-out rows of a data set."""
-        stage = self.made.get(one.name)
+        stage = self.row_stages.get(data_set.name)
         if stage is None:
-            return self.asked(one, rows_of(one, VALID, None))
+            return self.with_prompts(data_set, rows_of(data_set, VALID, None))
         return [without_split(row) for row in read_rows(stage.data.folder) if row["split"] == VALID]
 
-    def asked(self, one: DataSet, rows: list[Row]) -> list[Row]:
+    def with_prompts(self, data_set: DataSet, rows: list[Row]) -> list[Row]:
         """Return rows with the prompts of the run's settings.
 
         Rows that a preparation made keep their prompts.
@@ -103,14 +114,14 @@ class Data(Stage):
         Raises:
             DamagedFile: a row lacks a value that the training reads.
         """
-        if one.name in self.made or not (one.own or self.prompts.act):
+        if data_set.name in self.row_stages or not (data_set.own or self.prompts.act):
             return rows
-        asked = [self.prompts.with_prompt(one.name, place, row) for place, row in enumerate(rows)]
-        for place, row in enumerate(asked):
-            self.check_values(one, place, row)
-        return asked
+        prompted = [self.prompts.with_prompt(data_set.name, place, row) for place, row in enumerate(rows)]
+        for place, row in enumerate(prompted):
+            self.check_values(data_set, place, row)
+        return prompted
 
-    def check_values(self, one: DataSet, place: int, row: Row) -> None:
+    def check_values(self, data_set: DataSet, place: int, row: Row) -> None:
         """Check that a row has every value that the training reads.
 
         Raises:
@@ -120,18 +131,18 @@ class Data(Stage):
         for name in set(self.columns).intersection(self.family.columns):
             value = row.get(name)
             if (as_answer(value) if name == ANSWER else value) is None:
-                where = one.source.place(one.name, place)
+                where = data_set.source.place(data_set.name, place)
                 if name == ANSWER:
                     answer_text(value, where)
                 raise DamagedFile(f"{where}: {name!r}: expected a value, got nothing")
 
-    def with_place(self, one: DataSet) -> DataSet:
+    def with_place(self, data_set: DataSet) -> DataSet:
         """Return a data set that reads the file of the stage that made it, if a stage did."""
-        stage = self.made.get(one.name)
-        return one if stage is None else replace(one, source=File(stage.folder / ROWS))
+        stage = self.row_stages.get(data_set.name)
+        return data_set if stage is None else replace(data_set, source=File(stage.folder / ROWS))
 
 
-class Made(Stage):
+class MadeRows(Stage):
     """A stage that adds columns to the rows of another stage."""
 
     data: Data
@@ -201,11 +212,15 @@ def split_rows(
         check_held_out(heldout, len(source), of_their_own=bool(valid))
     elif heldout > (len(valid) or len(train) - 1):
         heldout = len(valid) or len(train) // ONE_IN
-    random, width = Random(0), len(source) // max(1, heldout)
-    stretches = range(heldout if width else 0)
-    chosen = [n * len(source) // heldout + random.randrange(width) for n in stretches]
-    held = [source[place] for place in chosen]
-    if valid or not held:
-        return train, held
-    kept = set(range(len(train))).difference(chosen)
-    return [train[place] for place in sorted(kept)], held
+    places = draw_places(len(source), heldout)
+    held_out = [source[place] for place in places]
+    if valid or not held_out:
+        return train, held_out
+    chosen = {*places}
+    return [row for place, row in enumerate(train) if place not in chosen], held_out
+
+
+def draw_places(rows: int, count: int) -> list[int]:
+    """Draw one place at random of each of `count` equal stretches of rows; empty if too few."""
+    random, width = Random(0), rows // max(1, count)
+    return [n * rows // count + random.randrange(width) for n in range(count if width else 0)]

@@ -18,7 +18,7 @@ from core.stages.sources import model_folder, source_of
 from core.stages.stage import Policy, Stage
 from core.stages.tools import tools
 from core.stages.train import prepare_torch
-from core.stages.watch.meter import metered
+from core.stages.watch.meter import open_meter
 from eval.errors import UnknownName
 from eval.grading import GRADER_VERSION
 from eval.pocket.suites import draw_of
@@ -83,7 +83,7 @@ class Answering:
     @cached_property
     def sampler(self) -> PolicySampler:
         """The policy in the native engine, with the loading of the run."""
-        return self.loaded(self.loading)
+        return self.load(self.loading)
 
     @cached_property
     def answerer(self) -> TokenSampler[Any]:
@@ -96,7 +96,7 @@ class Answering:
         if self.__dict__.pop("answerer", None) is not None:
             gc.collect()
 
-    def loaded(self, loading: Loading) -> PolicySampler:
+    def load(self, loading: Loading) -> PolicySampler:
         """Load the policy again with other options, and return its sampler."""
         prepare_torch(self.threads)
         return loading.sampler(self.place)
@@ -126,14 +126,14 @@ class Evaluate(Stage):
             "decoding": asdict(self.question.decoding),
             "limit": self.question.limit,
             "dtype": self.answering.loading.dtype,
-            **self.answering.loading.recorded,
+            **self.answering.loading.record_fields,
             "threads": self.answering.threads,
             "grader": GRADER_VERSION,
             **({"draw": draw} if (draw := self.question.benchmark.draw) else {}),
         }
 
     @property
-    def of(self) -> str:
+    def subject(self) -> str:
         """The name of the suite, with the mode unless it is step by step."""
         mode = self.question.mode
         return self.question.suite if mode == PLAIN_MODE else f"{self.question.suite} {mode}"
@@ -143,12 +143,12 @@ class Evaluate(Stage):
         how, asked = str(self.answering.loading), self.question
         note = {"stage": self.key, "computed": how}
         k = asked.decoding.samples
-        title = f"eval: {self.answering.policy.of} on {asked.suite}, {asked.mode}"
+        title = f"eval: {self.answering.policy.subject} on {asked.suite}, {asked.mode}"
         title += f", {k} samples each" if k > 1 else ""
         with (
             Journal(folder / JOURNAL, note) as journal,
             tools(asked.mode) as with_tools,
-            metered(title) as watch,
+            open_meter(title) as watch,
         ):
             sampler = self.answering.answerer.with_journal(journal).with_progress(watch)
             samples = run_benchmark(
@@ -194,8 +194,8 @@ def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
 def evaluations(resolved: Resolved, policy: Policy, seed: int) -> list[Evaluate]:
     """Return the evaluation stages of a policy, which all share one loaded model."""
     answering = Answering(policy, scoring_of(resolved), resolved.run.threads)
-    asked = [replace(question, draw=draw_of(seed)) for question in questions(resolved)]
-    return [Evaluate(answering=answering, question=each) for each in asked]
+    draws = [replace(question, draw=draw_of(seed)) for question in questions(resolved)]
+    return [Evaluate(answering=answering, question=question_drawn) for question_drawn in draws]
 
 
 def questions(resolved: Resolved) -> list[Question]:
@@ -204,12 +204,16 @@ def questions(resolved: Resolved) -> list[Question]:
     Samples at K are asked only if a claim compares Maj@K or Pass@K of the arm.
     """
     run, paper = resolved.run, resolved.paper
-    asked = [question for each in asked_of(paper, run) for question in questions_of(each, run)]
+    asked = [
+        question
+        for each in requested_evaluations(paper, run)
+        for question in questions_of(each, run)
+    ]
     asked = [*dict.fromkeys(asked)]  # an evaluation in another mode may be one of the others
     return asked + (at_k_questions(run) if resolved.arm in sampled_arms(paper) else [])
 
 
-def asked_of(paper: Paper, settings: RunSettings) -> list[Evaluation]:
+def requested_evaluations(paper: Paper, settings: RunSettings) -> list[Evaluation]:
     """Return the paper's evaluations; if the settings name modes, in each of these instead."""
     modes, own = settings.eval_modes, paper.evaluations
     return [replace(each, mode=mode) for mode in modes for each in own] if modes else [*own]
@@ -221,13 +225,13 @@ def modes_of(resolved: Resolved) -> frozenset[str]:
     return frozenset(watched | {question.mode for question in questions(resolved)})
 
 
-def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:
+def questions_of(evaluation: Evaluation, settings: RunSettings) -> list[Question]:
     """Return the questions of one evaluation, on the suites that stand for its benchmarks.
 
     Raises:
         UnknownName: a benchmark is not among those that are scored.
     """
-    names = asked.benchmarks or tuple(settings.suites)
+    names = evaluation.benchmarks or tuple(settings.suites)
     for name in names:
         if name not in settings.suites:
             raise UnknownName("benchmark of an evaluation", name, settings.suites)
@@ -236,12 +240,12 @@ def questions_of(asked: Evaluation, settings: RunSettings) -> list[Question]:
             suite=settings.suites[name],
             mirrors=name,
             limit=settings.eval_limit,
-            mode=asked.mode,
-            by=asked.by,
+            mode=evaluation.mode,
+            by=evaluation.by,
             decoding=Decoding(
-                samples=asked.samples,
-                temperature=asked.temperature,
-                top_p=asked.top_p,
+                samples=evaluation.samples,
+                temperature=evaluation.temperature,
+                top_p=evaluation.top_p,
                 max_tokens=_tokens(settings, settings.suites[name]),
                 system=settings.system_prompt,
             ),
@@ -275,10 +279,10 @@ def sampled_arms(paper: Paper) -> set[str]:
 
     Those of the starting model are recorded with the first arm of the claim, or the main arm.
     """
-    needs = [(claim.arms, *need) for claim in paper.claims for need in claim.needs]
+    claimed = [(claim.arms, *need) for claim in paper.claims for need in claim.needs]
     return {
         next(iter(arms), paper.main_arm) if arm == START else arm
-        for arms, arm, need in needs
+        for arms, arm, need in claimed
         if need.kind == "samples"
     }
 
@@ -287,10 +291,10 @@ def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]
     """Return the scores of a suite with their intervals, and sampling options if drawn."""
     benchmark, decoding = question.benchmark, question.decoding
     rows = score(samples, benchmark, metrics=metrics(decoding.samples), mode=question.mode)
-    drawn = {"temperature": decoding.temperature, "top_p": decoding.top_p}
-    more = {**question.part, **(drawn if decoding.temperature else {})}
+    sampling = {"temperature": decoding.temperature, "top_p": decoding.top_p}
+    fields = {**question.part, **(sampling if decoding.temperature else {})}
     return [
-        asdict(row) | more | by_parts(samples, benchmark, row.metric, question.by) for row in rows
+        asdict(row) | fields | by_parts(samples, benchmark, row.metric, question.by) for row in rows
     ]
 
 
@@ -298,18 +302,21 @@ def by_parts(
     samples: list[Sample], benchmark: Benchmark, metric: str, fields: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return the scores split by fields of the problems; empty without fields."""
-    found = {field: score_parts(samples, benchmark, metric, field) for field in fields}
-    return {"by": found} if found else {}
+    scores = {field: score_parts(samples, benchmark, metric, field) for field in fields}
+    return {"by": scores} if scores else {}
 
 
 def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
     """Return Maj@K and Pass@K with intervals at K = 1, 2, 4, ... up to the number of samples."""
-    most = question.decoding.samples
-    ks = [*(2**i for i in range(most.bit_length()) if 2**i < most), most]
-    found = curve(samples, ks)
-    asked = {"samples": most, "temperature": question.decoding.temperature}
+    samples_per_problem = question.decoding.samples
+    ks = [
+        *(2**i for i in range(samples_per_problem.bit_length()) if 2**i < samples_per_problem),
+        samples_per_problem,
+    ]
+    points = curve(samples, ks)
+    sampling = {"samples": samples_per_problem, "temperature": question.decoding.temperature}
     problems = len({sample.id for sample in samples})
-    return {**found, "n": problems, **question.part, **asked}
+    return {**points, "n": problems, **question.part, **sampling}
 
 
 def _tokens(settings: RunSettings, suite: str) -> int:

@@ -22,10 +22,10 @@ def split_as_asked(resolved: Resolved, folder: Path, *, says: bool) -> tuple[Row
     Raises:
         BadValue: the paper or the command line asks for more held-out rows than there can be.
     """
-    wanted, given = resolved.run.heldout_problems, resolved.gives_held_out
-    train, valid = split_rows(read_rows(folder), wanted, given=given)
-    usual = resolved.family.profiles[resolved.scale].get(HELD_OUT_ROWS, wanted)
-    if says and not given and len(valid) != usual:
+    number, is_given = resolved.run.heldout_problems, resolved.gives_held_out
+    train, valid = split_rows(read_rows(folder), number, given=is_given)
+    usual = resolved.family.profiles[resolved.scale].get(HELD_OUT_ROWS, number)
+    if says and not is_given and len(valid) != usual:
         say(
             f"held out: {len(valid)} of {len(train) + len(valid)} rows of {resolved.run.data}, not "
             f"{usual} ({resolved.values[HELD_OUT_ROWS].source}); {HELD_OUT_ROWS}=N sets the number"

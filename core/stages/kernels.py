@@ -41,11 +41,11 @@ def check_kernels() -> None:
     Raises:
         BadValue: torch was loaded before they were chosen, or does not have them.
     """
-    asked, found = os.environ.get("ATEN_CPU_CAPABILITY"), torch_path()
-    if asked is not None and asked.lower() != found.lower():
+    expected, actual = os.environ.get("ATEN_CPU_CAPABILITY"), torch_path()
+    if expected is not None and expected.lower() != actual.lower():
         raise BadValue(
-            f"ATEN_CPU_CAPABILITY={asked}, but torch computes with {found}: expected a path that "
-            "this processor has, chosen before torch is loaded; set it before Python starts"
+            f"ATEN_CPU_CAPABILITY={expected}, but torch computes with {actual}: expected a path "
+            "that this processor has, chosen before torch is loaded; set it before Python starts"
         )
 
 
@@ -107,8 +107,8 @@ def processor() -> str:
     """Return the maker and model of this processor, e.g. "AuthenticAMD, AMD EPYC 7763"."""
     lines = [line.partition(":") for line in processor_text().splitlines()]
     fields = {name.strip(): value.strip() for name, _, value in lines}
-    named = [fields[name] for name in ("vendor_id", "model name") if name in fields]
-    return ", ".join(named) or platform.processor() or platform.machine()
+    names = [fields[name] for name in ("vendor_id", "model name") if name in fields]
+    return ", ".join(names) or platform.processor() or platform.machine()
 
 
 def processor_text() -> str:

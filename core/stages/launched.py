@@ -9,7 +9,7 @@ from core.stages.spread.launcher import FAILED, OUTPUTS
 from core.stages.spread.pool import die_with_parent
 
 
-def main(seed: str, models: str, data: str, folder: str, *words: str) -> None:
+def main(seed: str, models: str, data: str, folder: str, *arguments: str) -> None:
     """Train as one process of a launch, and write the outputs as its first process.
 
     The text of a user's error is left in a file of the folder.
@@ -27,7 +27,7 @@ def main(seed: str, models: str, data: str, folder: str, *words: str) -> None:
     try:
         chosen = Models(**json.loads(models))
         with no_space(place):
-            outputs = train_model(run_of(*words), int(seed), chosen, Path(data), place)
+            outputs = train_model(run_of(*arguments), int(seed), chosen, Path(data), place)
     except ReproError as error:
         try:
             write_atomic(place / FAILED, Exception.__str__(error))

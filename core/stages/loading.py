@@ -60,10 +60,22 @@ class Loading:
             raise UnknownName("engine", self.engine, EVAL_ENGINES)
         if self.tensor_parallel < 1:
             raise BadValue(f"tensor_parallel={self.tensor_parallel}: expected at least 1")
+        self._check_engine_options()
+        if self.engine == "server":
+            self._check_server()
+        elif self.serve != VLLM_SERVE:
+            raise BadValue(
+                f"serve={self.serve!r}: no server is started; leave it out, or give --engine server"
+            )
+        if self.device is not None:
+            check_device(self.device)
+
+    def _check_engine_options(self) -> None:
+        """Check that the GPUs and the device are options of the engine."""
         if self.engine != "vllm" and self.tensor_parallel > 1:
             raise BadValue(
-                f"tensor_parallel={self.tensor_parallel} is for vLLM in this process: our own "
-                "engine answers on one device, and a server is told by its command; leave it out, "
+                f"tensor_parallel={self.tensor_parallel} is for vLLM in this process: the native "
+                "engine answers on one device, and a server takes it in its command; leave it out, "
                 "or give --engine vllm"
             )
         if self.engine != "native" and self.device is not None:
@@ -71,19 +83,16 @@ class Loading:
                 f"device={self.device}: vLLM takes the GPUs that it sees; choose them with "
                 "CUDA_VISIBLE_DEVICES, or leave --engine out"
             )
-        if self.engine == "server":
-            command_words(self.serve, "model", 0)
-            told = {"batch_size": self.batch_size, "dtype": self.dtype}
-            usual = {"batch_size": (None,), "dtype": ("auto", "float32")}
-            for name, value in told.items():
-                if value not in usual[name]:
-                    raise BadValue(f"{name}={value}: a server is told by its command; leave it out")
-        elif self.serve != VLLM_SERVE:
-            raise BadValue(
-                f"serve={self.serve!r}: no server is started; leave it out, or give --engine server"
-            )
-        if self.device is not None:
-            check_device(self.device)
+
+    def _check_server(self) -> None:
+        """Check the command of a server, and that no option is set which belongs in it."""
+        command_words(self.serve, "model", 0)
+        for name, value, allowed in (
+            ("batch_size", self.batch_size, (None,)),
+            ("dtype", self.dtype, ("auto", "float32")),
+        ):
+            if value not in allowed:
+                raise BadValue(f"{name}={value}: a server takes it in its command; leave it out")
 
     @property
     def place(self) -> torch.device:
@@ -96,10 +105,10 @@ class Loading:
         return f"{self.dtype} on {self.place.type}" + (" by vLLM" if self.engine == "vllm" else "")
 
     @property
-    def recorded(self) -> dict[str, object]:
+    def record_fields(self) -> dict[str, object]:
         """The options, beside the precision, that answers depend on; empty for the usual ones."""
-        given = self.chat_template
-        template = {} if given is None else {"chat_template": template_text(given)}
+        source = self.chat_template
+        template = {} if source is None else {"chat_template": template_text(source)}
         engines: dict[str, dict[str, object]] = {
             "native": {},
             "vllm": {"engine": self.engine, "tensor_parallel": self.tensor_parallel},

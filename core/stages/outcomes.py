@@ -17,39 +17,39 @@ def outcomes_of(scored: Scored) -> Scored:
 
     The files of both are included, so either can be published.
     """
-    made = dict(scored.files)
+    files = dict(scored.files)
 
-    def named(suite: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    def seal_row(suite: str, row: Mapping[str, Any]) -> dict[str, Any]:  # Any: fields of scores
         path, texts = scored.files[row["digest"]], row["digest"]
         problems = find_benchmark(suite, row.get("draw", 0)).load()
-        found = sealed(read_samples(path, texts), problems, row.get("mode", PLAIN_MODE))
-        return {**row, "digest": write_beside(path, found, made), "texts": texts}
+        outcomes = sealed(read_samples(path, texts), problems, row.get("mode", PLAIN_MODE))
+        return {**row, "digest": write_beside(path, outcomes, files), "texts": texts}
 
     return replace(
         scored,
-        scores=[named(row["benchmark"], row) for row in scored.scores],
-        at_k={suite: named(suite, row) for suite, row in scored.at_k.items()},
-        files=made,
+        scores=[seal_row(row["benchmark"], row) for row in scored.scores],
+        at_k={suite: seal_row(suite, row) for suite, row in scored.at_k.items()},
+        files=files,
     )
 
 
-def held_out_outcomes(trained: Outputs, seen: Scored) -> tuple[Outputs, Scored]:
+def held_out_outcomes(trained: Outputs, scored: Scored) -> tuple[Outputs, Scored]:
     """Return a training's outputs and files with outcomes in place of its held-out answers."""
-    made, texts = dict(seen.files), trained.get("held_out", {})
+    files, texts = dict(scored.files), trained.get("held_out", {})
     held_out: dict[str, str] = {}
     for step, digest in texts.items():
-        samples = read_samples(seen.files[digest], digest)
-        held_out[step] = write_beside(seen.files[digest], map(brief, samples), made)
-    more = {"held_out": held_out, "texts": texts} if texts else {}
-    return {**trained, **more}, replace(seen, files=made)
+        samples = read_samples(scored.files[digest], digest)
+        held_out[step] = write_beside(scored.files[digest], map(brief, samples), files)
+    digests = {"held_out": held_out, "texts": texts} if texts else {}
+    return {**trained, **digests}, replace(scored, files=files)
 
 
-def write_beside(path: Path, samples: Iterable[Sample], made: dict[str, Path]) -> str:
+def write_beside(path: Path, samples: Iterable[Sample], files: dict[str, Path]) -> str:
     """Write outcomes to a folder beside their samples, and return their digest.
 
-    The file is added to `made` under that digest.
+    The file is added to `files` under that digest.
     """
     place = path.parent / OUTCOMES / path.name
     digest = write_samples(place, samples)
-    made[digest] = place
+    files[digest] = place
     return digest

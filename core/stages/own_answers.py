@@ -41,7 +41,7 @@ class OwnAnswers(Stage):
         }
 
     @property
-    def of(self) -> str:
+    def subject(self) -> str:
         """The names of the quantities."""
         return ", ".join(self.quantities)
 
@@ -53,7 +53,9 @@ class OwnAnswers(Stage):
         decoding = Decoding(max_tokens=self.tokens, temperature=1.0)
         answers = sampler.draw(prompts, decoding, [seed_of(0, ids) for ids in prompts])
         pad = sampler.tokenizer.pad_token_id or 0
-        models: list[Any] = [one.sampler.model.eval() for one in (self.answering, self.begun)]
-        own, begun = (said_of(model, prompts, answers, pad) for model in models)
-        say(f"own answers: {self.of} of {len(answers)} answers")
-        return {name: asdict(OWN_ANSWERS[name](own, begun)) for name in self.quantities}
+        models: list[Any] = [
+            answering.sampler.model.eval() for answering in (self.answering, self.begun)
+        ]
+        own_logps, start_logps = (said_of(model, prompts, answers, pad) for model in models)
+        say(f"own answers: {self.subject} of {len(answers)} answers")
+        return {name: asdict(OWN_ANSWERS[name](own_logps, start_logps)) for name in self.quantities}

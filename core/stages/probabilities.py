@@ -10,6 +10,7 @@ from typing import Any
 
 from core.families.family import SEEN
 from core.forward.quantities import completion_logps, quantities
+from core.records.schema import QuantityChange
 from core.rewards.verifiers import spread
 from core.stages.data import Data, read_rows, split_rows
 from core.stages.evaluate import Answering
@@ -40,7 +41,7 @@ class Probabilities(Stage):
         }
 
     @property
-    def of(self) -> str:
+    def subject(self) -> str:
         """The names of the quantities."""
         return ", ".join(self.quantities)
 
@@ -50,24 +51,25 @@ class Probabilities(Stage):
         trained = spread(train, self.rows)
         sampler = self.answering.sampler
         model: Any = sampler.model.eval()  # Any: its methods are half typed
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         for suffix, rows in (("", held_out), (SEEN, trained)):
             logps = completion_logps(model, sampler.tokenizer, rows)
             for name, quantity in quantities(self.quantities, logps):
-                found[name + suffix] = asdict(quantity)
-        say(f"probabilities: {self.of} of {len(held_out)} held-out rows and {len(trained)} others")
-        return found
+                values[name + suffix] = asdict(quantity)
+        counts = f"{len(held_out)} held-out rows and {len(trained)} others"
+        say(f"probabilities: {self.subject} of {counts}")
+        return values
 
 
-def compared(before: Outputs, after: Outputs) -> dict[str, Any]:
+def compare_quantities(before: Outputs, after: Outputs) -> dict[str, QuantityChange]:
     """Return each quantity of the starting model and of the trained one, with their intervals."""
     return {
         name: {
             "before": before[name]["value"],
-            "after": one["value"],
+            "after": quantity["value"],
             "before_interval": [before[name]["low"], before[name]["high"]],
-            "after_interval": [one["low"], one["high"]],
-            "n": one["n"],
+            "after_interval": [quantity["low"], quantity["high"]],
+            "n": quantity["n"],
         }
-        for name, one in after.items()
+        for name, quantity in after.items()
     }

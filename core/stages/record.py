@@ -1,6 +1,7 @@
 """Runs every stage of a chain, and writes the record of the run."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, cast
@@ -17,6 +18,7 @@ from core.records.record import (
     write_record,
 )
 from core.records.sample_files import sample_files
+from core.records.schema import QuantityChange
 from core.settings.canonical import canonical
 from core.settings.resolve import Resolved
 from core.settings.run_settings import CHOOSING, NEUTRAL
@@ -24,10 +26,28 @@ from core.stages.browse import write_page
 from core.stages.chain import Chain
 from core.stages.evaluate import Scored, evaluate
 from core.stages.outcomes import held_out_outcomes, outcomes_of
-from core.stages.probabilities import compared
+from core.stages.probabilities import compare_quantities
 from core.stages.stage import Outputs
 from core.stages.watch.heldout import FOLDER
 from eval.terminal import say
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOutputs:
+    """The outputs of the stages of one run, before and after training."""
+
+    data: Outputs
+    start: Outputs
+    train: Outputs
+    before: Scored
+    after: Scored
+    held_out: Scored
+    quantities: dict[str, QuantityChange]
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files of all samples by digest."""
+        return self.before.files | self.after.files | self.held_out.files
 
 
 def run_chain(chain: Chain, *, force: bool = False) -> Record:
@@ -37,7 +57,23 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
         chain: The stages.
         force: Whether finished stages run again. Preparations do not, as other runs share them.
     """
-    began, resolved = monotonic(), chain.resolved
+    start_time = monotonic()
+    outputs = run_stages(chain, force=force)
+    record = new_record(
+        "run",
+        **request_of(chain.resolved),
+        **result_fields(chain, outputs),
+        timings={
+            "phases": outputs.train["phases"],
+            "wall_s": round(monotonic() - start_time, 1),
+            "machine": machine(),
+        },
+    )
+    return store_record(outputs.files, record)
+
+
+def run_stages(chain: Chain, *, force: bool) -> RunOutputs:
+    """Run the stages of a run that have not finished, and return the outputs of all."""
     for stage in chain.preparations:
         stage.run()
     data = chain.train.data.run(force=force) if chain.train else {}
@@ -46,36 +82,40 @@ def run_chain(chain: Chain, *, force: bool = False) -> Record:
     after = evaluate(chain.evaluations(chain.policy), force=force)
     before = score_start(chain)  # last: by now another process has often done it
     write_page(chain)
-    measured = measure(chain, force=force)
-    seen = held_out(chain, trained)
-    if chain.train and resolved.arm != resolved.paper.main_arm:
-        after, (trained, seen) = outcomes_of(after), held_out_outcomes(trained, seen)
-    files = before.files | after.files | seen.files
-    forms = form_splits(before.scores, after.scores, files.__getitem__) if chain.train else {}
-    return stored(
-        files,
-        new_record(
-            "run",
-            **request_of(resolved),
-            seed=chain.seed,
-            start_model=start["name"],
-            size=size_of(start["parameters"]),
-            model=start,
-            data=data,
-            train={k: v for k, v in trained.items() if k not in ("curves", "phases")},
-            start_scores=before.scores if chain.train else [],
-            scores=after.scores,
-            curves=trained["curves"],
-            sampling=paired(before, after),
-            **({"probabilities": measured} if measured else {}),
-            **({"forms": forms} if forms else {}),
-            timings={
-                "phases": trained["phases"],
-                "wall_s": round(monotonic() - began, 1),
-                "machine": machine(),
-            },
-        ),
+    quantities = measure(chain, force=force)
+    held_out = held_out_files(chain, trained)
+    if chain.train and chain.resolved.arm != chain.resolved.paper.main_arm:
+        after, (trained, held_out) = outcomes_of(after), held_out_outcomes(trained, held_out)
+    return RunOutputs(
+        data=data,
+        start=start,
+        train=trained,
+        before=before,
+        after=after,
+        held_out=held_out,
+        quantities=quantities,
     )
+
+
+def result_fields(chain: Chain, outputs: RunOutputs) -> dict[str, object]:
+    """Return the fields of a run's record that hold its models, scores and curves."""
+    before, after, trained = outputs.before, outputs.after, outputs.train
+    files = outputs.files
+    forms = form_splits(before.scores, after.scores, files.__getitem__) if chain.train else {}
+    return {
+        "seed": chain.seed,
+        "start_model": outputs.start["name"],
+        "size": size_of(outputs.start["parameters"]),
+        "model": outputs.start,
+        "data": outputs.data,
+        "train": {k: v for k, v in trained.items() if k not in ("curves", "phases")},
+        "start_scores": before.scores if chain.train else [],
+        "scores": after.scores,
+        "curves": trained["curves"],
+        "sampling": pair_curves(before, after),
+        **({"probabilities": outputs.quantities} if outputs.quantities else {}),
+        **({"forms": forms} if forms else {}),
+    }
 
 
 def request_of(resolved: Resolved) -> dict[str, Any]:
@@ -83,16 +123,16 @@ def request_of(resolved: Resolved) -> dict[str, Any]:
 
     Settings in `NEUTRAL` are left out.
     """
-    recorded = [(name, v) for name, v in resolved.values.items() if name not in NEUTRAL]
+    settings = [(name, v) for name, v in resolved.values.items() if name not in NEUTRAL]
     return {
         "paper": resolved.paper.slug,
         "scale": resolved.scale,
         "arm": resolved.arm,
         "main": resolved.arm == resolved.paper.main_arm,
         "config": {
-            n: {"value": v.value, "source": v.source} for n, v in recorded if n not in CHOOSING
+            n: {"value": v.value, "source": v.source} for n, v in settings if n not in CHOOSING
         },
-        "overrides": {n: v.value for n, v in recorded if n in resolved.overrides},
+        "overrides": {n: v.value for n, v in settings if n in resolved.overrides},
     }
 
 
@@ -109,7 +149,7 @@ def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
     if train is None:
         plan = resolved.family.batches(resolved.preview(), 0, 1, {})
         return {"steps": 0, "plan": plan, "curves": {}, "phases": {}}
-    if train.done and not force:
+    if train.is_done and not force:
         say(f"{resolved.arm} seed {chain.seed}: trained before, runs/{train.folder.name}")
     return train.run(force=force)
 
@@ -122,15 +162,15 @@ def score_start(chain: Chain, *, force: bool = False) -> Scored:
     return evaluate(chain.evaluations(chain.start), force=force)
 
 
-def measure(chain: Chain, *, force: bool = False) -> dict[str, Any]:
+def measure(chain: Chain, *, force: bool = False) -> dict[str, QuantityChange]:
     """Return the quantities of probabilities that the family declares, before and after."""
-    found: dict[str, Any] = {}
-    for pair in chain.measured:
-        found |= compared(*(stage.run(force=force) for stage in pair))
-    return found
+    quantities: dict[str, QuantityChange] = {}
+    for pair in chain.quantity_pairs:
+        quantities |= compare_quantities(*(stage.run(force=force) for stage in pair))
+    return quantities
 
 
-def paired(before: Scored, after: Scored) -> dict[str, Any]:
+def pair_curves(before: Scored, after: Scored) -> dict[str, Any]:
     """Return Maj@K and Pass@K of each sampled suite, before and after training."""
     return {
         suite: {"mirrors": curve["mirrors"], "before": before.at_k[suite], "after": curve}
@@ -138,22 +178,22 @@ def paired(before: Scored, after: Scored) -> dict[str, Any]:
     }
 
 
-def held_out(chain: Chain, trained: Outputs) -> Scored:
+def held_out_files(chain: Chain, trained: Outputs) -> Scored:
     """Return the files of the held-out answers of a training, by digest."""
     files: Mapping[str, str] = trained.get("held_out", {})
     folder = chain.policy.folder / FOLDER
     return Scored(files={digest: folder / f"{step}.jsonl.gz" for step, digest in files.items()})
 
 
-def stored(files: Mapping[str, Path], record: Record) -> Record:
+def store_record(files: Mapping[str, Path], record: Record) -> Record:
     """Store the samples that a record refers to, then write the record, or keep an equal one.
 
     A record that stands already keeps its samples with texts if it has them.
     """
     content = cast(Record, canonical(record))
-    stands = standing(content, predecessors(content)) or content
-    named = {digest: files[digest] for digest in sample_files(stands) if digest in files}
-    store_samples(named, own_results())
+    standing_record = standing(content, predecessors(content)) or content
+    samples = {digest: files[digest] for digest in sample_files(standing_record) if digest in files}
+    store_samples(samples, own_results())
     return write_record(content)
 
 
@@ -161,8 +201,8 @@ def store_samples(files: Mapping[str, Path], folder: Path) -> None:
     """Copy samples to a folder of records under their digest, unless they are published."""
     for digest, path in files.items():
         target = folder / SAMPLES / f"{digest}.jsonl.gz"
-        there = (target, results() / SAMPLES / target.name)
-        if not any(one.exists() and file_digest(one) == file_digest(path) for one in there):
+        places = (target, results() / SAMPLES / target.name)
+        if not any(place.exists() and file_digest(place) == file_digest(path) for place in places):
             copy_atomic(path, target)
 
 

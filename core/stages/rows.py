@@ -10,7 +10,7 @@ from core.records.files import file_digest, write_atomic
 from core.rollout.samplers.journal import Journal
 from core.settings.effective import effective
 from core.settings.resolve import Resolved
-from core.stages.data import ROWS, Data, Made, read_rows, split_rows
+from core.stages.data import ROWS, Data, MadeRows, read_rows, split_rows
 from core.stages.evaluate import JOURNAL, Answering
 from core.stages.loading import loading_of
 from core.stages.stage import Policy
@@ -19,7 +19,7 @@ from eval.terminal import say
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows(Made):
+class Rows(MadeRows):
     """The rows that a family makes of prompts and a model; an interrupted stage continues."""
 
     name = "rows"
@@ -43,7 +43,7 @@ class Rows(Made):
         return self.resolved.family.gives
 
     @property
-    def of(self) -> str:
+    def subject(self) -> str:
         """The name of the preparation."""
         return self.resolved.arm
 

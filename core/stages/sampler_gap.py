@@ -48,7 +48,7 @@ class SamplerGap(Stage):
         }
 
     @property
-    def of(self) -> str:
+    def subject(self) -> str:
         """The names of the quantities."""
         return ", ".join(self.quantities)
 
@@ -56,24 +56,28 @@ class SamplerGap(Stage):
         """Draw the answers, and return every quantity by its name."""
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
         questions = [row["prompt"] for row in held_out]
-        asked = dict.fromkeys(SAMPLER_GAPS[name][0] for name in self.quantities)
-        told = {how: self.told(how, questions) for how in asked}
-        say(f"sampler gap: {self.of} of {len(questions)} answers")
-        found = {name: SAMPLER_GAPS[name] for name in self.quantities}
-        return {name: asdict(measured(told[how])) for name, (how, measured) in found.items()}
+        quantities = {name: SAMPLER_GAPS[name] for name in self.quantities}
+        arithmetics = dict.fromkeys(arithmetic for arithmetic, _ in quantities.values())
+        logps = {how: self.log_probabilities(how, questions) for how in arithmetics}
+        say(f"sampler gap: {self.subject} of {len(questions)} answers")
+        return {name: asdict(compute(logps[how])) for name, (how, compute) in quantities.items()}
 
-    def told(self, how: Arithmetic, questions: Sequence[str]) -> list[Told]:
+    def log_probabilities(self, how: Arithmetic, questions: Sequence[str]) -> list[Told]:
         """Draw answers in one arithmetic; return their log-probabilities on both sides."""
         loading = self.answering.loading
-        sampler = self.answering.loaded(replace(loading, dtype="float32"))  # as in training
+        sampler = self.answering.load(replace(loading, dtype="float32"))  # as in training
         model: Any = sampler.model.eval()  # Any: its methods are half typed
         prompts = [sampler.encode(question) for question in questions]
         sampling = Sampling(max_tokens=self.tokens, ends=sampler.ends)
         seeds = [seed_of(0, ids) for ids in prompts]
         with how.around(model, getattr(torch, loading.dtype)):
             with how.sampling(model, self.bits):
-                found = in_order(NativeEngine(model).sample(prompts, sampling, seeds), len(prompts))
-            answers = [one.tokens for one in found]
+                completions = in_order(
+                    NativeEngine(model).sample(prompts, sampling, seeds), len(prompts)
+                )
+            answers = [completion.tokens for completion in completions]
             trained = trained_logps(model, prompts, answers, sampler.tokenizer.pad_token_id or 0)
-        drawn = [torch.tensor(one.logps, dtype=torch.float64) for one in found]
-        return [Told(*both) for both in zip(drawn, trained, strict=True)]
+        sampled = [
+            torch.tensor(completion.logps, dtype=torch.float64) for completion in completions
+        ]
+        return [Told(*pair) for pair in zip(sampled, trained, strict=True)]

@@ -21,8 +21,8 @@ def source_of(name: str, mode: str = "cot") -> dict[str, object]:
     """
     benchmark = find_benchmark(name)
     empty = Problem(id="", question="", answer="", language=benchmark.language)
-    asked = benchmark.prompt(empty, mode)
-    return {"version": _version(benchmark), "asked": asked, **benchmark.grading_overrides}
+    prompt = benchmark.prompt(empty, mode)
+    return {"version": _version(benchmark), "asked": prompt, **benchmark.grading_overrides}
 
 
 def _version(benchmark: Benchmark) -> str:
@@ -36,10 +36,10 @@ def _version(benchmark: Benchmark) -> str:
     return digest_of({p.name: file_digest(p) for p in sorted(place.glob("*")) if p.is_file()})
 
 
-def rows_version(one: DataSet) -> dict[str, object]:
+def rows_version(data_set: DataSet) -> dict[str, object]:
     """Return the version of a data set's rows, and of the benchmarks that they are made from."""
-    parts = {name: source_of(name) for name in one.source.benchmarks}
-    return {"version": one.source.version(one.name), **parts}
+    parts = {name: source_of(name) for name in data_set.source.benchmarks}
+    return {"version": data_set.source.version(data_set.name), **parts}
 
 
 def model_folder(name: str) -> Path | None:
@@ -55,7 +55,9 @@ def model_version(name: str) -> str:
     folder = model_folder(name)
     if folder is None:
         return f"hub {name}"
-    return digest_of({name: at for name, at in folder_files(folder).items() if name != CARD})
+    return digest_of(
+        {name: digest for name, digest in folder_files(folder).items() if name != CARD}
+    )
 
 
 @cache

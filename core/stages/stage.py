@@ -40,7 +40,7 @@ class Stage(ABC):
 
     @property
     @abstractmethod
-    def of(self) -> str:
+    def subject(self) -> str:
         """The name of what the stage works on, as plans show it."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Stage(ABC):
     @property
     def label(self) -> str:
         """The readable part of the name of the stage's folder."""
-        return self.of
+        return self.subject
 
     @property
     def folder(self) -> Path:
@@ -68,13 +68,13 @@ class Stage(ABC):
 
         A folder of the same key with another label is used if it exists.
         """
-        runs, words = root() / "runs", UNFIT.sub("-", self.label)[-LABEL:].strip("-")
-        there = next(runs.glob(f"{self.name}-*{self.key}"), None)
-        return there or runs / "-".join([self.name, *([words] if words else []), self.key])
+        runs, label = root() / "runs", UNFIT.sub("-", self.label)[-LABEL:].strip("-")
+        existing = next(runs.glob(f"{self.name}-*{self.key}"), None)
+        return existing or runs / "-".join([self.name, *([label] if label else []), self.key])
 
     @property
-    def done(self) -> bool:
-        """Whether the stage has finished."""
+    def is_done(self) -> bool:
+        """True if the stage has finished."""
         return (self.folder / DONE).is_file()
 
     @property
@@ -105,11 +105,11 @@ class Stage(ABC):
 
         With `force` finished outputs are deleted first. A forced run that was killed continues.
         """
-        with _locked(self), no_space(self.folder):
-            if force and self.done:
+        with _hold_lock(self), no_space(self.folder):
+            if force and self.is_done:
                 shutil.rmtree(self.folder)
-            if (found := self.outputs()) is not None:
-                return found
+            if (finished := self.outputs()) is not None:
+                return finished
             self.folder.mkdir(parents=True, exist_ok=True)
             outputs = canonical(self.work(self.folder))
             note = {
@@ -145,7 +145,7 @@ def is_made_later(name: str, written: Container[str]) -> bool:
 
 
 @contextmanager
-def _locked(stage: Stage) -> Generator[None]:
+def _hold_lock(stage: Stage) -> Generator[None]:
     """Hold the lock of a stage; other processes wait, then find the stage finished."""
     path = root() / "runs" / f".{stage.name}-{stage.key}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)

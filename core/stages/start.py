@@ -68,13 +68,13 @@ class Start(Policy):
 
         The keys of later stages include these through the key of this stage.
         """
-        given = self.chat_template
-        template = {} if given is None else {"chat_template": template_text(given)}
+        source = self.chat_template
+        template = {} if source is None else {"chat_template": template_text(source)}
         kernels = {"kernels": self.kernels} if self.kernels else {}
         return {**self.chosen.inputs, **template, **kernels}
 
     @property
-    def of(self) -> str:
+    def subject(self) -> str:
         """The name of the seed's build, or of the model as the setting has it."""
         return self.chosen.build.get("build", self.chosen.name)
 
@@ -86,7 +86,7 @@ class Start(Policy):
         model = load_policy(self.model, trust_code=self.trust_code)
         files = model_folder(self.model)
         size = sum(p.numel() for p in model.parameters())
-        say(f"start: {self.of}, {size:,} parameters")
+        say(f"start: {self.subject}, {size:,} parameters")
         return {
             "name": self.chosen.name,
             "digest": digest_of(folder_files(files)) if files else None,

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -30,7 +30,7 @@ from core.settings.effective import effective
 from core.settings.resolve import Resolved
 from core.settings.run_settings import RunSettings
 from core.stages.data import Data
-from core.stages.held_out import split_as_asked
+from core.stages.held_out import Rows, split_as_asked
 from core.stages.kernels import PROCESSOR, acting_kernels, check_kernels, processor
 from core.stages.sources import source_of
 from core.stages.spread.launch import Models, launch
@@ -75,7 +75,7 @@ class Train(Policy):
     @property
     def inputs(self) -> Mapping[str, object]:
         """The effective settings, the seed, the rows, and the models that the training reads."""
-        roles = {role: dict(one.inputs) for role, one in self.roles.items()}
+        roles = {role: dict(model.inputs) for role, model in self.roles.items()}
         run = self.resolved.run
         watched = {suite: source_of(suite, run.heldout_mode) for suite in run.watched_suites}
         return {
@@ -89,7 +89,7 @@ class Train(Policy):
         }
 
     @property
-    def of(self) -> str:
+    def subject(self) -> str:
         """The name of the arm."""
         return self.resolved.arm
 
@@ -106,7 +106,7 @@ class Train(Policy):
     def work(self, folder: Path) -> Mapping[str, object]:
         """Train in this process, or in the processes of a launch; return the outputs."""
         train = train_model if self.resolved.run.launch is None else launch
-        roles = {role: one.model for role, one in self.roles.items()}
+        roles = {role: model.model for role, model in self.roles.items()}
         models = Models(self.begin.model, roles)
         return train(self.resolved, self.seed, models, self.data.folder, folder)
 
@@ -135,29 +135,20 @@ def _train(
     """Train and save the model; return the outputs, empty in all but the first process."""
     settings, work = resolved.run, folder / WORK
     prepare_torch(settings.threads)
-    main = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch, or the only one
+    is_first = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch
     config = resolved.build(output_dir=work, seed=seed, **resolved.share)
-    train, valid = split_as_asked(resolved, data, says=main and PREPARED in settings.data)
-    resume = last_checkpoint(work)
+    train, valid = split_as_asked(resolved, data, says=is_first and PREPARED in settings.data)
+    checkpoint = last_checkpoint(work)
     trainer, heldout = build_trainer(resolved, config, models, train, valid, folder)
-    trainer.remove_callback(PrinterCallback)  # standard output is for results
-    if heldout is not None:
-        heldout.trainer = trainer
-    name = f"{resolved.paper.slug} {resolved.arm}, seed {seed}"
-    if main:
-        say(name)
-    if main and resume is not None:
-        say(f"{name}: continues from {resume.name}")
-    elif main and (tried := check_rewards(settings.rewards, train)):
-        say(f"{name}: {tried}")
+    if is_first:
+        announce(f"{resolved.paper.slug} {resolved.arm}, seed {seed}", checkpoint, settings, train)
     with naming_rewards():
-        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     end_wandb(config.report_to)
     save_policy(trainer, models.policy, settings.chat_template, folder / MODEL)
-    if not main:
+    if not is_first:
         return {}
-    how = f"{settings.launch}, {settings.processes} processes"
-    launched = {"launch": how} if settings.launch else {}
+    launched = {"launch": f"{settings.launch}, {settings.processes} processes"}
     return {
         "steps": trainer.state.global_step,
         "plan": resolved.family.batches(config, len(train), settings.processes, {}),
@@ -165,9 +156,27 @@ def _train(
         "kernels": {**acting_kernels(), PROCESSOR: processor()},
         "curves": curves(folder / LOG),
         "phases": trainer.phases.summary(),
-        **({"held_out": digests(heldout.watched, folder / FOLDER)} if heldout is not None else {}),
-        **launched,
+        **({"held_out": digests(heldout.watched, folder / FOLDER)} if heldout else {}),
+        **(launched if settings.launch else {}),
     }
+
+
+def announce(
+    name: str, checkpoint: Path | None, settings: RunSettings, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Print which training begins, and from which checkpoint, or the trial of its rewards.
+
+    Args:
+        name: The name of the training.
+        checkpoint: The checkpoint that the training continues from.
+        settings: The run settings, with the rewards.
+        rows: The training rows, on some of which a new training tries its rewards.
+    """
+    say(name)
+    if checkpoint is not None:
+        say(f"{name}: continues from {checkpoint.name}")
+    elif tried := check_rewards(settings.rewards, rows):
+        say(f"{name}: {tried}")
 
 
 def weights_digest(folder: Path) -> str:
@@ -196,17 +205,13 @@ def build_trainer(
     resolved: Resolved,
     config: BaseConfig,
     models: Models,
-    train: list[dict[str, Any]],
-    valid: list[dict[str, Any]],
+    train: Rows,
+    valid: Rows,
     folder: Path,
 ) -> tuple[ResumableTrainer, HeldOutCallback | None]:
     """Return the family's trainer with all callbacks of a run, and its held-out callback if any."""
     settings, family = resolved.run, resolved.family
-    tokens = settings.eval_max_tokens or family.answer_tokens(config) or ANSWER_TOKENS
-    every, held = settings.heldout_every, folder / FOLDER
-    rows = watched_rows(valid, Decoding(max_tokens=tokens), held)
-    watched = [*([rows] if valid else []), *watched_benchmarks(settings, config.seed, held)]
-    heldout = HeldOutCallback(watched, every=every) if watched else None
+    heldout = held_out_callback(resolved, config, valid, folder / FOLDER)
     callbacks: list[TrainerCallback] = [
         *([heldout] if heldout else []),
         JsonlCallback(folder / LOG),
@@ -225,14 +230,43 @@ def build_trainer(
             chat_template=settings.chat_template,
         )
     )
+    trainer.remove_callback(PrinterCallback)  # standard output is for results
+    if heldout is not None:
+        heldout.trainer = trainer
     if "wandb" in (config.report_to or ()):
-        from transformers.integrations.integration_utils import WandbCallback
-
-        from core.stages.watch.wandb_rows import WandbRows
-
-        trainer.remove_callback(WandbCallback)
-        trainer.add_callback(WandbRows(folder, resolved, config.seed))
+        send_rows_to_wandb(trainer, resolved, config.seed, folder)
     return trainer, heldout
+
+
+def held_out_callback(
+    resolved: Resolved, config: BaseConfig, rows: Rows, folder: Path
+) -> HeldOutCallback | None:
+    """Return the callback that scores held-out rows and benchmarks; None if there are none.
+
+    Args:
+        resolved: The settings of the run.
+        config: The config of the trainer.
+        rows: The held-out rows of the data.
+        folder: The folder of the graded answers.
+    """
+    settings = resolved.run
+    tokens = settings.eval_max_tokens or resolved.family.answer_tokens(config) or ANSWER_TOKENS
+    watched_data = watched_rows(rows, Decoding(max_tokens=tokens), folder)
+    benchmarks = watched_benchmarks(settings, config.seed, folder)
+    watched = [*([watched_data] if rows else []), *benchmarks]
+    return HeldOutCallback(watched, every=settings.heldout_every) if watched else None
+
+
+def send_rows_to_wandb(
+    trainer: ResumableTrainer, resolved: Resolved, seed: int, folder: Path
+) -> None:
+    """Replace the W&B callback of transformers by ours, which continues a resumed run."""
+    from transformers.integrations.integration_utils import WandbCallback
+
+    from core.stages.watch.wandb_rows import WandbRows
+
+    trainer.remove_callback(WandbCallback)
+    trainer.add_callback(WandbRows(folder, resolved, seed))
 
 
 def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional
@@ -299,11 +333,11 @@ def prepare_torch(threads: int | None) -> None:
 
 def curves(log: Path) -> Mapping[str, list[list[float]]]:
     """Return every logged number as [step, value] pairs by its name, without times."""
-    found: dict[str, list[list[float]]] = {}
+    points: dict[str, list[list[float]]] = {}
     for row in read_log(log):
         for name, value in row.items():
             timed = any(part in name for part in TIMES)
             if name in SKIPPED or timed or not isinstance(value, int | float):
                 continue
-            found.setdefault(name, []).append([row["step"], round(float(value), 9)])
-    return found
+            points.setdefault(name, []).append([row["step"], round(float(value), 9)])
+    return points

@@ -152,7 +152,8 @@ def start_problems(chain: Chain, run: RunRecord | TuningRecord) -> Iterator[str]
     if chain.start.chosen.trained is None and model_folder(name) is not None:
         recorded, current = run["model"]["digest"], version_here(name)
         if recorded != current:
-            yield f"it began with {chain.start.of} of the digest {recorded}, which is now {current}"
+            model = f"{chain.start.subject} of the digest {recorded}"
+            yield f"it began with {model}, which is now {current}"
 
 
 def draw_problems(chain: Chain, run: RunRecord) -> Iterator[str]:

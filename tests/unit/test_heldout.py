@@ -21,7 +21,7 @@ from core.settings.run_settings import BENCHMARK, HELD_OUT
 from core.stages.chain import Chain
 from core.stages.data import read_rows, split_rows, write_rows
 from core.stages.held_out import split_as_asked
-from core.stages.watch.heldout import graded
+from core.stages.watch.heldout import grade_rows
 from core.verdicts.regrade import Regrader
 from eval.errors import BadValue, ReproError
 from eval.samples.evaluation import Completion
@@ -135,7 +135,7 @@ def test_rows_held_out_of_parts_in_turn_are_of_every_part(n, parts):
 
 def rights(texts, rows):
     answers = [Completion(text, 1, truncated=False) for text in texts]
-    return sum(sample.correct is True for sample in graded(answers, rows))
+    return sum(sample.correct is True for sample in grade_rows(answers, rows))
 
 
 @pytest.fixture

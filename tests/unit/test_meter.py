@@ -7,7 +7,7 @@ import pytest
 
 from core.rollout.samplers.policy import PolicySampler
 from core.stages.watch import meter
-from core.stages.watch.meter import Meter, each, metered
+from core.stages.watch.meter import Meter, open_meter, track
 from eval.samples.evaluation import Decoding
 
 PROMPTS = ["1+1", "what is 12*3?", "x"]
@@ -42,7 +42,7 @@ def test_a_terminal_has_a_bar_and_keeps_what_was_said(monkeypatch):
 
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    with metered("eval: [a] on b") as watch:
+    with open_meter("eval: [a] on b") as watch:
         watch(3, 4)
         print("programs run", file=sys.stderr)
     text = screen.getvalue()
@@ -53,7 +53,7 @@ def test_a_terminal_has_a_bar_and_keeps_what_was_said(monkeypatch):
 
 def test_things_are_named_while_they_are_at_work(clock, capsys):
     seen = []
-    for thing in each("check", ["dapo", "ppo", "dft"], str.upper):
+    for thing in track("check", ["dapo", "ppo", "dft"], str.upper):
         seen.append(thing)
         clock[0] += 11
     assert seen == ["dapo", "ppo", "dft"]

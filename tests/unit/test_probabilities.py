@@ -101,7 +101,7 @@ def test_a_run_measures_before_and_after_and_its_page_shows_it(root):
     assert all(before[name]["n"] == 6 for name in held)
     page = render_outcome(PAPER_, outcome).path.read_text()
     assert f"{after['nll']['value']:.3f}" in page
-    assert all(stage.done for stage in chain.probabilities)
+    assert all(stage.is_done for stage in chain.probabilities)
 
 
 def keys(*arguments):

@@ -121,4 +121,4 @@ def test_a_short_run_measures_its_heads_and_its_rounded_weights(tmp_path, monkey
 
 
 def test_they_are_computed_where_a_claim_asks_alone():
-    assert not Chain(resolve(asking(()))).measured
+    assert not Chain(resolve(asking(()))).quantity_pairs

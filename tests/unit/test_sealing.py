@@ -13,7 +13,7 @@ from core.paper.registry import find_paper
 from core.records.places import record_files, samples_file
 from core.records.sample_files import sample_files
 from core.records.sealed import absent_texts, is_sealed
-from core.stages.record import stored
+from core.stages.record import store_record
 from eval.samples.evaluation import score
 from eval.samples.forms import split_by_form
 from eval.samples.sealing import sealed
@@ -128,6 +128,6 @@ def test_a_run_that_comes_again_publishes_the_samples_its_standing_record_names(
             files[digest] = samples_file(digest).rename(tmp_path / digest)
         other = write_samples(tmp_path / "other", [])
         again = {name: value for name, value in record.items() if name != "digest"}
-        assert stored(files | {other: tmp_path / "other"}, again) == record
+        assert store_record(files | {other: tmp_path / "other"}, again) == record
         assert all(samples_file(digest).exists() for digest in files)
         assert not samples_file(other).exists()

@@ -112,4 +112,4 @@ def test_what_no_name_of_a_folder_may_hold_stays_out_of_it(tmp_path, monkeypatch
     data = Chain(resolve(PAPER, arguments=(f"data={odd}", "heldout_problems=0"))).data
     assert re.fullmatch(r"data-[A-Za-z0-9_.+=-]{1,60}-[0-9a-f]{16}", data.folder.name)
     data.run()
-    assert data.done
+    assert data.is_done

@@ -20,14 +20,14 @@ POLL_S = 1.0  # between two looks at the queue; submitit itself asks SLURM less 
 OURS = ("nodes", "tasks_per_node", "slurm_array_parallelism")
 
 
-def read_options(given: Sequence[str]) -> dict[str, Any]:
+def read_options(texts: Sequence[str]) -> dict[str, object]:
     """Return the parameters of submitit from `name=value` texts, such as gpus_per_node=8.
 
     Raises:
         BadValue: a text is no `name=value`, or repro sets the parameter itself.
     """
-    options: dict[str, Any] = {}
-    for text in given:
+    options: dict[str, object] = {}
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals or name in OURS:
             raise BadValue(
@@ -41,7 +41,9 @@ def read_options(given: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def run_jobs(units: Sequence[Unit], cluster: str, options: Mapping[str, Any], at_once: int) -> None:
+def run_jobs(
+    units: Sequence[Unit], cluster: str, options: Mapping[str, object], at_once: int
+) -> None:
     """Queue every unit as a job, at most `at_once` of them running, and wait for all.
 
     Raises:
@@ -57,17 +59,19 @@ def run_jobs(units: Sequence[Unit], cluster: str, options: Mapping[str, Any], at
     for unit, job in zip(units, jobs, strict=True):
         say(f"[{unit.name}] job {job.job_id}, log {job.paths.stderr}")
     try:
-        named = {job.job_id: unit for unit, job in zip(units, jobs, strict=True)}
+        units_by_job = {job.job_id: unit for unit, job in zip(units, jobs, strict=True)}
         for job in as_completed(jobs, poll_frequency=POLL_S):
-            wait_for(named[job.job_id], job)
-            say(f"[{named[job.job_id].name}] done")
+            wait_for(units_by_job[job.job_id], job)
+            say(f"[{units_by_job[job.job_id].name}] done")
     except BaseException:
         for job in jobs:
             job.cancel()
         raise
 
 
-def executor_of(cluster: str, options: Mapping[str, Any], at_once: int) -> Any:  # Any: of an extra
+def executor_of(
+    cluster: str, options: Mapping[str, object], at_once: int
+) -> Any:  # Any: of an extra
     """Return submitit's executor for a cluster, with its logs in runs/jobs.
 
     Raises:
@@ -86,8 +90,8 @@ def executor_of(cluster: str, options: Mapping[str, Any], at_once: int) -> Any: 
     try:
         python = {f"{cluster}_python": shlex.join(PYTHON)}
         executor = AutoExecutor(folder=root() / "runs" / "jobs", cluster=cluster, **python)
-        own = {"nodes": 1, "tasks_per_node": 1, "name": "repro"}
-        executor.update_parameters(**own, **options, slurm_array_parallelism=at_once)
+        parameters = {"nodes": 1, "tasks_per_node": 1, "name": "repro"}
+        executor.update_parameters(**parameters, **options, slurm_array_parallelism=at_once)
     except (NameError, TypeError, RuntimeError) as error:
         raise BadValue(f"--on {cluster}: {' '.join(str(error).split())}") from error
     return executor

@@ -130,8 +130,8 @@ def program() -> tuple[str, ...]:
     """Return the command of the launcher, on every machine of a SLURM job."""
     if nodes() == 1:
         return LAUNCHER
-    each = ("srun", f"--nodes={nodes()}", "--ntasks-per-node=1", "--kill-on-bad-exit=1")
-    return (*each, *LAUNCHER)
+    srun = ("srun", f"--nodes={nodes()}", "--ntasks-per-node=1", "--kill-on-bad-exit=1")
+    return (*srun, *LAUNCHER)
 
 
 def machines() -> tuple[str, ...]:

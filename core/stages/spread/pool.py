@@ -61,10 +61,10 @@ def run_units(
             while waiting and len(running) < jobs:
                 unit = waiting.pop(0)
                 running[unit] = Child(unit)
-            for unit in [unit for unit, child in running.items() if child.ended]:
-                child = running.pop(unit)
-                if (code := child.finish()) != 0:
-                    failed(FailedUnit(f"{unit.name}: {child.last or f'exit code {code}'}", code))
+            for unit in [unit for unit, child in running.items() if child.has_ended]:
+                failure = running.pop(unit).failure()
+                if failure is not None:
+                    failed(failure)
                 say(f"{len(waiting)} wait, {len(running)} run")
             sleep(0.05)
     finally:
@@ -110,8 +110,8 @@ class Child:
         self.reader.start()
 
     @property
-    def ended(self) -> bool:
-        """Whether the process has ended."""
+    def has_ended(self) -> bool:
+        """True if the process has ended."""
         return self.process.poll() is not None
 
     def finish(self) -> int:
@@ -120,9 +120,16 @@ class Child:
         self.lines.close()
         return self.process.wait()
 
+    def failure(self) -> FailedUnit | None:
+        """Wait for the end, and return the error of a process that failed."""
+        code = self.finish()
+        if code == 0:
+            return None
+        return FailedUnit(f"{self.unit.name}: {self.last or f'exit code {code}'}", code)
+
     def stop(self) -> None:
         """Interrupt the process as Ctrl-C would, and wait for it; kill it after a minute."""
-        if not self.ended:
+        if not self.has_ended:
             self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(timeout=60)

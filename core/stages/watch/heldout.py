@@ -37,7 +37,7 @@ class Watched:
     metric: str
     folder: Path
     problems: Sequence[Any]  # Any: rows of the data, or a benchmark's problems
-    answered: Callable[[PolicySampler, Sequence[Any]], list[Sample]]
+    answer: Callable[[PolicySampler, Sequence[Any]], list[Sample]]
 
 
 class HeldOutCallback(TrainerCallback):
@@ -81,19 +81,21 @@ class HeldOutCallback(TrainerCallback):
         The processes of a launch divide the problems, and each returns all accuracies.
         """
         processes = self.trainer.accelerator
-        nth, of = processes.process_index, processes.num_processes
-        frame, found = getattr(self.trainer, "frame", None), dict[str, float]()
+        rank, count = processes.process_index, processes.num_processes
+        frame, accuracies = getattr(self.trainer, "frame", None), dict[str, float]()
         with processes.autocast(), gathered(self.trainer.model, frame) as model:  # as in training
             sampler = PolicySampler(model, self.trainer.processing_class)
-            own = [one.answered(sampler, one.problems[nth::of]) for one in self.watched]
-        for one, share in zip(self.watched, own, strict=True):
+            shares = [
+                watched.answer(sampler, watched.problems[rank::count]) for watched in self.watched
+            ]
+        for watched, share in zip(self.watched, shares, strict=True):
             samples = cast("list[Sample]", gather_object(share))
             if processes.is_main_process:
                 order = sorted(samples, key=lambda sample: sample.id)
-                write_samples(one.folder / f"{step}{FILE}", order)
+                write_samples(watched.folder / f"{step}{FILE}", order)
             right = sum(sample.correct is True for sample in samples)
-            found[one.metric] = 100 * right / len(one.problems)
-        return found
+            accuracies[watched.metric] = 100 * right / len(watched.problems)
+        return accuracies
 
 
 def watched_rows(rows: Sequence[dict[str, Any]], decoding: Decoding, folder: Path) -> Watched:
@@ -108,11 +110,11 @@ def watched_rows(rows: Sequence[dict[str, Any]], decoding: Decoding, folder: Pat
             f"{', '.join(rows[0])}; ask for heldout_problems=0"
         )
 
-    def answered(sampler: PolicySampler, share: Sequence[dict[str, Any]]) -> list[Sample]:
+    def answer(sampler: PolicySampler, share: Sequence[dict[str, Any]]) -> list[Sample]:
         answers = sampler([row["prompt"] for row in share], decoding)
-        return graded([completions[0] for completions in answers], share)
+        return grade_rows([completions[0] for completions in answers], share)
 
-    return Watched(metric=HELD_OUT, folder=folder, problems=rows, answered=answered)
+    return Watched(metric=HELD_OUT, folder=folder, problems=rows, answer=answer)
 
 
 def watched_benchmarks(settings: RunSettings, seed: int, folder: Path) -> Iterator[Watched]:
@@ -124,7 +126,7 @@ def watched_benchmarks(settings: RunSettings, seed: int, folder: Path) -> Iterat
             metric=f"{BENCHMARK}{suite}",
             folder=folder / suite,
             problems=benchmark.load(limit=settings.heldout_limit),
-            answered=partial(
+            answer=partial(
                 in_mode,
                 benchmark=benchmark,
                 mode=settings.heldout_mode,
@@ -143,11 +145,11 @@ def in_mode(
 ) -> list[Sample]:
     """Return graded answers to problems of a benchmark, with the tools of the mode."""
     with tools(mode) as with_tools:
-        asked = with_tools(sampler, None)
-        return answer_problems(asked, benchmark, problems, mode=mode, decoding=decoding)
+        answering = with_tools(sampler, None)
+        return answer_problems(answering, benchmark, problems, mode=mode, decoding=decoding)
 
 
-def graded(answers: Sequence[Completion], rows: Sequence[dict[str, Any]]) -> list[Sample]:
+def grade_rows(answers: Sequence[Completion], rows: Sequence[dict[str, Any]]) -> list[Sample]:
     """Return one graded answer for each row, graded as an evaluation grades its benchmark."""
     problems = [problem_of(row) for row in rows]
     verdicts = judged([answer.text for answer in answers], problems)
@@ -170,7 +172,11 @@ def graded(answers: Sequence[Completion], rows: Sequence[dict[str, Any]]) -> lis
 
 def digests(watched: Sequence[Watched], folder: Path) -> dict[str, str]:
     """Return the digests of all held-out answers by step, and of benchmarks by `<suite>/<step>`."""
-    files = [path for one in watched for path in sorted(one.folder.glob(f"*{FILE}"), key=step_of)]
+    files = [
+        path
+        for problems in watched
+        for path in sorted(problems.folder.glob(f"*{FILE}"), key=step_of)
+    ]
     return {
         path.relative_to(folder).as_posix().removesuffix(FILE): hashlib.sha256(
             read_content(path)

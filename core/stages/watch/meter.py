@@ -46,10 +46,10 @@ class Meter:
             self.bar.update(self.bar.task_ids[0], completed=done, total=total, text=visible(text))
         elif now or monotonic() - self.last_line > LINE_S:
             self.last_line = monotonic()
-            left = f"{self.left(done, total):.0f} s left" if done > self.first else ""
-            say("  ".join(filter(None, [f"{self.name}: {done}/{total}", text, left])))
+            remaining = f"{self.seconds_left(done, total):.0f} s left" if done > self.first else ""
+            say("  ".join(filter(None, [f"{self.name}: {done}/{total}", text, remaining])))
 
-    def left(self, done: int, total: int) -> float:
+    def seconds_left(self, done: int, total: int) -> float:
         """Return the estimated seconds until the end, at the pace so far."""
         return (monotonic() - self.began) / (done - self.first) * (total - done)
 
@@ -61,7 +61,7 @@ class Meter:
 
 
 @contextmanager
-def metered(name: str) -> Generator[Watch]:
+def open_meter(name: str) -> Generator[Watch]:
     """Show a meter during a block, which is given the function that updates the meter."""
     meter = Meter(name)
     try:
@@ -74,12 +74,12 @@ class Things(Sized, Iterable[Thing], Protocol[Thing]):
     """A sized iterable."""
 
 
-def each(name: str, things: Things[Thing], named: Callable[[Thing], str]) -> Iterator[Thing]:
+def track(name: str, things: Things[Thing], label_of: Callable[[Thing], str]) -> Iterator[Thing]:
     """Iterate over things, with a meter that shows the name of the present one."""
     meter = Meter(name)
     try:
         for done, thing in enumerate(things):
-            meter.show(done, len(things), named(thing))
+            meter.show(done, len(things), label_of(thing))
             yield thing
         meter.show(len(things), len(things))
     finally:

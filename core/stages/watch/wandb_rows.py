@@ -17,13 +17,13 @@ from core.settings.resolve import Resolved
 ID = "wandb-id"  # the file in the stage's folder that holds it
 
 
-def described(resolved: Resolved, seed: int) -> dict[str, Any]:
+def wandb_arguments(resolved: Resolved, seed: int) -> dict[str, Any]:  # Any: of several types
     """Return the arguments of `wandb.init` for a run: name, group, tags and config.
 
     The variables WANDB_NAME and WANDB_RUN_GROUP replace name and group; WANDB_TAGS adds tags.
     """
     paper, overrides = resolved.paper, resolved.overrides
-    own = [f"{name}={as_text(value)}" for name, value in sorted(overrides.items())]
+    overridden = [f"{name}={as_text(value)}" for name, value in sorted(overrides.items())]
     tags = [
         paper.family,
         resolved.scale,
@@ -31,14 +31,14 @@ def described(resolved: Resolved, seed: int) -> dict[str, Any]:
         *os.environ.get("WANDB_TAGS", "").split(","),
     ]
     return {
-        "name": os.environ.get("WANDB_NAME", " ".join([resolved.arm, f"seed {seed}", *own])),
+        "name": os.environ.get("WANDB_NAME", " ".join([resolved.arm, f"seed {seed}", *overridden])),
         "group": os.environ.get("WANDB_RUN_GROUP", paper.slug),
         "tags": [*dict.fromkeys(filter(None, tags))],
         "config": {
             "paper": paper.slug,
             "arm": resolved.arm,
             "scale": resolved.scale,
-            "sources": {name: one.source for name, one in resolved.values.items()},
+            "sources": {name: setting.source for name, setting in resolved.values.items()},
         },
     }
 
@@ -53,7 +53,7 @@ class WandbRows(WandbCallback):
     def __init__(self, folder: Path, resolved: Resolved, seed: int):
         super().__init__()
         self.note = folder / ID
-        self.told = described(resolved, seed)
+        self.arguments = wandb_arguments(resolved, seed)
 
     def setup(
         self, args: TrainingArguments, state: TrainerState, model: Any, **kwargs: object
@@ -67,12 +67,12 @@ class WandbRows(WandbCallback):
             run = self._wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "huggingface"),
                 id=name,
-                **self.told,
+                **self.arguments,
                 resume=None if offline else "allow",  # offline it would only warn
             )
             if run.offline:
-                here = Path(run.dir).parent
-                for old in {*here.parent.glob(f"offline-run-*-{name}")} - {here}:
+                own_folder = Path(run.dir).parent
+                for old in {*own_folder.parent.glob(f"offline-run-*-{name}")} - {own_folder}:
                     shutil.rmtree(old, ignore_errors=True)
         super().setup(args, state, model, **kwargs)  # pyright: ignore[reportUnknownMemberType] - untyped
         for number, row in enumerate(state.log_history):
