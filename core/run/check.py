@@ -45,17 +45,17 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
             f"nothing to check: no other distribution provides a paper, and there are {no_runs()}"
         )
     passed, regrader = Passed(ask_again=ask_again), Regrader()
-    found: dict[str, list[str]] = {}
+    problems: dict[str, list[str]] = {}
     for entry in track("check", chosen, lambda entry: entry.slug):
-        found[entry.slug] = check_paper(entry, passed, regrader)
+        problems[entry.slug] = check_paper(entry, passed, regrader)
         passed.save(whole=False)  # so a check that is interrupted continues from here
     passed.save(whole=not slugs)
     if slugs:
-        return found
+        return problems
     pages = {name: check_page(files) for name, files in collection_files(PUBLISHED).items()}
     rooms = {"speed": check_room("bench", regrader), POCKET: check_pocket(regrader)}
     rooms["speed"] = rooms["speed"] or pages["speed"]  # no page is made of damaged records
-    return found | pages | rooms | {"results": [*unknown_files(tuple(entries()))]}
+    return problems | pages | rooms | {"results": [*unknown_files(tuple(entries()))]}
 
 
 def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
@@ -105,25 +105,25 @@ def page_problems(
     entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed
 ) -> list[str]:
     """Return the published pages of a paper that differ from what its records render to."""
-    shown = shown_among(records, whole_records(POCKET, PUBLISHED)[0])
+    used = shown_among(records, whole_records(POCKET, PUBLISHED)[0])
     key = {
-        "records": [seal_of(record) for record in shown],
+        "records": [seal_of(record) for record in used],
         "code": code_digest(MEANT, LIBRARIES),
         "paper": [as_text(paper), entry.text(), *map(as_text, lineage(paper))],
         "files": files_of(paper.slug),
     }
-    return [f"report: {line}" for line in passed.problems(key, report_problems(paper, shown))]
+    return [f"report: {line}" for line in passed.problems(key, report_problems(paper, used))]
 
 
 def regressions(slug: str, records: Sequence[Record], passed: Passed) -> list[str]:
     """Return the accepted results that the newest runs and verdicts no longer reach."""
-    shown = standard(records)
+    newest = standard(records)
     key = {
-        "records": [seal_of(record) for record in shown],
+        "records": [seal_of(record) for record in newest],
         "code": code_digest(RENDERER, LIBRARIES),
         "accepted": accepted(slug),
     }
-    return [f"regression: {line}" for line in passed.problems(key, drops(slug, shown))]
+    return [f"regression: {line}" for line in passed.problems(key, drops(slug, newest))]
 
 
 def reported_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
@@ -134,8 +134,8 @@ def reported_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
         yield f"{paper.slug}: no record of the printed numbers: run `repro publish`"
     for record in published:
         if (record["title"], record["cells"]) != (paper.title, cells):
-            said = "has other numbers than the paper's module: run `repro publish`"
-            yield f"{place_of(record)} {said}"
+            problem = "has other numbers than the paper's module: run `repro publish`"
+            yield f"{place_of(record)} {problem}"
 
 
 def files_of(slug: str) -> dict[str, str]:
@@ -152,8 +152,10 @@ def check_room(room: str, regrader: Regrader) -> list[str]:
 
 def check_pocket(regrader: Regrader) -> list[str]:
     """Return the problems of the pocket world's records, and of controls of models not shipped."""
-    found = [f"controls: {line}" for line in controls_problems(whole_records(POCKET, PUBLISHED)[0])]
-    return check_room(POCKET, regrader) + found
+    problems = [
+        f"controls: {line}" for line in controls_problems(whole_records(POCKET, PUBLISHED)[0])
+    ]
+    return check_room(POCKET, regrader) + problems
 
 
 def check_page(files: Callable[[], Mapping[str, str | bytes]]) -> list[str]:
@@ -178,15 +180,16 @@ def whole_records(slug: str, shelf: Shelf = Shelf.HERE) -> tuple[list[Record], l
 
 def report_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
     """Yield the published files of a paper that are out of date or belong to no record."""
-    given: set[Path] = set()
+    rendered: set[Path] = set()
     for scale in shown_at(records):
         folder = report_folder(paper.slug, scale, PUBLISHED)
         files = report_files(paper, records, scale, folder)
-        given |= {folder / name for name in files}
+        rendered |= {folder / name for name in files}
         yield from stale(folder, files)
-    whole = PUBLISHED.reports / paper.slug
-    if left := [name for name in files_of(paper.slug) if whole / name not in given]:
-        yield f"{whole}: no record gives {', '.join(left)}: delete them, or run what they show"
+    paper_folder = PUBLISHED.reports / paper.slug
+    if unknown := [name for name in files_of(paper.slug) if paper_folder / name not in rendered]:
+        names = ", ".join(unknown)
+        yield f"{paper_folder}: no record gives {names}: delete them, or run what they show"
 
 
 def stale(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[str]:

@@ -26,7 +26,7 @@ def diagnosis() -> dict[str, str]:
         "GPUs": ", ".join(gpus) or "none",
         **versions(),
         "REPRO_DATA": f"{data} ({'there' if Path(data).is_dir() else 'missing'})" if data else "-",
-        **{f"sandbox {name}": found for name, found in backends().items()},
+        **{f"sandbox {name}": state for name, state in backends().items()},
         "--at cpu": "yes" if pocket else f"no pocket models: {RESTORE}",
         "--at gpu": "yes, with the hub or local models" if gpus else "no: no GPU",
         "--at paper": "a cluster is needed, see the paper's settings" if gpus else "no: no GPU",

@@ -3,10 +3,10 @@
 import fcntl
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from core.records.notes import read_note
 from core.records.places import DONE, SAMPLES, own_results, root
@@ -20,6 +20,8 @@ NAMED = re.compile("[0-9a-f]{64}|[0-9a-f]{16}")  # digests and keys
 POLICIES = ("start", "train")  # stages that give one
 PAGES = "reports"
 PAGE = re.compile(".*-([0-9a-f]{16})")  # the folder of a page of runs with settings of one's own
+
+Note: TypeAlias = Mapping[str, Any]  # Any: JSON of a stage's inputs and outputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,33 +41,58 @@ class Leftover:
 
 
 def leftovers(*, unfinished: bool = False) -> list[Leftover]:
-    """Finished stages, samples and pages without a record, the largest first.
+    """Return finished stages, samples and pages that no record refers to, the largest first.
 
-    A stage is kept if a record holds a digest of its outputs, or if one that is kept began with
-    it. With `unfinished` also those that a killed command left, from which it would go on; what a
-    process is at is never among them.
+    A stage is in use if a record holds a digest of its outputs, or if a stage in use began with
+    it. With `unfinished` interrupted stages are included, from which a command would continue.
+    Stages that a process works on are never included.
 
     Raises:
         DamagedFile: a record or a stage's end note is not what was written.
     """
-    records = current(read_records())
-    runs = root() / "runs"
-    stages = {path: end_note(path) for path in runs.glob("*") if STAGE.fullmatch(path.name)}
-    kept = referred(stages, records)
-    found = [(path, "no record") for path, note in stages.items() if note and path not in kept]
-    if unfinished:
-        found += [(path, "unfinished") for path, note in stages.items() if not note]
-    told = {digest for record in records for digest in named(record)}
-    samples = (own_results() / SAMPLES).glob("*.jsonl.gz")
-    found += [(path, "no record") for path in samples if path.name.partition(".")[0] not in told]
-    shown = {record["digest"] for record in records}
-    pages = ((path, PAGE.fullmatch(path.name)) for path in (runs / PAGES).glob("*"))
-    found += [(path, "no record") for path, of in pages if of and of[1] not in shown]
-    sized = [Leftover(path=path, why=why, size=size_of(path)) for path, why in found if free(path)]
-    return sorted(sized, key=lambda one: (-one.size, one.path))
+    records, notes = current(read_records()), end_notes()
+    unused = [
+        *((path, "no record") for path in unused_stages(notes, records)),
+        *((path, "unfinished") for path, note in notes.items() if unfinished and not note),
+        *((path, "no record") for path in unused_samples(records)),
+        *((path, "no record") for path in unused_pages(records)),
+    ]
+    found = [
+        Leftover(path=path, why=reason, size=size_of(path))
+        for path, reason in unused
+        if is_free(path)
+    ]
+    return sorted(found, key=lambda leftover: (-leftover.size, leftover.path))
 
 
-def end_note(folder: Path) -> dict[str, Any]:
+def end_notes() -> dict[Path, Note]:
+    """Return the end note of every stage in runs/ by its folder."""
+    folders = (root() / "runs").glob("*")
+    return {path: end_note(path) for path in folders if STAGE.fullmatch(path.name)}
+
+
+def unused_stages(notes: Mapping[Path, Note], records: Sequence[Record]) -> list[Path]:
+    """Return the folders of finished stages that no record refers to."""
+    finished = {path: note for path, note in notes.items() if note}
+    used = stages_in_use(finished, records)
+    return [path for path in finished if path not in used]
+
+
+def unused_samples(records: Sequence[Record]) -> list[Path]:
+    """Return the files of samples that no record refers to."""
+    names = names_in_records(records)
+    files = (own_results() / SAMPLES).glob("*.jsonl.gz")
+    return [path for path in files if path.name.partition(".")[0] not in names]
+
+
+def unused_pages(records: Sequence[Record]) -> list[Path]:
+    """Return the folders of pages whose record of verdicts is gone."""
+    digests = {record["digest"] for record in records}
+    pages = [(path, PAGE.fullmatch(path.name)) for path in (root() / "runs" / PAGES).glob("*")]
+    return [path for path, match in pages if match and match[1] not in digests]
+
+
+def end_note(folder: Path) -> Note:
     """Return the inputs and outputs of a stage; empty if the stage has not finished.
 
     Raises:
@@ -78,22 +105,26 @@ def end_note(folder: Path) -> dict[str, Any]:
     return {"inputs": note["inputs"], "outputs": note["outputs"]}
 
 
-def referred(stages: Mapping[Path, dict[str, Any]], records: list[Record]) -> set[Path]:
-    """The stages that gave what records hold, and all that these began with."""
-    told = {digest for record in records for digest in named(record)}
-    curves = {canonical_text(row["curve"]) for one in tunings_of(records) for row in one["trials"]}
-    kept: set[Path] = set()
+def stages_in_use(notes: Mapping[Path, Note], records: Sequence[Record]) -> set[Path]:
+    """Return the stages that made what records hold, and all stages that these began with."""
+    names = names_in_records(records)
+    curves = {
+        canonical_text(row["curve"]) for tuning in tunings_of(records) for row in tuning["trials"]
+    }
+    used: set[Path] = set()
+    pending = dict(notes)
     while True:
         more = {
-            path
-            for path, note in stages.items()
-            if note and path not in kept and (gave(path, note, told) or on_trial(note, curves))
+            path: note
+            for path, note in pending.items()
+            if gave(path, note, names) or on_trial(note, curves)
         }
         if not more:
-            return kept
-        kept |= more
-        told |= {name for path in more for name in named(stages[path]["inputs"])}
-        told |= {"-".join(kind_and_key(path)) for path in more}
+            return used
+        used |= more.keys()
+        for path, note in more.items():
+            del pending[path]
+            names |= {*names_in(note["inputs"]), "-".join(kind_and_key(path))}
 
 
 def kind_and_key(path: Path) -> tuple[str, str]:
@@ -101,30 +132,35 @@ def kind_and_key(path: Path) -> tuple[str, str]:
     return path.name.partition("-")[0], path.name[-16:]
 
 
-def gave(path: Path, note: Mapping[str, Any], told: set[str]) -> bool:
+def gave(path: Path, note: Note, names: set[str]) -> bool:
     """Return whether a stage made something with one of these names.
 
     Answers and measures must also be those of a named policy, as others may be equal.
     """
     inputs, outputs = note["inputs"], note["outputs"]
-    made = named(outputs.get("weights", outputs))
-    if "policy" in inputs and not {f"{kind}-{inputs['policy']}" for kind in POLICIES} & told:
+    made = names_in(outputs.get("weights", outputs))
+    if "policy" in inputs and not {f"{kind}-{inputs['policy']}" for kind in POLICIES} & names:
         return False
-    return path.name[-16:] in told or not made or bool(made & told)
+    return path.name[-16:] in names or not made or bool(made & names)
 
 
-def on_trial(note: Mapping[str, Any], curves: set[str]) -> bool:
+def on_trial(note: Note, curves: set[str]) -> bool:
     """Return whether a stage is a training of which a record of trials holds the curve."""
     curve = note["outputs"].get("curves", {}).get(HELD_OUT)
     return curve is not None and canonical_text(curve) in curves
 
 
-def named(value: object) -> set[str]:
+def names_in(value: object) -> set[str]:
     """Return the digests and keys that occur in a JSON value."""
     return set(NAMED.findall(canonical_text(value)))
 
 
-def free(path: Path) -> bool:
+def names_in_records(records: Iterable[Record]) -> set[str]:
+    """Return the digests and keys that occur in records."""
+    return {name for record in records for name in names_in(record)}
+
+
+def is_free(path: Path) -> bool:
     """Return whether no process works on a stage."""
     lock = next(path.parent.glob(f".*-{path.name[-16:]}.lock"), None)
     if lock is None:
@@ -140,4 +176,4 @@ def free(path: Path) -> bool:
 def size_of(path: Path) -> int:
     """Return the bytes of a file, or of all files in a folder."""
     files: Iterator[Path] = path.rglob("*") if path.is_dir() else iter((path,))
-    return sum(one.stat().st_size for one in files if one.is_file())
+    return sum(file.stat().st_size for file in files if file.is_file())

@@ -41,13 +41,13 @@ class Likeness:
         if self.identical:
             return "identical to the published run, to the last bit"
         size, name = self.largest
-        seen = (
+        numbers = (
             f"largest difference {size:.2g} ({name}), "
             f"{self.changed:,} of {self.count:,} answers changed"
         )
         if self.apart:
-            return f"different from the published run ({', '.join(self.apart)}): {seen}"
-        return f"equal to the published run within rounding: {seen}"
+            return f"different from the published run ({', '.join(self.apart)}): {numbers}"
+        return f"equal to the published run within rounding: {numbers}"
 
 
 def likeness_lines(order: Order, outcome: Outcome) -> Iterator[str]:
@@ -57,9 +57,11 @@ def likeness_lines(order: Order, outcome: Outcome) -> Iterator[str]:
     """
     if outcome.claims["overrides"]:
         return
-    shown = runs_of(latest(read_records(order.paper.slug, Shelf.PUBLISHED)))
-    published = {name_of(run): run for run in shown}
-    chosen = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(outcome.tunings)}
+    published_runs = runs_of(latest(read_records(order.paper.slug, Shelf.PUBLISHED)))
+    published = {name_of(run): run for run in published_runs}
+    chosen = {
+        (tuning["scale"], tuning["arm"]): tuning["best"] for tuning in tunings_of(outcome.tunings)
+    }
     for run in runs_of(outcome.runs):
         factor = factor_of(run, chosen)
         resolved = resolve(
@@ -72,8 +74,8 @@ def likeness_lines(order: Order, outcome: Outcome) -> Iterator[str]:
         computed = computed_here(run, Chain(resolved, run["seed"]))
         if computed is not None:
             before = published.get(name_of(run))
-            found = str(likeness(before, computed)) if before else "no published run of it"
-            yield f"{run['arm']}, seed {run['seed']}: {found}"
+            comparison = str(likeness(before, computed)) if before else "no published run of it"
+            yield f"{run['arm']}, seed {run['seed']}: {comparison}"
 
 
 def name_of(run: RunRecord) -> tuple[str, str, int, bool]:
@@ -102,17 +104,17 @@ def likeness(published: RunRecord, run: RunRecord) -> Likeness:
     """Compare a run with a published one."""
     old, new = parts(cast(Record, published)), parts(cast(Record, run))
     curves = {name for name in old.keys() & new.keys() if name.startswith("curves ")}
-    others = {name for name in old.keys() | new.keys() if not name.startswith("curves ")}
+    other_names = {name for name in old.keys() | new.keys() if not name.startswith("curves ")}
     exact = answers(published) == answers(run) and all(
         old.get(name) == new.get(name) for name in {*curves, "train weights"}
     )
-    pairs = [*paired(published["scores"], run["scores"])]
-    counts = [changed_answers(one, other) for one, other in pairs]
+    pairs = [*shared_scores(published["scores"], run["scores"])]
+    counts = [changed_answers(row, other_row) for row, other_row in pairs]
     return Likeness(
         identical=exact,
         apart=[
             name
-            for name in sorted(curves | others)
+            for name in sorted(curves | other_names)
             if not is_near(name, old.get(name), new.get(name))
         ],
         largest=max(distances(published, run), default=(0.0, "curves")),
@@ -125,22 +127,22 @@ def distances(published: RunRecord, run: RunRecord) -> Iterator[tuple[float, str
     """Yield the largest distance of each curve and score that both runs have, with its name."""
     for name in published["curves"].keys() & run["curves"].keys():
         points = zip(published["curves"][name], run["curves"][name], strict=False)
-        yield max((distance(one[1], other[1]) for one, other in points), default=0.0), name
-    for one, other in paired(published["scores"], run["scores"]):
-        yield distance(one["value"], other["value"]), one["benchmark"]
+        yield max((distance(row[1], other_row[1]) for row, other_row in points), default=0.0), name
+    for row, other_row in shared_scores(published["scores"], run["scores"]):
+        yield distance(row["value"], other_row["value"]), row["benchmark"]
 
 
-def distance(one: float, other: float) -> float:
+def distance(number: float, reference: float) -> float:
     """Return the relative distance of two numbers, below 1 the absolute one."""
-    return abs(one - other) / max(1.0, abs(one))
+    return abs(number - reference) / max(1.0, abs(number))
 
 
-def paired(
-    rows: Sequence[ScoreRow], others: Sequence[ScoreRow]
+def shared_scores(
+    rows: Sequence[ScoreRow], other_rows: Sequence[ScoreRow]
 ) -> Iterator[tuple[ScoreRow, ScoreRow]]:
     """Yield the scores that both runs have."""
-    known = {key_of(row): row for row in others}
-    return ((row, known[key_of(row)]) for row in rows if key_of(row) in known)
+    rows_by_key = {key_of(row): row for row in other_rows}
+    return ((row, rows_by_key[key_of(row)]) for row in rows if key_of(row) in rows_by_key)
 
 
 def changed_answers(one: ScoreRow, other: ScoreRow) -> tuple[int, int]:
@@ -153,4 +155,6 @@ def changed_answers(one: ScoreRow, other: ScoreRow) -> tuple[int, int]:
 
 def by_name(digest: str) -> Mapping[tuple[str, int], Any]:  # Any: samples, sealed or not
     """Return stored samples by problem and number."""
-    return {(one.id, one.sample): one for one in read_samples(samples_file(digest), digest)}
+    return {
+        (sample.id, sample.sample): sample for sample in read_samples(samples_file(digest), digest)
+    }

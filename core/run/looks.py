@@ -32,17 +32,17 @@ def run_work(work: Work) -> Runs:
 def run_trials(work: Work) -> list[Record]:
     """Run the trials that are not recorded yet, and return the record of each arm's trials."""
     order = work.order
-    records = {
-        trials.resolved.arm: recorded_trials(trials.resolved) if order.recorded else None
+    recorded = {
+        trials.resolved.arm: recorded_trials(trials.resolved)
         for trials in work.trials
+        if order.recorded
     }
-    pending = [trials for trials in work.trials if records[trials.resolved.arm] is None]
+    pending = [t for t in work.trials if t.chains and recorded.get(t.resolved.arm) is None]
     chains = [chain for trials in pending for chain in trials.chains]
-    ran_apart = run_in_processes(order, [trial_units(order, chains)], chains)
-    for trials in pending:
-        if trials.chains:
-            records[trials.resolved.arm] = write_trials(trials, force=order.force and not ran_apart)
-    return [record for record in records.values() if record is not None]
+    force = not run_in_processes(order, [trial_units(order, chains)], chains) and order.force
+    written = {t.resolved.arm: write_trials(t, force=force) for t in pending}
+    records = {**recorded, **written}
+    return [record for t in work.trials if (record := records.get(t.resolved.arm)) is not None]
 
 
 def write_trials(trials: Trials, *, force: bool) -> Record:

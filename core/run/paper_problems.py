@@ -18,33 +18,51 @@ TO_FILL = "TODO"  # what `repro new` leaves to whoever writes the paper's module
 
 def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
     """Yield the problems of a paper's module: slug, missing texts, settings and claims."""
+    yield from slug_problems(entry, paper)
+    yield from text_problems(entry, paper)
+    yield from passage_problems(paper)
+    for claim in paper.claims:
+        for problem in problems(claim, paper.arms, paper.benchmarks, given_scores(paper)):
+            yield f"claim {claim.slug}: {problem}"
+    settings = [line for scale in SCALES for line in settings_problems(paper, scale)]
+    yield from settings
+    if not settings and (paper.trl_index or paper.trl_reasons):  # needs settings that resolve
+        yield from index_problems(paper)
+
+
+def slug_problems(entry: Entry, paper: Paper) -> Iterator[str]:
+    """Yield a line if the slug differs from the entry point, or from the file of one of ours."""
     expected = entry.module.rpartition(".")[2].replace("_", "-")
     if paper.slug != entry.slug or (entry.module.startswith("papers.") and paper.slug != expected):
         yield f"{entry.module} has the slug {paper.slug!r}, expected {entry.slug!r}"
     if entry.slug == paper.slug:
         lineage(paper)
-    told = {"docstring": entry.text(), "title": paper.title, "model": paper.model, "url": paper.url}
-    for name, text in told.items():
+
+
+def text_problems(entry: Entry, paper: Paper) -> Iterator[str]:
+    """Yield the texts that still hold the mark of `repro new`."""
+    texts = {
+        "docstring": entry.text(),
+        "title": paper.title,
+        "model": paper.model,
+        "url": paper.url,
+    }
+    for name, text in texts.items():
         if TO_FILL in text:
             yield f"{name}: still holds a {TO_FILL} ({text.splitlines()[0]!r}): fill it in"
+
+
+def passage_problems(paper: Paper) -> Iterator[str]:
+    """Yield the printed numbers, settings and evaluations without a passage of the paper."""
     for number in paper.reported:
         if not number.passage:
             yield f"{number.system}, {number.benchmark}: a reported number without a passage"
-    yield from (
-        f"{setting.name}: a setting without a passage"
-        for setting in paper.settings
-        if not setting.passage
-    )
-    for asked in paper.evaluations:
-        if asked != Evaluation() and not asked.passage:
-            yield f"evaluation {asked}: without a passage"
-    for claim in paper.claims:
-        found = problems(claim, paper.arms, paper.benchmarks, given_scores(paper))
-        yield from (f"claim {claim.slug}: {line}" for line in found)
-    settings = [line for scale in SCALES for line in settings_problems(paper, scale)]
-    yield from settings
-    if not settings and (paper.trl_index or paper.trl_reasons):  # they are held against them
-        yield from index_problems(paper)
+    for setting in paper.settings:
+        if not setting.passage:
+            yield f"{setting.name}: a setting without a passage"
+    for evaluation in paper.evaluations:
+        if evaluation != Evaluation() and not evaluation.passage:
+            yield f"evaluation {evaluation}: without a passage"
 
 
 def given_scores(paper: Paper) -> set[Need]:
@@ -60,7 +78,7 @@ def given_scores(paper: Paper) -> set[Need]:
 
 def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
     """Yield the problems of the arms' settings at a scale; one line for those that arms share."""
-    found: dict[str, list[str]] = {}
+    arms_by_error: dict[str, list[str]] = {}
     for arm in (*(paper.arms or (paper.main_arm,)), *paper.preparations):
         try:
             resolved = resolve(paper, arm=arm, scale=scale)
@@ -69,9 +87,9 @@ def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
             if arm not in paper.preparations:
                 check_arm(resolved)
         except ReproError as error:
-            found.setdefault(str(error), []).append(arm)
-    for error, named in found.items():
-        yield f"arm {', '.join(named)} at {scale}: {error}"
+            arms_by_error.setdefault(str(error), []).append(arm)
+    for error, names in arms_by_error.items():
+        yield f"arm {', '.join(names)} at {scale}: {error}"
     built = arms(paper, scale)
     compared = [arm for arm in built if arm.arm in compared_arms(paper)]
     for line in (*same_trainings(built), *same_trials(compared), *start_problems(paper, built)):

@@ -122,8 +122,8 @@ def plan_trials(resolved: Resolved) -> list[tuple[float, Stage, str]]:
     """Return the trials of the arm's learning rate, if claims compare the arm."""
     compared = resolved.arm in compared_arms(resolved.paper)
     trials = trials_of(resolved) if compared else []
-    found = [(rate_of(one), Chain(one, TRIAL_SEED).train) for one in trials]
-    return [(rate, train, state_of(train)) for rate, train in found if train is not None]
+    stages = [(rate_of(trial), Chain(trial, TRIAL_SEED).train) for trial in trials]
+    return [(rate, train, state_of(train)) for rate, train in stages if train is not None]
 
 
 def state_of(stage: Stage) -> str:
@@ -136,22 +136,22 @@ def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[st
     cost = resolved.family.cost(config, known_rows(resolved))
     samples = cost.samples if trials else None
     parameters = count_parameters(Chain(resolved).pretrained)
-    each = sum(BYTES[copy] for copy in cost.copies)
+    bytes_per_parameter = sum(BYTES[copy] for copy in cost.copies)
     return {
         "updates": "as many as the data gives" if cost.updates is None else cost.updates,
         cost.unit: cost.samples,
         "sampled tokens, at most": cost.sampled_tokens,
         **({f"{cost.unit} of trials, with --claims": trials * samples} if samples else {}),
         "parameters": parameters or "known once the model is at hand",
-        "memory of parameters, bytes": parameters * each if parameters else None,
+        "memory of parameters, bytes": parameters * bytes_per_parameter if parameters else None,
         "runs with --claims": claim_runs(resolved.paper),
     }
 
 
 def claim_runs(paper: Paper) -> str | None:
     """Return the number of runs that the looks at a paper's claims take, in words."""
-    first, *more = (len(paper.claimed_arms) * look.seeds for look in LOOKS)
-    return f"{first}, then at most {' and '.join(map(str, more))}" if paper.claims else None
+    first, *later = (len(paper.claimed_arms) * look.seeds for look in LOOKS)
+    return f"{first}, then at most {' and '.join(map(str, later))}" if paper.claims else None
 
 
 def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
@@ -190,8 +190,8 @@ def _is_tied(config: Path) -> bool:
     """Return whether a model ties its head to its embedding; False for a folder of adapters."""
     if not config.is_file():
         return False
-    said: dict[str, Any] = json.loads(config.read_text(encoding="utf-8"))
-    return said.get("tie_word_embeddings", False)
+    fields: dict[str, Any] = json.loads(config.read_text(encoding="utf-8"))
+    return fields.get("tie_word_embeddings", False)
 
 
 def _shapes(path: Path) -> dict[str, list[int]]:

@@ -39,7 +39,7 @@ FALLIBLE = ("program", *("fallible",) * 6)
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One round of training, from random weights or from the model of an earlier round.
+    """A round of training, from random weights or from the model of an earlier round.
 
     `build` seeds the mistakes of fallible solutions.
     """
@@ -163,21 +163,21 @@ def scores(name: str) -> list[dict[str, Any]]:  # Any: a Score's fields
     """Return greedy accuracy on every suite, and Pass@16 on the first problems of each."""
     torch.set_num_threads(1)
     sampler = PolicySampler(load_policy(name).eval(), load_tokenizer(name))
-    drawn = Decoding(samples=PASS_AT, temperature=1.0, max_tokens=MAX_TOKENS, seed=SEED)
-    found: list[Score] = []
+    sampling = Decoding(samples=PASS_AT, temperature=1.0, max_tokens=MAX_TOKENS, seed=SEED)
+    rows: list[Score] = []
     for suite in SUITES:
         benchmark = find_benchmark(suite)
         greedy = run_benchmark(sampler, benchmark, decoding=Decoding(max_tokens=MAX_TOKENS))
-        many = run_benchmark(sampler, benchmark, limit=PASS_LIMIT, decoding=drawn)
-        found += score(greedy, benchmark) + score(many, benchmark, (f"pass@{PASS_AT}",))
-    return [asdict(row) for row in found]
+        many = run_benchmark(sampler, benchmark, limit=PASS_LIMIT, decoding=sampling)
+        rows += score(greedy, benchmark) + score(many, benchmark, (f"pass@{PASS_AT}",))
+    return [asdict(row) for row in rows]
 
 
-def write_record_of(found: Iterable[list[dict[str, Any]]]) -> None:
+def write_record_of(scores_by_model: Iterable[list[dict[str, Any]]]) -> None:
     """Write the record of the pocket world: the shipped files and their scores."""
     models: dict[str, dict[str, Any]] = {
         name: {"files": folder_files(CHECKPOINTS / name), "scores": rows}
-        for name, rows in zip(SHIPPED, found, strict=True)
+        for name, rows in zip(SHIPPED, scores_by_model, strict=True)
     }
     for name, model in models.items():
         for row in model["scores"]:

@@ -44,12 +44,12 @@ class Intervention:
     start: str = ""  # every answer begins with this
     forbidden: int | None = None  # no answer begins with this token
     lines: int = 0  # so many lines stand before the final sentence
-    undivided: bool = False  # the last line, if it divides or reduces, is left out
+    restore_division: bool = False  # the last line, if it divides or reduces, is left out
     temperature: float = 0.0
     max_tokens: int = LIMIT
 
 
-class Asked:
+class AskedPolicy:
     """A policy that answers problems of a suite under an intervention."""
 
     def __init__(self, name: str):
@@ -62,71 +62,80 @@ class Asked:
         """Return one answer to each prompt under an intervention."""
         starts = [how.start] * len(prompts)
         if how.forbidden is not None:
-            starts = self.continued(prompts, starts, how.forbidden)
-        texts = self.drawn(prompts, starts, how)
+            starts = self.continue_without(prompts, starts, how.forbidden)
+        texts = self.draw(prompts, starts, how)
         ending = FINAL[language].split("\\")[0]
         banned = self.tokenizer(ending, add_special_tokens=False)["input_ids"][0]
         for lines in range(how.lines):
             short = [
                 i for i, text in enumerate(texts) if text.split(ending)[0].count("\n") <= lines
             ]
-            asked = [prompts[i] for i in short]
-            begun = self.continued(asked, [texts[i].split(ending)[0] for i in short], banned)
-            for i, text in zip(short, self.drawn(asked, begun, how), strict=True):
+            pending = [prompts[i] for i in short]
+            begun = self.continue_without(
+                pending, [texts[i].split(ending)[0] for i in short], banned
+            )
+            for i, text in zip(short, self.draw(pending, begun, how), strict=True):
                 texts[i] = text
-        return [undivided(text, language) for text in texts] if how.undivided else texts
+        if how.restore_division:
+            return [restore_division(text, language) for text in texts]
+        return texts
 
-    def drawn(self, prompts: Sequence[str], starts: Sequence[str], how: Intervention) -> list[str]:
+    def draw(self, prompts: Sequence[str], starts: Sequence[str], how: Intervention) -> list[str]:
         """Return one answer to each prompt, with its given beginning."""
         decoding = Decoding(max_tokens=how.max_tokens, temperature=how.temperature)
-        found = self.sampler(prompts, decoding, starts) if prompts else []
-        return [start + one[0].text for start, one in zip(starts, found, strict=True)]
+        completions = self.sampler(prompts, decoding, starts) if prompts else []
+        return [
+            start + completion[0].text
+            for start, completion in zip(starts, completions, strict=True)
+        ]
 
-    def continued(self, prompts: Sequence[str], starts: Sequence[str], banned: int) -> list[str]:
+    def continue_without(
+        self, prompts: Sequence[str], starts: Sequence[str], banned: int
+    ) -> list[str]:
         """Return each beginning with the likeliest next token other than `banned`."""
-        found: list[str] = []
+        beginnings: list[str] = []
         for prompt, start in zip(prompts, starts, strict=True):
             ids = torch.tensor([self.sampler.encode(prompt, start)])
             with torch.no_grad():
                 logits = self.model(input_ids=ids).logits[0, -1]
             logits[banned] = -torch.inf
-            found.append(start + self.tokenizer.decode([int(logits.argmax())]))
-        return found
+            beginnings.append(start + self.tokenizer.decode([int(logits.argmax())]))
+        return beginnings
 
 
-def undivided(text: str, language: str) -> str:
+def restore_division(text: str, language: str) -> str:
     """Return an answer with its last division replaced by the fraction itself.
 
     The fraction has the value of the replaced result. A grader of values accepts it; where lowest
     terms are asked for it is wrong. Answers without a last division are returned unchanged.
     """
-    found = DIVIDED.search(text)
-    if found is None:
+    match = DIVIDED.search(text)
+    if match is None:
         return text
-    over, under = found.groups()
+    over, under = match.groups()
     ending = final(f"\\frac{{{over}}}{{{under}}}", language)
-    return f"{text[: found.start()]}\n{ending}"
+    return f"{text[: match.start()]}\n{ending}"
 
 
-def interventions(asked: Asked, answers: Sequence[str]) -> list[Intervention]:
+def interventions(policy: AskedPolicy, answers: Sequence[str]) -> list[Intervention]:
     """Return the interventions to try, given free answers of the policy."""
-    ids = [asked.tokenizer(text, add_special_tokens=False)["input_ids"] for text in answers]
+    ids = [policy.tokenizer(text, add_special_tokens=False)["input_ids"] for text in answers]
     tried = [Intervention(), Intervention(name="longer limit", max_tokens=LONGER)]
     for length in (1, 2, 3):
         frequent = Counter(tuple(row[:length]) for row in ids).most_common(PREFIXES)
         for tokens, _ in frequent:
-            text = asked.tokenizer.decode(tokens)
+            text = policy.tokenizer.decode(tokens)
             tried.append(Intervention(name=f"begins with {text!r}", start=text))
     for token, _ in Counter(row[0] for row in ids).most_common(FORBIDDEN):
-        text = asked.tokenizer.decode([token])
+        text = policy.tokenizer.decode([token])
         tried.append(Intervention(name=f"does not begin with {text!r}", forbidden=token))
     tried.append(Intervention(name="a program", start="```python\n"))
     tried += [Intervention(name=f"at least {n} lines", lines=n) for n in LINES]
-    tried.append(Intervention(name="last division left out", undivided=True))
+    tried.append(Intervention(name="last division left out", restore_division=True))
     return tried + [Intervention(name=f"temperature {t}", temperature=t) for t in TEMPERATURES]
 
 
-def scan(asked: Asked, suite: str) -> dict[str, Any]:
+def scan(policy: AskedPolicy, suite: str) -> dict[str, Any]:
     """Return the shares of right answers under every intervention on the valid split of a suite.
 
     The best intervention is also scored on the test split, beside the free policy.
@@ -134,18 +143,18 @@ def scan(asked: Asked, suite: str) -> dict[str, Any]:
     benchmark = find_benchmark(suite)
     valid = benchmark.load(split="valid")[:CHOSEN_ON]
     prompts = [benchmark.prompt(problem) for problem in valid]
-    free = asked.answers(prompts, benchmark.language, Intervention())
+    free = policy.answers(prompts, benchmark.language, Intervention())
     tried: dict[str, float] = {}
-    named = {how.name: how for how in interventions(asked, free)}
-    for name, how in named.items():
-        texts = asked.answers(prompts, benchmark.language, how)
+    by_name = {how.name: how for how in interventions(policy, free)}
+    for name, how in by_name.items():
+        texts = policy.answers(prompts, benchmark.language, how)
         tried[name] = share(texts, valid)
     best = best_of(tried)
     test = benchmark.load()
     prompts = [benchmark.prompt(problem) for problem in test]
     start, helped = (
-        share(asked.answers(prompts, benchmark.language, how), test)
-        for how in (named[FREE], named[best])
+        share(policy.answers(prompts, benchmark.language, how), test)
+        for how in (by_name[FREE], by_name[best])
     )
     say(f"{suite}: start {start:.1f} %, best of {len(tried) - 1}, {best}: {helped:.1f} %")
     return {"valid": tried, "best": best, "start": start, "helped": helped, "n": len(test)}
@@ -181,8 +190,8 @@ def main() -> None:
 
 def scans(name: str) -> dict[str, Any]:
     """Return the scan of one build on every suite."""
-    asked = Asked(name)
-    return {suite: scan(asked, suite) for suite in SUITES}
+    policy = AskedPolicy(name)
+    return {suite: scan(policy, suite) for suite in SUITES}
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def publish(names: Sequence[str] = (), *, accept: bool = False) -> tuple[list[Pa
         for room in ROOMS:
             if room in names or not names:
                 records[room] = read_records(room)
-        moved = [path for one in records.values() for path in move(one)]
+        moved = [path for paper_records in records.values() for path in move(paper_records)]
     if accept:
         for slug in papers:
             accept_records(slug, standard(read_records(slug, Shelf.PUBLISHED)))
@@ -88,9 +88,13 @@ def publishable(slug: str, *, accept: bool) -> list[Record]:
     judge_again(paper)
     records, problems = whole_records(slug)
     elsewhere = at_other_settings(records)
-    named = {name for one in elsewhere for name in (*one["runs"], *one.get("tunings", ()))}
-    shown = {one["digest"] for one in elsewhere} | named
-    chosen = [one for one in records if not one.get("overrides") or one["digest"] in shown]
+    referenced = {
+        name for record in elsewhere for name in (*record["runs"], *record.get("tunings", ()))
+    }
+    digests = {record["digest"] for record in elsewhere} | referenced
+    chosen = [
+        record for record in records if not record.get("overrides") or record["digest"] in digests
+    ]
     passed = Passed()
     problems += [f"module: {line}" for line in module_problems(entry, paper)]
     problems += sample_problems(chosen, passed, Regrader())
@@ -106,20 +110,23 @@ def move(records: Iterable[Record]) -> list[Path]:
     """Move records from runs/ to results/ with their samples and those that they supersede."""
     moved: list[Path] = []
     for record in records:
-        known = {path.stem: path for path in record_files(record["paper"])}
-        name: str | None = record["digest"]
-        while name in known and known[name].is_relative_to(own_results()):
-            path = known.pop(name)
-            one = read_record(path)
-            samples = sample_files(one) if one["kind"] == "run" else ()
-            store_samples({digest: samples_file(digest) for digest in samples}, results())
-            for digest in samples:
-                (own_results() / SAMPLES / samples_file(digest).name).unlink(missing_ok=True)
-            for file in (path, path.with_suffix(PICTURE)):
-                if file.is_file():
-                    target = results() / file.relative_to(own_results())
-                    copy_atomic(file, target)
-                    file.unlink()
-            moved.append(results() / path.relative_to(own_results()))
-            name = one["supersedes"]
+        paths = {path.stem: path for path in record_files(record["paper"])}
+        digest: str | None = record["digest"]
+        while digest in paths and paths[digest].is_relative_to(own_results()):
+            moved_record = read_record(paths[digest])
+            moved.append(move_record(paths.pop(digest), moved_record))
+            digest = moved_record["supersedes"]
     return moved
+
+
+def move_record(path: Path, record: Record) -> Path:
+    """Move a record from runs/ to results/ with its samples, and return its new path."""
+    samples = sample_files(record) if record["kind"] == "run" else ()
+    store_samples({digest: samples_file(digest) for digest in samples}, results())
+    for digest in samples:
+        (own_results() / SAMPLES / samples_file(digest).name).unlink(missing_ok=True)
+    for file in (path, path.with_suffix(PICTURE)):
+        if file.is_file():
+            copy_atomic(file, results() / file.relative_to(own_results()))
+            file.unlink()
+    return results() / path.relative_to(own_results())

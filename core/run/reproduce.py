@@ -49,14 +49,14 @@ def reproduce(
             say(f"{paper.slug} is not run: {paper.not_run}")
     papers = [paper for paper in papers if not paper.not_run]
     for number in range(1, looks + 1):
-        left: list[Order] = []
+        orders: list[Order] = []
         for paper in papers:
             try:
-                left += to_run(paper, scale, jobs, number)
+                orders += to_run(paper, scale, jobs, number)
             except ReproError as error:
                 yield Reproduced(paper.slug, str(error))
-        say(f"look {number} of {len(LOOKS)}: {len(left)} papers are left")
-        yield from run_orders(left)
+        say(f"look {number} of {len(LOOKS)}: {len(orders)} papers are left")
+        yield from run_orders(orders)
 
 
 def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
@@ -65,7 +65,7 @@ def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
         judge_again(paper)
         return []
     order = whole_order(paper, scale, jobs, until)
-    refuse([one.resolved for one in first_runs(order)])
+    refuse([chain.resolved for chain in first_runs(order)])
     check_records(paper.slug)
     return [order]
 
@@ -74,10 +74,10 @@ def run_orders(orders: Sequence[Order]) -> Iterator[Reproduced]:
     """Run orders, those with the fewest missing runs first, and yield the paper of each."""
     waiting = list(orders)
     while waiting:
-        order = min(waiting, key=unfinished)
+        order = min(waiting, key=count_missing)
         waiting.remove(order)
-        left = unfinished(order)
-        say(f"{order.paper.slug}: {left} runs of its first look, {len(waiting)} papers wait")
+        missing = count_missing(order)
+        say(f"{order.paper.slug}: {missing} runs of its first look, {len(waiting)} papers wait")
         try:
             run_order(order)
         except ReproError as error:
@@ -138,7 +138,9 @@ def has_present_runs(
 ) -> bool:
     """Return whether the judged runs are all there, of all claimed arms, with present settings."""
     runs = [run for run in runs_of(records, scale) if run["digest"] in digests]
-    best_factors = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(records, scale)}
+    best_factors = {
+        (tuning["scale"], tuning["arm"]): tuning["best"] for tuning in tunings_of(records, scale)
+    }
     return (
         len(runs) == len({*digests})
         and {run["arm"] for run in runs} >= set(paper.claimed_arms)
@@ -151,10 +153,10 @@ def first_runs(order: Order) -> list[Chain]:
     return make_chains(order, order.arms, order.seeds[: order.looks[0].seeds])
 
 
-def unfinished(order: Order) -> int:
+def count_missing(order: Order) -> int:
     """Return the number of runs of an order's first look that are missing."""
-    runs = first_runs(order)
+    chains = first_runs(order)
     return sum(
         record is None and not all_done(chain.own_stages)
-        for chain, record in zip(runs, recorded_runs(runs), strict=True)
+        for chain, record in zip(chains, recorded_runs(chains), strict=True)
     )

@@ -51,15 +51,15 @@ def retrain(
     entries: Sequence[Entry], count: int, *, draw: int, within: float | None = None
 ) -> list[str]:
     """Train recorded runs again, drawn at random; return one line for each difference."""
-    found: list[str] = []
-    for one in drawn(entries, count, draw=draw, within=within):
-        run = one.run
+    problems: list[str] = []
+    for retraining in draw_runs(entries, count, draw=draw, within=within):
+        run = retraining.run
         say(f"train again: {run['paper']} {run['arm']} seed {run['seed']}, {run['digest']}")
-        found += retrained_problems(one)
-    return found
+        problems += retrained_problems(retraining)
+    return problems
 
 
-def drawn(
+def draw_runs(
     entries: Sequence[Entry], count: int, *, draw: int, within: float | None = None
 ) -> list[Retraining]:
     """Draw recorded runs at random, the same for the same records and `draw`.
@@ -69,22 +69,22 @@ def drawn(
     Raises:
         BadValue: there are fewer.
     """
-    found = [one for entry in entries for one in candidates(entry.load(), within)]
-    if len(found) < count:
+    runs = [retraining for entry in entries for retraining in candidates(entry.load(), within)]
+    if len(runs) < count:
         limit = "" if within is None else f" whose training took at most {within:g} s"
         raise BadValue(
-            f"--retrain {count}: there are {len(found)} recorded trainings{limit} with the "
+            f"--retrain {count}: there are {len(runs)} recorded trainings{limit} with the "
             "settings of their paper's module; ask for as many or fewer"
         )
-    return Random(draw).sample(sorted(found, key=lambda one: one.run["digest"]), count)
+    return Random(draw).sample(sorted(runs, key=lambda retraining: retraining.run["digest"]), count)
 
 
 def candidates(paper: Paper, within: float | None) -> Iterator[Retraining]:
     """Yield the shown runs of a paper that can be trained again with the settings of its module."""
     records, _ = whole_records(paper.slug)
-    shown = standard(records)
-    chosen = {(one["scale"], one["arm"]): one["best"] for one in tunings_of(shown)}
-    for run in runs_of(shown, "cpu"):
+    newest = standard(records)
+    chosen = {(tuning["scale"], tuning["arm"]): tuning["best"] for tuning in tunings_of(newest)}
+    for run in runs_of(newest, "cpu"):
         factor = factor_of(run, chosen)
         if not run["train"]["steps"] or (within is not None and seconds_of(run) > within):
             continue
@@ -100,17 +100,17 @@ def seconds_of(run: RunRecord) -> float:
     return sum(cast(Mapping[str, float], run["timings"].get("phases", {})).values())
 
 
-def retrained_problems(one: Retraining) -> list[str]:
+def retrained_problems(retraining: Retraining) -> list[str]:
     """Train a run again in a scratch folder; return one line for each difference to its record."""
-    run = one.run
-    unit = Unit(label_of(one.chain), chain_command(one.order, one.chain))
+    run = retraining.run
+    unit = Unit(label_of(retraining.chain), chain_command(retraining.order, retraining.chain))
     with scratch_root():
         try:
             run_units([unit], 1)
         except FailedUnit as error:
             return [f"{place_of(run)}: training it again failed: {error}"]
-        made = [found for found in read_records(run["paper"]) if found["kind"] == "run"]
-    return [f"{place_of(run)}: {line}" for line in differences(cast(Record, run), made[-1])]
+        records = [record for record in read_records(run["paper"]) if record["kind"] == "run"]
+    return [f"{place_of(run)}: {line}" for line in differences(cast(Record, run), records[-1])]
 
 
 @contextmanager
@@ -128,58 +128,58 @@ def scratch_root() -> Generator[None]:
                 os.environ["REPRO_ROOT"] = before
 
 
-def differences(recorded: Record, made: Record) -> Iterator[str]:
+def differences(recorded: Record, retrained: Record) -> Iterator[str]:
     """Yield what a record says and training again does not give.
 
     On the same processor, kernels and versions everything is equal, to the last bit of the
     weights. Elsewhere, if all answers are the same ones, numbers are equal but for rounding. If
     rounding changed an answer, later updates differ: then curves and scores are near each other.
     """
-    if is_same_arithmetic(recorded, made):
+    if is_same_arithmetic(recorded, retrained):
         how, is_close = "exactly: it has the same processor, kernels and versions", is_equal
-    elif answers(recorded) == answers(made):
+    elif answers(recorded) == answers(retrained):
         how, is_close = f"up to {NEAR:g}: the processor differs, the answers do not", is_rounded
     else:
         how, is_close = "within tolerances: the processor and some answers differ", is_near
     say(f"{recorded['digest']}: compared {how}")
-    old, new = parts(recorded), parts(made)
+    old, new = parts(recorded), parts(retrained)
     for name in sorted(old.keys() | new.keys()):
-        here, there = old.get(name), new.get(name)
-        if not is_close(name, here, there):
-            yield f"{name} is {brief(here)}, trained again {brief(there)} (compared {how})"
+        old_value, new_value = old.get(name), new.get(name)
+        if not is_close(name, old_value, new_value):
+            yield f"{name} is {brief(old_value)}, trained again {brief(new_value)} (compared {how})"
 
 
-def is_same_arithmetic(one: Record, other: Record) -> bool:
+def is_same_arithmetic(run: Record, other_run: Record) -> bool:
     """Return whether two runs were computed by the same processor, kernels and libraries."""
-    kernels = [record["train"].get("kernels", {}) for record in (one, other)]
+    kernels = [record["train"].get("kernels", {}) for record in (run, other_run)]
     libraries = [
         {name: record["versions"].get(name) for name in ("torch", "transformers")}
-        for record in (one, other)
+        for record in (run, other_run)
     ]
     return PROCESSOR in kernels[0] and kernels[0] == kernels[1] and libraries[0] == libraries[1]
 
 
-def is_equal(name: str, here: Any, there: Any) -> bool:  # Any: JSON of several types
+def is_equal(name: str, old: Any, new: Any) -> bool:  # Any: JSON of several types
     """Return whether two values are equal; statistics up to the order of their sums."""
     exact = name.startswith(("curves ", "train "))
-    return agree(here, there, 0.0 if exact else EXACT)
+    return agree(old, new, 0.0 if exact else EXACT)
 
 
-def is_rounded(name: str, here: Any, there: Any) -> bool:  # Any: JSON of several types
+def is_rounded(name: str, old: Any, new: Any) -> bool:  # Any: JSON of several types
     """Return whether two values are equal but for rounding."""
-    return name in OF_PROCESSOR or agree(here, there, NEAR)
+    return name in OF_PROCESSOR or agree(old, new, NEAR)
 
 
-def is_near(name: str, here: Any, there: Any) -> bool:  # Any: JSON of several types
+def is_near(name: str, old: Any, new: Any) -> bool:  # Any: JSON of several types
     """Return whether settings are equal, and curves and scores within the tolerances."""
     if name.startswith("curves "):
-        if not (here and there):
-            return here == there
-        one, other = mean_of(here), mean_of(there)
-        return abs(one - other) <= CURVE * max(abs(one), abs(other)) + SMALL
+        if not (old and new):
+            return old == new
+        old_mean, new_mean = mean_of(old), mean_of(new)
+        return abs(old_mean - new_mean) <= CURVE * max(abs(old_mean), abs(new_mean)) + SMALL
     if name in ("scores", "start_scores"):
-        return are_near(values_of(here), values_of(there))
-    return name not in AS_ASKED or agree(here, there, EXACT)
+        return are_near(values_of(old), values_of(new))
+    return name not in AS_ASKED or agree(old, new, EXACT)
 
 
 def parts(record: Record) -> dict[str, Any]:  # Any: JSON of several types
@@ -213,11 +213,11 @@ def values_of(rows: Sequence[Mapping[str, Any]] | None) -> list[tuple[Any, ...]]
     return [tuple(row[name] for name in names) for row in rows or ()]
 
 
-def are_near(here: Sequence[tuple[Any, ...]], there: Sequence[tuple[Any, ...]]) -> bool:
+def are_near(old_rows: Sequence[tuple[Any, ...]], new_rows: Sequence[tuple[Any, ...]]) -> bool:
     """Return whether the same scores were measured, with values within the tolerance."""
-    pairs = zip(here, there, strict=False)
-    return len(here) == len(there) and all(
-        one[:-1] == other[:-1] and abs(one[-1] - other[-1]) <= SCORE for one, other in pairs
+    pairs = zip(old_rows, new_rows, strict=False)
+    return len(old_rows) == len(new_rows) and all(
+        old[:-1] == new[:-1] and abs(old[-1] - new[-1]) <= SCORE for old, new in pairs
     )
 
 

@@ -35,17 +35,17 @@ def points(sweeps: Sequence[str]) -> list[Point]:
 
 def alternatives(text: str) -> list[str]:
     """Return the values of a text, separated by commas outside of brackets."""
-    found, depth = [""], 0
+    values, depth = [""], 0
     for c in text:
         depth += (c in "([{") - (c in ")]}")
         if c == "," and not depth:
-            found.append("")
+            values.append("")
         else:
-            found[-1] += c
-    return found
+            values[-1] += c
+    return values
 
 
-def run_sweep(order: Order, at: Sequence[Point]) -> list[Record]:
+def run_sweep(order: Order, swept_points: Sequence[Point]) -> list[Record]:
     """Run what is missing of every point, and return the records of all points.
 
     The arm of each record is named with the point's settings, so that one table can hold all.
@@ -53,7 +53,7 @@ def run_sweep(order: Order, at: Sequence[Point]) -> list[Record]:
     refuse_paper(order.paper)
     runs = [
         (point, chain)
-        for point in at
+        for point in swept_points
         for chain in make_chains(
             replace(order, arguments=(*order.arguments, *point)), order.arm_names, order.seeds
         )

@@ -15,15 +15,16 @@ from core.verdicts.up_to_date import recorded_runs
 
 def run_chains(order: Order, chains: Sequence[Chain]) -> list[Record]:
     """Run the chains that are not recorded yet, and return the record of each chain."""
-    known = recorded_runs(chains) if order.recorded else [None] * len(chains)
-    pending = [chain for chain, record in zip(chains, known, strict=True) if record is None]
+    records = recorded_runs(chains) if order.recorded else [None] * len(chains)
+    pending = [chain for chain, record in zip(chains, records, strict=True) if record is None]
     batches = (start_units(order, pending), chain_units(order, pending))
     force = not run_in_processes(order, batches, pending) and order.force
     if force:
         for chain in distinct_starts(pending):
             score_start(chain, force=True)
     return [
-        record or run_chain(chain, force=force) for chain, record in zip(chains, known, strict=True)
+        record or run_chain(chain, force=force)
+        for chain, record in zip(chains, records, strict=True)
     ]
 
 

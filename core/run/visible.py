@@ -15,8 +15,8 @@ def visible_effects(paper: Paper, settings: RunSettings) -> dict[str, list[float
     Effects are in percentage points; claims about other numbers are not included. Arms are assumed
     to vary over seeds as in `reports/rates.md`.
     """
-    found = {claim.slug: problems_of(claim, settings) for claim in paper.claims}
-    return {slug: [seen_at(look, n) for look in LOOKS] for slug, n in found.items() if n}
+    counts = {claim.slug: problems_of(claim, settings) for claim in paper.claims}
+    return {slug: [seen_at(look, n) for look in LOOKS] for slug, n in counts.items() if n}
 
 
 def seen_at(look: Look, problems: int) -> float:
@@ -33,12 +33,12 @@ def problems_of(claim: Claim, settings: RunSettings) -> int:
     test = claim.test
     if not isinstance(test, Comparison) or not test.percent:
         return 0
-    needs = {need for _, need in test.needs}
-    if any(is_validation(need) for need in needs):
+    measured_needs = {need for _, need in test.needs}
+    if any(is_validation(need) for need in measured_needs):
         return settings.heldout_problems
     limits = {"score": settings.eval_limit, "samples": settings.at_k_limit}
     return sum(
         min(find_benchmark(settings.suites[need.name]).n, limits[need.kind] or 10**9)
-        for need in needs
+        for need in measured_needs
         if need.kind in limits and need.name in settings.suites
     )

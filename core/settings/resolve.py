@@ -77,12 +77,12 @@ class Resolved:
 
     @property
     def splits(self) -> bool:
-        """Whether rows are held out of the training rows, as some data set has no split for it."""
+        """True if rows are held out of the training rows, as a data set has no split for it."""
         return not all(data_set.source.holds_out for data_set in self.sets)
 
     @property
     def gives_held_out(self) -> bool:
-        """Whether the paper or the command line sets how many rows are held out."""
+        """True if the paper or the command line sets how many rows are held out."""
         setting = self.values.get(HELD_OUT_ROWS)
         return setting is not None and not setting.source.startswith(PROFILE)
 

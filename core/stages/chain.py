@@ -183,7 +183,7 @@ class Chain:
 
     @property
     def stages(self) -> list[Stage]:
-        """All stages without duplicates, in the order of a plan."""
+        """The stages of the run without duplicates, in the order of a plan."""
         trained = [*self.preparations, *self.training]
         scored = self.evaluations(self.start) + self.evaluations(self.policy)
         all_stages = (*trained, *scored, *self.probabilities)

@@ -90,7 +90,7 @@ class Data(Stage):
 
     @property
     def holds_out(self) -> bool:
-        """Whether every data set has rows of its own to hold out."""
+        """True if every data set has rows of its own to hold out."""
         return all(
             data_set.source.holds_out
             if (stage := self.row_stages.get(data_set.name)) is None

@@ -175,18 +175,19 @@ class Scored:
 
 
 def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
-    """The scores of one policy, whose model is loaded only if a sample is missing."""
-    scored = Scored()
-    for stage in (asked := list(stages)):
-        found, question = stage.run(force=force), stage.question
-        samples = list(read_samples(stage.folder / SAMPLES, found["digest"]))
-        scored.files[found["digest"]] = stage.folder / SAMPLES
-        named = {"mirrors": question.mirrors, **found}
+    """Return the scores of one policy; its model is loaded only if a sample is missing."""
+    scored, stages = Scored(), list(stages)
+    for stage in stages:
+        outputs, question = stage.run(force=force), stage.question
+        digest = outputs["digest"]
+        samples = list(read_samples(stage.folder / SAMPLES, digest))
+        scored.files[digest] = stage.folder / SAMPLES
+        fields = {"mirrors": question.mirrors, **outputs}
         if question.curves:
-            scored.at_k[question.suite] = {**at_k_curve(samples, question), **named}
+            scored.at_k[question.suite] = {**at_k_curve(samples, question), **fields}
         else:
-            scored.scores.extend({**row, **named} for row in score_rows(samples, question))
-    for stage in asked:
+            scored.scores.extend({**row, **fields} for row in score_rows(samples, question))
+    for stage in stages:
         stage.answering.release()
     return scored
 
@@ -195,7 +196,7 @@ def evaluations(resolved: Resolved, policy: Policy, seed: int) -> list[Evaluate]
     """Return the evaluation stages of a policy, which all share one loaded model."""
     answering = Answering(policy, scoring_of(resolved), resolved.run.threads)
     draws = [replace(question, draw=draw_of(seed)) for question in questions(resolved)]
-    return [Evaluate(answering=answering, question=question_drawn) for question_drawn in draws]
+    return [Evaluate(answering=answering, question=question) for question in draws]
 
 
 def questions(resolved: Resolved) -> list[Question]:
@@ -206,17 +207,19 @@ def questions(resolved: Resolved) -> list[Question]:
     run, paper = resolved.run, resolved.paper
     asked = [
         question
-        for each in requested_evaluations(paper, run)
-        for question in questions_of(each, run)
+        for evaluation in requested_evaluations(paper, run)
+        for question in questions_of(evaluation, run)
     ]
-    asked = [*dict.fromkeys(asked)]  # an evaluation in another mode may be one of the others
-    return asked + (at_k_questions(run) if resolved.arm in sampled_arms(paper) else [])
+    distinct = [*dict.fromkeys(asked)]  # an evaluation in another mode may equal another one
+    return distinct + (at_k_questions(run) if resolved.arm in sampled_arms(paper) else [])
 
 
 def requested_evaluations(paper: Paper, settings: RunSettings) -> list[Evaluation]:
     """Return the paper's evaluations; if the settings name modes, in each of these instead."""
-    modes, own = settings.eval_modes, paper.evaluations
-    return [replace(each, mode=mode) for mode in modes for each in own] if modes else [*own]
+    modes, evaluations = settings.eval_modes, paper.evaluations
+    if not modes:
+        return [*evaluations]
+    return [replace(evaluation, mode=mode) for mode in modes for evaluation in evaluations]
 
 
 def modes_of(resolved: Resolved) -> frozenset[str]:

@@ -13,7 +13,7 @@ from core.paper.registry import find_entry
 from core.records.answers import content_of, name_of
 from core.records.places import own_results, record_file, samples_file
 from core.run.check import whole_records
-from core.run.retrain import differences, drawn, retrained_problems
+from core.run.retrain import differences, draw_runs, retrained_problems
 from core.settings.canonical import canonical
 from core.stages.spread.pool import Unit, run_units
 from core.verdicts.regrade import Regrader
@@ -44,7 +44,7 @@ def record(folder):
 
 def test_training_again_gives_the_record(folder, capsys):
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    (one,) = drawn([find_entry(SLUG)], 1, draw=3)
+    (one,) = draw_runs([find_entry(SLUG)], 1, draw=3)
     assert retrained_problems(one) == []
     assert "compared exactly" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

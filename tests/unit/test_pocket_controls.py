@@ -2,13 +2,13 @@
 
 import pytest
 
-from core.run.pocket_controls import Asked, Intervention, interventions, undivided
+from core.run.pocket_controls import AskedPolicy, Intervention, interventions, restore_division
 from eval.sets.benchmarks import find_benchmark
 
 
 @pytest.fixture(scope="module")
 def asked():
-    return Asked("pocket-base")
+    return AskedPolicy("pocket-base")
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +42,13 @@ def test_answers_have_as_many_lines_as_are_asked_for(asked, prompts):
 def test_a_last_division_is_left_out_and_nothing_else():
     told = "13*6=78\n4*7=28\n78/28=19/7\nThe answer is \\boxed{\\frac{19}{7}}."
     left = "13*6=78\n4*7=28\nThe answer is \\boxed{\\frac{78}{28}}."
-    assert undivided(told, "en") == left
-    assert undivided(left, "en") == left
+    assert restore_division(told, "en") == left
+    assert restore_division(left, "en") == left
     inner = "12/2=6\n6+1=7\nThe answer is \\boxed{7}."
-    assert undivided(inner, "en") == inner
-    assert undivided("12/2=5\n答案是\\boxed{5}。", "zh") == "\n答案是\\boxed{\\frac{12}{2}}。"
+    assert restore_division(inner, "en") == inner
+    assert (
+        restore_division("12/2=5\n答案是\\boxed{5}。", "zh") == "\n答案是\\boxed{\\frac{12}{2}}。"
+    )
 
 
 def test_every_kind_of_intervention_is_tried_once(asked, prompts):

@@ -13,11 +13,11 @@ from core.records.record import latest, read_records, standard
 from core.records.schema import claims_of, runs_of, tunings_of
 from core.run.reproduce import (
     Reproduced,
+    count_missing,
     first_runs,
     is_judged,
     reproduce,
     run_orders,
-    unfinished,
     whole_order,
 )
 from core.run.units import all_done
@@ -68,7 +68,7 @@ def test_it_is_the_turn_of_the_paper_with_the_fewest_runs_left(root, monkeypatch
     orders = [whole_order(one, "cpu", 1, 1) for one in (ALPHA, BETA)]
     done = [one for one in first_runs(orders[1]) if one.resolved.arm == "wide"]
     mark_done(done)
-    assert [unfinished(order) for order in orders] == [6, 3]
+    assert [count_missing(order) for order in orders] == [6, 3]
     came = []
 
     def run(order):
@@ -77,7 +77,7 @@ def test_it_is_the_turn_of_the_paper_with_the_fewest_runs_left(root, monkeypatch
 
     monkeypatch.setattr("core.run.reproduce.run_order", run)
     assert [found.slug for found in run_orders(orders)] == ["beta", "alpha"] == came
-    assert [unfinished(order) for order in orders] == [0, 0]
+    assert [count_missing(order) for order in orders] == [0, 0]
 
 
 def mark_done(runs):
@@ -93,7 +93,7 @@ def test_a_training_done_for_one_paper_is_not_left_of_another(root):  # noqa: AR
     chain = next(one for one in first_runs(orders[0]) if one.resolved.arm == "plain")
     mark_done([chain])
     assert all_done(chain.own_stages)
-    assert [unfinished(order) for order in orders] == [5, 5]
+    assert [count_missing(order) for order in orders] == [5, 5]
 
 
 @pytest.mark.parametrize(("seeds", "look", "done"), [(3, 0, True), (3, 1, False), (5, 1, True)])
@@ -131,7 +131,7 @@ def test_runs_that_records_tell_of_are_not_run_again_for_new_verdicts(tmp_path, 
         if record["kind"] == "claims":
             (results() / slug / f"{record['digest']}.json").unlink()
     assert not is_judged(DEEPSEEKMATH, "cpu", LOOKS[0])
-    assert unfinished(whole_order(DEEPSEEKMATH, "cpu", 1, 1)) == 0
+    assert count_missing(whole_order(DEEPSEEKMATH, "cpu", 1, 1)) == 0
     monkeypatch.setattr("core.run.units.run_units", pytest.fail)
     monkeypatch.setattr("core.run.units.run_chain", pytest.fail)
     assert list(reproduce([DEEPSEEKMATH], looks=2)) == [Reproduced(slug)] * 2

@@ -38,7 +38,7 @@ class Written(Stage):
         return {"text": self.text}
 
     @property
-    def of(self):
+    def subject(self):
         return "words"
 
     def work(self, folder):
