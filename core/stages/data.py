@@ -116,7 +116,9 @@ class Data(Stage):
         """
         if data_set.name in self.row_stages or not (data_set.own or self.prompts.act):
             return rows
-        prompted = [self.prompts.with_prompt(data_set.name, place, row) for place, row in enumerate(rows)]
+        prompted = [
+            self.prompts.with_prompt(data_set.name, place, row) for place, row in enumerate(rows)
+        ]
         for place, row in enumerate(prompted):
             self.check_values(data_set, place, row)
         return prompted
