@@ -1,1 +1,1 @@
-"""Forward passes of a training: batches without waste, and log-probabilities of their tokens."""
+"""Forward passes of training: batches, packing, and log-probabilities of tokens."""

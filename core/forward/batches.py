@@ -1,4 +1,4 @@
-"""Token ids as tensors: padding, shuffling and cutting a rollout into micro-batches."""
+"""Batches of token ids as tensors: padding, shuffling, and cutting a rollout into micro-batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ TOKEN_KEYS = (*PROMPT_KEYS, "completion_ids", "completion_mask")
 
 @dataclass(frozen=True)
 class Parts:
-    """A rollout cut into micro-batches, and its trained tokens over all processes.
+    """A rollout cut into micro-batches, with the number of its trained tokens over all processes.
 
-    `rows` are the completions of a micro-batch in the mean, set where some were left out.
+    `rows` is the mean number of completions of a micro-batch, set if completions were dropped.
     """
 
     micro_batches: list[Batch]
@@ -28,15 +28,18 @@ class Parts:
 
 
 def padded_width(rows: Sequence[Sequence[int]], multiple: int | None) -> int:
-    """The length of the longest row, up to a multiple; at least 1."""
+    """Return the length of the longest row, rounded up to a multiple; at least 1."""
     longest = max(1, *(len(row) for row in rows))
     return ceil(longest / multiple) * multiple if multiple else longest
 
 
-def padded(
+def pad_rows(
     rows: Sequence[Sequence[int]], value: int, *, left: bool = False, multiple: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Ids and mask of rows padded to the longest (up to a multiple) on one side; both (B, W)."""
+    """Pad rows of token ids on one side; return ids and mask, both (B, W).
+
+    W is the length of the longest row, rounded up to `multiple`.
+    """
     width = padded_width(rows, multiple)
     ids = torch.full((len(rows), width), value, dtype=torch.long)
     mask = torch.zeros(len(rows), width, dtype=torch.long)
@@ -53,9 +56,9 @@ def token_batch(
     pad_token_id: int,
     multiple: int | None,
 ) -> Batch:
-    """Prompts flush right and completions flush left, with their masks."""
-    prompts, prompt_mask = padded(prompt_ids, pad_token_id, left=True, multiple=multiple)
-    completions, completion_mask = padded(completion_ids, pad_token_id, multiple=multiple)
+    """Return left-padded prompts and right-padded completions, with their masks."""
+    prompts, prompt_mask = pad_rows(prompt_ids, pad_token_id, left=True, multiple=multiple)
+    completions, completion_mask = pad_rows(completion_ids, pad_token_id, multiple=multiple)
     return {
         "prompt_ids": prompts,
         "prompt_mask": prompt_mask,
@@ -65,13 +68,13 @@ def token_batch(
 
 
 def trained_mask(batch: Batch) -> Tensor:
-    """1 on the tokens that are trained on: the completion's, less those of an environment."""
+    """Return a mask (B, T) of trained tokens: the completion without tokens of an environment."""
     mask = batch["completion_mask"]
     return mask * batch["tool_mask"] if "tool_mask" in batch else mask
 
 
 def as_rollout(batch: Batch, logps: Tensor, *, with_reference: bool) -> Rollout:
-    """A micro-batch as the losses take it; without `old_per_token_logps` the ratio is 1."""
+    """Convert a micro-batch to a `Rollout`; without `old_per_token_logps` the ratio is 1."""
     old, advantages = batch.get("old_per_token_logps"), batch["advantages"]
     return Rollout(
         logps=logps,
@@ -86,23 +89,32 @@ def as_rollout(batch: Batch, logps: Tensor, *, with_reference: bool) -> Rollout:
 
 
 def take_selected(batch: Batch, chosen: Tensor, parts: int) -> Batch:
-    """The chosen rows (B,); others, without a trained token, only until `parts` divide them all."""
+    """Keep the selected rows and as few others as make their number a multiple of `parts`.
+
+    The other rows have an empty completion mask, so that none of their tokens is trained. The
+    column `selected` of the returned batch marks the selected rows.
+
+    Args:
+        batch: Rows of a rollout.
+        chosen: Boolean mask (B,) of the selected rows.
+        parts: Number of micro-batches that the rows have to be divisible by.
+    """
     order = chosen.logical_not().int().argsort(stable=True)
     count = max(1, ceil(int(chosen.sum()) / parts)) * parts
-    taken = {key: rows[order[:count]] for key, rows in batch.items()}
+    kept_columns = {key: rows[order[:count]] for key, rows in batch.items()}
     selected = chosen[order[:count]]
-    taken["completion_mask"] = taken["completion_mask"] * selected.unsqueeze(1)
-    return {**taken, "selected": selected}
+    kept_columns["completion_mask"] = kept_columns["completion_mask"] * selected.unsqueeze(1)
+    return {**kept_columns, "selected": selected}
 
 
 def shuffle_rows(batch: Batch) -> Batch:
-    """Permute all rows together; one draw from torch's global CPU generator."""
+    """Permute the rows of all tensors together, by one draw from torch's global CPU generator."""
     order = torch.randperm(len(batch["completion_ids"]))
     return {key: rows[order.to(rows.device)] for key, rows in batch.items()}
 
 
 def split_rows(batch: Batch, parts: int) -> list[Batch]:
-    """Cut into `parts` micro-batches of equally many rows."""
+    """Cut a batch into `parts` micro-batches with equally many rows."""
     size = len(batch["completion_ids"]) // parts
     return [
         {key: rows[i * size : (i + 1) * size] for key, rows in batch.items()} for i in range(parts)
@@ -110,16 +122,16 @@ def split_rows(batch: Batch, parts: int) -> list[Batch]:
 
 
 def trim(batch: Batch) -> Batch:
-    """Drop the columns that are padding in every row of this micro-batch.
+    """Drop the columns that are padding in every row of a micro-batch.
 
-    The prompt loses columns on its left and all completion tensors on their right.
+    The prompt loses columns on its left, and all completion tensors lose columns on their right.
     """
     left, width = columns_used(batch)
     return {key: cut_columns(key, rows, left, width) for key, rows in batch.items()}
 
 
 def columns_used(batch: Batch) -> tuple[int, int]:
-    """First prompt column that is no padding, and number of completion columns up to the last."""
+    """Return the first prompt column without padding, and the number of completion columns."""
     prompt = batch["prompt_mask"].any(0).nonzero()
     completion = batch["completion_mask"].any(0).nonzero()
     return int(prompt.min()) if len(prompt) else 0, int(completion.max()) + 1 if len(
@@ -128,7 +140,7 @@ def columns_used(batch: Batch) -> tuple[int, int]:
 
 
 def cut_columns(key: str, rows: Tensor, left: int, width: int) -> Tensor:
-    """Cut one tensor of a micro-batch; one value per row has no columns."""
+    """Cut the columns of one tensor of a micro-batch; a tensor (B,) is returned unchanged."""
     if rows.dim() < 2:
         return rows
     return rows[:, left:] if key in PROMPT_KEYS else rows[:, :width]

@@ -1,4 +1,4 @@
-"""Documents that share one row of tokens, none of which may see another."""
+"""Forward passes over several documents in one row of tokens that must not attend to each other."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -16,12 +16,12 @@ from core.shards.adapters import has_virtual_tokens
 def outputs_of(
     model: nn.Module, inputs: Mapping[str, Any], **options: Any
 ) -> Any:  # Any: of its architecture
-    """What a model gives for a batch, documents of a single row attended one by one.
+    """Return the model's outputs for a batch, without attention between documents of a single row.
 
-    A row that has positions and no mask holds a document wherever they do not count on. Where the
-    model's attention can be handed in, it goes from document to document; otherwise they are
-    padded rows for the model, and one again in its logits. Whoever says more of a row than ids and
-    positions, as for kernels of FlashAttention, is left to the model.
+    A row with positions and without mask begins a new document wherever positions do not increase
+    by 1. If the model's attention can be replaced, it is computed document by document. Otherwise
+    the model gets the documents as padded rows, and the logits are joined to one row again. Inputs
+    with further keys, such as those of FlashAttention kernels, are passed to the model unchanged.
     """
     ids, positions = inputs.get("input_ids"), inputs.get("position_ids")
     if ids is None or positions is None or "attention_mask" in inputs or len(ids) > 1:
@@ -35,20 +35,20 @@ def outputs_of(
     if inputs.keys() != {"input_ids", "position_ids"}:
         return model(**inputs, use_cache=False, **options)
     outputs = model(**by_document(ids[0], positions[0], lengths), use_cache=False, **options)
-    own = outputs.logits[:, -max(lengths) :]  # not of virtual tokens
-    kept = [rows[:length] for rows, length in zip(own, lengths, strict=True)]
-    outputs.logits = torch.cat(kept).unsqueeze(0)
+    logits = outputs.logits[:, -max(lengths) :]  # not of virtual tokens
+    documents = [rows[:length] for rows, length in zip(logits, lengths, strict=True)]
+    outputs.logits = torch.cat(documents).unsqueeze(0)
     return outputs
 
 
 def document_lengths(positions: Tensor) -> list[int]:
-    """The lengths of the documents in a row with these positions (N,)."""
+    """Return the lengths of the documents in a row with positions (N,)."""
     breaks = (positions.diff() != 1).nonzero()[:, 0] + 1
     return [end - start for start, end in pairwise([0, *breaks.tolist(), len(positions)])]
 
 
 def goes_by_segments(model: nn.Module) -> bool:
-    """Whether the model inside what distributes, compiles or adapts it takes segments."""
+    """Return whether a model, perhaps wrapped by DDP, torch.compile or peft, accepts segments."""
     for module in model.modules():
         if has_virtual_tokens(module):  # which stand before rows, not before segments
             return False
@@ -58,12 +58,15 @@ def goes_by_segments(model: nn.Module) -> bool:
 
 
 def by_document(ids: Tensor, positions: Tensor, lengths: list[int]) -> dict[str, Tensor]:
-    """Documents of a row as padded rows; positions too, if they do not count from 0."""
+    """Split a row into padded rows, one per document.
+
+    The inputs have positions only if those of some document do not begin at 0.
+    """
     parts = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "position_ids": positions}
-    cut = {
+    inputs = {
         key: pad_sequence(list(part.split(lengths)), batch_first=True)
         for key, part in parts.items()
     }
-    if not cut["position_ids"][:, 0].any():
-        del cut["position_ids"]  # as of any padded rows; not every model takes them
-    return cut
+    if not inputs["position_ids"][:, 0].any():
+        del inputs["position_ids"]  # as of any padded rows; not every model takes them
+    return inputs

@@ -1,4 +1,4 @@
-"""Log-probabilities and entropies of tokens from hidden states, never all logits at once."""
+"""Log-probabilities and entropies of tokens from hidden states, without all logits in memory."""
 
 from typing import Any
 
@@ -14,13 +14,14 @@ KEPT = 2**26  # logits whose probabilities are kept for the gradient rather than
 
 
 class HeadLogps(torch.autograd.Function):
-    """log softmax(h W' / temperature) at the targets, and two more; all (N,).
+    """Autograd function for log softmax(h W' / temperature) at target tokens, and two more outputs.
 
-    The entropy H, and whether the target is the most likely token, are 0 unless they are asked for;
-    the second has no gradient, and the entropy only if `learns_entropy`. With a `support` all are
-    over the tokens in it, see `core.rollout.support`. The logits (N, V) exist for some tokens at a
-    time, in 32 bits or more. The gradients by the logits z of a token are
-    g (1[v = target] - p_v) / temperature and -g p_v (log p_v + H) / temperature.
+    The outputs are of shape (N,): the log-probability, the entropy H, and whether the target is the
+    most likely token. The last two are 0 unless requested. The third has no gradient, and the
+    entropy has one only with `learns_entropy`. With a `support` the softmax is over the tokens in
+    it, see `core.rollout.support`. The logits (N, V) exist for some tokens at a time, in 32 bits or
+    more. The gradients by the logits z of a token are g (1[v = target] - p_v) / temperature and -g
+    p_v (log p_v + H) / temperature.
     """
 
     @staticmethod
@@ -35,45 +36,47 @@ class HeadLogps(torch.autograd.Function):
         learns_entropy: bool,
         support: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Hidden states (N, D), weight (V, D), targets (N,) and their support (N, bytes)."""
+        """Compute the three outputs from hidden states (N, D), weight (V, D) and targets (N,).
+
+        `support` has shape (N, bytes).
+        """
         hidden, weight = in_autocast(hidden), in_autocast(weight)
         rows = max(1, CHUNK // len(weight))
         keep = len(hidden) * len(weight) <= KEPT and any(ctx.needs_input_grad)
-        logps, entropies, rights, kept = [], [], [], []
+        logps, entropies, rights, saved = [], [], [], []
         for i, (h, target) in enumerate(zip(hidden.split(rows), targets.split(rows), strict=True)):
-            every = log_probabilities(h, weight, temperature, part_of(support, i, rows))
-            logps.append(every.gather(1, target[:, None])[:, 0])
-            probabilities = every.exp() if with_entropy or keep else every  # or is not read
+            log_probs = log_probabilities(h, weight, temperature, part_of(support, i, rows))
+            logps.append(log_probs.gather(1, target[:, None])[:, 0])
+            probabilities = log_probs.exp() if with_entropy or keep else log_probs  # or unused
             if with_entropy:
-                entropies.append(-torch.linalg.vecdot(probabilities, every))
+                entropies.append(-torch.linalg.vecdot(probabilities, log_probs))
             if with_right:
-                rights.append((every.argmax(1) == target).to(every.dtype))
+                rights.append((log_probs.argmax(1) == target).to(log_probs.dtype))
             if keep:
-                kept.append(probabilities)
-        found = torch.cat(logps)
-        entropy = torch.cat(entropies) if entropies else torch.zeros_like(found)
-        right = torch.cat(rights) if rights else torch.zeros_like(found)
-        ctx.save_for_backward(hidden, weight, targets, entropy, *kept)
+                saved.append(probabilities)
+        target_logps = torch.cat(logps)
+        entropy, right = (cat_or_zeros(x, target_logps) for x in (entropies, rights))
+        ctx.save_for_backward(hidden, weight, targets, entropy, *saved)
         ctx.rows, ctx.temperature, ctx.learns_entropy = rows, temperature, learns_entropy
         ctx.support = support
         ctx.mark_non_differentiable(*([right] if learns_entropy else [entropy, right]))
-        return found, entropy, right
+        return target_logps, entropy, right
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, by_entropy: Tensor, _: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
-        """Gradients of hidden states and weight."""
-        hidden, weight, targets, entropy, *kept = ctx.saved_tensors
+        """Return the gradients of hidden states and weight."""
+        hidden, weight, targets, entropy, *saved = ctx.saved_tensors
         by_hidden = torch.empty_like(hidden)
         by_weight = torch.zeros_like(weight, dtype=torch.promote_types(weight.dtype, torch.float32))
         for i, start in enumerate(range(0, len(hidden), ctx.rows)):
             part = slice(start, start + ctx.rows)
             h, g = hidden[part], gradient[part, None] / ctx.temperature
-            if kept:
-                p = kept[i]
+            if saved:
+                p = saved[i]
             else:
-                left = part_of(ctx.support, i, ctx.rows)
-                p = log_probabilities(h, weight, ctx.temperature, left).exp_()
+                chunk_support = part_of(ctx.support, i, ctx.rows)
+                p = log_probabilities(h, weight, ctx.temperature, chunk_support).exp_()
             wide = (p * -g).scatter_add_(1, targets[part, None], g)
             if ctx.learns_entropy:
                 shift = by_entropy[part, None] / ctx.temperature
@@ -84,10 +87,15 @@ class HeadLogps(torch.autograd.Function):
         return by_hidden, by_weight, None, None, None, None, None, None
 
 
+def cat_or_zeros(chunks: list[Tensor], like: Tensor) -> Tensor:
+    """Concatenate the chunks; without any, return zeros of the shape of `like`."""
+    return torch.cat(chunks) if chunks else torch.zeros_like(like)
+
+
 def log_probabilities(
     hidden: Tensor, weight: Tensor, temperature: float, support: Tensor | None = None
 ) -> Tensor:
-    """log softmax of the logits (N, V), in 32 bits or more, over the tokens in `support`."""
+    """Return log softmax of the logits (N, V) over the tokens in `support`, in 32 bits or more."""
     logits = hidden @ weight.T
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     heated = wide if temperature == 1.0 else wide.div_(temperature)
@@ -95,10 +103,10 @@ def log_probabilities(
 
 
 def part_of(support: Tensor | None, part: int, rows: int) -> Tensor | None:
-    """That of some tokens, `rows` of them in a part."""
+    """Return the rows of `support` of one chunk of `rows` tokens; None without a support."""
     return None if support is None else support[part * rows : (part + 1) * rows]
 
 
 def in_autocast(x: Tensor) -> Tensor:
-    """As a matrix product would take it."""
+    """Cast to the dtype that autocast gives a matrix product."""
     return x.to(autocast_type(x.device) or x.dtype)

@@ -1,4 +1,4 @@
-"""Log-probabilities of labelled tokens; where the model allows it, never all logits at once."""
+"""Log-probabilities of labelled tokens, without all logits in memory if the model allows it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,9 +18,13 @@ INPUTS = {"input_ids", "attention_mask", "position_ids"}
 
 
 class Labelled(NamedTuple):
-    """Log-probabilities (M,) of the labelled tokens of a batch, and what the model returned.
+    """Log-probabilities (M,) of the labelled tokens of a batch, with the model's outputs.
 
-    Without gradient, the entropy before each and whether it was the most likely token, both (M,).
+    Attributes:
+        logps: Log-probabilities (M,), with gradient.
+        entropy: Entropy of the distribution of each token (M,), without gradient.
+        right: 1 if the label was the most likely token, else 0 (M,).
+        outputs: What the model returned.
     """
 
     logps: Tensor
@@ -37,26 +41,29 @@ def labelled_logps(
     with_logits: bool,
     **options: Any,  # Any: what the model's forward takes beside a batch
 ) -> Labelled:
-    """Of the tokens (B, T) that have a label; the outputs have logits if they are asked for."""
+    """Return the log-probabilities of the labelled tokens of a batch (B, T).
+
+    With `with_logits` the outputs have logits.
+    """
     mask, targets = labels[:, 1:] != IGNORED, labels[:, 1:][labels[:, 1:] != IGNORED]
     policy = next((m for m in model.modules() if isinstance(m, PreTrainedModel)), None)
     if policy is None or with_logits or not head_reads_tokens(model, policy, inputs):
         outputs = outputs_of(model, inputs, **options)
-        own = outputs.logits[:, -labels.size(1) : -1]  # not of virtual tokens
-        return of_logits(own[mask], targets, outputs)
+        logits = outputs.logits[:, -labels.size(1) : -1]  # not of virtual tokens
+        return of_logits(logits[mask], targets, outputs)
     head: Any = policy.get_output_embeddings()  # Any: an nn.Linear
 
-    def read(hidden: Tensor) -> tuple[Tensor, ...]:
+    def head_outputs(hidden: Tensor) -> tuple[Tensor, ...]:
         return HeadLogps.apply(hidden[:, :-1][mask], head.weight, targets, 1.0, True, True, False)
 
-    with reading_head(policy, read):
+    with reading_head(policy, head_outputs):
         outputs = outputs_of(model, inputs, **options)
     logps, entropy, right = outputs.logits[0].unbind(-1)
     return Labelled(logps, entropy.detach(), right.detach(), outputs)
 
 
 def of_logits(raw: Tensor, targets: Tensor, outputs: Any) -> Labelled:
-    """The same from the logits (M, V) of the labelled tokens."""
+    """Compute `Labelled` from the logits (M, V) of the labelled tokens."""
     logits = raw if raw.dtype == torch.float64 else raw.float()
     total = logits.logsumexp(-1)
     logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
@@ -68,9 +75,9 @@ def of_logits(raw: Tensor, targets: Tensor, outputs: Any) -> Labelled:
 def head_reads_tokens(
     model: nn.Module, policy: PreTrainedModel, inputs: Mapping[str, Tensor]
 ) -> bool:
-    """Whether there are more logits than one chunk, and the head sees just these rows.
+    """Return whether the head can work in chunks, and the logits exceed one chunk.
 
-    Fewer are simply made, which is as lean.
+    For fewer logits than a chunk, computing all of them takes no more memory.
     """
     head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, or of FSDP2's own class
     joined = "attention_mask" not in inputs and "position_ids" in inputs
@@ -85,7 +92,7 @@ def head_reads_tokens(
 
 
 def row_sums(values: Tensor, labels: Tensor) -> Tensor:
-    """Return the sum of the values (M,) of each row's labelled tokens and their number, (B, 2)."""
+    """Return the sum over each row's labelled tokens of `values` (M,), and their number; (B, 2)."""
     place = (labels[:, 1:] != IGNORED).nonzero()[:, 0]
     pairs = torch.stack([values, torch.ones_like(values)], 1).double()
     return pairs.new_zeros(len(labels), 2).index_add(0, place, pairs)

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from core.forward.batches import Batch
 from core.forward.head import HeadLogps
 from core.forward.micro_pieces import take
-from core.forward.packing import Packed, pack, packs
+from core.forward.packing import Packed, can_pack, pack
 from core.forward.router import router_loss
 from core.rollout.support import within
 from core.rollout.wide_head import WideHead, upcast
@@ -21,10 +21,10 @@ CPU_ROWS = 16  # completions whose activations stay in a processor's cache
 
 
 class TokenLogps(NamedTuple):
-    """Log-probability and, if asked for, entropy of each completion token (B, T).
+    """Log-probability and optional entropy of each completion token (B, T).
 
-    Both are 0 on padding; the entropy has a gradient only where it is learned. `router_loss` is
-    that of all tokens of these rows, if asked for.
+    Both are 0 on padding. The entropy has a gradient only if it is learned. `router_loss` is the
+    load-balancing loss over all tokens of these rows, if requested.
     """
 
     logps: Tensor
@@ -33,9 +33,9 @@ class TokenLogps(NamedTuple):
 
 
 class Entropy(NamedTuple):
-    """Whether the entropy of each token is asked for, and has a gradient."""
+    """Options of the entropy of tokens: whether it is computed, and whether it has a gradient."""
 
-    asked: bool
+    computed: bool
     learned: bool = False
 
 
@@ -48,19 +48,19 @@ def token_logps(
     learns_entropy: bool = False,
     with_router: bool = False,
 ) -> TokenLogps:
-    """log softmax(logits / temperature) at the token that came next.
+    """Return log softmax(logits / temperature) at each completion token (B, T).
 
-    Of a batch with a `support` (B, T, bytes) the softmax is over the tokens in it, in which those
-    that came next are. arXiv 2512.02556, section 3.1 (keep sampling mask).
+    If the batch has a `support` (B, T, bytes), the softmax is over the tokens in it, which include
+    the sampled ones; arXiv 2512.02556 s3.1 (keep sampling mask).
 
-    What the model's attention allows is packed. Otherwise, on a CPU, completions of like length go
-    through the model together, which skips padding and changes nothing else; but all rows at once
-    where their router is judged.
+    The batch is packed if the model's attention allows it. Otherwise completions of similar length
+    go through the model together on a CPU, which skips padding. With `with_router` all rows go
+    through the model at once, since its loss is over all of them.
     """
     # what distributes, compiles or adapts a model holds it as a module
     policy = next((m for m in model.modules() if isinstance(m, PreTrainedModel)), None)
-    entropy = Entropy(asked=with_entropy, learned=learns_entropy)
-    if policy is not None and packs(policy, batch):
+    entropy = Entropy(computed=with_entropy, learned=learns_entropy)
+    if policy is not None and can_pack(policy, batch):
         return packed_logps(model, policy, batch, temperature, entropy)
     if with_router:
         return padded_logps(model, batch, temperature, entropy, with_router=True)
@@ -70,11 +70,16 @@ def token_logps(
         padded_logps(model, take(batch, rows), temperature, entropy)
         for rows in order.split(CPU_ROWS if on_cpu else len(order))
     ]
-    back = order.argsort()
+    return join_parts(parts, order)
+
+
+def join_parts(parts: Sequence[TokenLogps], order: Tensor) -> TokenLogps:
+    """Concatenate parts of a batch whose rows have the indices `order`, and restore its order."""
+    restore = order.argsort().to(parts[0].logps.device)
     entropies = [part.entropy for part in parts if part.entropy is not None]
     return TokenLogps(
-        logps=torch.cat([part.logps for part in parts])[back],
-        entropy=torch.cat(entropies)[back] if entropies else None,
+        logps=torch.cat([part.logps for part in parts])[restore],
+        entropy=torch.cat(entropies)[restore] if entropies else None,
     )
 
 
@@ -85,24 +90,27 @@ def packed_logps(
     temperature: float,
     entropies: Entropy,
 ) -> TokenLogps:
-    """The same from packed rows; `policy` is the model inside what distributes or adapts it."""
+    """Compute `token_logps` from packed rows.
+
+    `policy` is the transformers model inside wrappers such as DDP or peft.
+    """
     packed = pack(batch)
-    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `packs`
+    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `can_pack`
     mask = batch["completion_mask"].bool()
     support = batch["support"][mask] if "support" in batch else None
 
-    def read(hidden: Tensor) -> tuple[Tensor, ...]:
-        asked, learned = entropies.asked, entropies.learned
-        how = (packed.targets, temperature, asked, False, learned, support)
+    def head_outputs(hidden: Tensor) -> tuple[Tensor, ...]:
+        computed, learned = entropies.computed, entropies.learned
+        how = (packed.targets, temperature, computed, False, learned, support)
         if not isinstance(head, WideHead):
             return HeadLogps.apply(hidden[0], head.weight, *how)
         with torch.autocast(hidden.device.type, enabled=False):
             return HeadLogps.apply(upcast(hidden[0]), upcast(head.weight), *how)
 
-    logps, entropy, _ = read_packed(model, policy, batch, packed, read)
+    logps, entropy, _ = read_packed(model, policy, batch, packed, head_outputs)
     if not entropies.learned:
         entropy = entropy.detach()
-    return TokenLogps(logps, entropy if entropies.asked else None)
+    return TokenLogps(logps, entropy if entropies.computed else None)
 
 
 def read_packed(
@@ -110,11 +118,11 @@ def read_packed(
     policy: PreTrainedModel,
     batch: Batch,
     packed: Packed,
-    read: Callable[[Tensor], tuple[Tensor, ...]],
+    head_outputs: Callable[[Tensor], tuple[Tensor, ...]],
 ) -> list[Tensor]:
-    """What `read` makes of the hidden states of packed rows, each at the completions' tokens."""
-    with reading_head(policy, read):
-        found = model(
+    """Return what `head_outputs` computes from hidden states of packed rows, each (B, T)."""
+    with reading_head(policy, head_outputs):
+        outputs = model(
             input_ids=packed.ids,
             position_ids=packed.positions,
             attention_mask=packed.no_mask,
@@ -123,23 +131,24 @@ def read_packed(
             use_cache=False,
         ).logits
     mask = batch["completion_mask"].bool()
-    return [part.new_zeros(mask.shape).masked_scatter(mask, part) for part in found[0].unbind(-1)]
+    return [part.new_zeros(mask.shape).masked_scatter(mask, part) for part in outputs[0].unbind(-1)]
 
 
 @contextmanager
 def reading_head(
-    policy: PreTrainedModel, read: Callable[[Tensor], tuple[Tensor, ...]]
+    policy: PreTrainedModel, head_outputs: Callable[[Tensor], tuple[Tensor, ...]]
 ) -> Iterator[None]:
-    """Let the head give what `read` makes of hidden states (1, M, ...), not logits.
+    """Replace the head's forward by `head_outputs`, a map from hidden states to numbers per token.
 
-    The call stays one of the whole model, so that what distributes or shards it sees it.
+    Hidden states have the shape (1, M, ...). The call remains one of the whole model, so that
+    wrappers that distribute or shard it see it.
     """
     head: Any = policy.get_output_embeddings()  # Any: an nn.Linear
 
     @torch.compiler.disable(reason="it would be compiled again for all targets")
     def forward(hidden: Tensor) -> Tensor:
         # FSDP2 warns of views
-        return torch.stack([part.unsqueeze(0) for part in read(hidden)], dim=-1)
+        return torch.stack([part.unsqueeze(0) for part in head_outputs(hidden)], dim=-1)
 
     head.forward = forward
     try:
@@ -156,7 +165,7 @@ def padded_logps(
     *,
     with_router: bool = False,
 ) -> TokenLogps:
-    """The same from rows that begin together and are padded behind."""
+    """Compute `token_logps` from rows that are padded on the right."""
     mask, rows = batch["completion_mask"].bool(), flush_left(batch)
     outputs = completion_outputs(model, rows, with_router=with_router)
     raw = outputs.logits if outputs.logits.dtype == torch.float64 else outputs.logits.float()
@@ -166,7 +175,7 @@ def padded_logps(
     targets = rows.ids[:, rows.first :]
     logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
     learned = (logits, total) if entropies.learned else (logits.detach(), total.detach())
-    entropy = token_entropy(*learned) if entropies.asked else None
+    entropy = token_entropy(*learned) if entropies.computed else None
     return TokenLogps(
         logps=rows.at_tokens(logps, mask),
         entropy=None if entropy is None else rows.at_tokens(entropy, mask),
@@ -175,23 +184,27 @@ def padded_logps(
 
 
 def support_of(batch: Batch, rows: "Rows") -> Tensor | None:
-    """The support (B, W - first, bytes) of the tokens from `first` on.
+    """Return the support (B, W - first, bytes) of the tokens from `first` on.
 
-    Of others than the completions' it is that of any token, and is not read.
+    Tokens that are not of the completion get the support of some other token, which is not used.
     """
     if "support" not in batch:
         return None
-    kept, width = batch["support"], rows.ids.size(1) - rows.first
-    columns = torch.arange(width, device=kept.device) - (rows.begins - rows.first)
-    places = columns.clamp(0, kept.size(1) - 1).unsqueeze(-1)
-    return kept.gather(1, places.expand(-1, -1, kept.size(-1)))
+    support, width = batch["support"], rows.ids.size(1) - rows.first
+    columns = torch.arange(width, device=support.device) - (rows.begins - rows.first)
+    places = columns.clamp(0, support.size(1) - 1).unsqueeze(-1)
+    return support.gather(1, places.expand(-1, -1, support.size(-1)))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Tokens (B, W) without padding before or within them, and their mask.
+    """Right-padded tokens (B, W) with their mask.
 
-    Completions begin at the columns `begins` (B, 1), none before the column `first`.
+    Attributes:
+        ids: Token ids (B, W).
+        mask: 1 on tokens, 0 on padding (B, W).
+        begins: Column (B, 1) in which each completion begins.
+        first: Smallest of `begins`.
     """
 
     ids: Tensor
@@ -200,29 +213,29 @@ class Rows:
     first: int
 
     def at_tokens(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Values (B, W - first) at the tokens of the completions (B, T), 0 on their padding."""
+        """Gather values (B, W - first) at the completion tokens (B, T), 0 on padding."""
         places = (self.begins - self.first) + torch.arange(mask.size(1), device=mask.device)
-        found = values.gather(1, places.clamp(max=values.size(1) - 1))
-        return found.masked_fill(~mask, 0.0)
+        gathered = values.gather(1, places.clamp(max=values.size(1) - 1))
+        return gathered.masked_fill(~mask, 0.0)
 
 
 def flush_left(batch: Batch) -> Rows:
-    """Prompts with their completions behind them, and padding behind both.
+    """Move prompts and completions to the left, with all padding on the right.
 
-    What comes later changes nothing before it in any causal model, whatever its positions and its
-    states are: learned, rotary, a slope, a recurrence. Padding on the left is not so.
+    In a causal model later tokens change nothing before them, for any kind of positions and states:
+    learned, rotary, a slope, a recurrence. This does not hold of padding on the left.
     """
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
-    there, begins = mask.bool(), batch["prompt_mask"].sum(1, keepdim=True)
-    there[:, batch["prompt_ids"].size(1)] = True  # at least one token, be it left out of the loss
-    order = there.int().argsort(dim=1, descending=True, stable=True)
-    order = order[:, : int(there.sum(1).max())]
+    present, begins = mask.bool(), batch["prompt_mask"].sum(1, keepdim=True)
+    present[:, batch["prompt_ids"].size(1)] = True  # at least one token, be it left out of the loss
+    order = present.int().argsort(dim=1, descending=True, stable=True)
+    order = order[:, : int(present.sum(1).max())]
     return Rows(ids.gather(1, order), mask.gather(1, order), begins, int(begins.min()))
 
 
 def completion_outputs(model: nn.Module, rows: Rows, *, with_router: bool) -> Any:
-    """What a model returns, its logits (B, W - first, V) those of the tokens from `first` on."""
+    """Return a model's outputs, with logits (B, W - first, V) of the tokens from `first` on."""
     width = rows.ids.size(1) - rows.first + 1
     outputs = model(
         input_ids=rows.ids,
@@ -236,13 +249,16 @@ def completion_outputs(model: nn.Module, rows: Rows, *, with_router: bool) -> An
 
 
 def token_entropy(logits: Tensor, total: Tensor) -> Tensor:
-    """H = log Z - sum_v p_v z_v of each position, from logits z (B, T, V) and log Z (B, T)."""
+    """Return H = log Z - sum_v p_v z_v of each position from logits z (B, T, V) and log Z (B, T).
+
+    The shape is (B, T).
+    """
     probabilities = (logits - total.unsqueeze(-1)).exp()
     return total - (probabilities * logits).sum(-1)
 
 
 @torch.no_grad()
-def frozen(
+def frozen_logps(
     model: nn.Module,
     batch: Batch,
     temperature: float,
@@ -251,22 +267,19 @@ def frozen(
     with_entropy: bool = False,
     with_router: bool = False,
 ) -> TokenLogps:
-    """Log-probabilities and entropies without gradient or dropout, some rows at a time."""
-    asked = {"with_entropy": with_entropy, "with_router": with_router}
+    """Return log-probabilities and entropies without gradient or dropout, computed piece by piece.
+
+    `pieces` has the row indices of each piece.
+    """
+    options = {"with_entropy": with_entropy, "with_router": with_router}
     with evaluating(model):
-        parts = [token_logps(model, take(batch, rows), temperature, **asked) for rows in pieces]
-    order = torch.tensor([row for rows in pieces for row in rows])
-    back = order.argsort().to(parts[0].logps.device)
-    entropies = [part.entropy for part in parts if part.entropy is not None]
-    return TokenLogps(
-        logps=torch.cat([part.logps for part in parts])[back],
-        entropy=torch.cat(entropies)[back] if entropies else None,
-    )
+        parts = [token_logps(model, take(batch, rows), temperature, **options) for rows in pieces]
+    return join_parts(parts, torch.tensor([row for rows in pieces for row in rows]))
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[nn.Module]:
-    """Put the model into evaluation mode for a while: no dropout, no checkpointing."""
+    """Put the model into evaluation mode within the block: no dropout, no checkpointing."""
     training = model.training
     model.eval()
     try:

@@ -1,4 +1,4 @@
-"""Quantities of a policy's own answers: what it and its starting model say of their tokens."""
+"""Quantities of a policy's own answers, from its and its starting model's probabilities."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -15,64 +15,69 @@ from core.forward.quantities import BATCH, Quantity, ratio_of_sums, token_mean
 TOP = 0.2  # share of tokens that count as uncertain, arXiv 2506.01939
 
 
-class Said(NamedTuple):
-    """Log-probability of each token of an answer, and entropy of what could have stood there."""
+class AnswerStatistics(NamedTuple):
+    """Log-probability of each token of an answer, and entropy of its distribution, both (T,)."""
 
     logps: Tensor
     entropy: Tensor
 
 
-def said_of(
+def answer_statistics(
     model: PreTrainedModel,
     prompts: Sequence[Sequence[int]],
     answers: Sequence[Sequence[int]],
     pad: int,
-) -> list[Said]:
-    """What a model says of the tokens of answers to prompts, both as token ids."""
-    collate, found = DataCollatorForLanguageModeling(pad), list[Said]()
+) -> list[AnswerStatistics]:
+    """Return log-probabilities and entropies of answers, given prompts and answers as token ids."""
+    collate, statistics = DataCollatorForLanguageModeling(pad), list[AnswerStatistics]()
     rows = [
         {"input_ids": [*prompt, *answer], "labels": [IGNORED] * len(prompt) + [*answer]}
         for prompt, answer in zip(prompts, answers, strict=True)
     ]
     for start in range(0, len(rows), BATCH):
-        some = rows[start : start + BATCH]
-        inputs = {name: value.to(model.device) for name, value in collate(some).items()}
+        chunk = rows[start : start + BATCH]
+        inputs = {name: value.to(model.device) for name, value in collate(chunk).items()}
         labels = inputs.pop("labels")
         with torch.inference_mode():
-            told = labelled_logps(model, inputs, labels, with_logits=False)
+            labelled = labelled_logps(model, inputs, labels, with_logits=False)
         counts = [len(answer) for answer in answers[start : start + BATCH]]
-        columns = (x.double().cpu().split(counts) for x in (told.logps, told.entropy))
-        found += [Said(*both) for both in zip(*columns, strict=True)]
-    return found
+        columns = (x.double().cpu().split(counts) for x in (labelled.logps, labelled.entropy))
+        statistics += [AnswerStatistics(*pair) for pair in zip(*columns, strict=True)]
+    return statistics
 
 
-def divergence(own: Sequence[Said], begun: Sequence[Said]) -> Quantity:
-    """KL(policy, start) in nats per token: the mean of log pi - log pi_start over pi's answers."""
-    return token_mean([a.logps - b.logps for a, b in zip(own, begun, strict=True)])
+def divergence(policy: Sequence[AnswerStatistics], start: Sequence[AnswerStatistics]) -> Quantity:
+    """Return KL(policy, start) in nats per token: the mean of log pi - log pi_start over answers.
+
+    The answers are sampled from the policy.
+    """
+    return token_mean([a.logps - b.logps for a, b in zip(policy, start, strict=True)])
 
 
-def share_of_top(own: Sequence[Said], begun: Sequence[Said]) -> Quantity:  # noqa: ARG001 - as of all
-    """The share of all entropy that is in the fifth of the tokens with the highest."""
-    entropies = [said.entropy for said in own]
-    tops = zip(entropies, uncertain(own), strict=True)
+def share_of_top(policy: Sequence[AnswerStatistics], start: Sequence[AnswerStatistics]) -> Quantity:  # noqa: ARG001 - as of all
+    """Return the share of total entropy in the fifth of tokens with the highest entropy."""
+    entropies = [answer.entropy for answer in policy]
+    tops = zip(entropies, mark_uncertain(policy), strict=True)
     return ratio_of_sums([entropy * top for entropy, top in tops], entropies)
 
 
-def overlap_of_tops(own: Sequence[Said], begun: Sequence[Said]) -> Quantity:
-    """The share of the fifth with the highest entropy that is in the start's fifth too."""
-    tops, others = uncertain(own), uncertain(begun)
-    return ratio_of_sums([a * b for a, b in zip(tops, others, strict=True)], tops)
+def overlap_of_tops(
+    policy: Sequence[AnswerStatistics], start: Sequence[AnswerStatistics]
+) -> Quantity:
+    """Return the share of the policy's highest-entropy fifth that is also in the start's."""
+    tops, start_tops = mark_uncertain(policy), mark_uncertain(start)
+    return ratio_of_sums([a * b for a, b in zip(tops, start_tops, strict=True)], tops)
 
 
-def uncertain(said: Sequence[Said]) -> list[Tensor]:
-    """1 for the fifth of all tokens with the highest entropy, else 0, answer by answer."""
-    every = torch.cat([one.entropy for one in said])
-    top = torch.zeros_like(every)
-    top[every.topk(max(1, int(TOP * len(every)))).indices] = 1.0
-    return list(top.split([len(one.entropy) for one in said]))
+def mark_uncertain(answers: Sequence[AnswerStatistics]) -> list[Tensor]:
+    """Return 1 for the fifth of all tokens with the highest entropy, else 0, for each answer."""
+    entropies = torch.cat([answer.entropy for answer in answers])
+    top = torch.zeros_like(entropies)
+    top[entropies.topk(max(1, int(TOP * len(entropies)))).indices] = 1.0
+    return list(top.split([len(answer.entropy) for answer in answers]))
 
 
-Measured = Callable[[Sequence[Said], Sequence[Said]], Quantity]
+Measured = Callable[[Sequence[AnswerStatistics], Sequence[AnswerStatistics]], Quantity]
 OWN_ANSWERS: Mapping[str, Measured] = {
     "kl_to_start": divergence,
     "entropy/share_of_top_fifth": share_of_top,

@@ -1,5 +1,6 @@
-"""Completions behind their prompts in one row of tokens: no padding, each prompt once."""
+"""Packing of prompts and completions into one row of tokens, without padding, each prompt once."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +22,7 @@ PACKED = ("llama", "qwen2", "qwen3")  # rotary positions, and attention that can
 class Segments:
     """The tokens (1, N) of a row cut into segments.
 
-    A segment attends to itself causally and to the whole of its parent, if it has one: the
+    A segment attends to itself causally, and to the whole of its parent if it has one: the
     completions of a group to their prompt.
     """
 
@@ -32,29 +33,31 @@ class Segments:
 
     @property
     def no_mask(self) -> Tensor:
-        """An attention mask in four dimensions, for which transformers makes none of its own."""
+        """An empty four-dimensional mask, which keeps transformers from making its own."""
         return self.ids.new_zeros(1, 1, 1, 0, dtype=torch.bool)
 
     @cached_property
     def masks(self) -> dict[tuple[int, int, torch.dtype], Tensor]:
-        """The attention masks of the segments that have a parent, by their lengths and type."""
+        """Cache of the attention masks of segments with a parent, by lengths and dtype."""
         return {}
 
     def mask(self, segment: int, parent: int, dtype: torch.dtype) -> Tensor:
-        """Return the attention mask (C, P + C) of a segment, 0 or -inf; every layer shares it."""
-        own, before = self.lengths[segment], self.lengths[parent]
-        key = own, before, dtype
+        """Return the attention mask (C, P + C) of a segment, 0 or -inf; all layers share it."""
+        length, parent_length = self.lengths[segment], self.lengths[parent]
+        key = length, parent_length, dtype
         if key not in self.masks:
-            empty = torch.full((own, before + own), -torch.inf, dtype=dtype, device=self.ids.device)
-            self.masks[key] = empty.triu(before + 1)
+            empty = torch.full(
+                (length, parent_length + length), -torch.inf, dtype=dtype, device=self.ids.device
+            )
+            self.masks[key] = empty.triu(parent_length + 1)
         return self.masks[key]
 
 
 @dataclass(frozen=True)
 class Packed(Segments):
-    """The segments of a batch, and where its completions are read.
+    """The segments of a batch, and the positions at which its completions are predicted.
 
-    `read` are the places whose hidden states predict the completion tokens `targets` (M,), row
+    `read` are the positions whose hidden states predict the completion tokens `targets` (M,), row
     after row.
     """
 
@@ -64,7 +67,7 @@ class Packed(Segments):
 
 @dataclass
 class Row:
-    """One row of tokens under construction, segment by segment."""
+    """Builder of one row of tokens, segment by segment."""
 
     ids: list[int] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
@@ -72,7 +75,7 @@ class Row:
     parents: list[int | None] = field(default_factory=list)
 
     def add(self, tokens: Sequence[int], position: int, parent: int | None = None) -> range:
-        """Append a segment, unless it is empty; the places of its tokens."""
+        """Append a segment unless it is empty; return the positions of its tokens."""
         start = len(self.ids)
         self.ids.extend(tokens)
         if tokens:
@@ -83,22 +86,18 @@ class Row:
 
 
 def pack(batch: Batch) -> Packed:
-    """The completions of a padded batch, those of equal prompts behind one copy of it.
+    """Pack the completions of a padded batch; completions of equal prompts share one copy of it.
 
-    Positions count from the padded start, as in TRL: to rotations only differences matter. The last
-    token of a completion predicts nothing that is read, so it stays out; a completion whose mask is
-    empty stays out altogether.
+    Positions count from the padded start, as in TRL: rotary positions depend on differences only.
+    The last token of a completion is left out, since its prediction is not used, and so is a
+    completion with an empty mask.
     """
-    prompts = [tuple(row) for row in unpadded(batch["prompt_ids"], batch["prompt_mask"])]
-    completions = unpadded(batch["completion_ids"], batch["completion_mask"])
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for index, prompt in enumerate(prompts):
-        if completions[index]:
-            groups.setdefault(prompt, []).append(index)
+    prompts = [tuple(row) for row in unpad(batch["prompt_ids"], batch["prompt_mask"])]
+    completions = unpad(batch["completion_ids"], batch["completion_mask"])
     width = batch["prompt_ids"].size(1)
     row = Row()
     read: dict[int, list[int]] = {}
-    for prompt, members in groups.items():
+    for prompt, members in group_by_prompt(prompts, completions).items():
         start = width - len(prompt)
         if len(members) == 1:
             places = row.add([*prompt, *completions[members[0]][:-1]], start)
@@ -118,8 +117,19 @@ def pack(batch: Batch) -> Packed:
     )
 
 
-def unpadded(ids: Tensor, mask: Tensor) -> list[list[int]]:
-    """The tokens of each row that its mask keeps."""
+def group_by_prompt(
+    prompts: Sequence[tuple[int, ...]], completions: Sequence[Sequence[int]]
+) -> dict[tuple[int, ...], list[int]]:
+    """Return for each prompt the indices of its completions that are not empty."""
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, prompt in enumerate(prompts):
+        if completions[index]:
+            groups[prompt].append(index)
+    return groups
+
+
+def unpad(ids: Tensor, mask: Tensor) -> list[list[int]]:
+    """Return the tokens of each row that its mask keeps, as lists."""
     return [
         [token for token, keep in zip(row, keeps, strict=True) if keep]
         for row, keeps in zip(ids.tolist(), mask.tolist(), strict=True)
@@ -127,9 +137,9 @@ def unpadded(ids: Tensor, mask: Tensor) -> list[list[int]]:
 
 
 def takes_segments(model: PreTrainedModel) -> bool:
-    """Whether a model's attention is full and handed in, so that it can go segment by segment.
+    """Return whether a model has full attention that can be replaced, so that it accepts segments.
 
-    Its angles do not depend on the longest row either.
+    Its rotary angles must not depend on the longest row either.
     """
     config: Any = model.config  # Any: the fields depend on the architecture
     return (
@@ -141,14 +151,14 @@ def takes_segments(model: PreTrainedModel) -> bool:
 
 
 def has_plain_head(model: PreTrainedModel) -> bool:
-    """Whether logits are hidden states times a weight."""
+    """Return whether the logits are hidden states times a weight, without bias."""
     head: Any = model.get_output_embeddings()  # Any: of FSDP2's own class where it is sharded
     plain = getattr(head.forward, "__func__", None) in (nn.Linear.forward, WideHead.forward)
     return plain and head.bias is None
 
 
-def packs(model: PreTrainedModel, batch: Batch) -> bool:
-    """Whether a model computes the same from packed rows."""
+def can_pack(model: PreTrainedModel, batch: Batch) -> bool:
+    """Return whether a model computes the same log-probabilities from packed rows."""
     return (
         takes_segments(model)
         and has_plain_head(model)
@@ -167,11 +177,13 @@ def attention(
     packed: Segments | None = None,
     **options: Any,  # Any: what the architecture hands on
 ) -> tuple[Tensor, Tensor | None]:
-    """The attention of transformers, which this takes the place of, or that of packed rows."""
+    """Compute attention of packed rows, or transformers' sdpa attention without packing."""
     if packed is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
-    found = attend(query, key, value, packed, options.get("dropout", 0.0), options.get("scaling"))
-    return found.transpose(1, 2).contiguous(), None
+    attended = attend(
+        query, key, value, packed, options.get("dropout", 0.0), options.get("scaling")
+    )
+    return attended.transpose(1, 2).contiguous(), None
 
 
 @torch.compiler.disable(reason="it would be compiled again for all lengths of segments")
@@ -183,24 +195,24 @@ def attend(
     dropout: float = 0.0,
     scaling: float | None = None,
 ) -> Tensor:
-    """Attention (1, H, N, D) segment by segment; keys and values may have fewer heads."""
+    """Compute attention (1, H, N, D) segment by segment; keys and values may have fewer heads."""
     shared = query.size(1) // key.size(1)
     if shared > 1:
         key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
     queries, keys, values = (x.split(packed.lengths, dim=2) for x in (query, key, value))
-    found: list[Tensor] = []
+    attended: list[Tensor] = []
     for segment, parent in enumerate(packed.parents):
-        k, v, seen = keys[segment], values[segment], None
+        k, v, mask = keys[segment], values[segment], None
         if parent is not None:
             k, v = (torch.cat([x[parent], x[segment]], dim=2) for x in (keys, values))
-            seen = packed.mask(segment, parent, query.dtype)
-        causal = seen is None
-        found.append(
+            mask = packed.mask(segment, parent, query.dtype)
+        causal = mask is None
+        attended.append(
             scaled_dot_product_attention(
-                queries[segment], k, v, seen, dropout, is_causal=causal, scale=scaling
+                queries[segment], k, v, mask, dropout, is_causal=causal, scale=scaling
             )
         )
-    return torch.cat(found, dim=2)
+    return torch.cat(attended, dim=2)
 
 
 # In the place of "sdpa", since a checkpointed layer looks its attention up again going backward.

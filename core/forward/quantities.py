@@ -1,4 +1,4 @@
-"""Quantities of the probabilities that a model gives to the completions of rows."""
+"""Quantities of the probabilities that a model assigns to the completions of rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ QUANTITIES: Mapping[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class Quantity:
-    """The mean over tokens, its 95 % interval for the drawing of the rows, and their number."""
+    """A mean over tokens, its 95 % interval over the sampling of rows, and the number of rows."""
 
     value: float
     low: float
@@ -39,38 +39,38 @@ class Quantity:
 def completion_logps(
     model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Mapping[str, Any]]
 ) -> list[Tensor]:
-    """Log-probabilities of each completion's tokens after its prompt, the end token with them."""
+    """Return the log-probabilities of each row's completion tokens, including the end token."""
     encoded = list(tokenize_rows(DATASET.from_list(list(rows)), tokenizer))
     padding: Any = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
     collate = DataCollatorForLanguageModeling(padding.pad_token_id or 0)
-    found: list[Tensor] = []
+    logps_by_row: list[Tensor] = []
     for start in range(0, len(encoded), BATCH):
-        some = encoded[start : start + BATCH]
-        inputs = {name: value.to(model.device) for name, value in collate(some).items()}
+        chunk = encoded[start : start + BATCH]
+        inputs = {name: value.to(model.device) for name, value in collate(chunk).items()}
         labels = inputs.pop("labels")
         with torch.inference_mode():
             logps = labelled_logps(model, inputs, labels, with_logits=False).logps
         counts = labels[:, 1:].ne(IGNORED).sum(1).tolist()
-        found += [one.double().cpu() for one in logps.split(counts)]
-    return found
+        logps_by_row += [row_logps.double().cpu() for row_logps in logps.split(counts)]
+    return logps_by_row
 
 
 def quantities(names: Sequence[str], logps: Sequence[Tensor]) -> Iterator[tuple[str, Quantity]]:
-    """Each quantity of the names, from the log-probabilities of every row."""
+    """Yield the name and value of each quantity, from the log-probabilities of every row."""
     for name in names:
         yield name, token_mean([QUANTITIES[name](row) for row in logps])
 
 
 def token_mean(rows: Sequence[Tensor]) -> Quantity:
-    """Mean over the tokens of all rows."""
+    """Return the mean over the tokens of all rows."""
     return ratio_of_sums(rows, [torch.ones_like(row) for row in rows])
 
 
 def ratio_of_sums(above: Sequence[Tensor], below: Sequence[Tensor]) -> Quantity:
-    """The sum over all rows of one by that of the other; the rows are what is drawn.
+    """Return r = sum_i s_i / sum_i w_i with its 95 % interval, where rows i are the sampled unit.
 
-    So they make the interval: a ratio r of two sums, over rows of s_i and of w_i, has the variance
-    R / (R - 1) sum (s_i - r w_i)^2 / (sum w_i)^2.
+    s_i and w_i are the sums over row i of `above` and `below`. With R rows, r has the variance R /
+    (R - 1) sum (s_i - r w_i)^2 / (sum w_i)^2.
     """
     sums, weights = [float(row.sum()) for row in above], [float(row.sum()) for row in below]
     ratio, n = sum(sums) / sum(weights), len(above)

@@ -1,4 +1,4 @@
-"""The load-balancing loss of a mixture of experts, which is in the loss unless it is turned off."""
+"""The load-balancing loss of a mixture of experts, which is trained on unless it is turned off."""
 
 from typing import Any
 
@@ -14,9 +14,10 @@ logger = logging.get_logger(__name__)
 
 
 def router_weight(model: PreTrainedModel, coefficient: float | None) -> float:
-    """The weight of the loss: the setting, or the model's own; 0 where there is no router.
+    """Return the weight of the load-balancing loss: the setting, else the model's own, else 0.
 
-    Experts that would be trained without it, though no setting says so, are warned about.
+    A mixture of experts that would be trained without the loss, though no setting turns it off,
+    causes a warning.
 
     Raises:
         BadValue: a weight is set for a model without a router, or with one whose load-balancing
@@ -34,30 +35,30 @@ def router_weight(model: PreTrainedModel, coefficient: float | None) -> float:
             f"router_aux_loss_coef={coefficient}: {name} does not compute the load-balancing loss "
             "of its router: set router_aux_loss_coef=0, or leave it out"
         )
-    own = getattr(config, "router_aux_loss_coef", 0.0) if decides else 0.0
-    found = float(own if coefficient is None else coefficient)
-    if coefficient is None and not found and has_experts(config):
+    model_weight = getattr(config, "router_aux_loss_coef", 0.0) if decides else 0.0
+    weight = float(model_weight if coefficient is None else coefficient)
+    if coefficient is None and not weight and has_experts(config):
         logger.warning_once(
             f"{name} is a mixture of experts without a weight of its load-balancing loss: it is "
             "trained without; set router_aux_loss_coef, to 0 if that is meant"
         )
-    return found
+    return weight
 
 
-def has_experts(config: Any) -> bool:  # Any: as above
-    """Whether a model of these settings chooses among several experts."""
+def has_experts(config: object) -> bool:
+    """Return whether a model with this config has several experts."""
     return any((getattr(config, name, None) or 0) > 1 for name in EXPERTS)
 
 
-def router_loss(outputs: Any) -> Tensor:  # Any: what a forward pass returns
-    """How unevenly experts were used, over all tokens of a forward pass; arXiv 2101.03961 eq. 4.
+def router_loss(outputs: object) -> Tensor:
+    """Return the load-balancing loss over all tokens of a forward pass; arXiv 2101.03961 eq. 4.
 
     Raises:
-        BadValue: the model does not compute it.
+        BadValue: the model does not compute the loss.
     """
-    found = getattr(outputs, "aux_loss", None)
-    if not isinstance(found, Tensor):
+    loss = getattr(outputs, "aux_loss", None)
+    if not isinstance(loss, Tensor):
         raise BadValue(
             "the model gives no load-balancing loss of its router: set router_aux_loss_coef=0"
         )
-    return found
+    return loss

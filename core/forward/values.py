@@ -1,4 +1,4 @@
-"""What a value model expects of each state of a completion: a language model with one number."""
+"""Values of the states of a completion, from a language model with a scalar head."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -11,11 +11,11 @@ from transformers import PreTrainedModel
 from core.forward.batches import Batch
 from core.forward.logps import completion_outputs, evaluating, flush_left, read_packed
 from core.forward.micro_pieces import take
-from core.forward.packing import pack, packs
+from core.forward.packing import can_pack, pack
 
 
 def value_model(policy: PreTrainedModel) -> PreTrainedModel:
-    """A copy of a policy whose head gives one number for each token, at first 0."""
+    """Copy a policy and replace its head by one that returns one number per token, initially 0."""
     model = deepcopy(policy)
     width: Any = model.get_output_embeddings()  # Any: an nn.Linear
     weight = width.weight
@@ -26,29 +26,29 @@ def value_model(policy: PreTrainedModel) -> PreTrainedModel:
 
 
 def token_values(model: PreTrainedModel, batch: Batch) -> Tensor:
-    """V(s_t) of each completion token (B, T), s_t being all before it; 0 on padding."""
+    """Return V(s_t) of each completion token (B, T), where s_t is all before it; 0 on padding."""
     mask = batch["completion_mask"].bool()
-    if packs(model, batch):
+    if can_pack(model, batch):
         head: Any = model.get_output_embeddings()  # Any: an nn.Linear
 
-        def read(hidden: Tensor) -> tuple[Tensor, ...]:
+        def head_outputs(hidden: Tensor) -> tuple[Tensor, ...]:
             return ((hidden[0] @ head.weight.T)[:, 0],)
 
-        (values,) = read_packed(model, model, batch, pack(batch), read)
-        return in_full(values)
+        (values,) = read_packed(model, model, batch, pack(batch), head_outputs)
+        return to_full_precision(values)
     rows = flush_left(batch)
-    found = completion_outputs(model, rows, with_router=False).logits[..., 0]
-    return rows.at_tokens(in_full(found), mask)
+    values_of_rows = completion_outputs(model, rows, with_router=False).logits[..., 0]
+    return rows.at_tokens(to_full_precision(values_of_rows), mask)
 
 
-def in_full(values: Tensor) -> Tensor:
-    """In 32 bits or more."""
+def to_full_precision(values: Tensor) -> Tensor:
+    """Cast to 32 bits unless the dtype is wider."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 @torch.no_grad()
 def frozen_values(model: PreTrainedModel, batch: Batch, pieces: Sequence[Sequence[int]]) -> Tensor:
-    """The same without gradient or dropout, some rows at a time."""
+    """Return `token_values` without gradient or dropout, computed piece by piece."""
     with evaluating(model):
         parts = [token_values(model, take(batch, rows)) for rows in pieces]
     order = torch.tensor([row for rows in pieces for row in rows])

@@ -1,1 +1,1 @@
-"""Weights as they lie: spread over processes, beside adapters, or copied as the reference."""
+"""Placement of weights: spread over processes, beside adapters, or copied as the reference."""

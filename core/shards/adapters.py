@@ -9,14 +9,14 @@ from core.configs.script import ModelConfig
 from eval.errors import BadValue
 
 
-def adapted(
+def add_adapters(
     model: Any,  # Any: peft is optional
     peft_config: Any,
     args: BaseConfig,
     *,
     virtual_tokens: bool = False,
 ) -> Any:
-    """The model with new adapters as `peft_config` says; without one, the model as it is.
+    """Return the model with new adapters of `peft_config`, or the model itself if that is None.
 
     Raises:
         BadValue: the config is none that the model can take.
@@ -41,7 +41,7 @@ def adapted(
 
 
 def check_head(model: Any, args: BaseConfig) -> None:  # Any: as above
-    """Refuse adapters on the head where Liger's kernels would read the weights below them.
+    """Refuse adapters on the head with Liger kernels, which would ignore them.
 
     Raises:
         BadValue: `use_liger_kernel` is set and the head has adapters.
@@ -59,11 +59,11 @@ def check_head(model: Any, args: BaseConfig) -> None:  # Any: as above
 
 
 def check_adapters(model: Any, peft_config: Any, *, virtual_tokens: bool) -> None:  # Any: as above
-    """Refuse what peft cannot put into the model, or the trainer cannot train.
+    """Refuse a `peft_config` that does not fit the model or the trainer.
 
     Raises:
-        BadValue: peft is not installed, this is no config of peft or one of virtual tokens that are
-            not allowed, or the model has adapters.
+        BadValue: peft is not installed, `peft_config` is no config of peft, it has virtual tokens
+            that are not allowed, or the model already has adapters.
     """
     if find_spec("peft") is None:
         raise BadValue("peft_config: peft is not installed: pip install 'repro-papers[peft]'")
@@ -87,7 +87,7 @@ def check_adapters(model: Any, peft_config: Any, *, virtual_tokens: bool) -> Non
 
 
 def get_peft_config(model_args: ModelConfig) -> Any:  # Any: a peft.LoraConfig, or None
-    """The adapters that a script's command line asks for, in the words of peft.
+    """Return the `peft.LoraConfig` of a script's command line, None without `use_peft`.
 
     Raises:
         BadValue: peft is not installed.
@@ -111,24 +111,24 @@ def get_peft_config(model_args: ModelConfig) -> Any:  # Any: a peft.LoraConfig, 
     )
 
 
-def has_adapters(model: Any) -> bool:  # Any: a model, or what peft has wrapped around it
-    """Whether adapters of peft are in the model."""
+def has_adapters(model: object) -> bool:
+    """Return whether the model has adapters of peft."""
     return hasattr(model, "get_base_model") or getattr(model, "_hf_peft_config_loaded", False)
 
 
-def has_virtual_tokens(model: Any) -> bool:  # Any: as above
-    """Whether peft puts trained vectors before the tokens of each row."""
+def has_virtual_tokens(model: object) -> bool:
+    """Return whether peft prepends trained vectors to each row."""
     return getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False)
 
 
-def refuse_adapters(model: Any, asked: str) -> None:  # Any: as above
-    """Stop where the frozen reference has to be a model of its own.
+def refuse_adapters(model: object, setting: str) -> None:
+    """Refuse adapters for a feature that needs a separate reference model.
 
     Raises:
         BadValue: the model has adapters.
     """
     if has_adapters(model):
         raise BadValue(
-            f"{asked} moves a reference, which with adapters shares its weights with the policy: "
+            f"{setting} moves a reference, which with adapters shares its weights with the policy: "
             "leave it out, or train without peft_config"
         )

@@ -1,4 +1,4 @@
-"""Weights to sample from that are not those that are trained: of steps ago, or rounded."""
+"""Weights to sample from other than the trained ones: of earlier steps, or rounded."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,16 +14,16 @@ from transformers import (
     TrainingArguments,
 )
 
-from core.shards.sharding import gathered
+from core.shards.sharding import gather_weights
 
 Weights = dict[str, Tensor]
 
 
-def rounded(weight: Tensor, bits: int) -> Tensor:
-    """s round(w / s) with s = max |w| / (2^(bits - 1) - 1) of each row, which is an output.
+def round_weight(weight: Tensor, bits: int) -> Tensor:
+    """Return s round(w / s) with s = max |w| / (2^(bits - 1) - 1) of each row of a weight.
 
-    The rows are the last dimension: of a linear layer (out, in) the weights of an output. One of
-    zeros stays, and so does what has no rows: norms and biases.
+    Rows are the last dimension: of a linear layer (out, in), the weights of one output. Rows of
+    zeros and weights with fewer than two dimensions (norms, biases) are unchanged.
     """
     if weight.dim() < 2:
         return weight
@@ -31,8 +31,8 @@ def rounded(weight: Tensor, bits: int) -> Tensor:
     return (weight / step).round().nan_to_num(0.0) * step
 
 
-def tables(model: PreTrainedModel) -> Iterator[nn.Parameter]:
-    """The weights of embeddings and of the head."""
+def embedding_weights(model: PreTrainedModel) -> Iterator[nn.Parameter]:
+    """Yield the weights of embeddings and of the head."""
     head = model.get_output_embeddings()
     for module in model.modules():
         if isinstance(module, nn.Embedding) or module is head:
@@ -40,46 +40,51 @@ def tables(model: PreTrainedModel) -> Iterator[nn.Parameter]:
 
 
 class PastWeights:
-    """The trained weights before each of the last optimizer steps, `lag` of them and the next."""
+    """Copies of the trained weights before each of the last `lag` + 1 optimizer steps."""
 
     def __init__(self, lag: int):
         self.kept: deque[Weights] = deque(maxlen=lag + 1)
 
     def keep(self, model: nn.Module, trained: Sequence[str]) -> None:
-        """Add copies of weights, by their names."""
+        """Add copies of the named weights of a model."""
         weights = dict(model.named_parameters())
         self.kept.append({name: weights[name].detach().clone() for name in trained})
 
     @contextmanager
     def within(self, model: PreTrainedModel, bits: int | None) -> Iterator[None]:
-        """Let a model have the oldest weights that are kept, rounded if `bits` say how.
+        """Give the model the oldest copy within the block, rounded to `bits` unless that is None.
 
-        Embeddings and the head are not rounded, as engines of few bits leave them.
+        Embeddings and the head are not rounded, as in quantised engines.
         """
         oldest: Weights = self.kept[0] if self.kept else {}
-        whole = {id(weight) for weight in tables(model)}
-        own = [(weight, weight.data) for weight in model.parameters()]
+        unrounded = {id(weight) for weight in embedding_weights(model)}
+        trained = [(weight, weight.data) for weight in model.parameters()]
         for name, weight in model.named_parameters():
             old = oldest.get(name, weight.data)
-            weight.data = old if bits is None or id(weight) in whole else rounded(old, bits)
+            weight.data = (
+                old if bits is None or id(weight) in unrounded else round_weight(old, bits)
+            )
         try:
             yield
         finally:
-            for weight, data in own:
+            for weight, data in trained:
                 weight.data = data
 
     def state(self) -> list[Weights]:
-        """What a resumed run needs."""
+        """Return the copies, for a checkpoint."""
         return list(self.kept)
 
     def take_state(self, state: Sequence[Weights]) -> None:
-        """Go on from what `state` gave."""
+        """Restore what `state` returned."""
         self.kept.clear()
         self.kept.extend(state)
 
 
 class PastWeightsCallback(TrainerCallback):
-    """Keeps the weights before each optimizer step; see `gathered` for `frame`."""
+    """Callback that copies the weights before each optimizer step.
+
+    `frame` is that of `gather_weights`.
+    """
 
     def __init__(self, past: PastWeights, frame: nn.Module | None):
         self.past = past
@@ -92,7 +97,7 @@ class PastWeightsCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002
         **kwargs: Any,  # the caller's: model, tokenizer, optimizer
     ) -> None:
-        """Keep them before the rollouts of this step are sampled."""
+        """Copy the weights before the rollouts of this step are sampled."""
         trained = [name for name, p in kwargs["model"].named_parameters() if p.requires_grad]
-        with gathered(kwargs["model"], self.frame) as policy:
+        with gather_weights(kwargs["model"], self.frame) as policy:
             self.past.keep(policy, trained)

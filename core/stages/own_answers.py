@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from core.forward.own_answers import OWN_ANSWERS, said_of
+from core.forward.own_answers import OWN_ANSWERS, answer_statistics
 from core.rollout.seeds import seed_of
 from core.stages.data import Data, read_rows, split_rows
 from core.stages.evaluate import Answering
@@ -56,6 +56,8 @@ class OwnAnswers(Stage):
         models: list[Any] = [
             answering.sampler.model.eval() for answering in (self.answering, self.begun)
         ]
-        own_logps, start_logps = (said_of(model, prompts, answers, pad) for model in models)
+        own_logps, start_logps = (
+            answer_statistics(model, prompts, answers, pad) for model in models
+        )
         say(f"own answers: {self.subject} of {len(answers)} answers")
         return {name: asdict(OWN_ANSWERS[name](own_logps, start_logps)) for name in self.quantities}

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from core.forward.sampler_gap import SAMPLER_GAPS, Arithmetic, Told, trained_logps
+from core.forward.sampler_gap import SAMPLER_GAPS, AnswerLogps, Arithmetic, trained_logps
 from core.rollout.engine import Sampling, in_order
 from core.rollout.native.native import NativeEngine
 from core.rollout.seeds import seed_of
@@ -62,7 +62,7 @@ class SamplerGap(Stage):
         say(f"sampler gap: {self.subject} of {len(questions)} answers")
         return {name: asdict(compute(logps[how])) for name, (how, compute) in quantities.items()}
 
-    def log_probabilities(self, how: Arithmetic, questions: Sequence[str]) -> list[Told]:
+    def log_probabilities(self, how: Arithmetic, questions: Sequence[str]) -> list[AnswerLogps]:
         """Draw answers in one arithmetic; return their log-probabilities on both sides."""
         loading = self.answering.loading
         sampler = self.answering.load(replace(loading, dtype="float32"))  # as in training
@@ -80,4 +80,4 @@ class SamplerGap(Stage):
         sampled = [
             torch.tensor(completion.logps, dtype=torch.float64) for completion in completions
         ]
-        return [Told(*pair) for pair in zip(sampled, trained, strict=True)]
+        return [AnswerLogps(*pair) for pair in zip(sampled, trained, strict=True)]

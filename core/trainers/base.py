@@ -13,7 +13,7 @@ from transformers.trainer_utils import EvalLoopOutput, PredictionOutput
 
 from core.explain.phases import PhaseCallback, Phases
 from core.shards.reference import SyncReferenceCallback, frozen_copy
-from core.shards.sharding import gathered, shards_weights, spread, without_weights
+from core.shards.sharding import gather_weights, shards_weights, spread_weights, without_weights
 from core.trainers.random_state import unchanged_random_state
 from core.trainers.resume import ResumableTrainer, load_reference, save_reference
 
@@ -42,7 +42,7 @@ class BaseTrainer(ResumableTrainer):
         return "train" if self.policy().training else "eval"
 
     def policy(self) -> PreTrainedModel:
-        """Return the model that is trained, without what distributes it; see `gathered`."""
+        """Return the model that is trained, without what distributes it; see `gather_weights`."""
         return cast(PreTrainedModel, self.model)
 
     def reference(self) -> PreTrainedModel:
@@ -51,12 +51,14 @@ class BaseTrainer(ResumableTrainer):
 
     def keep_reference(self, *, adapters_off: bool) -> None:
         """Keep the starting policy, without its adapters if they are new."""
-        with gathered(self.policy(), self.frame) as policy:  # ZeRO-3 may have cut it while loading
+        with gather_weights(
+            self.policy(), self.frame
+        ) as policy:  # ZeRO-3 may have cut it while loading
             self.ref_model = frozen_copy(policy)
         if adapters_off:
             cast(Any, self.ref_model).base_model.disable_adapter_layers()
         if self.frame is not None:
-            spread(self.ref_model, self.args.device)
+            spread_weights(self.ref_model, self.args.device)
 
     def move_reference(self) -> None:
         """Move the reference towards the policy from time to time, as the settings say."""
@@ -120,7 +122,7 @@ class BaseTrainer(ResumableTrainer):
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
         if self._reference_moves:
-            with gathered(self.reference(), self.frame) as reference:
+            with gather_weights(self.reference(), self.frame) as reference:
                 if self.args.should_save:
                     save_reference(Path(output_dir), reference)
 

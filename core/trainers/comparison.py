@@ -12,10 +12,10 @@ from core.collect.generation import Generated
 from core.collect.metrics import everywhere, sum_and_count
 from core.configs.grpo import GRPOConfig
 from core.forward.batches import Batch, trained_mask
-from core.forward.logps import TokenLogps, frozen
+from core.forward.logps import TokenLogps, frozen_logps
 from core.losses.entropy import ENDS
 from core.losses.kl import k1
-from core.shards.sharding import gathered
+from core.shards.sharding import gather_weights
 from core.trainers.on_policy import OnPolicyTrainer
 
 
@@ -82,11 +82,11 @@ class ComparingTrainer(OnPolicyTrainer):
         asked = {"with_entropy": with_entropy, "with_router": self.router_weight != 0.0}
         found: list[TokenLogps] = []
         # the policy has autocast in its forward, the reference has not
-        with self.accelerator.autocast(), gathered(policy, self.frame) as model:
+        with self.accelerator.autocast(), gather_weights(policy, self.frame) as model:
             for batch in batches:
                 learned, watched = self.pieces(batch)
                 rows = [*watched, *learned]
-                found.append(frozen(model, batch, self.args.temperature, rows, **asked))
+                found.append(frozen_logps(model, batch, self.args.temperature, rows, **asked))
         return found
 
     def marked(self, batch: Batch) -> Batch:

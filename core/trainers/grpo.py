@@ -34,7 +34,7 @@ from core.losses.loss_statistics import DRIFT
 from core.losses.policy import LOSS_TYPES, PolicyLoss, policy_loss
 from core.rollout.stops import end_tokens
 from core.rollout.wide_head import widen_head
-from core.shards.adapters import adapted, refuse_adapters
+from core.shards.adapters import add_adapters, refuse_adapters
 from core.trainers.attributes import GRPOAttributes
 from core.trainers.comparison import ComparingTrainer
 from core.trainers.entropy_bonus import EntropyBonus
@@ -100,7 +100,7 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
             logger.warning("dataloader_num_workers is set to 0: a stream of prompts has one reader")
             args.dataloader_num_workers = 0
         set_seed(args.seed)
-        policy = adapted(policy_model(model, args), peft_config, args)
+        policy = add_adapters(policy_model(model, args), peft_config, args)
         tokenizer = policy_tokenizer(processing_class, policy, args, named=isinstance(model, str))
         if args.disable_dropout:
             without_dropout(policy)

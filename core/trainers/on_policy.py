@@ -44,7 +44,7 @@ from core.collect.summary import (
 from core.configs.rollout import RolloutConfig
 from core.forward.batches import (
     Batch,
-    padded,
+    pad_rows,
     padded_width,
     take_selected,
     token_batch,
@@ -255,7 +255,7 @@ class OnPolicyTrainer(SamplingTrainer):
         pad, multiple = pad_token_id(self.tokenizer), self.args.padding
         batch = token_batch(generated.prompt_ids, generated.completion_ids, pad, multiple)
         if generated.trained is not None:
-            batch["tool_mask"] = padded(generated.trained, 1, multiple=multiple)[0]
+            batch["tool_mask"] = pad_rows(generated.trained, 1, multiple=multiple)[0]
         if generated.support is not None:
             batch["support"] = as_tensor(generated.support, batch["completion_ids"].size(1))
         if self.args.mask_truncated_completions:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from core.collect.metrics import sum_and_count
 from core.configs.ppo import PPOConfig
 from core.forward.batches import Batch, trained_mask
-from core.forward.packing import unpadded
+from core.forward.packing import unpad
 from core.forward.values import frozen_values, token_values
 from core.losses.aggregate import Scale
 from core.losses.batch import Rollout
@@ -19,7 +19,7 @@ from core.losses.estimators import AdvantageSettings, Scored, token_advantages
 from core.losses.kl import k3, next_coefficient
 from core.losses.value import clipped_value_loss, clipped_values, explained_variance
 from core.shards.adapters import has_adapters
-from core.shards.sharding import gathered
+from core.shards.sharding import gather_weights
 from core.trainers.critic import Critic
 from core.trainers.grpo import GRPOTrainer
 from eval.errors import BadValue
@@ -55,7 +55,7 @@ class PPOTrainer(GRPOTrainer):
         super().__init__(*args, **keywords)
         if has_adapters(self.policy()):
             raise BadValue("PPOTrainer trains no adapters: leave peft_config out")
-        with gathered(self.policy(), self.frame) as policy:
+        with gather_weights(self.policy(), self.frame) as policy:
             self.critic = Critic(policy, self.args)
         self.old_kl_coef = self.args.old_kl_coef
         self.moved: list[Tensor] = []  # sums and counts of the KL in the last pass over a rollout
@@ -84,7 +84,7 @@ class PPOTrainer(GRPOTrainer):
         if not each:
             return None
         found = torch.zeros(batch["completion_ids"].shape)
-        rows = unpadded(batch["completion_ids"], batch["completion_mask"])
+        rows = unpad(batch["completion_ids"], batch["completion_mask"])
         for place, ids in enumerate(rows):
             for per_token, weight in each:
                 found[place, : len(ids)] += weight * torch.tensor(per_token(ids))

@@ -20,7 +20,7 @@ from transformers.trainer_utils import TrainOutput, has_length
 from core.configs.base import BaseConfig
 from core.explain.phases import Phases
 from core.shards.reference import mix_into
-from core.shards.sharding import gathered
+from core.shards.sharding import gather_weights
 from core.trainers.publish import PublishedTrainer
 from core.trainers.uncalled_methods import refuse_uncalled
 from eval.errors import BadValue, DamagedFile
@@ -170,11 +170,11 @@ def save_reference(folder: Path, reference: nn.Module) -> None:
 
 
 def load_reference(folder: Path, reference: nn.Module, frame: nn.Module | None) -> None:
-    """Put a moved reference back, if the checkpoint has one; see `gathered` for `frame`."""
+    """Put a moved reference back, if the checkpoint has one; see `gather_weights` for `frame`."""
     path = folder / REFERENCE
     if not path.exists():
         return
-    with gathered(reference, frame) as loaded:
+    with gather_weights(reference, frame) as loaded:
         load_model(loaded, str(path))
         if loaded is not reference:
             mix_into(reference, loaded, alpha=1.0)

@@ -16,7 +16,7 @@ from core.configs.rollout import RolloutConfig
 from core.explain.batch_plan import BatchPlanCallback
 from core.explain.health import HealthCallback
 from core.forward.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
-from core.forward.micro_pieces import counted, pieces, take
+from core.forward.micro_pieces import pieces, take, with_counts
 from core.losses.aggregate import average_counts
 from core.losses.loss_statistics import Statistic
 from core.trainers.prompts import PromptTrainer, Rows
@@ -175,7 +175,7 @@ class RolloutTrainer(PromptTrainer):
     def learn(self, model: nn.Module, batch: Batch, num_items_in_batch: Any) -> Tensor:
         """Forward and backward of each piece; one without gradient goes forward for its metrics."""
         learned, watched = self.pieces(batch)
-        batch = counted(batch)
+        batch = with_counts(batch)
         self._more = True
         for rows in watched:
             with torch.no_grad(), self.compute_loss_context_manager():

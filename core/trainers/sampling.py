@@ -14,7 +14,7 @@ from core.rollout.engines import make_engine, vllm_engine
 from core.rollout.seeds import seed_of
 from core.shards.adapters import has_adapters
 from core.shards.past_weights import PastWeights, PastWeightsCallback
-from core.shards.sharding import gathered
+from core.shards.sharding import gather_weights
 from core.trainers.rollouts import RolloutTrainer
 from eval.errors import BadValue
 
@@ -67,7 +67,7 @@ class SamplingTrainer(RolloutTrainer):
             self.check_generation()
             chosen = self.policy() if self.args.samples_policy else self.reference()
             autocast = self.accelerator.autocast()  # as in training
-            with autocast, gathered(chosen, self.frame) as model, self.sampled_from(model):
+            with autocast, gather_weights(chosen, self.frame) as model, self.sampled_from(model):
                 seeds, engine = self.seeds(prompts), self.engine(model)
                 return sample(
                     model, self.tokenizer, prompts, self.args, self.eos_token_ids, seeds, engine

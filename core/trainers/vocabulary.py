@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from core.configs.sft import SFTConfig
 from core.data.conversations import Tokenizer
 from core.models.load import load_tokenizer
-from core.shards.adapters import adapted, has_adapters
+from core.shards.adapters import add_adapters, has_adapters
 from core.trainers.setup import given_tokenizer, policy_model, policy_tokenizer
 from eval.errors import BadValue, MissingFile
 
@@ -29,7 +29,7 @@ def policy_and_tokenizer(
     own = given_tokenizer(tokenizer, base, args, named=isinstance(model, str))
     added = set_vocabulary(own, base, args)
     config = trains_tokens(peft_config, base, added)
-    policy = adapted(base, config, args, virtual_tokens=True)
+    policy = add_adapters(base, config, args, virtual_tokens=True)
     return policy, policy_tokenizer(own, policy, args)
 
 

@@ -10,7 +10,7 @@ from lora_models import lora, stirred
 from peft import PeftModel, PromptTuningConfig, get_peft_model
 
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
-from core.forward.logps import frozen, token_logps
+from core.forward.logps import frozen_logps, token_logps
 from core.models.load import load_policy
 from core.rollout.native.plain_forward import plain_forward_needs
 from eval.errors import BadValue, DamagedFile
@@ -85,11 +85,11 @@ def test_the_reference_is_the_policy_with_adapters_off(init, make_lora, build_ll
     """In numbers the starting model's, whatever the adapters are, and in memory the policy's."""
     trainer = make_lora(config=lora(init_lora_weights=init, lora_dropout=0.5))
     stirred(trainer.model)
-    found = frozen(trainer.ref_model, batch(), 1.0, [range(3)]).logps
-    expected = frozen(build_llama(seed=1), batch(), 1.0, [range(3)]).logps
+    found = frozen_logps(trainer.ref_model, batch(), 1.0, [range(3)]).logps
+    expected = frozen_logps(build_llama(seed=1), batch(), 1.0, [range(3)]).logps
     assert torch.equal(found, expected)
     assert not torch.allclose(
-        frozen(trainer.policy(), batch(), 1.0, [range(3)]).logps, expected, atol=0.1
+        frozen_logps(trainer.policy(), batch(), 1.0, [range(3)]).logps, expected, atol=0.1
     )
     own = {w.data_ptr() for w in trainer.ref_model.parameters()}
     shared = {w.data_ptr() for n, w in trainer.model.named_parameters() if "lora_" not in n}
@@ -100,10 +100,10 @@ def test_the_reference_is_the_policy_with_adapters_off(init, make_lora, build_ll
 def test_a_model_with_adapters_is_its_own_reference(make_lora, build_llama):
     """Adapters that were trained before are the starting policy, as in TRL."""
     model = stirred(get_peft_model(build_llama(seed=1), lora()))
-    expected = frozen(model, batch(), 1.0, [range(3)]).logps
+    expected = frozen_logps(model, batch(), 1.0, [range(3)]).logps
     trainer = make_lora(model=model)
     stirred(trainer.model, scale=0.6)
-    assert torch.equal(frozen(trainer.ref_model, batch(), 1.0, [range(3)]).logps, expected)
+    assert torch.equal(frozen_logps(trainer.ref_model, batch(), 1.0, [range(3)]).logps, expected)
 
 
 def test_offline_samples_come_from_the_model_below(make_lora, build_llama):
@@ -170,11 +170,11 @@ def test_a_checkpoint_is_pefts_and_loads_as_one_model(make_lora, build_llama, tm
     assert {"adapter_config.json", "adapter_model.safetensors"} <= files
     assert "model.safetensors" not in files
     again = PeftModel.from_pretrained(build_llama(seed=1), tmp_path / "saved").eval()
-    expected = frozen(trainer.policy(), batch(), 1.0, [range(3)]).logps
-    assert torch.equal(frozen(again, batch(), 1.0, [range(3)]).logps, expected)
+    expected = frozen_logps(trainer.policy(), batch(), 1.0, [range(3)]).logps
+    assert torch.equal(frozen_logps(again, batch(), 1.0, [range(3)]).logps, expected)
     merged = load_policy(str(tmp_path / "saved"))
     assert plain_forward_needs(merged.eval()) is None
-    torch.testing.assert_close(frozen(merged, batch(), 1.0, [range(3)]).logps, expected)
+    torch.testing.assert_close(frozen_logps(merged, batch(), 1.0, [range(3)]).logps, expected)
 
 
 def test_damaged_adapters_are_named(build_llama, tmp_path):

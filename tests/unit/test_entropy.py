@@ -12,7 +12,7 @@ from core.forward import head, micro_pieces
 from core.forward import logps as forward
 from core.forward.head import HeadLogps
 from core.forward.logps import token_logps
-from core.forward.packing import packs
+from core.forward.packing import can_pack
 from core.losses.entropy import EntropyConfig, acting_coefficient, next_coefficient
 from core.trainers.entropy_bonus import STATE
 from eval.errors import DamagedFile
@@ -66,9 +66,9 @@ def test_packed_and_padded_rows_have_one_gradient(build_llama, monkeypatch):
         token_logps(model, batch, 0.9, **asked).entropy.square().sum().backward()
         return torch.cat([p.grad.flatten() for p in model.parameters()])
 
-    assert packs(model, batch)
+    assert can_pack(model, batch)
     packed = gradient()
-    monkeypatch.setattr(forward, "packs", lambda *_: False)
+    monkeypatch.setattr(forward, "can_pack", lambda *_: False)
     torch.testing.assert_close(packed, gradient())
     assert packed.norm() > 1e-3
 

@@ -3,7 +3,7 @@ import random
 import torch
 
 from core.collect.prompt_order import GroupSampler
-from core.forward.logps import frozen, token_logps
+from core.forward.logps import frozen_logps, token_logps
 
 
 def test_padding_and_grouping_of_rows_change_no_logps(build_llama):
@@ -17,7 +17,7 @@ def test_padding_and_grouping_of_rows_change_no_logps(build_llama):
         "completion_mask": torch.tensor([[1] * c + [0] * (11 - c) for _, c in lengths]),
     }
     together, entropy, _ = token_logps(model, batch, 0.7, with_entropy=True)
-    alone = frozen(model, batch, 0.7, [[i] for i in reversed(range(40))]).logps
+    alone = frozen_logps(model, batch, 0.7, [[i] for i in reversed(range(40))]).logps
     torch.testing.assert_close(together, alone, atol=1e-6, rtol=0)
     assert (together == 0).equal(batch["completion_mask"] == 0)
     assert ((entropy > 0) == (batch["completion_mask"] == 1)).all()

@@ -82,7 +82,7 @@ def test_prompts_stay_together_within_the_budget(tokens, expected, monkeypatch):
     monkeypatch.setitem(cutting.TOKENS, "cpu", tokens)
     assert cutting.pieces(batch(), torch.ones(4, dtype=torch.bool)) == (expected, [])
     for rows in expected:
-        piece = cutting.take(cutting.counted(batch()), rows)
+        piece = cutting.take(cutting.with_counts(batch()), rows)
         assert (piece["completion_ids"][:, 0] // 3).tolist() == rows
         assert (piece["rows"], piece["tokens"], piece["num_items_in_batch"]) == (4, 9, 9)
 

@@ -8,7 +8,7 @@ import torch
 
 from core.claims import START, Claim, probability
 from core.families.table import ROWS
-from core.forward.own_answers import OWN_ANSWERS, Said, said_of
+from core.forward.own_answers import OWN_ANSWERS, AnswerStatistics, answer_statistics
 from core.paper import Paper
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
@@ -17,7 +17,9 @@ from papers.dr_grpo import PAPER
 
 
 def said(logps, entropy):
-    return Said(torch.tensor(logps, dtype=torch.float64), torch.tensor(entropy).double())
+    return AnswerStatistics(
+        torch.tensor(logps, dtype=torch.float64), torch.tensor(entropy).double()
+    )
 
 
 OWN = [said([-1.0, -2.0], [0.9, 0.1]), said([-0.5, -0.5, -1.0], [0.0, 0.0, 0.6])]
@@ -47,7 +49,7 @@ def test_a_policy_that_is_its_start_diverges_by_nothing_and_is_uncertain_where_i
 
 def test_what_a_model_says_of_answers_is_its_softmax(tiny_llama):
     prompts, answers = [[5, 6, 7], [8]], [[9, 10], [11, 12, 13, 14]]
-    found = said_of(tiny_llama.eval(), prompts, answers, pad=0)
+    found = answer_statistics(tiny_llama.eval(), prompts, answers, pad=0)
     for prompt, answer, one in zip(prompts, answers, found, strict=True):
         logits = tiny_llama(torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
         logps = logits.double().log_softmax(-1)

@@ -12,7 +12,7 @@ from transformers import Qwen3ForCausalLM as Qwen3
 
 import core.forward.head
 from core.forward.logps import token_logps
-from core.forward.packing import pack, packs
+from core.forward.packing import can_pack, pack
 from core.rollout.merged_adapters import unwrap_peft
 
 KINDS = {
@@ -105,7 +105,7 @@ def test_packing_changes_nothing(kind, temperature):
     model = double_model(kind)
     batch = batch_of([4, 1, 3, 1, 2])
     batch["completion_mask"][2] = 0  # as of a completion that was cut
-    assert packs(model, batch)
+    assert can_pack(model, batch)
     expected = padded(model, batch, temperature)
     assert_equal(measured(model, batch, temperature), expected)
     assert (expected[0] == 0).equal(batch["completion_mask"] == 0)
@@ -147,9 +147,9 @@ def test_checkpointed_layers_give_the_same_gradient():
 def test_adapters_are_packed_unless_they_are_in_the_head():
     model, batch = adapted(lambda **_: double_model()).double(), batch_of([3, 1])
     model.requires_grad_(True)
-    assert packs(unwrap_peft(model), batch)
+    assert can_pack(unwrap_peft(model), batch)
     assert_equal(measured(model, batch, 0.9), padded(model, batch, 0.9))
-    assert not packs(
+    assert not can_pack(
         unwrap_peft(adapted(lambda **_: double_model(), target_modules=["lm_head"])), batch
     )
 
@@ -158,14 +158,14 @@ def test_angles_that_depend_on_the_longest_row_are_not_packed():
     """Positions count from the padded start, so that a row would seem longer than it is."""
     dynamic = {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 2.0}
     model = LlamaForCausalLM(LlamaConfig(rope_parameters=dynamic, **SMALL))
-    assert not packs(model, batch_of([2]))
+    assert not can_pack(model, batch_of([2]))
 
 
 def test_a_sliding_window_is_not_packed():
     config = Qwen2Config(**SMALL, use_sliding_window=True, sliding_window=4, max_window_layers=1)
     batch = batch_of([2])
-    assert not packs(Qwen2(config), batch)
-    assert packs(double_model("qwen2"), batch)
+    assert not can_pack(Qwen2(config), batch)
+    assert can_pack(double_model("qwen2"), batch)
 
 
 def test_packing_in_bfloat16_is_as_near_as_padding_is():

@@ -9,7 +9,7 @@ import torch
 
 from core.claims import START, Claim, probability
 from core.families.table import ROWS
-from core.forward.sampler_gap import SAMPLER_GAPS, Told, trained_logps
+from core.forward.sampler_gap import SAMPLER_GAPS, AnswerLogps, trained_logps
 from core.paper import Paper
 from core.rollout.engine import Sampling, in_order
 from core.rollout.native.native import NativeEngine
@@ -20,7 +20,7 @@ from papers.dr_grpo import PAPER
 
 
 def told(sampled, trained):
-    return Told(*(torch.tensor(column).double().log() for column in (sampled, trained)))
+    return AnswerLogps(*(torch.tensor(column).double().log() for column in (sampled, trained)))
 
 
 ANSWERS = [
@@ -75,7 +75,7 @@ def test_the_middle_one_of_an_odd_number_is_long_and_short():
 
 @pytest.mark.parametrize("name", SAMPLER_GAPS)
 def test_a_sampler_that_is_what_is_trained_differs_by_nothing(name):
-    same = [Told(one.sampled, one.sampled) for one in ANSWERS]
+    same = [AnswerLogps(one.sampled, one.sampled) for one in ANSWERS]
     expected = 1.0 if "correlation" in name else 0.0
     assert SAMPLER_GAPS[name][1](same).value == pytest.approx(expected, abs=1e-12)
 

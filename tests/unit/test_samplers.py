@@ -17,7 +17,7 @@ from core.forward.batches import token_batch
 from core.forward.head import HeadLogps
 from core.forward.logps import Entropy, padded_logps, token_logps
 from core.rollout.support import as_bytes, as_tensor, support, within
-from core.shards.past_weights import rounded
+from core.shards.past_weights import round_weight
 from eval.errors import BadValue
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")
@@ -31,20 +31,20 @@ def test_rounded_weights_are_multiples_of_a_step_of_their_row(seed, bits):
     random = torch.Generator().manual_seed(seed)
     weight = torch.randn(3, 2, 17, generator=random, dtype=torch.float64)
     weight[0, 0] = 0.0
-    found, most = rounded(weight, bits), 2 ** (bits - 1) - 1
+    found, most = round_weight(weight, bits), 2 ** (bits - 1) - 1
     step = weight.abs().amax(-1, keepdim=True) / most
     assert ((found - weight).abs() <= step / 2 + 1e-12).all()
     torch.testing.assert_close(found.abs().amax(-1), weight.abs().amax(-1))
     levels = (found / step).nan_to_num(0.0)
     torch.testing.assert_close(levels, levels.round())
     assert levels.abs().max() <= most + 1e-9
-    torch.testing.assert_close(rounded(found, bits), found)
-    torch.testing.assert_close(rounded(-weight, bits), -found)
+    torch.testing.assert_close(round_weight(found, bits), found)
+    torch.testing.assert_close(round_weight(-weight, bits), -found)
 
 
 def test_what_has_no_rows_is_not_rounded():
     norm = torch.randn(8)
-    assert rounded(norm, 2) is norm
+    assert round_weight(norm, 2) is norm
 
 
 class Kept(TrainerCallback):
@@ -95,7 +95,7 @@ def test_bits_round_what_samples_and_nothing_else(make_grpo, build_llama):
             continue
         torch.nn.utils.vector_to_parameters(own, model.parameters())
         whole = {id(model.lm_head.weight), id(model.model.embed_tokens.weight)}
-        parts = [p if id(p) in whole else rounded(p, 3) for p in model.parameters()]
+        parts = [p if id(p) in whole else round_weight(p, 3) for p in model.parameters()]
         assert found.equal(torch.cat([part.detach().flatten() for part in parts]))
         assert not found.equal(own)
     assert {mode for _, mode, _ in sampled} == {"train", "eval"}

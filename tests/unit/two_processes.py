@@ -15,9 +15,9 @@ from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
 from core import A2POTrainer, GRPOTrainer, PPOTrainer, RLOOTrainer, SFTConfig, SFTTrainer
-from core.forward.packing import packs
+from core.forward.packing import can_pack
 from core.losses.policy import LOSS_TYPES
-from core.shards.sharding import gathered, without_weights
+from core.shards.sharding import gather_weights, without_weights
 from core.stages.spread.launch import CONFIGS
 
 PARTS = ("prompt", "completion")
@@ -285,7 +285,7 @@ def run(case, folder, out, processes=1):
     frame = without_weights(trainer.model)
     trainer.train(resume_from_checkpoint=str(out / "checkpoint-3") if case == "resumed" else None)
     held = {**shards(trainer), "gradients": gradients.elements}
-    with gathered(trainer.model, frame) as model:
+    with gather_weights(trainer.model, frame) as model:
         return steps_of(trainer), weights_of(model), held
 
 
@@ -303,7 +303,7 @@ def shards(trainer):
         "status": getattr(getattr(sample, "ds_status", None), "name", ""),
         "weights": sum(map(elements, weights)),
         "optimiser": sum(map(elements, [*moments, *copies])),
-        "packed": packs(model, {f"{part}_mask": torch.ones(1, 1) for part in PARTS}),
+        "packed": can_pack(model, {f"{part}_mask": torch.ones(1, 1) for part in PARTS}),
     }
 
 

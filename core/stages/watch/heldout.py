@@ -13,7 +13,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from core.rewards.verifiers import problem_of
 from core.rollout.samplers.policy import PolicySampler
 from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
-from core.shards.sharding import gathered
+from core.shards.sharding import gather_weights
 from core.stages.tools import tools
 from eval.errors import BadValue
 from eval.pocket.suites import draw_of
@@ -83,7 +83,10 @@ class HeldOutCallback(TrainerCallback):
         processes = self.trainer.accelerator
         rank, count = processes.process_index, processes.num_processes
         frame, accuracies = getattr(self.trainer, "frame", None), dict[str, float]()
-        with processes.autocast(), gathered(self.trainer.model, frame) as model:  # as in training
+        with (
+            processes.autocast(),
+            gather_weights(self.trainer.model, frame) as model,
+        ):  # as in training
             sampler = PolicySampler(model, self.trainer.processing_class)
             shares = [
                 watched.answer(sampler, watched.problems[rank::count]) for watched in self.watched
