@@ -1,1 +1,1 @@
-"""What a rollout is made of: prompts in order, completions, rewards, advantages."""
+"""Collection of rollouts: order of prompts, completions, rewards, corrections and metrics."""

@@ -1,4 +1,4 @@
-"""The completions behind the latest log: a parquet file each time, and a table on the screen."""
+"""The completions behind the latest log, as a parquet file and as a table on the terminal."""
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
@@ -16,64 +16,64 @@ from core.rewards.completions import Completion, completion_text
 from eval.errors import BadValue
 from eval.terminal import visible
 
-OWN = ("step", "prompt", "completion", "advantage")  # columns that no reward gives
+OWN_COLUMNS = ("step", "prompt", "completion", "advantage")  # columns that no reward gives
 
 
 class RewardLogs:
-    """What the reward functions log about a rollout: columns for its table, and metrics."""
+    """Values that reward functions log about a rollout: table columns and metrics."""
 
     def __init__(self):
         self.columns: dict[str, list[Any]] = defaultdict(list)
         self.metrics: dict[str, list[float]] = defaultdict(list)
 
     def log_extra(self, column: str, values: Sequence[Any]) -> None:
-        """Take one value per completion for a column of the table.
+        """Add one value per completion to a column of the completion table.
 
         Raises:
-            BadValue: a checkpoint could not keep a value.
+            BadValue: a value cannot be stored in a checkpoint.
         """
-        self.columns[column].extend(plain(value, column) for value in values)
+        self.columns[column].extend(to_plain_value(value, column) for value in values)
 
     def log_metric(self, name: str, value: Any) -> None:
-        """Take a number of this rollout, of which the log shows the mean.
+        """Add a number to the metric `name`, of which the log shows the mean over the rollout.
 
         Raises:
-            BadValue: it is no number.
+            BadValue: `value` is no number.
         """
         try:
             self.metrics[name].append(float(value))
         except (TypeError, ValueError) as error:
             raise BadValue(f"log_metric({name!r}, {value!r}): expected a number") from error
 
-    def column(self, name: str, n: int) -> list[Any]:
-        """The values of a column for `n` completions: those given last, None if none are.
+    def column(self, name: str, count: int) -> list[Any]:
+        """Return the last `count` values of a column, one per completion; None if it has none.
 
         Raises:
-            BadValue: there is another number of them.
+            BadValue: the number of values is no multiple of `count`.
         """
-        values = self.columns.get(name, [None] * n)
-        if len(values) % n:
+        values = self.columns.get(name, [None] * count)
+        if len(values) % count:
             raise BadValue(
-                f"log_extra({name!r}, ...) got {len(values)} values for {n} completions: expected "
-                "one for each"
+                f"log_extra({name!r}, ...) got {len(values)} values for {count} completions: "
+                "expected one for each"
             )
-        return values[-n:]
+        return values[-count:]
 
 
-def plain(value: Any, column: str) -> Any:
-    """A value as texts, numbers, lists and mappings of them, which a checkpoint can keep.
+def to_plain_value(value: Any, column: str) -> Any:
+    """Convert a value to text, numbers, lists and mappings, which a checkpoint can store.
 
     Raises:
-        BadValue: it is something else.
+        BadValue: the value is of another type.
     """
     if hasattr(value, "tolist"):  # of numpy or torch
         value = value.tolist()
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, list | tuple):
-        return [plain(part, column) for part in value]
+        return [to_plain_value(part, column) for part in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: plain(part, column) for key, part in value.items()}
+        return {key: to_plain_value(part, column) for key, part in value.items()}
     raise BadValue(
         f"log_extra({column!r}, ...): a value of type {type(value).__name__} cannot be kept in a "
         "checkpoint: give text or numbers, such as str(value)"
@@ -81,11 +81,11 @@ def plain(value: Any, column: str) -> Any:
 
 
 class CompletionLog:
-    """The latest prompts, completions, rewards and advantages of the training or an evaluation.
+    """Latest prompts, completions, rewards and advantages of the training or of an evaluation.
 
     Args:
-        size: How many rows are kept; all if None.
-        name: The prefix of an evaluation's metrics, empty for the training.
+        size: Number of rows that are kept; None keeps all.
+        name: Prefix of an evaluation's metrics; empty for the training.
     """
 
     def __init__(self, size: int | None, name: str = ""):
@@ -101,17 +101,21 @@ class CompletionLog:
         extra: Mapping[str, Sequence[Any]],
         advantages: Sequence[Any],
     ) -> None:
-        """Append the rows of a rollout, None where a column has nothing; the oldest fall out.
+        """Append the rows of a rollout; the oldest rows beyond `size` are dropped.
 
-        A reward or an extra column that has the name of another column gets a prefix.
+        A column that lacks values gets None. A reward or extra column with the name of another
+        column gets a prefix.
         """
-        self.rewards = [beside(OWN, name, "reward/") for name in rewards]
-        taken = (*OWN, *self.rewards)
+        self.rewards = [prefix_if_taken(OWN_COLUMNS, name, "reward/") for name in rewards]
+        names_in_use = (*OWN_COLUMNS, *self.rewards)
         rows = {
             "prompt": prompts,
             "completion": completions,
             **dict(zip(self.rewards, rewards.values(), strict=True)),
-            **{beside(taken, name, "extra/"): values for name, values in extra.items()},
+            **{
+                prefix_if_taken(names_in_use, name, "extra/"): values
+                for name, values in extra.items()
+            },
             "advantage": advantages,
         }
         before, n = len(self.columns["prompt"]), len(prompts)
@@ -121,59 +125,62 @@ class CompletionLog:
             column.extend(rows.get(name, [None] * n))
 
     def state(self) -> dict[str, Any]:
-        """The rows as plain values, for a checkpoint."""
+        """Return the rows as plain values, for a checkpoint."""
         columns = {name: list(values) for name, values in self.columns.items()}
         return {"columns": columns, "rewards": self.rewards}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
-        """Go on with the rows that `state` gave."""
+        """Restore the rows that `state` returned."""
         self.rewards = state["rewards"]
         for name, values in state["columns"].items():
             self.columns[name].extend(values)
 
     def frame(self, step: int) -> pd.DataFrame:
-        """Rows as TRL writes them: step, prompt, completion, rewards, extra columns, advantage."""
+        """Return TRL's table: step, prompt, completion, rewards, extra columns, advantage."""
         columns = {name: list(values) for name, values in self.columns.items()}
         return pd.DataFrame({"step": [step] * len(columns.get("prompt", [])), **columns})
 
     def write(self, folder: Path, step: int) -> pd.DataFrame:
-        """Write `completions_<step>.parquet`, of an evaluation `completions_<name>_<step>`."""
+        """Write `completions_<step>.parquet` and return its table.
+
+        The file of an evaluation is `completions_<name>_<step>.parquet`.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         frame = self.frame(step)
-        of = f"{quote(self.name, safe='')}_" if self.name else ""
-        frame.to_parquet(folder / f"completions_{of}{step:05d}.parquet")
+        prefix = f"{quote(self.name, safe='')}_" if self.name else ""
+        frame.to_parquet(folder / f"completions_{prefix}{step:05d}.parquet")
         return frame
 
     def show(self, step: int, rows: int) -> None:
-        """Print the first `rows` completions."""
+        """Print the first `rows` completions to stderr."""
         table = Table(title=f"{self.name} completions at step {step}".strip(), show_lines=True)
         for name in ("prompt", "completion", *self.rewards, "advantage"):
             table.add_column(name)
         for row in self.frame(step).head(rows).to_dict("records"):
             texts = (completion_text(row["prompt"]), completion_text(row["completion"]))
-            numbers = (shown(row[name]) for name in (*self.rewards, "advantage"))
+            numbers = (format_number(row[name]) for name in (*self.rewards, "advantage"))
             # As texts: rich would read the brackets of a string as markup.
             table.add_row(*(Text(visible(cell)) for cell in (*texts, *numbers)))
         Console(stderr=True).print(table)
 
 
-def beside(taken: Collection[str], name: str, prefix: str) -> str:
-    """Return the name of a column, with the prefix if another column has the name."""
-    return prefix + name if name in taken else name
+def prefix_if_taken(names_in_use: Collection[str], name: str, prefix: str) -> str:
+    """Return `name`, with the prefix if another column has that name."""
+    return prefix + name if name in names_in_use else name
 
 
-def shown(value: Any) -> str:
-    """One number, or the first and last of a completion's token advantages."""
+def format_number(value: Any) -> str:
+    """Format one number, or the first and last of a completion's token advantages."""
     if isinstance(value, Sequence):
         return f"{value[0]:.2f} .. {value[-1]:.2f}" if value else ""
     return f"{value:.2f}"
 
 
 def report_completions(log: CompletionLog, args: RolloutConfig, step: int) -> None:
-    """Write the completions, print them, and send them to W&B if a run is open there."""
+    """Write the completions, print them, and send them to W&B if a run is active there."""
     frame = log.write(Path(str(args.output_dir)) / "completions", step)
-    most = args.num_completions_to_print
-    log.show(step, args.rollout_size if most is None else most)
+    limit = args.num_completions_to_print
+    log.show(step, args.rollout_size if limit is None else limit)
     if "wandb" not in (args.report_to or []):
         return
     import wandb  # only there with the extra of the same name

@@ -1,4 +1,4 @@
-"""Keeps the prompts that a model answers right neither too seldom nor too often."""
+"""Selection of the prompts that a model answers correctly neither too rarely nor too often."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,26 +15,29 @@ def rows_of_difficulty(
     rewards: Sequence[Callable[..., Any]],
     rows: Sequence[Row],
 ) -> list[dict[str, Any]]:
-    """Rows of the prompts in their order, with the share of right answers as their `pass_rate`.
+    """Return the rows of the selected prompts, in order, with their `pass_rate`.
 
-    An answer is right if its rewards sum to more than 0.
+    The pass rate is the share of correct answers, whose rewards sum to more than 0.
 
     Raises:
-        BadValue: there is no reward, a prompt is more than one user turn, or nothing is kept.
+        BadValue: there is no reward, a prompt is not a single user message, or no prompt is
+            selected.
     """
-    asked, answers = sampled_answers(sampler, config, rewards, rows)
-    pairs = [(row, text) for row, texts in zip(asked, answers, strict=True) for text in texts]
+    sampled_rows, answers = sampled_answers(sampler, config, rewards, rows)
+    pairs = [
+        (row, text) for row, texts in zip(sampled_rows, answers, strict=True) for text in texts
+    ]
     values = iter(total_rewards(sampler, rewards, pairs))
     rates = [sum(next(values) > 0 for _ in texts) / len(texts) for texts in answers]
-    kept = [
+    selected = [
         {**row, "pass_rate": rate}
-        for row, rate in zip(asked, rates, strict=True)
+        for row, rate in zip(sampled_rows, rates, strict=True)
         if config.rate_above < rate <= config.rate_at_most
     ]
-    if not kept:
+    if not selected:
         raise BadValue(
-            f"no prompt of {len(asked)} has more than {config.rate_above:g} and at most "
-            f"{config.rate_at_most:g} of its answers right: found shares from {min(rates):g} to "
-            f"{max(rates):g}, widen the bounds or take another model"
+            f"none of {len(sampled_rows)} prompts has a pass rate above {config.rate_above:g} and "
+            f"at most {config.rate_at_most:g}: found pass rates from {min(rates):g} to "
+            f"{max(rates):g}; widen the bounds or take another model"
         )
-    return kept
+    return selected

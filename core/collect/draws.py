@@ -1,4 +1,4 @@
-"""The completions of a rollout, whose prompts are drawn at once or again until it is full."""
+"""Draws of prompts for one rollout, which may be repeated until the rollout is full."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,9 +16,13 @@ from core.losses.estimators import Scored
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """What was sampled for prompts that were drawn at once.
+    """Completions and rewards of prompts that were drawn together.
 
-    `rows` and `generated` are this process's, `scored` has the completions of all processes.
+    Attributes:
+        rows: Dataset rows of this process, one per completion.
+        generated: Completions of this process.
+        scored: Rewards of the completions of all processes.
+        logs: What reward functions logged.
     """
 
     rows: list[dict[str, Any]]
@@ -27,47 +31,51 @@ class Draw:
     logs: RewardLogs
 
 
-def generated_by(draws: Sequence[Draw]) -> Generated:
-    """Join this process's completions of all draws."""
-    first, *others = (draw.generated for draw in draws)
-    if not others:
+def join_generated(draws: Sequence[Draw]) -> Generated:
+    """Concatenate this process's completions of all draws."""
+    first, *remaining = (draw.generated for draw in draws)
+    if not remaining:
         return first
-    given = {
-        name: list(chain(getattr(first, name), *(getattr(other, name) for other in others)))
+    joined = {
+        name: list(
+            chain(getattr(first, name), *(getattr(draw_rest, name) for draw_rest in remaining))
+        )
         for name in (f.name for f in fields(Generated) if f.name != "columns")
         if getattr(first, name) is not None
     }
-    return replace(first, **given, columns={})  # which the rewards of each draw have had
+    return replace(first, **joined, columns={})  # which the rewards of each draw have had
 
 
-def scored_by(draws: Sequence[Draw]) -> Scored:
-    """The rewards of all draws, one after another."""
-    first, *others = (draw.scored for draw in draws)
-    if not others:
-        return first
-    every = (first, *others)
-    steps = [s.steps for s in every if s.steps is not None]
-    ends = [s.ends for s in every if s.ends is not None]
-    tokens = [s.tokens for s in every if s.tokens is not None]
+def join_scored(draws: Sequence[Draw]) -> Scored:
+    """Concatenate the rewards of all draws."""
+    scored = [draw.scored for draw in draws]
+    if len(scored) == 1:
+        return scored[0]
+    steps, ends, tokens = (field_tensors(scored, name) for name in ("steps", "ends", "tokens"))
     return replace(
-        first,
-        rewards=torch.cat([s.rewards for s in every]),
-        length=max(s.length for s in every),
-        steps=one_below_another(steps, torch.nan) if steps else None,
-        ends=one_below_another(ends, 0) if ends else None,
+        scored[0],
+        rewards=torch.cat([s.rewards for s in scored]),
+        length=max(s.length for s in scored),
+        steps=stack_padded(steps, torch.nan) if steps else None,
+        ends=stack_padded(ends, 0) if ends else None,
         tokens=torch.cat(tokens) if tokens else None,
     )
 
 
-def one_below_another(tables: Iterable[Tensor], filler: float) -> Tensor:
-    """Tables (N, S) of several widths, padded on the right to the widest."""
-    given = list(tables)
-    widest = max(table.size(1) for table in given)
-    return torch.cat([pad(table, (0, widest - table.size(1)), value=filler) for table in given])
+def field_tensors(scored: Sequence[Scored], name: str) -> list[Tensor]:
+    """Return the tensors that a field has in several draws, without those that are None."""
+    return [tensor for s in scored if (tensor := getattr(s, name)) is not None]
 
 
-def places(draws: Sequence[Draw], process: int) -> Tensor:
-    """Where this process's completions stand among those of all draws and processes."""
+def stack_padded(tables: Iterable[Tensor], filler: float) -> Tensor:
+    """Concatenate tables (N, S) of different widths, padded on the right to the widest."""
+    padded = list(tables)
+    widest = max(table.size(1) for table in padded)
+    return torch.cat([pad(table, (0, widest - table.size(1)), value=filler) for table in padded])
+
+
+def row_indices(draws: Sequence[Draw], process: int) -> Tensor:
+    """Return the indices of this process's completions among those of all draws and processes."""
     sizes = [len(draw.scored.rewards) for draw in draws]
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
     mine = [
@@ -77,17 +85,17 @@ def places(draws: Sequence[Draw], process: int) -> Tensor:
     return torch.cat(mine).to(draws[0].scored.rewards.device)
 
 
-def in_order(draws: Sequence[Draw], values: Tensor, processes: int) -> Tensor:
-    """Values of all completions (N, ...), gathered process by process, as the draws have them."""
-    order = torch.cat([places(draws, process) for process in range(processes)])
+def restore_order(draws: Sequence[Draw], values: Tensor, processes: int) -> Tensor:
+    """Reorder values (N, ...) gathered process by process to the order of the draws."""
+    order = torch.cat([row_indices(draws, process) for process in range(processes)])
     return torch.empty_like(values).index_copy(0, order, values)
 
 
 def group_means(draws: Sequence[Draw], counts: Tensor, processes: int) -> Tensor:
-    """The mean over each completion's group of counts (N,), among all draws and processes.
+    """Return for each completion the mean count of its group (N,), in the order of the draws.
 
-    The counts come process by process. A group that has none counts as one.
+    `counts` (N,) are ordered process by process. The counts of a group sum to at least 1.
     """
     group = draws[0].scored.group
-    sums = in_order(draws, counts, processes).view(-1, group).sum(1).clamp(min=1)
+    sums = restore_order(draws, counts, processes).view(-1, group).sum(1).clamp(min=1)
     return (sums.double() / group).repeat_interleave(group)

@@ -1,4 +1,4 @@
-"""One event loop on its own thread, so that async reward functions keep their connections."""
+"""An event loop on its own thread, so that async reward functions keep their connections."""
 
 import asyncio
 import threading
@@ -8,10 +8,10 @@ from typing import Any
 
 
 class AsyncLoop:
-    """Runs coroutines to their end from ordinary code, inside a notebook's loop too.
+    """Event loop that runs coroutines from synchronous code, also inside a notebook's own loop.
 
-    The loop starts with the first coroutine and stops when this object is collected or the
-    interpreter ends.
+    The loop starts with the first coroutine. It stops when this object is garbage-collected or the
+    interpreter exits.
     """
 
     def __init__(self):
@@ -20,7 +20,7 @@ class AsyncLoop:
     def run(
         self, coroutine: Coroutine[Any, Any, Any]
     ) -> Any:  # Any: whatever the coroutine returns
-        """Wait for the coroutine's result."""
+        """Wait for a coroutine and return its result."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -30,7 +30,7 @@ class AsyncLoop:
 
 
 def close_loop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
-    """Stop the loop, wait for its thread and free what it holds."""
+    """Stop the loop, join its thread and release its resources."""
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()

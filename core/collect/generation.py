@@ -1,4 +1,4 @@
-"""From prompts to completions: chat template, sampling, and the text that rewards see."""
+"""Generation of completions from prompts: chat template, sampling, and text for rewards."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -22,12 +22,16 @@ REQUIRED = ("prompt_ids", "completion_ids", "logprobs")
 
 @dataclass(frozen=True, kw_only=True)
 class Generated:
-    """One completion per row: its tokens, and its text in the form of the prompt.
+    """Completions of rows, one each: its tokens, and its text in the format of the prompt.
 
-    `logps` are the log-probabilities with which the tokens were drawn, None where unknown.
-    `support` are the tokens that truncation left where each token was drawn, None where not kept.
-    `columns` are further fields of a rollout function, passed on to the rewards; `trained` is 0 on
-    completion tokens that an environment wrote.
+    Attributes:
+        prompt_ids: Tokens of each prompt.
+        completion_ids: Tokens of each completion.
+        completions: Text or messages of each completion.
+        logps: Log-probabilities with which the tokens were sampled, None if unknown.
+        support: Tokens that truncation left when each token was sampled, None if not recorded.
+        columns: Further fields of a rollout function, passed to the rewards.
+        trained: 0 on completion tokens that an environment wrote, 1 on the others.
     """
 
     prompt_ids: Sequence[Sequence[int]]
@@ -40,23 +44,23 @@ class Generated:
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens that the policy itself wrote, per completion."""
+        """Number of tokens that the policy itself wrote, per completion."""
         return [
             sum(row) if self.trained else len(row) for row in self.trained or self.completion_ids
         ]
 
-    def truncated(self, ends: Sequence[int]) -> list[bool]:
-        """Whether each completion stops at something else than one of the tokens `ends`."""
+    def are_truncated(self, ends: Sequence[int]) -> list[bool]:
+        """Return for each completion whether it does not end with one of the tokens `ends`."""
         return [not ids or ids[-1] not in ends for ids in self.completion_ids]
 
 
 def is_conversation(prompt: Completion) -> bool:
-    """Whether a prompt is a list of messages rather than text."""
+    """Return whether a prompt is a list of messages, not text."""
     return not isinstance(prompt, str)
 
 
 def pad_token_id(tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the id of the padding token, which every tokenizer in use has."""
+    """Return the id of the padding token."""
     pad: Any = tokenizer.pad_token_id  # Any: typed for every special token at once
     return int(pad)
 
@@ -64,7 +68,7 @@ def pad_token_id(tokenizer: PreTrainedTokenizerBase) -> int:
 def tokenize_prompts(
     tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Completion], template: Mapping[str, Any]
 ) -> list[list[int]]:
-    """Token ids of prompts; messages go through the chat template with `template`'s keywords."""
+    """Return token ids of prompts; messages go through the chat template with these keywords."""
     encoder: Any = tokenizer  # Any: its return type depends on the keywords
     if not is_conversation(prompts[0]):
         return encoder(text=list(prompts))["input_ids"]
@@ -78,12 +82,12 @@ def tokenize_prompts(
     )["input_ids"]
 
 
-def completions_of(
+def decode_completions(
     tokenizer: PreTrainedTokenizerBase,
     prompts: Sequence[Completion],
     completion_ids: Sequence[Sequence[int]],
 ) -> list[Completion]:
-    """Text of completions; a message of the assistant where the prompt is a conversation."""
+    """Decode completions; for conversational prompts each becomes an assistant message."""
     rows = [list(ids) for ids in completion_ids]
     texts = tokenizer.batch_decode(rows, skip_special_tokens=True)
     if not is_conversation(prompts[0]):
@@ -100,7 +104,7 @@ def sample(
     seeds: Sequence[int],
     engine: Engine,
 ) -> Generated:
-    """One completion for each prompt, sampled as `args` says; each has its own seed.
+    """Sample one completion for each prompt, each with its own seed.
 
     Raises:
         BadValue: a prompt is empty.
@@ -108,33 +112,33 @@ def sample(
     prompt_ids = tokenize_prompts(tokenizer, prompts, args.template)
     if not all(prompt_ids):
         raise BadValue("a prompt has no tokens: take the rows with an empty prompt out")
-    sampling = sampling_of(args, tokenizer, eos_token_ids)
+    sampling = sampling_options(args, tokenizer, eos_token_ids)
     with evaluating(model):
         rows = in_order(engine.sample(prompt_ids, sampling, seeds), len(prompts))
     completion_ids = [row.tokens for row in rows]
     return Generated(
         prompt_ids=prompt_ids,
         completion_ids=completion_ids,
-        completions=completions_of(tokenizer, prompts, completion_ids),
+        completions=decode_completions(tokenizer, prompts, completion_ids),
         logps=[row.logps for row in rows],
         support=[row.support or [] for row in rows] if args.keep_sampling_mask else None,
     )
 
 
-def sampling_of(
+def sampling_options(
     args: RolloutConfig, tokenizer: Any, ends: Sequence[int]
 ) -> Sampling:  # Any: half typed
-    """Return the decoding of completions from the settings and the keywords of generation."""
-    drawn = sampling_settings(args)
-    stops = listed(drawn.get("stop_strings") or [])
+    """Return the options of decoding from the settings and the keywords of generation."""
+    settings = sampling_settings(args)
+    stops = listed(settings.get("stop_strings") or [])
     return Sampling(
-        max_tokens=int(drawn["max_new_tokens"]),
-        ends=frozenset(listed(drawn.get("eos_token_id") or list(ends))),
-        temperature=drawn["temperature"],
-        top_k=int(drawn["top_k"]),
-        top_p=drawn["top_p"],
-        min_p=drawn["min_p"],
-        repetition_penalty=drawn["repetition_penalty"],
+        max_tokens=int(settings["max_new_tokens"]),
+        ends=frozenset(listed(settings.get("eos_token_id") or list(ends))),
+        temperature=settings["temperature"],
+        top_k=int(settings["top_k"]),
+        top_p=settings["top_p"],
+        min_p=settings["min_p"],
+        repetition_penalty=settings["repetition_penalty"],
         keeps_support=args.keep_sampling_mask,
         stop=stop_function(tokenizer, stops),
         keywords=passed_on(args.rollout_engine, args.generation_keywords),
@@ -147,11 +151,11 @@ def call_rollout(
     prompts: Sequence[Completion],
     trainer: Any,  # Any: handed on to the user's function
 ) -> Generated:
-    """Let a user's function make the completions.
+    """Call a user's rollout function and check what it returns.
 
     Raises:
-        BadValue: it leaves a key out, returns another number of completions than of prompts, or a
-            prompt without tokens.
+        BadValue: a key is missing, there is not one completion per prompt, or a prompt has no
+            tokens.
     """
     output = dict(rollout(deepcopy(list(prompts)), trainer))
     missing = [key for key in REQUIRED if key not in output]
@@ -166,21 +170,21 @@ def call_rollout(
             )
     if not all(len(ids) for ids in prompt_ids):
         raise BadValue(
-            "rollout_func returned prompt_ids without a token: begin with the token that begins "
-            "every text of this model"
+            "rollout_func returned empty prompt_ids: expected at least one token, such as the "
+            "tokenizer's bos_token"
         )
     return Generated(
         prompt_ids=prompt_ids,
         completion_ids=completion_ids,
-        completions=completions_of(tokenizer, prompts, completion_ids),
+        completions=decode_completions(tokenizer, prompts, completion_ids),
         logps=logps,
         trained=output.pop("env_mask", None),
         columns=output,
     )
 
 
-def extended_rows(rows: Sequence[dict[str, Any]], columns: Mapping[str, Any]) -> list[dict]:
-    """Dataset rows with the further fields of a rollout function."""
+def extend_rows(rows: Sequence[dict[str, Any]], columns: Mapping[str, Any]) -> list[dict]:
+    """Add the further fields of a rollout function to the dataset rows."""
     return [
         {**row, **{k: v[i] if isinstance(v, list) else v for k, v in columns.items()}}
         for i, row in enumerate(rows)

@@ -1,4 +1,4 @@
-"""What a step logs: lengths, rewards and the loss's own statistics, under TRL's names."""
+"""Metrics of a step, under TRL's names: lengths, rewards and statistics of the loss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Metrics = dict[str, float]
 
 
 def length_metrics(lengths: Tensor, truncated: Tensor) -> Metrics:
-    """Lengths in tokens of all completions, and of those that ended by themselves."""
+    """Return statistics of lengths in tokens, of all completions and of those that terminated."""
     ended = lengths[~truncated]
     terminated = ended if len(ended) else torch.zeros(1)
     return {
@@ -31,7 +31,7 @@ def length_metrics(lengths: Tensor, truncated: Tensor) -> Metrics:
 
 
 def summary(name: str, values: Tensor) -> Metrics:
-    """Mean, least and greatest value."""
+    """Return mean, minimum and maximum of values; `name` is a format string for their names."""
     return {
         name.format("mean"): values.mean().item(),
         name.format("min"): values.min().item(),
@@ -40,7 +40,7 @@ def summary(name: str, values: Tensor) -> Metrics:
 
 
 def unique_fraction(completion_ids: Sequence[Sequence[int]], group: int) -> float:
-    """Share of completions that differ from the others of their group; 1 / group if all agree."""
+    """Return the share of completions that are distinct in their group, 1 / group if all agree."""
     groups = [completion_ids[i : i + group] for i in range(0, len(completion_ids), group)]
     distinct = sum(len({tuple(ids) for ids in members}) for members in groups)
     return distinct / len(completion_ids)
@@ -49,19 +49,19 @@ def unique_fraction(completion_ids: Sequence[Sequence[int]], group: int) -> floa
 def reward_metrics(
     names: Sequence[str], values: Tensor, weights: Tensor, advantages: Advantages
 ) -> Metrics:
-    """Mean and spread of each reward and of their weighted sum, unscored completions left out.
+    """Return mean and spread of each reward and of their weighted sum, over scored completions.
 
-    Where there are such completions, `unscored` says how many of a rollout.
+    A reward that did not score some completions has their number as the metric `unscored`.
     """
     total = weighted_sum(values, weights)
-    each = {
-        f"rewards/{name}/{what}": statistic(values[:, i]).item()
+    per_reward = {
+        f"rewards/{name}/{label}": statistic(values[:, i]).item()
         for i, name in enumerate(names)
-        for what, statistic in (("mean", torch.nanmean), ("std", nanstd))
+        for label, statistic in (("mean", torch.nanmean), ("std", nanstd))
     }
     unscored = zip(names, values.isnan().sum(0).tolist(), strict=True)
     return {
-        **each,
+        **per_reward,
         **{f"rewards/{name}/unscored": count for name, count in unscored if count},
         "reward": total.nanmean().item(),
         "reward_std": nanstd(total).item(),
@@ -71,7 +71,7 @@ def reward_metrics(
 
 @dataclass(frozen=True)
 class LossSums:
-    """What the metrics of some completions are made of: sums and counts, and means by row."""
+    """Sums behind the metrics of some completions: (sum, count) pairs, and means of completions."""
 
     totals: dict[str, Tensor]  # (2,)
     by_row: dict[str, Tensor]  # (B,), NaN where no token is kept
@@ -81,7 +81,7 @@ class LossSums:
 def loss_sums(
     result: PolicyLoss, r: Rollout, entropy: Tensor, c: PolicyConfig, logs: Sequence[Statistic]
 ) -> LossSums:
-    """KL, entropy and what the loss logs, of one piece of a micro-batch."""
+    """Return the sums of KL, entropy and the loss's statistics for one piece of a micro-batch."""
     token_means = {**({} if result.kl is None else {"kl": result.kl}), "entropy": entropy}
     sums = LossSums({name: sum_and_count(x, r.mask) for name, x in token_means.items()}, {})
     level = RATIOS[c.importance_sampling_level]
@@ -89,12 +89,12 @@ def loss_sums(
         values = statistic.values(r, result.ratio, c)
         # Widths alone don't tell whole completions from tokens: all may be one token long.
         single = (statistic.per_completion or level.per_completion) and values.size(1) == 1
-        every = torch.ones_like(values) if single else r.mask
-        mask = every if statistic.among is None else every * statistic.among(r)
+        all_values = torch.ones_like(values) if single else r.mask
+        mask = all_values if statistic.subset is None else all_values * statistic.subset(r)
         if statistic.extreme is None:
             sums.totals[statistic.name] = sum_and_count(values, mask)
             if statistic.spread:
-                sums.totals[squared(statistic.name)] = sum_and_count(values.square(), mask)
+                sums.totals[squares_name(statistic.name)] = sum_and_count(values.square(), mask)
         else:
             sums.by_row[statistic.name] = row_means(values, mask)
     return sums
@@ -103,7 +103,7 @@ def loss_sums(
 def loss_metrics(
     pieces: Sequence[LossSums], logs: Sequence[Statistic], accelerator: Accelerator
 ) -> Metrics:
-    """The means over the tokens of a whole micro-batch, and extremes, on all processes."""
+    """Return the token means of a whole micro-batch, and extremes, over all processes."""
     names = list(pieces[0].totals)
     sums = sum(torch.stack(list(piece.totals.values())) for piece in pieces)
     totals = cast(Tensor, accelerator.reduce(sums, reduction="sum"))
@@ -113,37 +113,37 @@ def loss_metrics(
     for statistic in logs:
         name = statistic.name
         if statistic.spread:
-            metrics[name] = sqrt(max(0.0, metrics.pop(squared(name)) - metrics[name] ** 2))
-        if statistic.among is not None and not counts[name]:
+            metrics[name] = sqrt(max(0.0, metrics.pop(squares_name(name)) - metrics[name] ** 2))
+        if statistic.subset is not None and not counts[name]:
             del metrics[name]
         if statistic.extreme is not None:
             rows = torch.cat([piece.by_row[name] for piece in pieces])
-            metrics[name] = statistic.extreme(everywhere(rows, accelerator)).item()
+            metrics[name] = statistic.extreme(gather_valid(rows, accelerator)).item()
     return metrics
 
 
-def squared(name: str) -> str:
-    """The name under which the squares of what a statistic is of are summed."""
+def squares_name(name: str) -> str:
+    """Return the name under which the squares of a statistic's values are summed."""
     return f"{name} squared"
 
 
-def everywhere(values: Tensor, accelerator: Accelerator) -> Tensor:
-    """The values of all processes, which may have unequally many, that are not NaN."""
+def gather_valid(values: Tensor, accelerator: Accelerator) -> Tensor:
+    """Gather values from all processes, which may have different numbers of them, without NaN."""
     padded = accelerator.pad_across_processes(values, pad_index=float("nan"))  # type: ignore[arg-type] - typed int
-    return present(cast(Tensor, accelerator.gather(padded)))
+    return drop_nan(cast(Tensor, accelerator.gather(padded)))
 
 
 def sum_and_count(x: Tensor, mask: Tensor) -> Tensor:
-    """Sum and number (2,) of the values that a mask keeps."""
+    """Return the sum and the number (2,) of the values that a mask keeps."""
     return torch.stack([(x * mask).sum(), mask.sum().to(x.dtype)])
 
 
-def present(values: Tensor) -> Tensor:
-    """Return the values that are not NaN, or one NaN if there is none."""
-    kept = values[~values.isnan()]
-    return kept if len(kept) else values.new_tensor([torch.nan])
+def drop_nan(values: Tensor) -> Tensor:
+    """Return the values that are not NaN, or a single NaN if there is none."""
+    valid = values[~values.isnan()]
+    return valid if len(valid) else values.new_tensor([torch.nan])
 
 
 def row_means(x: Tensor, mask: Tensor) -> Tensor:
-    """Mean of each completion over what a mask keeps, NaN where that is nothing."""
+    """Return the mean of each row over its masked values; NaN for a row without any."""
     return (x * mask).sum(-1) / mask.sum(-1)

@@ -1,4 +1,4 @@
-"""What the best policy near a model would be paid for each prompt, from the model's own answers."""
+"""Optimal values of prompts, estimated from the rewards of a model's own answers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,26 +18,28 @@ def rows_of_values(
     rewards: Sequence[Callable[..., Any]],
     rows: Sequence[Row],
 ) -> list[dict[str, Any]]:
-    """The prompts in their order, with their `optimal_value`.
+    """Return the rows of the prompts, in order, with their `optimal_value`.
 
     Raises:
-        BadValue: there is no reward, a prompt is more than one user turn, or none is ever answered
-            right where those are dropped.
+        BadValue: there is no reward, a prompt is not a single user message, or no prompt remains
+            after those without a rewarded answer are dropped.
     """
-    asked, answers = sampled_answers(sampler, config, rewards, rows)
-    pairs = [(row, text) for row, texts in zip(asked, answers, strict=True) for text in texts]
-    paid = torch.tensor(total_rewards(sampler, rewards, pairs), dtype=torch.float64)
-    by_prompt = paid.view(len(asked), -1)
+    sampled_rows, answers = sampled_answers(sampler, config, rewards, rows)
+    pairs = [
+        (row, text) for row, texts in zip(sampled_rows, answers, strict=True) for text in texts
+    ]
+    rewards_by_answer = torch.tensor(total_rewards(sampler, rewards, pairs), dtype=torch.float64)
+    by_prompt = rewards_by_answer.view(len(sampled_rows), -1)
     values = optimal_values(by_prompt, config.beta1).tolist()
     wrong = by_prompt.sum(1).eq(0).tolist()
-    kept = [
+    selected = [
         {**row, "optimal_value": value}
-        for row, value, never in zip(asked, values, wrong, strict=True)
+        for row, value, never in zip(sampled_rows, values, wrong, strict=True)
         if not (never and config.filter_all_incorrect)
     ]
-    if not kept:
+    if not selected:
         raise BadValue(
-            f"none of {len(asked)} prompts has an answer with a reward: set "
+            f"none of {len(sampled_rows)} prompts has an answer with a reward: set "
             "filter_all_incorrect=False, or take another model"
         )
-    return kept
+    return selected

@@ -1,4 +1,4 @@
-"""What is logged of right and wrong answers: how long they are, and groups that are of one kind."""
+"""Metrics of correct and incorrect answers: their lengths, and groups of one kind."""
 
 from collections.abc import Sequence
 
@@ -15,10 +15,10 @@ REPEATED = RepetitionPenalty(ngram_size=3, max_penalty=-1.0)
 
 
 def right_answers(rewards: NF, weights: Tensor, names: Sequence[str], judge: str | None) -> N:
-    """1 where a completion is right, else 0; NaN where nothing scored it.
+    """Return 1 where a completion is correct, else 0; NaN where no reward function scored it.
 
-    Right is what the reward named `judge` pays for, else the one that is called accuracy, else all
-    of them together.
+    A completion is correct if the reward `judge` is positive. Without a judge the reward named
+    accuracy decides, or the weighted sum of all rewards if there is none.
     """
     name = judge or ACCURACY
     if names.count(name) == 1:
@@ -28,19 +28,25 @@ def right_answers(rewards: NF, weights: Tensor, names: Sequence[str], judge: str
 
 
 def outcome_metrics(right: N, lengths: Tensor, group: int) -> Metrics:
-    """Mean lengths of right and of wrong completions, where there are any; groups of one kind."""
+    """Return the mean lengths of right and wrong completions, and the shares of groups of one kind.
+
+    A mean length is left out if there are no such completions.
+    """
     kinds = {"right": right == 1, "wrong": right == 0}
-    of_groups = {kind: chosen.view(-1, group).all(1) for kind, chosen in kinds.items()}
+    whole_groups = {kind: chosen.view(-1, group).all(1) for kind, chosen in kinds.items()}
     return {
         **{
             f"completions/{kind}_mean_length": lengths[chosen].float().mean().item()
             for kind, chosen in kinds.items()
             if chosen.any()
         },
-        **{f"frac_all_{kind}": every.float().mean().item() for kind, every in of_groups.items()},
+        **{
+            f"frac_all_{kind}": groups.float().mean().item()
+            for kind, groups in whole_groups.items()
+        },
     }
 
 
 def repetition(completion_ids: Sequence[Sequence[int]]) -> float:
-    """Mean share of the 3-grams of a completion that stood in it before."""
+    """Return the mean share of 3-grams of a completion that occurred in it before."""
     return sum(-REPEATED.of(ids) for ids in completion_ids) / len(completion_ids)

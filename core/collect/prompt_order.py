@@ -1,4 +1,4 @@
-"""Which prompts come next: whole groups for a data loader, any number from a stream."""
+"""Orders of prompts: whole groups for a data loader, and a stream of single prompts."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set, Sized
 from copy import deepcopy
@@ -15,12 +15,12 @@ from eval.errors import BadValue
 
 
 class GroupSampler(Sampler[int]):
-    """Yield row indices in rollouts of `prompts` rows, each row `group` times in a row.
+    """Sampler of row indices: rollouts of `prompts` rows, each row `group` times in a row.
 
-    A rollout is repeated `repeats` times, since each of its micro-batches consumes one batch of
-    the data loader. Rows that do not fill a rollout are left out of the epoch. The order of epoch
-    e is permutation e of a generator with `seed`, whether or not the epochs before it were run
-    here; so a resumed run goes on where it stopped.
+    A rollout is repeated `repeats` times, since each of its micro-batches consumes one batch of the
+    data loader. Rows that do not fill a rollout are left out of the epoch. The order of epoch e is
+    permutation e of a generator with `seed`, whether or not the epochs before it were run here, so
+    that a resumed run continues where it stopped.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class GroupSampler(Sampler[int]):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Yield the order of this epoch from the next iteration on."""
+        """Use the order of this epoch from the next iteration on."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:
@@ -57,7 +57,7 @@ class GroupSampler(Sampler[int]):
         return self.rows // self.prompts * self.prompts * self.group * self.repeats
 
     def order(self, epoch: int) -> list[int]:
-        """All rows in the order of that epoch."""
+        """Return all row indices in the order of an epoch."""
         if not self.shuffle:
             return list(range(self.rows))
         generator = torch.Generator().manual_seed(self.seed)
@@ -67,15 +67,18 @@ class GroupSampler(Sampler[int]):
 
 
 class PromptStream:
-    """The prompts of a training one after another, however many a rollout takes.
+    """The prompts of a training one by one, for rollouts of any number of prompts.
 
-    The order is that of `sampler`, epoch after epoch, which yields rows as `GroupSampler` does; of
-    their repetitions the stream has one. `drawn` is its position: the prompts taken or passed over
-    so far, over all processes, and `latest` are those taken last. Every process has the same stream
-    and takes as many prompts as the others. Those that are `retired` are passed over.
+    The order is that of `sampler`, epoch after epoch, without the repetitions that `GroupSampler`
+    yields. All processes have the same stream and take equally many prompts.
+
+    Attributes:
+        drawn: Position in the stream: prompts taken or skipped so far, over all processes.
+        latest: Rows of the prompts taken last.
+        retired: Rows of prompts that are skipped.
 
     Raises:
-        BadValue: the sampler does not yield one rollout.
+        BadValue: the sampler yields less than one rollout.
     """
 
     def __init__(
@@ -100,30 +103,30 @@ class PromptStream:
             )
 
     def take(self, count: int) -> list[int]:
-        """The rows of the next prompts, which may lie in several epochs.
+        """Return the rows of the next `count` prompts, which may span several epochs.
 
         Raises:
             BadValue: all prompts of an epoch are retired.
         """
-        taken: list[int] = []
-        passed = 0  # prompts without one that is taken
-        while len(taken) < count:
-            if passed >= self.size:
+        rows: list[int] = []
+        skipped = 0  # prompts without one that is taken
+        while len(rows) < count:
+            if skipped >= self.size:
                 raise BadValue(
                     f"all {self.size} prompts of an epoch are retired: train for fewer steps, or "
                     "raise prompt_retirement"
                 )
             epoch, start = divmod(self.drawn, self.size)
-            part = self.epoch(epoch)[start : start + count - len(taken)]
-            kept = [row for row in part if row not in self.retired]
-            passed = 0 if kept else passed + len(part)
-            taken += kept
+            part = self.epoch(epoch)[start : start + count - len(rows)]
+            active = [row for row in part if row not in self.retired]
+            skipped = 0 if active else skipped + len(part)
+            rows += active
             self.drawn += len(part)
-        self.latest = taken
-        return taken
+        self.latest = rows
+        return rows
 
     def share(self, count: int, process: int = 0, processes: int = 1) -> list[int]:
-        """The rows of the next prompts as often as a group has members; one process's part."""
+        """Return one process's share of the next prompts' rows, each repeated for its group."""
         rows = [row for row in self.take(count) for _ in range(self.group)]
         size = len(rows) // processes
         return rows[process * size : (process + 1) * size]
@@ -135,14 +138,14 @@ class PromptStream:
 
     @property
     def position(self) -> None:
-        """Return None: `drawn` is the whole position."""
+        """Always None: `drawn` is the whole position."""
 
-    def go_on(self, drawn: int, position: object = None) -> None:  # noqa: ARG002 - as of a stream
-        """Continue behind the prompts that were drawn before."""
+    def resume(self, drawn: int, position: object = None) -> None:  # noqa: ARG002 - as of a stream
+        """Continue after the prompts that were drawn before."""
         self.drawn = drawn
 
     def epoch(self, number: int) -> Sequence[int]:
-        """The prompts of one epoch, each once."""
+        """Return the prompts of one epoch, each once."""
         if self.order[0] != number:
             if hasattr(self.sampler, "set_epoch"):
                 self.sampler.set_epoch(number)
@@ -155,12 +158,12 @@ class PromptStream:
 class StreamedPrompts(TorchIterableDataset):
     """The prompts of a training from a dataset without a length, one rollout after another.
 
-    The dataset is read pass after pass; rows at its end that fill no rollout are left out of the
-    pass. Every process reads the whole dataset and takes its part of each rollout. Iterating over
-    the object yields one empty batch for each micro-batch, without end.
+    The dataset is read in repeated passes. Rows at its end that fill no rollout are left out of the
+    pass. Every process reads the whole dataset and takes its share of each rollout. Iterating over
+    the object yields one empty batch per micro-batch, without end.
 
     Attributes:
-        drawn: the prompts drawn so far, over all processes.
+        drawn: Prompts drawn so far, over all processes.
     """
 
     def __init__(self, rows: IterableDataset, *, group: int, prompts: int):
@@ -174,7 +177,7 @@ class StreamedPrompts(TorchIterableDataset):
         return repeat([])
 
     def draw(self, process: int = 0, processes: int = 1) -> list[Any]:  # Any: rows
-        """Return one process's rows of the next rollout, each as often as a group has members."""
+        """Return one process's rows of the next rollout, each repeated for its group."""
         places = [row for row in next(self.rollouts) for _ in range(self.group)]
         self.drawn += self.prompts
         size = len(places) // processes
@@ -182,11 +185,11 @@ class StreamedPrompts(TorchIterableDataset):
 
     @property
     def position(self) -> tuple[int, int]:
-        """Return the number of the pass and the rollouts drawn in it."""
+        """Number of the pass, and of the rollouts drawn in it."""
         return self.passes.position
 
-    def go_on(self, drawn: int, position: tuple[int, int] | None) -> None:
-        """Continue behind the prompts that were drawn before; without a position, count them."""
+    def resume(self, drawn: int, position: tuple[int, int] | None) -> None:
+        """Continue after the prompts drawn before; without a position, skip `drawn` prompts."""
         if position is None:
             for _ in range(drawn // self.prompts):
                 next(self.rollouts)
@@ -196,10 +199,10 @@ class StreamedPrompts(TorchIterableDataset):
 
 
 class PassRates:
-    """How many completions of each prompt were sampled in a training, and how many were right.
+    """Numbers of sampled and of correct completions of each prompt in a training.
 
-    A prompt is `retired` once the share of right ones is at least `bound`, if there is one;
-    arXiv 2510.13786.
+    A prompt is retired once the share of correct completions is at least `bound`; arXiv 2510.13786.
+    With the bound None no prompt is retired.
     """
 
     def __init__(self, bound: float | None, counts: Mapping[int, tuple[int, int]] | None = None):
@@ -207,14 +210,14 @@ class PassRates:
         self.counts = dict(counts or {})
 
     def count(self, prompts: Sequence[int], right: Sequence[int], group: int) -> None:
-        """Add a group of completions of each of these prompts, of which so many are right."""
-        for prompt, more in zip(prompts, right, strict=True):
-            before, seen = self.counts.get(prompt, (0, 0))
-            self.counts[prompt] = before + more, seen + group
+        """Add one group of completions for each prompt, `right` of which are correct."""
+        for prompt, correct in zip(prompts, right, strict=True):
+            correct_before, sampled = self.counts.get(prompt, (0, 0))
+            self.counts[prompt] = correct_before + correct, sampled + group
 
     @property
     def retired(self) -> Set[int]:
-        """The prompts that are not drawn again."""
+        """Rows of the prompts that are not drawn again."""
         if self.bound is None:
             return frozenset()
         return {

@@ -1,10 +1,10 @@
-"""Rejection sampling: a model's own answers to prompts, of which rewards keep the good ones."""
+"""Rejection sampling: a model's own answers to prompts, filtered by their rewards."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.collect.event_loop import AsyncLoop
-from core.collect.reward_calls import RewardFunction, Samples, call_rewards, outcome
+from core.collect.reward_calls import RewardFunction, Samples, call_rewards, outcome_reward
 from core.configs.answers import AnswersConfig
 from core.configs.rejection import RejectionConfig
 from core.rewards.verifiers import spread
@@ -22,28 +22,35 @@ def accepted_rows(
     rewards: Sequence[Callable[..., Any]],
     rows: Sequence[Row],
 ) -> list[dict[str, Any]]:
-    """Rows of prompts that have an accepted answer, each answer once as its `completion`.
+    """Return one row for each accepted answer of a prompt, with the answer as its `completion`.
 
-    The best answers of a prompt come first, the earlier sampled of equal ones.
+    Equal answers of a prompt count once. Its answers are sorted by reward, and by time of sampling
+    if the rewards are equal.
 
     Raises:
-        BadValue: there is no reward, a prompt is more than one user turn, or nothing is accepted.
+        BadValue: there is no reward, a prompt is not a single user message, or no answer is
+            accepted.
     """
-    asked, answers = sampled_answers(sampler, config, rewards, rows)
+    sampled_rows, answers = sampled_answers(sampler, config, rewards, rows)
     distinct = [list(dict.fromkeys(texts)) for texts in answers]
-    pairs = [(row, text) for row, texts in zip(asked, distinct, strict=True) for text in texts]
+    pairs = [
+        (row, text) for row, texts in zip(sampled_rows, distinct, strict=True) for text in texts
+    ]
     values = iter(total_rewards(sampler, rewards, pairs))
-    kept: list[dict[str, Any]] = []
-    for row, texts in zip(asked, distinct, strict=True):
-        paid = sorted(((next(values), text) for text in texts), key=lambda each: -each[0])
-        good = [text for value, text in paid if value >= config.least_reward]
-        kept += [{**row, "completion": turn(text)} for text in good[: config.kept_per_prompt]]
-    if not kept:
+    accepted: list[dict[str, Any]] = []
+    for row, texts in zip(sampled_rows, distinct, strict=True):
+        rewarded = sorted(((next(values), text) for text in texts), key=lambda pair: -pair[0])
+        accepted_texts = [text for value, text in rewarded if value >= config.least_reward]
+        accepted += [
+            {**row, "completion": assistant_message(text)}
+            for text in accepted_texts[: config.kept_per_prompt]
+        ]
+    if not accepted:
         raise BadValue(
             f"none of {len(pairs)} answers has a reward of at least {config.least_reward:g}: "
             "lower least_reward, or sample from a better model"
         )
-    return kept
+    return accepted
 
 
 def sampled_answers(
@@ -52,37 +59,46 @@ def sampled_answers(
     rewards: Sequence[Callable[..., Any]],
     rows: Sequence[Row],
 ) -> tuple[Sequence[Row], list[list[str]]]:
-    """The rows that are asked, spread over all of them, and the answers to each.
+    """Sample answers to `num_prompts` rows, spread evenly; return the rows and their answers.
 
     Raises:
-        BadValue: there is no reward, or a prompt is more than one user turn.
+        BadValue: there is no reward, or a prompt is not a single user message.
     """
     if not rewards:
         raise BadValue("there is no reward to judge answers by: name one in rewards")
-    asked = spread(rows, config.num_prompts or len(rows))
-    found = sampler([user_turn(row["prompt"]) for row in asked], decoding_of(config))
-    return asked, [[one.text for one in answers] for answers in found]
+    sampled_rows = spread(rows, config.num_prompts or len(rows))
+    samples = sampler([user_message(row["prompt"]) for row in sampled_rows], decoding(config))
+    return sampled_rows, [[sample.text for sample in answers] for answers in samples]
 
 
 def total_rewards(
     sampler: PolicySampler, rewards: Sequence[Callable[..., Any]], pairs: Sequence[tuple[Row, str]]
 ) -> list[float]:
-    """The sum of the rewards of each answer; where one does not apply it adds nothing."""
+    """Return the sum of the rewards of each answer; a reward that does not apply adds 0."""
     functions = [RewardFunction.of(reward) for reward in rewards]
-    ids: list[list[int]] = [
-        sampler.tokenizer(text, add_special_tokens=False)["input_ids"] for _, text in pairs
+    samples = reward_samples(sampler, functions, pairs)
+    columns = [
+        map(outcome_reward, values) for values in call_rewards(functions, samples, {}, AsyncLoop())
     ]
-    answers = [turn(text) for _, text in pairs]
-    prompts = None
-    if any(f.reads_prompt_texts for f in functions):
-        prompts = [chat_text(sampler.tokenizer, user_turn(row["prompt"])) for row, _ in pairs]
-    samples = Samples.of([dict(row) for row, _ in pairs], answers, ids, prompts)
-    columns = [map(outcome, values) for values in call_rewards(functions, samples, {}, AsyncLoop())]
     return [sum(v for v in values if v == v) for values in zip(*columns, strict=True)]  # NaN: none
 
 
-def decoding_of(config: AnswersConfig) -> Decoding:
-    """How the answers are drawn."""
+def reward_samples(
+    sampler: PolicySampler, functions: Sequence[RewardFunction], pairs: Sequence[tuple[Row, str]]
+) -> Samples:
+    """Return the keywords of reward calls for pairs of a row and an answer."""
+    ids: list[list[int]] = [
+        sampler.tokenizer(text, add_special_tokens=False)["input_ids"] for _, text in pairs
+    ]
+    answers = [assistant_message(text) for _, text in pairs]
+    prompts = None
+    if any(f.reads_prompt_texts for f in functions):
+        prompts = [chat_text(sampler.tokenizer, user_message(row["prompt"])) for row, _ in pairs]
+    return Samples.of([dict(row) for row, _ in pairs], answers, ids, prompts)
+
+
+def decoding(config: AnswersConfig) -> Decoding:
+    """Return the options of sampling the answers."""
     return Decoding(
         samples=config.num_generations,
         temperature=config.temperature,
@@ -92,11 +108,11 @@ def decoding_of(config: AnswersConfig) -> Decoding:
     )
 
 
-def user_turn(prompt: object) -> str:
-    """What the user says in a prompt of one turn.
+def user_message(prompt: object) -> str:
+    """Return the text of a prompt that is a single user message.
 
     Raises:
-        BadValue: it is a text, or a conversation of several turns.
+        BadValue: the prompt is plain text or has several messages.
     """
     match prompt:
         case [{"role": "user", "content": str(text)}]:
@@ -105,6 +121,6 @@ def user_turn(prompt: object) -> str:
             raise BadValue(f"prompt {prompt!r:.80}: expected one turn of the user to sample from")
 
 
-def turn(text: str) -> list[dict[str, str]]:
-    """An answer as the assistant's turn."""
+def assistant_message(text: str) -> list[dict[str, str]]:
+    """Wrap text as a chat message with role "assistant"."""
     return [{"role": "assistant", "content": text}]

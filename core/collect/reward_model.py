@@ -1,4 +1,4 @@
-"""A sequence classifier that rewards completions."""
+"""A sequence classifier as a reward function."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class RewardModel:
     def __call__(
         self, *, prompts: Sequence[Completion], completions: Sequence[Completion], **_: Any
     ) -> Tensor:
-        """Score each pair."""
+        """Return the logit of each prompt and completion (N,)."""
         texts = [self.text(p, c) for p, c in zip(prompts, completions, strict=True)]
         inputs = self.tokenizer(
             text=texts,
@@ -37,7 +37,7 @@ class RewardModel:
         return self.model(**inputs).logits[:, 0].float().cpu()
 
     def text(self, prompt: Completion, completion: Completion) -> str:
-        """Join a prompt and its completion, through the chat template if they are messages."""
+        """Concatenate a prompt and its completion; messages go through the chat template."""
         if isinstance(prompt, str):
             return prompt + completion_text(completion)
         messages = [*prompt, *completion]

@@ -1,4 +1,4 @@
-"""Limits of processor time for calls of reward functions, and the warnings of passed ones."""
+"""Limits of processor time for calls of reward functions, and warnings about exceeded limits."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,15 +10,15 @@ logger = logging.get_logger(__name__)
 
 
 def time_limit_s(function: Callable[..., Any], completions: int) -> float:
-    """Return the function's own `time_limit_s`, else a limit in proportion to the completions."""
-    own = getattr(function, "time_limit_s", None)
-    return CALL_S + COMPLETION_S * completions if own is None else float(own)
+    """Return the function's own `time_limit_s`, else a limit that grows with the completions."""
+    limit_s = getattr(function, "time_limit_s", None)
+    return CALL_S + COMPLETION_S * completions if limit_s is None else float(limit_s)
 
 
 def report_overrun(
     name: str, limit_s: float, where: str, n: int, shared: Mapping[str, Any]
 ) -> None:
-    """Warn that `n` completions get no reward from a function, and count them in the log."""
+    """Warn that `n` completions get no reward from a function, and log their number."""
     logger.warning(
         f"reward {name!r} used more than {limit_s:g} s of processor time on {where}: they get no "
         "reward from it. Where it needs as long, give the function an attribute time_limit_s"

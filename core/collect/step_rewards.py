@@ -1,4 +1,4 @@
-"""Step rewards as tensors: where in a completion's tokens each step ends, and what it gave."""
+"""Step rewards as tensors: the token that ends each step, and the reward of the step."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ TokenStep = tuple[int, float]  # (index of the step's last token, its weighted r
 
 
 def ending_token(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], offset: int) -> int:
-    """Index of the token with which the text reaches `offset` characters.
+    """Return the index of the token with which the text reaches `offset` characters.
 
     A step that ends with the text ends with the last token, so that the end-of-sequence token
     belongs to the last step.
@@ -34,21 +34,24 @@ def token_steps(
     ids: Sequence[int],
     tokenizer: PreTrainedTokenizerBase,
 ) -> list[TokenStep]:
-    """All weighted step rewards of a completion; an outcome reward is a step at its last token."""
+    """Return all weighted step rewards of a completion, with the token that ends each step.
+
+    A reward of the whole completion counts as a step at its last token.
+    """
     steps: list[TokenStep] = []
     for weight, value in zip(weights, values, strict=True):
         if weight == 0 or value is None or not ids:
             continue
         if isinstance(value, list):
-            found = [(ending_token(tokenizer, ids, end), weight * r) for end, r in value]
-            steps.extend((max(0, index), reward) for index, reward in found)
+            token_ends = [(ending_token(tokenizer, ids, end), weight * r) for end, r in value]
+            steps.extend((max(0, index), reward) for index, reward in token_ends)
         else:
             steps.append((len(ids) - 1, weight * value))
     return steps
 
 
 def step_tensors(steps: Sequence[Sequence[TokenStep]]) -> tuple[Tensor, Tensor]:
-    """Rewards, NaN beyond a completion's last step, and token indices; both (N, S)."""
+    """Return step rewards and ending tokens, both (N, S); rewards are NaN beyond the last step."""
     width = max(1, *(len(row) for row in steps))
     rewards = torch.full((len(steps), width), torch.nan)
     ends = torch.zeros(len(steps), width, dtype=torch.long)

@@ -45,12 +45,14 @@ class OnPolicy(Family, Protocol):
         Raises:
             BadValue: it does, or `selection_reward` names no reward.
         """
-        from core.collect.reward_calls import RewardFunction, named_apart, place_of
+        from core.collect.reward_calls import RewardFunction, reward_index, with_unique_names
 
         c = cast("RolloutConfig", config)
         weights, judge = c.reward_weights, c.selection_reward
         if judge is not None and "reward" not in roles:  # only the trainer knows a model's name
-            place_of(judge, named_apart([RewardFunction.of(reward) for reward in rewards]))
+            reward_index(
+                judge, with_unique_names([RewardFunction.of(reward) for reward in rewards])
+            )
         count = len(rewards) + ("reward" in roles)
         if weights and len(weights) != count:
             raise BadValue(f"reward_weights has {len(weights)} entries for {count} rewards")

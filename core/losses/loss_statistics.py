@@ -36,7 +36,7 @@ class Statistic:
     extreme: Callable[[Tensor], Tensor] | None = None
     per_completion: bool = False
     spread: bool = False
-    among: Callable[[Rollout], BT1] | None = None
+    subset: Callable[[Rollout], BT1] | None = None
 
 
 Share = Callable[[Rollout, BT1, PolicyConfig], BT1]
@@ -122,7 +122,7 @@ DRIFT = (
         values=sequence_log_ratio,
         per_completion=True,
         spread=True,
-        among=has_tokens,
+        subset=has_tokens,
     ),
-    Statistic(name="ratio/rare_rise", values=probability_rise, among=rare_gains),
+    Statistic(name="ratio/rare_rise", values=probability_rise, subset=rare_gains),
 )

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from core.collect.correction import correct_sampling, sampling_difference, sampling_logps
 from core.collect.generation import Generated
-from core.collect.metrics import everywhere, sum_and_count
+from core.collect.metrics import gather_valid, sum_and_count
 from core.configs.grpo import GRPOConfig
 from core.forward.batches import Batch, trained_mask
 from core.forward.logps import TokenLogps, frozen_logps
@@ -96,7 +96,7 @@ class ComparingTrainer(OnPolicyTrainer):
         with self.phases("forward"):
             found = self.said_by(self.policy(), [batch], with_entropy=True)[0]
         entropy, mask = cast(Tensor, found.entropy), trained_mask(batch).bool()
-        every = everywhere(entropy[mask], self.accelerator)
+        every = gather_valid(entropy[mask], self.accelerator)
         end = ENDS[self.args.top_entropy_tokens]
         kept = end.select(entropy, every, self.args.top_entropy_quantile)
         return {**batch, "kept_tokens": kept & mask}

@@ -13,16 +13,16 @@ from torch.nn.functional import pad
 from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
 from core.collect.draws import (
     Draw,
-    generated_by,
     group_means,
-    in_order,
-    places,
-    scored_by,
+    join_generated,
+    join_scored,
+    restore_order,
+    row_indices,
 )
 from core.collect.event_loop import AsyncLoop
 from core.collect.generation import (
     Generated,
-    extended_rows,
+    extend_rows,
     pad_token_id,
 )
 from core.collect.metrics import Metrics
@@ -31,12 +31,12 @@ from core.collect.reward_calls import (
     RewardFunction,
     Samples,
     call_rewards,
-    place_of,
+    reward_index,
     warn_of_unscored,
 )
 from core.collect.summary import (
-    gathered_rewards,
-    gathered_steps,
+    gather_rewards,
+    gather_steps,
     length_summary,
     logged_columns,
     named_metrics,
@@ -72,7 +72,7 @@ class OnPolicyTrainer(SamplingTrainer):
 
     def __init__(self, *, args: RolloutConfig, **rest: Any):
         if args.selection_reward is not None:
-            place_of(args.selection_reward, self.rewards)
+            reward_index(args.selection_reward, self.rewards)
         super().__init__(args=args, **rest)
         self.loop = AsyncLoop()
         self.completion_logs = {
@@ -120,10 +120,10 @@ class OnPolicyTrainer(SamplingTrainer):
         steps, ends = None, None
         if "steps" in self.needs:
             given, weights = generated.completion_ids, self.reward_weights.tolist()
-            steps, ends = gathered_steps(values, given, weights, self.tokenizer, self.accelerator)
+            steps, ends = gather_steps(values, given, weights, self.tokenizer, self.accelerator)
         width = padded_width(generated.completion_ids, self.args.padding)
         return Scored(
-            rewards=gathered_rewards(values, self.accelerator),
+            rewards=gather_rewards(values, self.accelerator),
             group=self.group,
             length=int(self.gather(torch.tensor(width, device=self.args.device)).max()),
             steps=steps,
@@ -136,7 +136,7 @@ class OnPolicyTrainer(SamplingTrainer):
         name, weights = self.args.selection_reward, self.reward_weights.to(self.args.device)
         if name is None:
             return scored, weights
-        return scored.only(place_of(name, self.rewards)), torch.ones_like(weights[:1])
+        return scored.only(reward_index(name, self.rewards)), torch.ones_like(weights[:1])
 
     def right(self, scored: Scored) -> Tensor:
         """Which completions are right, see `right_answers`."""
@@ -156,7 +156,7 @@ class OnPolicyTrainer(SamplingTrainer):
         If the selection wants a full rollout, more rows are drawn until it is full.
         """
         draws, selected = self.fill(rows)
-        generated, scored = generated_by(draws), scored_by(draws)
+        generated, scored = join_generated(draws), join_scored(draws)
         batch, count = self.tensors(generated), len(scored.rewards)
         scored = replace(scored, **self.everywhere(draws, self.assess(batch), scored.length))
         taken = scored if selected is None else scored.take(selected.rows, selected.group)
@@ -164,7 +164,7 @@ class OnPolicyTrainer(SamplingTrainer):
         if selected is not None:
             columns = {key: selected.scatter(count, values) for key, values in columns.items()}
         self.log_draws(draws, columns["advantages"])
-        here = places(draws, self.accelerator.process_index)
+        here = row_indices(draws, self.accelerator.process_index)
         width = batch["completion_ids"].size(1)
         for key, values in columns.items():
             batch[key] = values[here] if values.dim() == 1 else values[here][:, :width]
@@ -184,7 +184,7 @@ class OnPolicyTrainer(SamplingTrainer):
         """What was found of the tokens of this process's completions, of all completions."""
         count = self.accelerator.num_processes
         wide = {key: pad(x, (0, length - x.size(1))) for key, x in found.items()}
-        return {key: in_order(draws, self.gather(x), count) for key, x in wide.items()}
+        return {key: restore_order(draws, self.gather(x), count) for key, x in wide.items()}
 
     def fill(self, rows: Rows) -> tuple[list[Draw], Selected | None]:
         """All that was sampled and scored for a rollout, and what is selected of it."""
@@ -196,7 +196,7 @@ class OnPolicyTrainer(SamplingTrainer):
         while len(selected.rows) < size and len(draws) < most:
             self._rollouts += 1  # so that a prompt that comes again is sampled otherwise
             draws.append(self.sample_and_score(self.draw()))
-            selected = self.select(scored_by(draws)) or selected
+            selected = self.select(join_scored(draws)) or selected
         self.record({"completions/draws": len(draws)})
         return draws, self.full(selected.first(size), sum(len(d.scored.rewards) for d in draws))
 
@@ -221,7 +221,7 @@ class OnPolicyTrainer(SamplingTrainer):
     def sample_and_score(self, rows: Rows) -> Draw:
         """Sample a completion for each row and score it; record lengths, rewards and counts."""
         generated = self.generate([row["prompt"] for row in rows])
-        scored = self.score(extended_rows(rows, generated.columns), generated)
+        scored = self.score(extend_rows(rows, generated.columns), generated)
         ends = [*self.eos_token_ids, pad_token_id(self.tokenizer)]
         lengths, tokens = length_summary(generated, ends, self.group, self.accelerator)
         self.record(lengths)
@@ -259,7 +259,7 @@ class OnPolicyTrainer(SamplingTrainer):
         if generated.support is not None:
             batch["support"] = as_tensor(generated.support, batch["completion_ids"].size(1))
         if self.args.mask_truncated_completions:
-            complete = ~torch.tensor(generated.truncated([*self.eos_token_ids, pad]))
+            complete = ~torch.tensor(generated.are_truncated([*self.eos_token_ids, pad]))
             batch["completion_mask"] = batch["completion_mask"] * complete.unsqueeze(1)
         return {key: tensor.to(self.args.device) for key, tensor in batch.items()}
 

@@ -181,7 +181,7 @@ class PromptTrainer(BaseTrainer):
         micro_batches = self.state.global_step * args.gradient_accumulation_steps
         rollouts = -(-micro_batches // args.rollout_uses)
         drawn = state.get("drawn", rollouts * args.rollout_prompts)
-        self.prompts.go_on(drawn, state.get("position"))
+        self.prompts.resume(drawn, state.get("position"))
         self._completions = state.get("num_completions", drawn * args.num_generations)
         self._effective = state.get("num_effective_prompts", 0)
         self.passes = PassRates(args.prompt_retirement, state.get("passes"))

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
-from core.collect.reward_calls import SHARED, RewardFunction, named_apart
+from core.collect.reward_calls import SHARED, RewardFunction, with_unique_names
 from core.collect.reward_model import RewardModel
 from core.configs.rollout import RolloutConfig
 from core.data.chatml import to_chatml
@@ -43,7 +43,9 @@ def reward_functions(
         if len(values) != len(listed):
             raise BadValue(f"{name} has {len(values)} entries for {len(listed)} reward functions")
     pairs = zip(listed, matched, strict=True)
-    return named_apart([reward_function(source, tokenizer, args) for source, tokenizer in pairs])
+    return with_unique_names(
+        [reward_function(source, tokenizer, args) for source, tokenizer in pairs]
+    )
 
 
 def as_list(values: Any) -> list[Any]:  # Any: one value, or a list or tuple of several

@@ -137,9 +137,9 @@ def test_lines_are_counted_from_one(tmp_path):
 
 
 def test_exact_numbers_are_rewards():
-    from core.collect.reward_calls import RewardFunction, Samples, checked
+    from core.collect.reward_calls import RewardFunction, Samples, read_values
 
     values = [Fraction(1, 2), Decimal("0.5"), numpy.float32(0.5), torch.tensor(0.5)]
     samples = Samples(columns={"prompts": ["p"] * 5, "completions": ["c"] * 5})
     function = RewardFunction(name="r", call=lambda **_: values)
-    assert checked(function, samples, [*values, Decimal("nan")]) == [0.5] * 4 + [None]
+    assert read_values(function, samples, [*values, Decimal("nan")]) == [0.5] * 4 + [None]

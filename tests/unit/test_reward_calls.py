@@ -14,9 +14,9 @@ from core.collect.reward_calls import (
     RewardFunction,
     Samples,
     call_rewards,
-    named_apart,
-    outcome,
+    outcome_reward,
     reward_note,
+    with_unique_names,
 )
 from core.collect.step_rewards import ending_token, step_tensors, token_steps
 from core.errors import RewardError
@@ -193,15 +193,15 @@ def test_a_partial_of_an_async_object_is_awaited():
 
 def test_long_prompts_are_shortened():
     samples = Samples.of([{"prompt": "word " * 99}], ["x"], [[1]])
-    assert len(samples.named(0)) < 90
-    assert samples.named(0).endswith("...)")
+    assert len(samples.describe(0)) < 90
+    assert samples.describe(0).endswith("...)")
 
 
 def test_outcome_of_steps_is_their_mean():
-    assert outcome([(3, 1.0), (5, 0.0)]) == 0.5
-    assert np.isnan(outcome([]))
-    assert np.isnan(outcome(None))
-    assert outcome(2.0) == 2.0
+    assert outcome_reward([(3, 1.0), (5, 0.0)]) == 0.5
+    assert np.isnan(outcome_reward([]))
+    assert np.isnan(outcome_reward(None))
+    assert outcome_reward(2.0) == 2.0
 
 
 def test_steps_end_at_the_token_that_reaches_their_offset(tiny_tokenizer):
@@ -270,7 +270,7 @@ def test_each_function_gets_lists_of_its_own_all_the_way_down():
 @given(st.lists(st.sampled_from(["f", "f_1", "f_2", "g"]), max_size=6))
 def test_functions_are_named_apart_and_a_name_of_one_alone_stays(names):
     functions = [RewardFunction(name=name, call=digits) for name in names]
-    apart = [f.name for f in named_apart(functions)]
+    apart = [f.name for f in with_unique_names(functions)]
     assert len({*apart}) == len(names)
     for name, old in zip(apart, names, strict=True):
         assert name == old if names.count(old) == 1 else name.startswith(f"{old}_")
