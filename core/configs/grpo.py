@@ -212,7 +212,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         )
 
     @property
-    def doubt(self) -> str | None:
+    def loss_warning(self) -> str | None:
         """Why the settings of the loss, which go together, make no sense, or nothing."""
         return LOSS_TYPES[self.loss_type].warning(self)
 

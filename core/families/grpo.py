@@ -70,7 +70,7 @@ class GRPO(OnPolicy):
             BadValue: they do; the message has the reason.
         """
         super().check(config, rewards, roles)
-        doubt = cast("GRPOConfig", config).doubt
+        doubt = cast("GRPOConfig", config).loss_warning
         if doubt is not None:
             raise BadValue(doubt)
 

@@ -1,1 +1,1 @@
-"""Trainers with TRL's face on top of `transformers.Trainer`."""
+"""Trainers with TRL's interface on top of `transformers.Trainer`."""

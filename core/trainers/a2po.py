@@ -1,4 +1,4 @@
-"""A*-PO: regresses the log-ratio to the reference on rewards beyond the values of prompts."""
+"""A*-PO: regresses the log-ratio to the reference on rewards minus the values of prompts."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,9 +37,10 @@ REGRESSION = {
 
 
 class A2POTrainer(GRPOTrainer):
-    """Optimal advantage regression, arXiv 2505.20686: its second stage.
+    """Trainer of the second stage of optimal advantage regression, arXiv 2505.20686.
 
-    The first one, the values of prompts, is in the data's column `optimal_value`.
+    The first stage estimates the values of prompts, which the data has as the column
+    `optimal_value`.
     """
 
     args: A2POConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
@@ -58,31 +59,40 @@ class A2POTrainer(GRPOTrainer):
             raise MissingColumn("train_dataset", [COLUMN], columns, advice)
 
     def score(self, rows: Rows, generated: Generated) -> Scored:
-        """Rewards, and the value of each completion's prompt (N, 1)."""
+        """Return the rewards with the value of each completion's prompt (N, 1)."""
         values = torch.tensor([row[COLUMN] for row in rows], device=self.args.device)
-        found = self.gather(values)
-        self.record({COLUMN: found.double().mean().item()})
-        return replace(super().score(rows, generated), values=found.unsqueeze(1))
+        prompt_values = self.gather(values)
+        self.record({COLUMN: prompt_values.double().mean().item()})
+        return replace(super().score(rows, generated), values=prompt_values.unsqueeze(1))
 
     def objective(self, r: Rollout, scale: Scale) -> PolicyLoss:
-        """The mean over completions of (beta2 log(pi / pi_ref) - (r - V*))^2."""
-        each = squared_regression(self.implicit(r), r.advantages[:, 0])
-        loss = self.args.aggregate.mean(each.unsqueeze(1).expand_as(r.logps), r.mask, scale)
-        return PolicyLoss(loss=loss, ratio=r.log_ratio.exp(), kl=k3(r.logps, self.other(r)))
+        """Return the mean over completions of (beta2 log(pi / pi_ref) - (r - V*))^2."""
+        errors = squared_regression(self.implicit_rewards(r), r.advantages[:, 0])
+        loss = self.args.aggregate.mean(errors.unsqueeze(1).expand_as(r.logps), r.mask, scale)
+        return PolicyLoss(
+            loss=loss, ratio=r.log_ratio.exp(), kl=k3(r.logps, self.reference_logps(r))
+        )
 
-    def beyond(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:
-        """Nothing; but both sides of the regression are logged."""
-        both = {"implicit_reward": self.implicit(r).detach(), "advantage": r.advantages[:, 0]}
-        sums = {name: sum_and_count(x, torch.ones_like(x)) for name, x in both.items()}
+    def extra_loss(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:
+        """Log both sides of the regression; the loss itself is unchanged."""
+        sides = {
+            "implicit_reward": self.implicit_rewards(r).detach(),
+            "advantage": r.advantages[:, 0],
+        }
+        sums = {name: sum_and_count(x, torch.ones_like(x)) for name, x in sides.items()}
         self.seen[-1].totals.update(sums)
-        return super().beyond(r, inputs, scale)
+        return super().extra_loss(r, inputs, scale)
 
-    def implicit(self, r: Rollout) -> Tensor:
-        """The reward of each completion that its log-ratio stands for."""
-        return implicit_rewards(r.logps, self.other(r), r.mask, self.args.beta2)
+    def implicit_rewards(self, r: Rollout) -> Tensor:
+        """Return beta2 sum_t log(pi / pi_ref), the implicit reward of each completion (B,)."""
+        return implicit_rewards(r.logps, self.reference_logps(r), r.mask, self.args.beta2)
 
-    def other(self, r: Rollout) -> Tensor:
-        """Log-probabilities of the reference, which `compare` has added."""
+    def reference_logps(self, r: Rollout) -> Tensor:
+        """Return the reference's log-probabilities (B, T), which `compare` has added.
+
+        Raises:
+            TypeError: the rollout has none.
+        """
         if r.ref_logps is None:
             raise TypeError("a regression on the log-ratio needs the reference")
         return r.ref_logps

@@ -1,4 +1,4 @@
-"""The attributes of TRL's trainer that callbacks and rollout functions read."""
+"""Attributes of TRL's trainer that callbacks and rollout functions read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -20,7 +20,7 @@ ROUTER = "GRPOConfig.router_aux_loss_coef and the model"
 
 
 class FromArguments:
-    """An attribute that follows from the arguments of the trainer; another value is refused."""
+    """Descriptor of a read-only attribute that follows from the trainer's arguments."""
 
     def __init__(self, read: Callable[[Any], Any], argument: str):  # Any: trainer and value
         self.read, self.argument = read, argument
@@ -40,23 +40,23 @@ class FromArguments:
 
 
 def with_settings(trainer: Class) -> Class:
-    """Give a class every field of `GRPOConfig` that plain `TrainingArguments` lack."""
+    """Give a class an attribute for every field of `GRPOConfig` that `TrainingArguments` lacks."""
     for name in {f.name for f in fields(GRPOConfig)} - {f.name for f in fields(TrainingArguments)}:
         if not hasattr(trainer, name):
-            made = setting(name, attrgetter(name))
-            made.__set_name__(trainer, name)
-            setattr(trainer, name, made)
+            descriptor = setting(name, attrgetter(name))
+            descriptor.__set_name__(trainer, name)
+            setattr(trainer, name, descriptor)
     return trainer
 
 
 def setting(field: str, read: Callable[[GRPOConfig], Any]) -> Any:  # Any: of any setting
-    """An attribute that follows from a field of the config."""
+    """Return a descriptor of an attribute that follows from a field of the config."""
     return FromArguments(lambda trainer: read(trainer.args), f"GRPOConfig.{field}")
 
 
 @with_settings
 class GRPOAttributes(TokenMasks):
-    """The settings under their own names, and what TRL derives from them and from the rewards."""
+    """Settings under their own names, and the attributes that TRL derives from them and rewards."""
 
     args: Any  # Any: a trainer's
     rewards: list[RewardFunction]
@@ -69,7 +69,7 @@ class GRPOAttributes(TokenMasks):
     num_generations_eval = setting("num_generations_eval", lambda args: args.generations_eval)
     chat_template_kwargs = setting("chat_template_kwargs", lambda args: args.template)
     reward_funcs = FromArguments(
-        lambda trainer: tuple(source(f) for f in trainer.rewards), "reward_funcs"
+        lambda trainer: tuple(reward_source(f) for f in trainer.rewards), "reward_funcs"
     )
     reward_func_names = FromArguments(
         lambda trainer: [f.name for f in trainer.rewards], "reward_funcs"
@@ -92,7 +92,7 @@ class GRPOAttributes(TokenMasks):
     )
 
     def check_generation(self) -> None:
-        """Refuse to sample otherwise than `generation_config` says.
+        """Refuse a `generation_config` that differs from the settings.
 
         Raises:
             BadValue: it was changed.
@@ -104,12 +104,12 @@ class GRPOAttributes(TokenMasks):
             )
 
     def expected_generation(self) -> GenerationConfig:
-        """How the settings say that completions are sampled."""
+        """Return the `GenerationConfig` that follows from the settings."""
         return GenerationConfig(**self.generation_kwargs, disable_compile=True)
 
     @property
     def reward_weights(self) -> Tensor:
-        """The weight of each reward, from the next rollout on."""
+        """Weight of each reward (F,); a new value has an effect from the next rollout on."""
         return self._reward_weights
 
     @reward_weights.setter
@@ -123,15 +123,15 @@ class GRPOAttributes(TokenMasks):
         self._reward_weights = given
 
 
-def source(f: RewardFunction) -> Any:  # Any: a function or a model
-    """What the user gave as a reward."""
+def reward_source(f: RewardFunction) -> Any:  # Any: a function or a model
+    """Return the reward as the user gave it: a function or a model."""
     return f.call.model if isinstance(f.call, RewardModel) else f.call
 
 
 def sampling_keywords(
     args: GRPOConfig, tokenizer: PreTrainedTokenizerBase, ends: Sequence[int]
 ) -> dict[str, Any]:
-    """How completions are sampled, in the words of transformers' `generate`."""
+    """Return the keywords of transformers' `generate` that sample as the settings say."""
     return {
         "max_new_tokens": args.max_completion_length,
         "do_sample": True,

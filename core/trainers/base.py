@@ -1,4 +1,4 @@
-"""What every trainer does alike: its mode, its numbers for the log, its frozen reference."""
+"""Behaviour that all trainers share: train or eval mode, logged metrics, the frozen reference."""
 
 import math
 from collections import defaultdict
@@ -19,7 +19,7 @@ from core.trainers.resume import ResumableTrainer, load_reference, save_referenc
 
 
 class BaseTrainer(ResumableTrainer):
-    """Averages what is recorded between two logs, and may keep the starting policy."""
+    """Trainer that averages metrics between logs, and may keep the starting policy as reference."""
 
     def __init__(self, *, args: Any, callbacks: list[TrainerCallback], **rest: Any):
         # Any: a `BaseConfig`, whose `accelerator_config` is parsed from a mapping or a file
@@ -38,19 +38,22 @@ class BaseTrainer(ResumableTrainer):
 
     @property
     def mode(self) -> str:
-        """'train' or 'eval', whichever the model is in."""
+        """'train' or 'eval', the mode that the model is in."""
         return "train" if self.policy().training else "eval"
 
     def policy(self) -> PreTrainedModel:
-        """Return the model that is trained, without what distributes it; see `gather_weights`."""
+        """Return the trained model without wrappers of distributed training.
+
+        See `gather_weights`.
+        """
         return cast(PreTrainedModel, self.model)
 
     def reference(self) -> PreTrainedModel:
-        """Return the frozen starting policy, which the settings made this trainer keep."""
+        """Return the frozen starting policy."""
         return cast(PreTrainedModel, self.ref_model)
 
     def keep_reference(self, *, adapters_off: bool) -> None:
-        """Keep the starting policy, without its adapters if they are new."""
+        """Copy the starting policy as the reference, with new adapters turned off."""
         with gather_weights(
             self.policy(), self.frame
         ) as policy:  # ZeRO-3 may have cut it while loading
@@ -61,43 +64,43 @@ class BaseTrainer(ResumableTrainer):
             spread_weights(self.ref_model, self.args.device)
 
     def move_reference(self) -> None:
-        """Move the reference towards the policy from time to time, as the settings say."""
+        """Add the callback that moves the reference towards the policy, as the settings say."""
         self._reference_moves = True
         self.add_callback(SyncReferenceCallback(self.reference(), self.frame))
 
     def evaluate(self, *args: Any, **keywords: Any) -> dict[str, float]:
-        """Evaluate as transformers does; what training draws afterwards does not depend on it."""
+        """Evaluate as transformers does, without changing the random state of training."""
         with unchanged_random_state(self.args.device):
             return super().evaluate(*args, **keywords)
 
     def predict(self, *args: Any, **keywords: Any) -> PredictionOutput:
-        """Predict as transformers does; what training draws afterwards does not depend on it."""
+        """Predict as transformers does, without changing the random state of training."""
         with unchanged_random_state(self.args.device):
             return super().predict(*args, **keywords)
 
     def gather(self, tensor: Tensor) -> Tensor:
-        """Rows of all processes, in their order."""
+        """Gather rows from all processes, in the order of the processes."""
         return cast(Tensor, self.accelerator.gather(tensor))
 
     def evaluation_loop(self, *args: Any, **keywords: Any) -> EvalLoopOutput:
-        """Evaluate as transformers does; the loss is a mean that no batch size changes."""
+        """Evaluate as transformers does, with a loss that does not depend on the batch size."""
         self._held_out = []
         output = super().evaluation_loop(*args, **keywords)
         if self._held_out:
             rows = torch.cat(self._held_out).double()
             finite = rows[rows.isfinite().all(1)]
-            kept = finite if self.args.logging_nan_inf_filter and len(finite) else rows
-            total, count = kept.sum(0).tolist()
+            counted = finite if self.args.logging_nan_inf_filter and len(finite) else rows
+            total, count = counted.sum(0).tolist()
             metrics = cast(dict[str, float], output.metrics)
             metrics[f"{keywords.get('metric_key_prefix', 'eval')}_loss"] = total / max(count, 1.0)
         return output
 
     def record(self, metrics: Mapping[str, float], weight: float | None = None) -> None:
-        """Keep numbers for the next log, which averages them.
+        """Add numbers to the next log, which averages them.
 
         Args:
-            metrics: the numbers by name.
-            weight: what held-out numbers are weighted by; unset, `batch_weight`.
+            metrics: Numbers by name.
+            weight: Weight of the numbers in an evaluation; None means `batch_weight`.
         """
         for name, value in metrics.items():
             self._metrics[self.mode][name].append(value)
@@ -105,7 +108,7 @@ class BaseTrainer(ResumableTrainer):
                 self._weights[name].append(self.batch_weight if weight is None else weight)
 
     def record_total(self, name: str, value: float) -> None:
-        """Keep a count so far, of which the next log shows the last value."""
+        """Set a running total, of which the next log shows the last value."""
         self._metrics[self.mode][name] = [value]
 
     def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
@@ -133,7 +136,7 @@ class BaseTrainer(ResumableTrainer):
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float | None:
-    """Return the mean of the values that are not NaN, None if they have no weight."""
+    """Return the weighted mean of the values that are not NaN; None if their weights sum to 0."""
     valid = [(x, w) for x, w in zip(values, weights, strict=True) if not math.isnan(x)]
     total = sum(weight for _, weight in valid)
     return sum(value * weight for value, weight in valid) / total if total else None

@@ -1,4 +1,4 @@
-"""A value model beside the policy: its own optimizer, the gradients of all processes, its state."""
+"""The value model beside the policy, with its optimizer, gradient reduction and checkpoint."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +17,7 @@ STATE = "value_model.pt"
 
 
 class Critic:
-    """What each state is worth; every process has the whole of it, whatever shards the policy."""
+    """Value model with its own optimizer, replicated on every process."""
 
     def __init__(self, policy: PreTrainedModel, args: PPOConfig):
         self.args = args
@@ -35,12 +35,12 @@ class Critic:
 
     @property
     def rate(self) -> float:
-        """The learning rate before any schedule."""
-        own = self.args.value_learning_rate
-        return self.args.learning_rate if own is None else own
+        """The learning rate without a schedule."""
+        value_rate = self.args.value_learning_rate
+        return self.args.learning_rate if value_rate is None else value_rate
 
     def step(self, accelerator: Accelerator, share: float) -> None:
-        """Update by the mean gradient of all processes, at a share of the learning rate."""
+        """Update with the mean gradient of all processes, at `share` of the learning rate."""
         weights = [p for p in self.model.parameters() if p.grad is not None]
         gradients = [cast(Tensor, p.grad) for p in weights]
         mean = accelerator.reduce(parameters_to_vector(gradients), reduction="mean")
@@ -53,15 +53,15 @@ class Critic:
         self.optimizer.zero_grad()
 
     def save(self, folder: Path) -> None:
-        """Write weights and moments into a checkpoint."""
+        """Write weights and optimizer state into a checkpoint."""
         state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
         torch.save(state, folder / STATE)
 
     def load(self, folder: Path) -> None:
-        """Go on from a checkpoint.
+        """Restore weights and optimizer state from a checkpoint.
 
         Raises:
-            DamagedFile: the file is missing, cut off or altered.
+            DamagedFile: the file is missing, truncated or altered.
         """
         path = folder / STATE
         try:

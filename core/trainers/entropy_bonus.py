@@ -1,4 +1,4 @@
-"""The weight of an entropy bonus, which may follow the entropy of the last optimizer step."""
+"""The weight of an entropy bonus, which may depend on the entropy of the last optimizer step."""
 
 import json
 from math import inf
@@ -18,14 +18,14 @@ STATE = "entropy_ctrl_state.json"  # TRL's name and words
 
 
 class EntropyBonus:
-    """The coefficient of this optimizer step, and the entropies that decide on the next one."""
+    """The weight of the bonus in this optimizer step, and the entropies that determine the next."""
 
     def __init__(self, args: EntropyConfig):
         self.args = args
         self.begin()
 
     def begin(self) -> None:
-        """As settings say; an unknown entropy lets no adaptive weight act."""
+        """Reset to the settings; the unknown entropy keeps an adaptive weight at 0."""
         self.coefficient, self.last = self.args.entropy_coef, inf
         self.seen: list[Tensor] = []  # sums and counts (2,) of the pieces of this step
 
@@ -34,14 +34,17 @@ class EntropyBonus:
         """The weight in this step."""
         return acting_coefficient(self.coefficient, self.last, self.args)
 
-    def of(self, entropy: Tensor, mask: Tensor, scale: Scale, *, training: bool) -> Tensor:
-        """The mean entropy of tokens (B, T) of a micro-batch, as it is weighed in this step."""
+    def weigh(self, entropy: Tensor, mask: Tensor, scale: Scale, *, training: bool) -> Tensor:
+        """Return the weighted mean entropy of a micro-batch, from entropies of tokens (B, T).
+
+        In training the entropies also count for the next weight.
+        """
         if training:
             self.seen.append(sum_and_count(entropy.detach(), mask))
         return self.acting * token_mean(entropy, mask, scale)
 
     def step(self, accelerator: Accelerator) -> float:
-        """End an optimizer step; the coefficient of the next one."""
+        """Finish an optimizer step and return the coefficient of the next one."""
         total = torch.stack(self.seen).sum(0)
         sums = cast(Tensor, accelerator.reduce(total, reduction="sum"))
         self.seen.clear()
@@ -55,10 +58,10 @@ class EntropyBonus:
         (folder / STATE).write_text(json.dumps(state), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        """Go on from a checkpoint, ours or TRL's; from the settings where it has no state.
+        """Restore the state from a checkpoint of ours or TRL's; without one, reset to the settings.
 
         Raises:
-            DamagedFile: the file is cut off or altered.
+            DamagedFile: the file is truncated or altered.
         """
         self.begin()
         path = folder / STATE

@@ -1,4 +1,4 @@
-"""GRPO: samples groups of completions, scores them, learns from those above their group's mean."""
+"""GRPO: samples groups of completions, scores them, and reinforces those above the group mean."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,14 +12,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from transformers.utils import logging
 
-from core.collect.generation import (
-    RolloutFunction,
-)
-from core.collect.metrics import (
-    Metrics,
-    loss_sums,
-    reward_metrics,
-)
+from core.collect.generation import RolloutFunction
+from core.collect.metrics import Metrics, loss_sums, reward_metrics
+from core.collect.reward_calls import RewardFunction
 from core.configs.grpo import GRPOConfig
 from core.configs.idle import ratio_is_one
 from core.data.streams import is_stream
@@ -46,7 +41,7 @@ from core.trainers.setup import (
     policy_model,
     policy_tokenizer,
     refuse,
-    taken,
+    resolve_settings,
     without_dropout,
 )
 from core.trainers.uncalled_methods import GRPO_METHODS
@@ -55,10 +50,43 @@ logger = logging.get_logger(__name__)
 Data = Dataset | IterableDataset
 
 
-class GRPOTrainer(GRPOAttributes, ComparingTrainer):
-    """Group relative policy optimisation, arXiv 2402.03300, with the face of TRL's `GRPOTrainer`.
+def rollout_datasets(train: Data | None, evaluation: Any, args: GRPOConfig) -> dict[str, Any]:
+    """Return the checked datasets of prompts, under the names of transformers' arguments.
 
-    A paper's trainer differs by overriding one of `generate`, `score`, `select`, `advantages`,
+    Raises:
+        BadValue: as `prompt_datasets` and `check_streams` say.
+    """
+    train, evaluation = prompt_datasets(train, evaluation)
+    check_streams(args, train, evaluation)
+    if is_stream(train) and args.dataloader_num_workers:
+        logger.warning("dataloader_num_workers is set to 0: a stream of prompts has one reader")
+        args.dataloader_num_workers = 0
+    return {"train_dataset": train, "eval_dataset": evaluation}
+
+
+def policy_and_tokenizer(
+    model: str | PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    peft_config: Any,  # Any: peft is optional
+    args: GRPOConfig,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the model to train, with its adapters, and its tokenizer."""
+    policy = add_adapters(policy_model(model, args), peft_config, args)
+    by_name = isinstance(model, str)
+    policy_tokens = policy_tokenizer(tokenizer, policy, args, by_name=by_name)
+    if args.disable_dropout:
+        without_dropout(policy)
+    if args.cast_lm_head_to_fp32:
+        widen_head(policy)
+    return policy, policy_tokens
+
+
+class GRPOTrainer(GRPOAttributes, ComparingTrainer):
+    """Group relative policy optimisation.
+
+    arXiv 2402.03300, with the interface of TRL's `GRPOTrainer`.
+
+    The trainer of another method overrides some of `generate`, `score`, `select`, `advantages`,
     `compare` and `loss`.
     """
 
@@ -87,76 +115,72 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         rollout_func: RolloutFunction | None = None,
         environment_factory: Any = None,
     ):
+        factory, name = environment_factory, type(self).__name__
         refuse(
-            type(self).__name__,
-            quantization_config=quantization_config,
-            tools=tools,
-            environment_factory=environment_factory,
+            name, quantization_config=quantization_config, tools=tools, environment_factory=factory
         )
-        args = taken(args, self.settings, model, self._name)
-        train_dataset, eval_dataset = prompt_datasets(train_dataset, eval_dataset)
-        check_streams(args, train_dataset, eval_dataset)
-        if is_stream(train_dataset) and args.dataloader_num_workers:
-            logger.warning("dataloader_num_workers is set to 0: a stream of prompts has one reader")
-            args.dataloader_num_workers = 0
+        args = resolve_settings(args, self.settings, model, self._name)
+        datasets = rollout_datasets(train_dataset, eval_dataset, args)
         set_seed(args.seed)
-        policy = add_adapters(policy_model(model, args), peft_config, args)
-        tokenizer = policy_tokenizer(processing_class, policy, args, named=isinstance(model, str))
-        if args.disable_dropout:
-            without_dropout(policy)
-        if args.cast_lm_head_to_fp32:
-            widen_head(policy)
-        self.tokenizer = tokenizer
-        self.eos_token_ids = end_tokens(policy, tokenizer)
-        self.rewards = reward_functions(reward_funcs, reward_processing_classes, args)
-        check_needs(args.advantage_estimator, self.rewards, self.gives)
-        self.reward_weights = args.reward_weights or [1.0] * len(self.rewards)
+        policy, self.tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
+        self.eos_token_ids = end_tokens(policy, self.tokenizer)
+        self.set_rewards(reward_functions(reward_funcs, reward_processing_classes, args), args)
         self.rollout_func = rollout_func
         self.router_weight = router_weight(policy, args.router_aux_loss_coef)
         self.bonus = EntropyBonus(args)
-        for warning in filter(None, (args.doubt, args.length_weighting)):
-            logger.warning(warning)
         super().__init__(
             model=policy,
             args=args,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            processing_class=tokenizer,
+            processing_class=self.tokenizer,
             callbacks=callbacks,
             optimizers=optimizers,
+            **datasets,
         )
+        self.prepare_rollouts(has_new_adapters=peft_config is not None)
+        set_seed(args.seed, device_specific=True)
+
+    def set_rewards(self, rewards: list[RewardFunction], args: GRPOConfig) -> None:
+        """Take reward functions and their weights; refuse an estimator that needs more."""
+        check_needs(args.advantage_estimator, rewards, self.gives)
+        self.rewards = rewards
+        self.reward_weights = args.reward_weights or [1.0] * len(rewards)
+
+    def prepare_rollouts(self, *, has_new_adapters: bool) -> None:
+        """Check the launch, and set up the reference, the engine and the logged statistics."""
         check_launch(self)
+        args = self.args
+        for warning in filter(None, (args.loss_warning, args.length_weighting)):
+            logger.warning(warning)
         if args.keeps_reference:
-            self.keep_reference(adapters_off=peft_config is not None)
+            self.keep_reference(adapters_off=has_new_adapters)
         if args.sync_ref_model:
             refuse_adapters(self.policy(), "sync_ref_model=True")
             self.move_reference()
-        self.prepare_engine(str(policy.config.name_or_path))
+        self.prepare_engine(str(self.policy().config.name_or_path))
         drift = () if ratio_is_one(args) else DRIFT
         self.logged = (*LOSS_TYPES[args.loss_type].logs, *drift)
         self.generation_config = self.expected_generation()
-        set_seed(args.seed, device_specific=True)
 
     def advantages(self, scored: Scored) -> Tensor:
-        """Advantages of the completions (N,), or of their tokens (N, length)."""
-        return ESTIMATORS[self.args.advantage_estimator].advantages(scored, self.weighing)
+        """Return the advantages of the completions (N,), or of their tokens (N, length)."""
+        return ESTIMATORS[self.args.advantage_estimator].advantages(scored, self.advantage_settings)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What the estimator of advantages reads beside rewards."""
+        """Names of what the estimator of advantages reads beside rewards, see `NEEDS`."""
         return ESTIMATORS[self.args.advantage_estimator].needs
 
     def scores(self, scored: Scored) -> Metrics:
-        """Rewards and their spread, as they are scaled."""
-        names, weights = [f.name for f in self.rewards], self.weighing.weights
-        spread = standardise(scored, self.weighing)
+        """Return metrics of the rewards and of their spread."""
+        names, weights = [f.name for f in self.rewards], self.advantage_settings.weights
+        spread = standardise(scored, self.advantage_settings)
         metrics = reward_metrics(names, scored.rewards, weights, spread)
         if ESTIMATORS[self.args.advantage_estimator].least_group == 1:
             del metrics["frac_reward_zero_std"]  # says nothing where groups are not compared
         return metrics
 
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
-        """Return what this piece of a micro-batch adds to its policy loss; keep what it shows."""
+        """Return the share of a piece in the loss of its micro-batch, and record its metrics."""
         balances, scale = self.router_weight != 0.0, self.scale(inputs)
         logps, entropy, router = token_logps(
             model,
@@ -169,14 +193,14 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         r = as_rollout(inputs, logps, with_reference=self.args.penalises_kl)
         result = self.objective(r, scale)
         self.seen.append(loss_sums(result, r, cast(Tensor, entropy), self.args, self.logged))
-        loss = result.loss + self.beyond(r, inputs, scale)
+        loss = result.loss + self.extra_loss(r, inputs, scale)
         if self.args.rewards_entropy:
             times = 1 if self.args.aggregate.counts_tokens else scale.accumulation
-            shown = [result.loss.detach() * times, loss.new_tensor(float(not self._more))]
-            self.seen[-1].totals["policy_loss"] = torch.stack(shown)  # of a process, not a piece
+            loss_sum = [result.loss.detach() * times, loss.new_tensor(float(not self._more))]
+            self.seen[-1].totals["policy_loss"] = torch.stack(loss_sum)  # of a process, not a piece
             counted = replace(scale, tokens=inputs.get("kept", inputs.get("tokens")))
             training = self.mode == "train"
-            loss = loss - self.bonus.of(
+            loss = loss - self.bonus.weigh(
                 cast(Tensor, entropy), r.kept_mask, counted, training=training
             )
         if router is None:
@@ -185,25 +209,25 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         return loss + self.router_weight * router / scale.accumulation
 
     def objective(self, r: Rollout, scale: Scale) -> PolicyLoss:
-        """The policy loss of a piece."""
+        """Return the policy loss of a piece."""
         return policy_loss(r, self.args, scale)
 
-    def beyond(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:  # noqa: ARG002 - for those who override it
-        """What a method adds to the policy loss of a piece."""
+    def extra_loss(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:  # noqa: ARG002 - for those who override it
+        """Return what a method adds to the policy loss of a piece; 0 for GRPO."""
         return r.logps.new_zeros(())
 
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
     ) -> Tensor:
-        """One micro-batch; the bonus is weighed anew after the last one of an optimizer step."""
+        """Train on one micro-batch; the last of an optimizer step updates the entropy weight."""
         loss = super().training_step(model, inputs, num_items_in_batch)
         if self.args.rewards_entropy and self.accelerator.sync_gradients:
             self.record({"entropy_coef": self.bonus.step(self.accelerator)})
         return loss
 
     @property
-    def weighing(self) -> AdvantageSettings:
-        """How rewards become advantages."""
+    def advantage_settings(self) -> AdvantageSettings:
+        """Settings of how rewards become advantages."""
         return AdvantageSettings(
             weights=self.reward_weights.to(self.args.device),
             scale=self.args.scale_rewards,
@@ -215,21 +239,27 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
     def counted_tokens(
         self, tokens: Sequence[Tensor], batches: Sequence[Batch]
     ) -> Sequence[Tensor]:
-        """As `token_normalizer` says; or the kept ones, as of a rollout with the step's share."""
+        """Return the token count that each micro-batch divides by, as `token_normalizer` says.
+
+        With `counts_kept` only the tokens selected by entropy count, scaled from the step to a
+        rollout.
+        """
         if not self.args.counts_kept:
             return TOKEN_NORMALIZERS[self.args.token_normalizer].counts(tokens)
-        kept = self.gather(torch.stack([kept_mask(batch).sum() for batch in batches]).sum()).sum()
+        selected = self.gather(
+            torch.stack([kept_mask(batch).sum() for batch in batches]).sum()
+        ).sum()
         parts = self.args.rollout_parts if self.mode == "train" else 1
-        return [kept.double() * parts / len(batches)] * len(batches)
+        return [selected.double() * parts / len(batches)] * len(batches)
 
     def held_out_weight(self, batch: Batch) -> Tensor:
-        """Return the weight of an evaluation batch: its tokens where the loss is their mean."""
+        """Return the weight of an evaluation batch: its tokens for a mean over tokens."""
         if self.args.aggregate.weighs_tokens:
             return batch["num_items_in_batch"].double()
         return super().held_out_weight(batch)
 
     def scale(self, inputs: Batch) -> Scale:
-        """Where a micro-batch stands in its optimizer step; an evaluation batch stands alone."""
+        """Return the denominators of a micro-batch, see `Scale`."""
         training = self.mode == "train"
         accumulation = self.current_gradient_accumulation_steps if training else 1
         parts = self.args.rollout_parts if training else 1
@@ -246,9 +276,9 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         )
 
     def learns(self, inputs: Batch) -> Tensor:
-        """Which completions have a gradient: advantages that are all 0 give none.
+        """Return a mask (B,) of the completions with a gradient.
 
-        But a KL does, and a bonus.
+        Advantages that are all 0 give no gradient, unless the loss has a KL or an entropy bonus.
         """
         advantages = inputs.get("advantages")
         if advantages is None or self.args.penalises_kl or self.args.rewards_entropy:

@@ -1,4 +1,4 @@
-"""Makes the rollouts of a method: collects completions, scores them, selects and compares."""
+"""Rollouts of a method: completions are sampled, scored, selected and compared."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -60,11 +60,12 @@ from eval.errors import BadValue
 
 
 class OnPolicyTrainer(SamplingTrainer):
-    """A rollout is collected, scored, selected and compared, in this order.
+    """Trainer whose rollouts are generated, scored, selected and compared, in this order.
 
-    `generate` samples completions, `score` calls the rewards on them, `select` says which are
-    trained on, and `compare` adds what other policies say of those. Each is a method to override;
-    `rollout` calls the first three, and the last one follows when the rollout is cut.
+    `generate` samples completions, `score` calls the rewards, `select` chooses the completions to
+    train on, and `compare` adds the log-probabilities of other policies. Each is a method to
+    override. `rollout` calls the first three; `compare` is called when the rollout is cut into
+    micro-batches.
     """
 
     rewards: list[RewardFunction]
@@ -83,27 +84,27 @@ class OnPolicyTrainer(SamplingTrainer):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What advantages read beside rewards, see `NEEDS`."""
+        """Names of what advantages read beside rewards, see `NEEDS`."""
         return ()
 
     @abstractmethod
     def advantages(self, scored: Scored) -> Tensor:
-        """Advantages of the completions (N,), or of their tokens (N, length)."""
+        """Return the advantages of the completions (N,), or of their tokens (N, length)."""
 
     def assess(self, batch: Batch) -> Batch:  # noqa: ARG002 - for those who override it
-        """What models say of the tokens (n, T) of this process's completions, see `Scored`."""
+        """Return what models assign to the tokens (n, T) of this process, as fields of `Scored`."""
         return {}
 
     def columns(self, scored: Scored) -> Batch:
-        """What a loss reads of all completions, or of their tokens: their advantages."""
+        """Return what a loss reads of completions or tokens: their advantages."""
         return {"advantages": self.advantages(scored)}
 
     @abstractmethod
     def scores(self, scored: Scored) -> Metrics:
-        """What is logged of the rewards."""
+        """Return the metrics of the rewards."""
 
     def score(self, rows: Rows, generated: Generated) -> Scored:
-        """Call the reward functions; the completions of all processes with their rewards."""
+        """Call the reward functions, and return the rewards of the completions of all processes."""
         texts = None
         if any(f.reads_prompt_texts for f in self.rewards):
             texts = self.tokenizer.batch_decode([list(ids) for ids in generated.prompt_ids])
@@ -119,8 +120,10 @@ class OnPolicyTrainer(SamplingTrainer):
         warn_of_unscored(values, samples)
         steps, ends = None, None
         if "steps" in self.needs:
-            given, weights = generated.completion_ids, self.reward_weights.tolist()
-            steps, ends = gather_steps(values, given, weights, self.tokenizer, self.accelerator)
+            completion_ids, weights = generated.completion_ids, self.reward_weights.tolist()
+            steps, ends = gather_steps(
+                values, completion_ids, weights, self.tokenizer, self.accelerator
+            )
         width = padded_width(generated.completion_ids, self.args.padding)
         return Scored(
             rewards=gather_rewards(values, self.accelerator),
@@ -131,80 +134,84 @@ class OnPolicyTrainer(SamplingTrainer):
             tokens=self.gather(torch.tensor(generated.lengths, device=self.args.device)),
         )
 
-    def judged(self, scored: Scored) -> tuple[Scored, Tensor]:
-        """What a selection judges by, and its weights: all rewards, or the one that is named."""
+    def selection_rewards(self, scored: Scored) -> tuple[Scored, Tensor]:
+        """Return the rewards that a selection uses and their weights: all, or one that is named."""
         name, weights = self.args.selection_reward, self.reward_weights.to(self.args.device)
         if name is None:
             return scored, weights
         return scored.only(reward_index(name, self.rewards)), torch.ones_like(weights[:1])
 
     def right(self, scored: Scored) -> Tensor:
-        """Which completions are right, see `right_answers`."""
+        """Return 1 for correct completions, 0 for wrong and NaN for unscored ones (N,)."""
         names, weights = [f.name for f in self.rewards], self.reward_weights.to(self.args.device)
         return right_answers(scored.rewards, weights, names, self.args.selection_reward)
 
     def select(self, scored: Scored) -> Selected | None:
-        """The completions that are trained on; None for all of them, as in evaluation."""
+        """Return the completions to train on; None selects all, as in evaluation."""
         if self.mode == "eval":
             return None
         choose = SELECTIONS[self.args.rollout_selection].choose
-        return choose(*self.judged(scored), self.args.selection_kept or 0)
+        return choose(*self.selection_rewards(scored), self.args.selection_kept or 0)
 
     def rollout(self, rows: Rows) -> Batch:
-        """Collect, score and select completions, one for each row, and add their advantages.
+        """Collect, score and select one completion per row, and add their advantages.
 
-        If the selection wants a full rollout, more rows are drawn until it is full.
+        Some selections require a full rollout: more rows are then drawn until it is full.
         """
-        draws, selected = self.fill(rows)
+        draws, selected = self.fill_rollout(rows)
         generated, scored = join_generated(draws), join_scored(draws)
         batch, count = self.tensors(generated), len(scored.rewards)
-        scored = replace(scored, **self.everywhere(draws, self.assess(batch), scored.length))
-        taken = scored if selected is None else scored.take(selected.rows, selected.group)
-        columns = self.columns(taken)
+        scored = replace(scored, **self.gather_tokens(draws, self.assess(batch), scored.length))
+        chosen = scored if selected is None else scored.take(selected.rows, selected.group)
+        columns = self.columns(chosen)
         if selected is not None:
             columns = {key: selected.scatter(count, values) for key, values in columns.items()}
         self.log_draws(draws, columns["advantages"])
-        here = row_indices(draws, self.accelerator.process_index)
+        own_rows = row_indices(draws, self.accelerator.process_index)
         width = batch["completion_ids"].size(1)
         for key, values in columns.items():
-            batch[key] = values[here] if values.dim() == 1 else values[here][:, :width]
+            batch[key] = values[own_rows] if values.dim() == 1 else values[own_rows][:, :width]
         if self.args.counts_groups:
             tokens = self.gather(trained_mask(batch).sum(1))
             means = group_means(draws, tokens, self.accelerator.num_processes)
-            batch["group_tokens"] = means[here]
+            batch["group_tokens"] = means[own_rows]
         if selected is None:
             return batch
         self.record({"completions/selected_fraction": len(selected.rows) / count})
         if SELECTIONS[self.args.rollout_selection].stays:
             return batch
         ones = torch.ones_like(selected.rows, dtype=torch.bool)
-        return take_selected(batch, selected.scatter(count, ones)[here], self.args.rollout_parts)
+        return take_selected(
+            batch, selected.scatter(count, ones)[own_rows], self.args.rollout_parts
+        )
 
-    def everywhere(self, draws: list[Draw], found: Batch, length: int) -> Batch:
-        """What was found of the tokens of this process's completions, of all completions."""
+    def gather_tokens(self, draws: list[Draw], tensors: Batch, length: int) -> Batch:
+        """Gather tensors of this process's tokens (n, T) from all processes, padded to `length`."""
         count = self.accelerator.num_processes
-        wide = {key: pad(x, (0, length - x.size(1))) for key, x in found.items()}
+        wide = {key: pad(x, (0, length - x.size(1))) for key, x in tensors.items()}
         return {key: restore_order(draws, self.gather(x), count) for key, x in wide.items()}
 
-    def fill(self, rows: Rows) -> tuple[list[Draw], Selected | None]:
-        """All that was sampled and scored for a rollout, and what is selected of it."""
+    def fill_rollout(self, rows: Rows) -> tuple[list[Draw], Selected | None]:
+        """Sample and score the draws of a rollout; return them and the selected completions."""
         draws = [self.sample_and_score(rows)]
         selected = self.select(draws[0].scored)
-        size, most = self.args.rollout_size, self.args.rollout_draws
+        size, limit = self.args.rollout_size, self.args.rollout_draws
         if selected is None or not SELECTIONS[self.args.rollout_selection].refills:
             return draws, selected
-        while len(selected.rows) < size and len(draws) < most:
+        while len(selected.rows) < size and len(draws) < limit:
             self._rollouts += 1  # so that a prompt that comes again is sampled otherwise
             draws.append(self.sample_and_score(self.draw()))
             selected = self.select(join_scored(draws)) or selected
         self.record({"completions/draws": len(draws)})
-        return draws, self.full(selected.first(size), sum(len(d.scored.rewards) for d in draws))
+        return draws, self.fill_to_size(
+            selected.first(size), sum(len(d.scored.rewards) for d in draws)
+        )
 
-    def full(self, selected: Selected, count: int) -> Selected:
-        """As many of `count` completions as a rollout has.
+    def fill_to_size(self, selected: Selected, count: int) -> Selected:
+        """Add unselected completions until there are as many as a rollout has.
 
         Raises:
-            BadValue: too few are selected, and no others are to fill it up.
+            BadValue: too few are selected, and `selection_fills_up` is False.
         """
         args, size = self.args, self.args.rollout_size
         missing = size - len(selected.rows)
@@ -230,15 +237,15 @@ class OnPolicyTrainer(SamplingTrainer):
         self.record(scores)
         self.record(outcome_metrics(self.right(scored), scored.token_counts, self.group))
         if self.args.prompt_retirement is not None and self.mode == "train":
-            judged, weights = self.judged(scored)
-            self.retire(correct_coefficient(judged.rewards, weights))
+            scored_by_selection, weights = self.selection_rewards(scored)
+            self.retire(correct_coefficient(scored_by_selection.rewards, weights))
         self.record(named_metrics(self.reward_logs, self.accelerator))
         return Draw(rows=rows, generated=generated, scored=scored, logs=self.reward_logs)
 
     def log_draws(self, draws: list[Draw], advantages: Tensor) -> None:
-        """Keep the samples for the completion log; advantages are those of all draws."""
-        each = advantages.split([len(draw.scored.rewards) for draw in draws])
-        for draw, values in zip(draws, each, strict=True):
+        """Add the samples to the completion log, with the advantages of all draws."""
+        by_draw = advantages.split([len(draw.scored.rewards) for draw in draws])
+        for draw, values in zip(draws, by_draw, strict=True):
             columns = logged_columns(draw.logs, len(draw.rows))
             if self.args.log_completions:
                 rewards = draw.scored.rewards
@@ -251,7 +258,7 @@ class OnPolicyTrainer(SamplingTrainer):
                 )
 
     def tensors(self, generated: Generated) -> Batch:
-        """Token ids and masks of a rollout on this process's device."""
+        """Return token ids and masks of a rollout, on this process's device."""
         pad, multiple = pad_token_id(self.tokenizer), self.args.padding
         batch = token_batch(generated.prompt_ids, generated.completion_ids, pad, multiple)
         if generated.trained is not None:
@@ -269,23 +276,23 @@ class OnPolicyTrainer(SamplingTrainer):
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
-        """Evaluate as transformers does; the completions of each evaluation have their own log."""
+        """Evaluate as transformers does; each evaluation has its own completion log."""
         self.completion_logs["eval"] = CompletionLog(None, metric_key_prefix)
         return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
 
     def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
-        """Log as TRL does; write and print the completions if `log_completions` asks for it."""
+        """Log as TRL does; with `log_completions`, also write and print the completions."""
         log = self.completion_logs[self.mode]
         if log.columns and self.args.log_completions and self.accelerator.is_main_process:
             report_completions(log, self.args, self.state.global_step)
         super().log(logs, start_time)
 
     def own_state(self) -> dict[str, Any]:
-        """As of every sampler, with the completions of the next log."""
+        """Return the sampler's state with the completions of the next log."""
         return {**super().own_state(), "completions": self.completion_logs["train"].state()}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
-        """Go on in the middle of a rollout, or at its end."""
+        """Restore what `own_state` returned, in the middle of a rollout or at its end."""
         super().take_state(state)
         if state:
             self.completion_logs["train"].take_state(state["completions"])

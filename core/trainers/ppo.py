@@ -1,4 +1,4 @@
-"""PPO: advantages of tokens against a value model that learns beside the policy."""
+"""PPO: advantages of tokens over a value model that is trained beside the policy."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,8 +40,8 @@ PROXIMAL = {
 class PPOTrainer(GRPOTrainer):
     """Proximal policy optimisation, arXiv 1707.06347, of language models.
 
-    A value model, at first the policy with a head that says 0, learns beside it. Rewards of tokens
-    have the KL to the reference in them; their advantages are whitened over the rollout.
+    A value model, initially the policy with a head that returns 0, is trained beside it. Rewards of
+    tokens include the KL to the reference, and advantages are whitened over the rollout.
     """
 
     args: PPOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
@@ -61,49 +61,49 @@ class PPOTrainer(GRPOTrainer):
         self.moved: list[Tensor] = []  # sums and counts of the KL in the last pass over a rollout
 
     @property
-    def weighing(self) -> AdvantageSettings:
-        """How rewards become advantages."""
+    def advantage_settings(self) -> AdvantageSettings:
+        """Settings of how rewards become advantages."""
         c = self.args
         rates = {"gamma": c.gamma, "lam": c.lam, "penalty_gamma": c.penalty_discount}
-        return replace(super().weighing, **rates)
+        return replace(super().advantage_settings, **rates)
 
     def assess(self, batch: Batch) -> Batch:
-        """The KL of each token, its value, and its penalty if there are rewards of tokens."""
-        found, mask = super().assess(batch), trained_mask(batch)
+        """Return KL and value of each token, and its penalty if a reward has one for tokens."""
+        assessed, mask = super().assess(batch), trained_mask(batch)
         learned, watched = self.pieces(batch)
         with self.phases("forward"), self.accelerator.autocast():
             values = frozen_values(self.critic.model, batch, [*watched, *learned])
         penalties = self.penalties(batch)
-        given = {} if penalties is None else {"penalties": penalties * mask}
-        return {**found, "values": values * mask, **given}
+        extra = {} if penalties is None else {"penalties": penalties * mask}
+        return {**assessed, "values": values * mask, **extra}
 
     def penalties(self, batch: Batch) -> Tensor | None:
-        """The weighted sum of the rewards of each token (n, T), None if there are none."""
+        """Return the weighted sum of token rewards (n, T), None without such rewards."""
         pairs = zip(self.rewards, self.reward_weights.tolist(), strict=True)
-        each = [(f.per_token, weight) for f, weight in pairs if f.per_token is not None]
-        if not each:
+        weighted = [(f.per_token, weight) for f, weight in pairs if f.per_token is not None]
+        if not weighted:
             return None
-        found = torch.zeros(batch["completion_ids"].shape)
+        totals = torch.zeros(batch["completion_ids"].shape)
         rows = unpad(batch["completion_ids"], batch["completion_mask"])
         for place, ids in enumerate(rows):
-            for per_token, weight in each:
-                found[place, : len(ids)] += weight * torch.tensor(per_token(ids))
-        return found.to(self.args.device)
+            for per_token, weight in weighted:
+                totals[place, : len(ids)] += weight * torch.tensor(per_token(ids))
+        return totals.to(self.args.device)
 
     def columns(self, scored: Scored) -> Batch:
-        """Advantages, values at rollout, and returns: R_t = V_t and what is gained beyond it."""
+        """Return advantages, values at the time of the rollout, and returns R_t = A_t + V_t."""
         values = cast(Tensor, scored.values)
-        returns = token_advantages(scored, self.weighing) + values
+        returns = token_advantages(scored, self.advantage_settings) + values
         share = explained_variance(values, returns, cast(Tensor, scored.mask))
         self.record({"value_explained": share.item()})
         return {**super().columns(scored), "values": values, "returns": returns}
 
     def learns(self, inputs: Batch) -> Tensor:
-        """Which completions have a gradient: all, of their values."""
+        """Return a mask of ones (B,): all completions have a gradient, that of their values."""
         return torch.ones(len(inputs["completion_ids"]), dtype=torch.bool)
 
-    def beyond(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:
-        """vf_coef times the loss of values, and old_kl_coef times the KL from pi_old (k3)."""
+    def extra_loss(self, r: Rollout, inputs: Batch, scale: Scale) -> Tensor:
+        """Return vf_coef times the value loss plus old_kl_coef times the KL from pi_old (k3)."""
         old, returns, width = inputs["values"], inputs["returns"], self.args.cliprange_value
         values = token_values(self.critic.model, inputs)
         errors = clipped_value_loss(values, old, returns, width)
@@ -123,21 +123,24 @@ class PPOTrainer(GRPOTrainer):
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
     ) -> Tensor:
-        """One micro-batch; the value model moves with the policy, the KL's weight by rollouts."""
+        """Train on one micro-batch; update the value model with the policy, and the KL weight.
+
+        The weight of the KL from pi_old is updated once per rollout.
+        """
         uses, parts = self.args.rollout_uses, self.args.rollout_parts
         if self._step % uses == uses - parts:
             self.moved.clear()  # the last pass begins
         loss = super().training_step(model, inputs, num_items_in_batch)
         if self.accelerator.sync_gradients:
-            full = self.args.learning_rate
+            base_rate = self.args.learning_rate
             now = cast(Any, self.lr_scheduler).get_last_lr()[0]
-            self.critic.step(self.accelerator, now / full if full else 1.0)
+            self.critic.step(self.accelerator, now / base_rate if base_rate else 1.0)
         if self._step % uses == 0:
             self.steer()
         return loss
 
     def steer(self) -> None:
-        """Weigh the KL from pi_old anew, at the end of a rollout."""
+        """Update the weight of the KL from pi_old at the end of a rollout."""
         total, count = self.gather(torch.stack(self.moved).sum(0)).view(-1, 2).sum(0).tolist()
         self.moved.clear()
         if self.args.old_kl_target is not None:
@@ -146,11 +149,11 @@ class PPOTrainer(GRPOTrainer):
             self.record({"old_kl_coef": self.old_kl_coef})
 
     def own_state(self) -> dict[str, Any]:
-        """That of every method with rollouts, and where the KL's weight is."""
+        """Return the state of the rollouts, with the weight and the sums of the KL from pi_old."""
         return {**super().own_state(), "old_kl_coef": self.old_kl_coef, "moved": self.moved}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
-        """Go on in the middle of a rollout, or at its end."""
+        """Restore what `own_state` returned, in the middle of a rollout or at its end."""
         super().take_state(state)
         self.old_kl_coef = state.get("old_kl_coef", self.args.old_kl_coef)
         self.moved = list(state.get("moved", []))

@@ -1,4 +1,4 @@
-"""Where the prompts of rollouts come from: a stream whose position is in the checkpoint."""
+"""Prompts of rollouts: a stream whose position is stored in the checkpoint."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -19,11 +19,11 @@ Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
 
 
 class PromptTrainer(BaseTrainer):
-    """Draws the prompts of a rollout, as many as it takes, in the order of the training data.
+    """Trainer that draws the prompts of each rollout in the order of the training data.
 
-    The data loader only counts the micro-batches of an epoch. Its data set and its sampler are
-    those of the stream, so that a subclass may override `get_train_dataloader` or
-    `_get_train_sampler`. A dataset without a length is read pass after pass in one epoch.
+    The data loader only counts the micro-batches of an epoch. The stream has its dataset and
+    sampler, so that a subclass may override `get_train_dataloader` or `_get_train_sampler`. A
+    dataset without a length is read in repeated passes within one epoch.
     """
 
     args: RolloutConfig
@@ -39,16 +39,19 @@ class PromptTrainer(BaseTrainer):
         return args.num_generations if self.mode == "train" else args.generations_eval
 
     def draw(self) -> Rows:
-        """Take the prompts of one more rollout: a row per completion of this process.
+        """Draw the prompts of one more rollout; return a row per completion of this process.
 
-        Every process has to draw when one does.
+        All processes have to draw together.
         """
         return self.prompts.draw(self.accelerator.process_index, self.accelerator.num_processes)
 
     def count_seen(self, completions: int, tokens: int, idle: float) -> None:
-        """Count the completions that training has sampled, and their tokens with the prompts'.
+        """Add sampled completions, and the tokens of prompts and completions, to the totals.
 
-        Of their groups a share is `idle`: all rewards are alike, so that nothing is learned.
+        Args:
+            completions: Number of completions.
+            tokens: Number of tokens.
+            idle: Share of groups with equal rewards, from which nothing is learned.
         """
         if self.mode == "train":
             self._completions += completions
@@ -59,8 +62,8 @@ class PromptTrainer(BaseTrainer):
         self.record_total("num_tokens", self.state.num_input_tokens_seen)
 
     def retire(self, right: Tensor) -> None:
-        """Count which completions (N,) of the prompts drawn last are right, over all processes."""
-        counts, stream = right.view(-1, self.group).sum(1).int().tolist(), self.numbered()
+        """Count the correct completions (N,) of the latest prompts, and retire prompts."""
+        counts, stream = right.view(-1, self.group).sum(1).int().tolist(), self.numbered_prompts()
         self.passes.count(stream.latest, counts, self.group)
         stream.retired = self.passes.retired
         self.record_total("prompts/retired", len(stream.retired))
@@ -70,7 +73,7 @@ class PromptTrainer(BaseTrainer):
             self._signature_columns = ["prompt"]
 
     def get_train_dataloader(self) -> DataLoader:
-        """One batch for each micro-batch of an epoch; each is as large as a whole rollout."""
+        """Return a data loader with one batch per micro-batch, each as large as a whole rollout."""
         rows: Any = self.train_dataset  # Any: torch's type and that of `datasets` differ
         if is_stream(rows):
             return DataLoader(self.streamed_prompts(rows), batch_size=None, collate_fn=list)
@@ -83,7 +86,7 @@ class PromptTrainer(BaseTrainer):
         )
 
     def streamed_prompts(self, rows: IterableDataset) -> StreamedPrompts:
-        """Return the prompts of a streamed dataset, shuffled within a buffer if settings say so."""
+        """Return the prompts of a streamed dataset, shuffled in a buffer if settings say so."""
         args = self.args
         if args.remove_unused_columns:
             rows = rows.select_columns(["prompt"])
@@ -92,7 +95,7 @@ class PromptTrainer(BaseTrainer):
         return StreamedPrompts(rows, group=args.num_generations, prompts=args.rollout_prompts)
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:  # Any: a name too
-        """As transformers does; a dataset that is given is checked, and may be a stream."""
+        """Return transformers' loader; a dataset given here is checked and may have no length."""
         if eval_dataset is not None and not isinstance(eval_dataset, str):
             eval_dataset = checked_prompts(eval_dataset, "eval_dataset")
         chosen: Any = self.eval_dataset if eval_dataset is None else eval_dataset
@@ -132,7 +135,7 @@ class PromptTrainer(BaseTrainer):
         return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
 
     def empty_epoch(self, rows: int) -> str:
-        """Say how many prompts a rollout has, and what to change."""
+        """Return the error of an epoch without a rollout: its prompts, and what to change."""
         return (
             f"train_dataset has {rows} prompts, which do not fill one rollout of "
             f"{self.args.rollout_prompts}: add prompts, or lower per_device_train_batch_size, "
@@ -143,7 +146,7 @@ class PromptTrainer(BaseTrainer):
         """Return all prompts in the order of the data loader's sampler, or of its stream.
 
         Raises:
-            BadValue: it has none of a known length.
+            BadValue: the loader has no sampler of a known length.
         """
         if isinstance(loader.dataset, StreamedPrompts):
             return loader.dataset
@@ -162,19 +165,20 @@ class PromptTrainer(BaseTrainer):
         )
 
     def own_state(self) -> dict[str, Any]:
-        """The position in the stream of prompts, and what was sampled of them so far."""
-        mine = {
+        """Return the position in the stream of prompts, and the counts of samples so far."""
+        state = {
             "drawn": self.prompts.drawn,
             "position": self.prompts.position,
             "num_completions": self._completions,
             "num_effective_prompts": self._effective,
         }
-        return {**super().own_state(), **mine, "passes": self.passes.counts}
+        return {**super().own_state(), **state, "passes": self.passes.counts}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
-        """Go on behind the prompts that are drawn.
+        """Continue after the prompts that were drawn.
 
-        A checkpoint that has no position, such as TRL's, has drawn equally many a rollout.
+        A checkpoint without a position, such as TRL's, is assumed to have drawn one rollout's
+        prompts for each rollout.
         """
         super().take_state(state)
         args = self.args
@@ -186,10 +190,10 @@ class PromptTrainer(BaseTrainer):
         self._effective = state.get("num_effective_prompts", 0)
         self.passes = PassRates(args.prompt_retirement, state.get("passes"))
         if args.prompt_retirement is not None:
-            self.numbered().retired = self.passes.retired
+            self.numbered_prompts().retired = self.passes.retired
 
-    def numbered(self) -> PromptStream:
-        """Return the stream of prompts, which have numbers.
+    def numbered_prompts(self) -> PromptStream:
+        """Return the stream of prompts, whose prompts have row numbers.
 
         Raises:
             BadValue: the prompts come from a dataset without a length.
@@ -203,7 +207,7 @@ class PromptTrainer(BaseTrainer):
 
 
 def sampler_of(loader: DataLoader) -> Any:  # Any: a sampler, None if there is none
-    """The order of a data loader's rows, before it is shared between processes."""
+    """Return the sampler of a data loader before it is split between processes, else None."""
     batches: Any = loader.batch_sampler  # Any: of torch, of accelerate or the user's own
     while hasattr(batches, "batch_sampler"):  # accelerate's share of one process
         batches = batches.batch_sampler

@@ -1,4 +1,4 @@
-"""The model card in a trainer's output folder, and the way of both to the Hugging Face hub."""
+"""The model card in a trainer's output folder, and uploads to the Hugging Face hub."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,10 +36,10 @@ logger = logging.get_logger(__name__)
 
 
 class PublishedTrainer(Trainer):
-    """Describes its model in `README.md` of the output folder, and sends both where asked.
+    """Trainer that writes a model card into its output folder, and uploads both if asked.
 
-    A subclass names its method under TRL's names: `_name`, `_tag_names`, and `_paper` with `title`,
-    `id` (arXiv's) and `citation` (BibTeX).
+    A subclass describes its method with TRL's attributes: `_name`, `_tag_names`, and `_paper` with
+    `title`, `id` (arXiv's) and `citation` (BibTeX).
     """
 
     _name: ClassVar[str] = ""
@@ -56,19 +56,19 @@ class PublishedTrainer(Trainer):
         dataset_name: str | None = None,
         tags: str | Sequence[str] | None = None,
     ) -> None:
-        """Write the card: base model, data, method, its paper and how to cite it."""
+        """Write the model card: base model, data, method, its paper and citation."""
         if not self.is_world_process_zero():
             return
         config: Any = cast(PreTrainedModel, self.model).config  # Any: of any architecture
         base, dataset = hub_name(config.name_or_path), hub_name(dataset_name)
-        given = [tags] if isinstance(tags, str) else tags or ()
+        extra_tags = [tags] if isinstance(tags, str) else tags or ()
         card = ModelCard.from_template(
             ModelCardData(
                 base_model=base,
                 datasets=dataset,
                 library_name="transformers",
                 model_name=model_name or self.card_name(),
-                tags=list(dict.fromkeys(["generated_from_trainer", *given, *self._tag_names])),
+                tags=list(dict.fromkeys(["generated_from_trainer", *extra_tags, *self._tag_names])),
             ),
             template_path=str(TEMPLATE),
             base_model=base,
@@ -82,11 +82,11 @@ class PublishedTrainer(Trainer):
 
     @property
     def output_folder(self) -> Path:
-        """The folder of checkpoints, of the model and of its card."""
+        """Folder of the checkpoints, the model and its card."""
         return Path(str(self.args.output_dir))
 
     def card_name(self) -> str:
-        """The last part of the name on the hub, or the folder's."""
+        """Return the last part of the hub name, or the name of the output folder."""
         return (self.args.hub_model_id or str(self.output_folder)).rstrip("/").split("/")[-1]
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:  # Any: as transformers types them
@@ -94,7 +94,7 @@ class PublishedTrainer(Trainer):
         super()._save_checkpoint(model, trial)
 
     def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
-        """As transformers does, before training if `push_to_hub` is set.
+        """Create the hub repository as transformers does, before training with `push_to_hub`.
 
         Raises:
             HubError: the hub cannot be reached or refuses.
@@ -103,7 +103,7 @@ class PublishedTrainer(Trainer):
             super().init_hf_repo(token, private)
 
     def push_to_hub(self, *args: Any, **keywords: Any) -> Any:  # Any: transformers' own
-        """As transformers does; `dataset_name` and `tags` go on the card.
+        """Upload as transformers does; `dataset_name` and `tags` go on the model card.
 
         Raises:
             HubError: the hub cannot be reached or refuses; the model and its card are saved.
@@ -120,7 +120,7 @@ class PublishedTrainer(Trainer):
             ) from error
 
     def _finish_current_push(self) -> None:
-        """As transformers does, and say which uploads of checkpoints have failed."""
+        """Wait for uploads as transformers does, and warn about those that failed."""
         super()._finish_current_push()
         jobs = getattr(getattr(self, "push_in_progress", None), "jobs", ())
         for error in filter(None, (job.exception() for job in jobs if not job.cancelled())):
@@ -129,7 +129,7 @@ class PublishedTrainer(Trainer):
 
 @contextmanager
 def reaching_hub() -> Iterator[None]:
-    """Turn what may go wrong on the way to the hub into one line."""
+    """Convert errors on the way to the hub to a one-line `HubError`."""
     try:
         yield
     except (OSError, HTTPError, ValueError) as error:
@@ -140,5 +140,5 @@ def reaching_hub() -> Iterator[None]:
 
 
 def hub_name(name: str | None) -> str | None:
-    """A model's or dataset's name on the hub, None for a folder or file of this machine."""
+    """Return the name of a model or dataset on the hub, None for a local file or folder."""
     return name if name and not Path(name).exists() else None

@@ -1,4 +1,4 @@
-"""The states of the random number generators that training draws from."""
+"""Preservation of the random number generators that training draws from."""
 
 import random
 from collections.abc import Generator
@@ -10,10 +10,10 @@ import torch
 
 @contextmanager
 def unchanged_random_state(device: torch.device) -> Generator[None]:
-    """Put the generators of Python, NumPy and torch back to where they were before the block.
+    """Restore the generators of Python, NumPy and torch at the end of the block.
 
     Args:
-        device: the device whose generator is put back beside the CPU's.
+        device: Device whose generator is restored beside the CPU's.
     """
     of_python, of_numpy = random.getstate(), np.random.get_state()
     devices = [] if device.type == "cpu" else [device]

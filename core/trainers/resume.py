@@ -1,4 +1,4 @@
-"""What a checkpoint needs beyond the weights so that a resumed run is the same run."""
+"""State that a checkpoint needs beside weights for a resumed run to equal an uninterrupted one."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ REFERENCE = "reference.safetensors"
 
 
 class ResumableTrainer(PublishedTrainer):
-    """A trainer that logs after a resume what it would have logged without one.
+    """Trainer that logs the same numbers after a resume as without an interruption.
 
-    Its checkpoints hold the numbers recorded since the last log and the sums behind `loss` and
-    `train_loss`; a subclass adds what its next step depends on.
+    Its checkpoints hold the metrics since the last log and the sums behind `loss` and `train_loss`;
+    a subclass adds the state that its next step depends on.
     """
 
     UNCALLED: ClassVar[Mapping[str, str]] = {}  # see `refuse_uncalled`
@@ -49,7 +49,7 @@ class ResumableTrainer(PublishedTrainer):
         super().__init__(callbacks=[LossCallback(self), *callbacks], **rest)
 
     def train(self, *args: Any, **keywords: Any) -> TrainOutput:
-        """As transformers does, with the settings that the trainer was built with."""
+        """Train as transformers does, with the settings that the trainer was built with."""
         refuse_uncalled(self, self.UNCALLED)  # put on the class or on this object since
         cast(BaseConfig, self.args).refuse_late()
         return super().train(*args, **keywords)
@@ -66,16 +66,16 @@ class ResumableTrainer(PublishedTrainer):
         return super().set_initial_training_values(args, dataloader)
 
     def empty_epoch(self, rows: int) -> str:
-        """Say why so few rows give no batch, and what to change."""
+        """Return the error of an epoch without a batch: its rows, and what to change."""
         return (
             f"train_dataset has {rows} rows, which fill no batch: add rows, lower "
             "per_device_train_batch_size, or leave dataloader_drop_last out"
         )
 
     def _run_epoch(self, *args: Any, **keywords: Any) -> None:
-        """Train an epoch, but none where the last step was taken before a checkpoint was written.
+        """Train an epoch, unless the last step was taken before the checkpoint was written.
 
-        transformers looks at `max_steps` only after a step, and would take one more.
+        transformers checks `max_steps` only after a step, and would take one more.
         """
         if self.state.global_step >= self.state.max_steps:
             self.control.should_training_stop = True
@@ -83,11 +83,11 @@ class ResumableTrainer(PublishedTrainer):
         super()._run_epoch(*args, **keywords)
 
     def own_state(self) -> dict[str, Any]:
-        """What this process needs to go on: tensors and plain Python values."""
+        """Return what this process needs to resume: tensors and plain Python values."""
         return {}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `own_state` gave; empty where a run begins anew."""
+        """Restore what `own_state` returned; the state is empty at the start of a run."""
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
@@ -102,20 +102,20 @@ class ResumableTrainer(PublishedTrainer):
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
-        found = checkpoint and load_state(Path(checkpoint), self.args.process_index)
-        self._resumed = found or {}
+        state = checkpoint and load_state(Path(checkpoint), self.args.process_index)
+        self._resumed = state or {}
         self._metrics["train"] = defaultdict(list, self._resumed.get("metrics", {}))
         self.take_state(self._resumed)
 
     def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
-        """Make `train_loss` the mean over all steps, not only those since the last resume."""
+        """Log with `train_loss` as the mean over all steps, also those before a resume."""
         if "train_loss" in logs:
             logs["train_loss"] = self._total_loss_scalar / max(self.state.global_step, 1)
         super().log(logs, start_time)
 
 
 class LossCallback(TrainerCallback):
-    """Puts the sums of losses back, which transformers sets to 0 when training begins."""
+    """Callback that restores the sums of losses, which transformers resets when training begins."""
 
     def __init__(self, trainer: ResumableTrainer):
         self.trainer = trainer
@@ -127,26 +127,26 @@ class LossCallback(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002
         **_: object,
     ) -> None:
-        """Go on with those of the checkpoint."""
-        trainer, found = self.trainer, self.trainer._resumed
-        if found:
-            trainer._tr_loss += found["loss"]
-            trainer._total_loss_scalar = found["total_loss"]
-            trainer._globalstep_last_logged = found["logged"]
+        """Restore the sums of the checkpoint."""
+        trainer, resumed = self.trainer, self.trainer._resumed
+        if resumed:
+            trainer._tr_loss += resumed["loss"]
+            trainer._total_loss_scalar = resumed["total_loss"]
+            trainer._globalstep_last_logged = resumed["logged"]
             trainer._resumed = {}
 
 
 def save_state(folder: Path, state: Mapping[str, Any], rank: int) -> None:
-    """Write micro-batches not yet used, counters and pending metrics of one process."""
+    """Write the state of one process: pending micro-batches, counters and metrics."""
     folder.mkdir(parents=True, exist_ok=True)  # a process may come before the one that makes it
     torch.save(dict(state), state_file(folder, rank))
 
 
 def load_state(folder: Path, rank: int) -> dict[str, Any] | None:
-    """Read them back; None for a checkpoint that has none.
+    """Return the state of one process, None if the checkpoint has none.
 
     Raises:
-        DamagedFile: the file is cut off or altered.
+        DamagedFile: the file is truncated or altered.
     """
     path = state_file(folder, rank)
     if not path.exists():
@@ -160,7 +160,7 @@ def load_state(folder: Path, rank: int) -> dict[str, Any] | None:
 
 
 def state_file(folder: Path, rank: int) -> Path:
-    """Name one file per process."""
+    """Return the path of a process's state file."""
     return folder / (STATE if rank == 0 else f"{rank}_{STATE}")
 
 
@@ -170,7 +170,7 @@ def save_reference(folder: Path, reference: nn.Module) -> None:
 
 
 def load_reference(folder: Path, reference: nn.Module, frame: nn.Module | None) -> None:
-    """Put a moved reference back, if the checkpoint has one; see `gather_weights` for `frame`."""
+    """Restore a moved reference if the checkpoint has one; see `gather_weights` for `frame`."""
     path = folder / REFERENCE
     if not path.exists():
         return

@@ -1,4 +1,4 @@
-"""Turns the rewards and prompts given to a trainer into named functions and checked datasets."""
+"""Conversion of a trainer's rewards and prompts to named functions and checked datasets."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -25,13 +25,13 @@ def reward_functions(
     tokenizers: Any,  # Any: a tokenizer, a list of them, or None
     args: RolloutConfig,
 ) -> list[RewardFunction]:
-    """Name the rewards, each differently; a name or module is a reward model with one label.
+    """Return the rewards as functions with unique names; a string or module is a reward model.
 
     Raises:
-        BadValue: there is no reward, or another number of weights or tokenizers.
+        BadValue: there is no reward, or the number of weights or tokenizers does not match.
     """
-    given: Any = sources  # Any: one source, several, or none
-    listed = [] if given is None else as_list(given)
+    source_values: Any = sources  # Any: one source, several, or none
+    listed = [] if source_values is None else as_list(source_values)
     if not listed:
         raise BadValue(
             "No reward source provided: reward_funcs is empty, pass at least one reward function "
@@ -56,14 +56,14 @@ def as_list(values: Any) -> list[Any]:  # Any: one value, or a list or tuple of 
 def check_needs(
     estimator: str, rewards: Sequence[RewardFunction], trainer: Collection[str]
 ) -> None:
-    """Refuse an advantage estimator that needs what neither a reward nor the trainer gives.
+    """Refuse an advantage estimator that needs what neither the rewards nor the trainer provide.
 
     Raises:
-        BadValue: there is a need that is not met.
+        BadValue: a need is not met.
     """
-    given = {*trainer, *(["steps"] if any(f.per_step for f in rewards) else [])}
+    available = {*trainer, *(["steps"] if any(f.per_step for f in rewards) else [])}
     for need in ESTIMATORS[estimator].needs:
-        if need not in given:
+        if need not in available:
             raise BadValue(
                 f"advantage_estimator={estimator!r} needs {NEEDS[need]}: found the rewards "
                 f"{', '.join(f.name for f in rewards)}"
@@ -75,8 +75,8 @@ def reward_function(
     tokenizer: PreTrainedTokenizerBase | None,
     args: RolloutConfig,
 ) -> RewardFunction:
-    """Name one reward: after its function, or after its model."""
-    named = isinstance(source, str)
+    """Return one reward as a function, named after itself or its model."""
+    is_name = isinstance(source, str)
     if isinstance(source, str):
         keywords = {"trust_remote_code": args.trust_remote_code, **load_keywords(args)}
         source = reward_model(source, keywords)
@@ -84,7 +84,7 @@ def reward_function(
         return RewardFunction.of(source)
     config: Any = source.config
     name = config.name_or_path
-    tokenizer = tokenizer or own_tokenizer(name, args, named=named)
+    tokenizer = tokenizer or own_tokenizer(name, args, by_name=is_name)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     config.get_text_config().pad_token_id = tokenizer.pad_token_id
@@ -94,40 +94,42 @@ def reward_function(
 
 
 def reward_model(name: str, keywords: Mapping[str, Any]) -> nn.Module:
-    """A sequence classifier with one label.
+    """Load a sequence classifier with one label.
 
     Raises:
-        BadValue: its files lack weights, which chance would make up, as of a model without a label.
+        BadValue: its files lack weights, which would be initialised at random.
     """
     with reading(name, name):
         model, loaded = AutoModelForSequenceClassification.from_pretrained(
             name, num_labels=1, output_loading_info=True, **keywords
         )
-    if lacks := sorted(loaded["missing_keys"]):
+    if missing := sorted(loaded["missing_keys"]):
         raise BadValue(
-            f"reward model {name}: its files hold no {', '.join(lacks)}: give a sequence "
-            "classifier that was trained to reward"
+            f"reward model {name}: its files lack {', '.join(missing)}: expected a trained "
+            "sequence classifier with one label"
         )
     return model
 
 
 def prompt_datasets(train: Any, evaluation: Any) -> tuple[Any, Any]:  # Any: one, several, or none
-    """The training set and each evaluation set, checked, with their conversations in ChatML."""
-    trained = checked_prompts(train, "train_dataset")
+    """Return the checked training and evaluation datasets, with conversations in ChatML."""
+    train_prompts = checked_prompts(train, "train_dataset")
     if isinstance(evaluation, dict):
-        several = {
+        eval_prompts = {
             n: checked_prompts(rows, f"eval_dataset[{n!r}]") for n, rows in evaluation.items()
         }
-        return trained, several
-    return trained, None if evaluation is None else checked_prompts(evaluation, "eval_dataset")
+        return train_prompts, eval_prompts
+    return train_prompts, None if evaluation is None else checked_prompts(
+        evaluation, "eval_dataset"
+    )
 
 
 def checked_prompts(dataset: Any, name: str) -> Any:  # Any: a Dataset or an IterableDataset
-    """A dataset of prompts, with its conversations in ChatML.
+    """Return a checked dataset of prompts, with conversations in ChatML.
 
     Raises:
-        BadValue: it is missing or empty, holds images, or a column has the name of something else
-            that reward functions are called with.
+        BadValue: the dataset is missing or empty, has images, or has a column with the name of
+            another keyword of reward functions.
         MissingColumn: it has no column `prompt`.
         WrongType: it is no dataset.
     """
@@ -137,10 +139,10 @@ def checked_prompts(dataset: Any, name: str) -> Any:  # Any: a Dataset or an Ite
         raise MissingColumn(name, ["prompt"], columns, "rename the column that holds the prompts")
     if {"image", "images"} & set(columns):
         raise BadValue(f"{name} has images: models of images are not supported, drop the column")
-    taken = sorted({"prompts", "completions", *SHARED} & set(columns))
-    if taken:
+    reserved = sorted({"prompts", "completions", *SHARED} & set(columns))
+    if reserved:
         raise BadValue(
-            f"{name} has a column {taken[0]!r}, which reward functions get from the trainer: "
+            f"{name} has a column {reserved[0]!r}, which reward functions get from the trainer: "
             "rename the column"
         )
     return to_chatml(dataset)

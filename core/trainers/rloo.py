@@ -1,4 +1,4 @@
-"""RLOO: REINFORCE on whole completions, against the mean reward of the others of its group."""
+"""RLOO: REINFORCE on whole completions with the mean reward of the group's others as baseline."""
 
 import torch
 from torch import Tensor
@@ -26,11 +26,11 @@ BACK_TO_BASICS = {
 
 
 class RLOOTrainer(GRPOTrainer):
-    """Leave-one-out REINFORCE, arXiv 2402.14740, with the face of TRL's `RLOOTrainer`.
+    """Leave-one-out REINFORCE, arXiv 2402.14740, with the interface of TRL's `RLOOTrainer`.
 
-    The ratio is that of whole completions and the KL is in the reward. A completion that is masked
-    for being cut off counts 0 in the value of the loss, where TRL counts its advantage; its
-    gradient is 0 in both.
+    The ratio is that of whole completions, and the KL is part of the reward. A truncated completion
+    that is masked counts 0 in the value of the loss, where TRL counts its advantage; its gradient
+    is 0 in both.
     """
 
     args: RLOOConfig  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
@@ -40,14 +40,19 @@ class RLOOTrainer(GRPOTrainer):
     _paper = BACK_TO_BASICS
 
     def scores(self, scored: Scored) -> Metrics:
-        """Rewards without their KL; `advantages` says how many groups have no spread with it."""
+        """Return the metrics of rewards without KL, less `frac_reward_zero_std`.
+
+        `advantages` records it from rewards with KL.
+        """
         metrics = super().scores(scored)
         metrics.pop("frac_reward_zero_std", None)
         return metrics
 
     def advantages(self, scored: Scored) -> Tensor:
-        """Advantages of the completions (N,)."""
-        spread = group_spread(rewards_with_kl(scored, self.weighing).view(-1, scored.group))
+        """Return the advantages of the completions (N,)."""
+        spread = group_spread(
+            rewards_with_kl(scored, self.advantage_settings).view(-1, scored.group)
+        )
         none = torch.isclose(spread, torch.zeros_like(spread))
         self.record({"frac_reward_zero_std": none.float().mean().item()})
         return super().advantages(scored)

@@ -1,4 +1,4 @@
-"""The training loop of methods that learn from their own samples: rollouts cut into updates."""
+"""The training loop of on-policy methods: rollouts, micro-batches and updates."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,12 +23,11 @@ from core.trainers.prompts import PromptTrainer, Rows
 
 
 class RolloutTrainer(PromptTrainer):
-    """Feeds `rollout(rows)` to `loss`, several micro-batches and updates per rollout.
+    """Trainer that cuts each `rollout(rows)` into micro-batches for `loss`, over several updates.
 
-    A rollout is cut into micro-batches, to which `compare` adds what other policies say; then each
-    goes through `loss`, once per iteration. All rollouts of an optimizer step are sampled before
-    its first backward pass: the policy is the same, and a loss that divides by the tokens of the
-    step knows their number.
+    `compare` adds log-probabilities to the micro-batches, each of which goes through `loss` once
+    per iteration. All rollouts of an optimizer step are sampled before its first backward pass: the
+    policy is the same, and a loss that divides by the tokens of the step knows their number.
     """
 
     args: RolloutConfig
@@ -59,25 +58,28 @@ class RolloutTrainer(PromptTrainer):
 
     @abstractmethod
     def rollout(self, rows: Rows) -> Batch:
-        """Collect, score and select completions: what `loss` needs of each."""
+        """Collect, score and select completions; return what `loss` needs of each."""
 
     @abstractmethod
     def loss(self, model: nn.Module, inputs: Batch) -> Tensor:
-        """Return what this piece of a micro-batch adds to the loss of its optimizer step."""
+        """Return the contribution of a piece of a micro-batch to the loss of its optimizer step."""
 
     def learns(self, inputs: Batch) -> Tensor:
-        """Which completions may have a gradient (B,); the others are only looked at."""
+        """Return a mask (B,) of the completions that may have a gradient."""
         return torch.ones(len(inputs["completion_ids"]), dtype=torch.bool)
 
     def compare(self, batches: list[Batch]) -> None:
-        """Add to the micro-batches of a rollout what other policies say of them."""
+        """Add the log-probabilities of other policies to the micro-batches of a rollout."""
 
-    def marked(self, batch: Batch) -> Batch:
-        """A micro-batch with what the policy that is about to learn from it says of it."""
+    def mark_tokens(self, batch: Batch) -> Batch:
+        """Add what the current policy determines of a micro-batch right before its use."""
         return batch
 
     def pieces(self, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
-        """The rows of a micro-batch that go through a model together; see `pieces`."""
+        """Return the rows of the pieces of a micro-batch with and without gradient.
+
+        See `pieces`.
+        """
         sharded = self.is_deepspeed_enabled or self.is_fsdp_enabled
         uncut = sharded or self.mode == "eval" or self.router_weight != 0.0
         return pieces(batch, self.learns(batch), uncut=uncut)
@@ -85,18 +87,19 @@ class RolloutTrainer(PromptTrainer):
     def get_batch_samples(
         self, epoch_iterator: Any, num_batches: int, device: torch.device
     ) -> tuple[list[Rows], None]:
-        """Count the micro-batches of the optimizer step; the first one draws and samples for all.
+        """Count the micro-batches of the optimizer step; the first one draws the rollouts of all.
 
-        A rollout draws its prompts when those before it are done, which may have taken more.
+        A rollout draws its prompts after those before it, which may have drawn more than their
+        share.
         """
         batches, _ = super().get_batch_samples(epoch_iterator, num_batches, device)
         steps = range(self._step, self._step + len(batches))
-        self._rows = (self.draw() if self.due(step) else [] for step in steps)
+        self._rows = (self.draw() if self.starts_rollout(step) else [] for step in steps)
         self._prepared = []
         return batches, None
 
-    def due(self, step: int) -> bool:
-        """Whether a micro-batch is the first of a new rollout."""
+    def starts_rollout(self, step: int) -> bool:
+        """Return whether a micro-batch is the first of a new rollout."""
         return step % self.args.rollout_uses == 0
 
     def _prepare_inputs(self, inputs: Rows | Batch) -> Batch:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -105,28 +108,28 @@ class RolloutTrainer(PromptTrainer):
         if self.mode == "eval":
             batch = self.rollout(inputs)
             self.compare([batch])
-            batch, tokens = self.marked(batch), self.count_tokens(batch)
+            batch, tokens = self.mark_tokens(batch), self.count_tokens(batch)
             return {**batch, "num_items_in_batch": self.counted_tokens([tokens], [batch])[0]}
         if not self._prepared:
             self._prepared, self._rows = self.optimizer_step_batches(self._rows or [inputs]), ()
         return self._prepared.pop(0)
 
     def optimizer_step_batches(self, rows: Iterable[Rows]) -> list[Batch]:
-        """The micro-batches of one optimizer step, sampled where a new rollout is due.
+        """Return the micro-batches of one optimizer step, sampling rollouts as they are needed.
 
-        `num_items_in_batch` is the tokens of a rollout; see `counted_tokens` where the step takes
-        micro-batches from several.
+        `num_items_in_batch` is the number of tokens of a rollout; see `counted_tokens` for a step
+        with micro-batches of several rollouts.
         """
         per_rollout = self.args.rollout_parts
         chosen: list[Batch] = []
         tokens: list[Tensor] = []
         for step, micro_batch_rows in enumerate(rows, start=self._step):
-            if self._parts is None or self.due(step):
-                self._parts = self.cut(self.rollout(micro_batch_rows))
+            if self._parts is None or self.starts_rollout(step):
+                self._parts = self.cut_rollout(self.rollout(micro_batch_rows))
                 self._rollouts += 1
             batch, rows_each = self._parts.micro_batches[step % per_rollout], self._parts.rows
-            marked = self.marked(batch)
-            chosen.append(marked if rows_each is None else {**marked, "rows": rows_each})
+            prepared = self.mark_tokens(batch)
+            chosen.append(prepared if rows_each is None else {**prepared, "rows": rows_each})
             tokens.append(self._parts.tokens)
         pairs = zip(chosen, self.counted_tokens(tokens, chosen), strict=True)
         return [{**batch, "num_items_in_batch": items} for batch, items in pairs]
@@ -136,11 +139,11 @@ class RolloutTrainer(PromptTrainer):
         tokens: Sequence[Tensor],
         batches: Sequence[Batch],  # noqa: ARG002 - for those who override it
     ) -> Sequence[Tensor]:
-        """The tokens that each micro-batch of a step is divided by, from those of its rollout."""
+        """Return the token count that each micro-batch of a step is divided by."""
         return average_counts(tokens)
 
-    def cut(self, batch: Batch) -> Parts:
-        """Shuffle a rollout and cut it into micro-batches without needless padding."""
+    def cut_rollout(self, batch: Batch) -> Parts:
+        """Shuffle a rollout and cut it into micro-batches without unnecessary padding."""
         tokens, count = self.count_tokens(batch), self.args.rollout_parts
         selected, rows = batch.get("selected"), None
         if selected is not None:
@@ -154,13 +157,13 @@ class RolloutTrainer(PromptTrainer):
         return Parts(micro_batches, tokens, rows)
 
     def count_tokens(self, batch: Batch) -> Tensor:
-        """Trained tokens of a batch, over all processes."""
+        """Return the number of trained tokens of a batch, over all processes."""
         return self.gather(trained_mask(batch).sum()).sum()
 
     def training_step(
         self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
     ) -> Tensor:
-        """One micro-batch, piece by piece; what is no phase of its own in it is backward."""
+        """Train on one micro-batch, piece by piece; all time outside other phases is backward."""
         start = perf_counter()
         with self.phases("backward"):
             model.train()
@@ -173,7 +176,7 @@ class RolloutTrainer(PromptTrainer):
         return loss
 
     def learn(self, model: nn.Module, batch: Batch, num_items_in_batch: Any) -> Tensor:
-        """Forward and backward of each piece; one without gradient goes forward for its metrics."""
+        """Run forward and backward on each piece; pieces without gradient only give metrics."""
         learned, watched = self.pieces(batch)
         batch = with_counts(batch)
         self._more = True
@@ -225,12 +228,12 @@ class RolloutTrainer(PromptTrainer):
         return loss, None, None
 
     def held_out_weight(self, batch: Batch) -> Tensor:
-        """Return the weight of an evaluation batch, over all processes: its completions."""
+        """Return the weight of an evaluation batch over all processes: its completions."""
         rows = len(batch["completion_ids"]) * self.accelerator.num_processes
         return torch.tensor(float(rows), dtype=torch.float64, device=self.args.device)
 
     def evaluation_loop(self, *args: Any, **keywords: Any) -> EvalLoopOutput:
-        """As of every trainer; the prompts of a dataset without a length are counted."""
+        """Evaluate as transformers does, and count the prompts of a dataset without a length."""
         self.evaluated = 0
         output = super().evaluation_loop(*args, **keywords)
         if output.num_samples:
@@ -238,7 +241,7 @@ class RolloutTrainer(PromptTrainer):
         return output._replace(num_samples=self.evaluated // self.args.generations_eval)
 
     def own_state(self) -> dict[str, Any]:
-        """Counters, and the micro-batches of a rollout that is not used up."""
+        """Return counters, and the micro-batches of a rollout that is not finished."""
         unfinished = self._step % self.args.rollout_uses
         parts = self._parts if unfinished else None
         return {
@@ -251,7 +254,7 @@ class RolloutTrainer(PromptTrainer):
         }
 
     def take_state(self, state: Mapping[str, Any]) -> None:
-        """Go on in the middle of a rollout, or at its end."""
+        """Restore what `own_state` returned, in the middle of a rollout or at its end."""
         super().take_state(state)
         parts = state.get("micro_batches")
         self._step, self._rollouts = state.get("step", 0), state.get("rollouts", 0)

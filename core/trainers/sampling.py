@@ -1,4 +1,4 @@
-"""Samples the completions of a rollout: which weights, which engine and which random numbers."""
+"""Sampling of the completions of a rollout: weights, engine and random seeds."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -20,7 +20,7 @@ from eval.errors import BadValue
 
 
 class SamplingTrainer(RolloutTrainer):
-    """`generate` samples completions of prompts, with an engine or by the function of a script."""
+    """Trainer that samples completions with an engine or with the user's rollout function."""
 
     tokenizer: PreTrainedTokenizerBase
     eos_token_ids: list[int]
@@ -33,10 +33,10 @@ class SamplingTrainer(RolloutTrainer):
             self.add_callback(PastWeightsCallback(self.past, self.frame))
 
     def check_generation(self) -> None:
-        """Refuse to sample otherwise than the settings say."""
+        """Refuse a `generation_config` that differs from the settings; overridden by GRPO."""
 
     def prepare_engine(self, name: str) -> None:
-        """Start vLLM with the model of this name if it samples; say if there is only a slow way."""
+        """Start vLLM with the named model if it samples; otherwise check the engine."""
         sampled = self.rollout_func is None
         self.check_sampler(sampled=sampled)
         self.vllm = vllm_engine(name, self.args) if self.args.use_vllm and sampled else None
@@ -44,10 +44,11 @@ class SamplingTrainer(RolloutTrainer):
             self.engine(self.policy())
 
     def check_sampler(self, *, sampled: bool) -> None:
-        """Refuse settings of a sampler that has none, or that is not the model alone.
+        """Refuse settings of the sampler that have no effect, or do not go with adapters.
 
         Raises:
-            BadValue: a function makes the completions, or weights with adapters would be rounded.
+            BadValue: a rollout function makes the completions, or weights with adapters would be
+                rounded.
         """
         args = self.args
         name = next((name for name in args.INSIDE if args.is_set(name)), None)
@@ -74,20 +75,21 @@ class SamplingTrainer(RolloutTrainer):
                 )
 
     def sampled_from(self, model: PreTrainedModel) -> AbstractContextManager[None]:
-        """Weights of the model to sample from, old or rounded; in evaluation they are its own."""
+        """Return a context with old or rounded weights in training, else a null context."""
         acts = self.mode == "train" and self.args.alters_weights
         return self.past.within(model, self.args.rollout_bits) if acts else nullcontext()
 
     def engine(self, model: PreTrainedModel) -> Engine:
-        """What decodes for this model; vLLM gets its weights when they have changed."""
+        """Return the engine that samples from this model; vLLM gets weights that have changed."""
         if self.vllm is None:
             return make_engine(self.args.rollout_engine, model, pad_token_id(self.tokenizer))
         return self.vllm.serving(model, self.state.global_step if self.args.samples_policy else 0)
 
     def seeds(self, prompts: list[Completion]) -> list[int]:
-        """A seed for each completion of this rollout, the same however processes share them.
+        """Return a seed for each completion of this rollout, for any number of processes.
 
-        In evaluation, completions are numbered over all batches, so that no seed depends on these.
+        Seeds are the same however processes share the completions. In evaluation, completions are
+        numbered over all batches, so that seeds do not depend on these.
         """
         before = self.evaluated if self.mode == "eval" else 0
         start = before + self.accelerator.process_index * len(prompts)
@@ -95,11 +97,11 @@ class SamplingTrainer(RolloutTrainer):
         return [seed_of(*moment, row, prompt) for row, prompt in enumerate(prompts, start)]
 
     def own_state(self) -> dict[str, Any]:
-        """As of every rollout, with the weights of the past that it samples from."""
+        """Return the state of the rollouts, with the past weights that are sampled from."""
         return {**super().own_state(), "past": self.past.state()}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
-        """Go on with the weights that it sampled from."""
+        """Restore what `own_state` returned."""
         super().take_state(state)
         if state:
             self.past.take_state(state.get("past", []))

@@ -1,4 +1,4 @@
-"""Turns the arguments of a trainer into a model and a tokenizer, and checks the launch."""
+"""Model, tokenizer and settings from the arguments of a trainer, and checks of the launch."""
 
 import os
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ Settings = TypeVar("Settings", bound=BaseConfig)
 
 
 def refuse(trainer: str, **arguments: object) -> None:
-    """Stop at an argument that TRL's trainer takes and this one cannot use yet.
+    """Refuse arguments that TRL's trainer takes and this one does not support.
 
     Raises:
         BadValue: one of them is given.
@@ -35,38 +35,39 @@ def refuse(trainer: str, **arguments: object) -> None:
             raise BadValue(f"{trainer}({name}=...) is not supported: leave it out")
 
 
-def taken(
+def resolve_settings(
     args: Any, config: type[Settings], model: str | PreTrainedModel, method: str
 ) -> Settings:  # Any: whatever was given
-    """The settings of a trainer, as they are by now; without any, those of its method.
+    """Return the settings of a trainer with late changes resolved; None gives its defaults.
 
     Raises:
-        BadValue: they are of another class, or a field that was set since is refused.
+        BadValue: they are of another class, or a field that was set later is refused.
     """
     settings = config(default_output(model, method)) if args is None else args
     if not isinstance(settings, config):
-        given = f"{type(args).__module__}.{type(args).__name__}"
-        raise BadValue(f"args is a {given}: expected a {config.__name__} of core")
+        found = f"{type(args).__module__}.{type(args).__name__}"
+        raise BadValue(f"args is a {found}: expected a {config.__name__} of core")
     settings.settle()
     return settings
 
 
 def check_streams(args: BaseConfig, train: object, evaluation: object) -> None:
-    """Refuse settings that datasets without a length do not go with, if there is such a dataset.
+    """Refuse settings that do not go with datasets without a length, if there are any.
 
     Raises:
-        BadValue: the settings ask for batches that one process sends to the others, or nothing
-            says when a training on such a dataset ends.
+        BadValue: one process would send batches to the others, or `max_steps` is missing.
     """
-    others = evaluation.values() if isinstance(evaluation, dict) else [evaluation]
-    if any(map(is_stream, [train, *others])):
+    evaluations = evaluation.values() if isinstance(evaluation, dict) else [evaluation]
+    if any(map(is_stream, [train, *evaluations])):
         check_dispatch(args)
     if is_stream(train) and args.max_steps <= 0:
         raise BadValue("train_dataset is an IterableDataset, which has no length: set max_steps")
 
 
 def check_dispatch(args: BaseConfig) -> None:
-    """Refuse that one process reads a streamed dataset for the others: text is sent to none.
+    """Refuse that one process reads a streamed dataset for the others.
+
+    Text cannot be sent between processes.
 
     Raises:
         BadValue: `accelerator_config` has `dispatch_batches=True`.
@@ -80,13 +81,13 @@ def check_dispatch(args: BaseConfig) -> None:
 
 
 def default_output(model: str | PreTrainedModel, method: str) -> str:
-    """Name an output folder after the model and the method."""
+    """Return the name of an output folder after the model and the method."""
     name = model if isinstance(model, str) else str(model.config.name_or_path)
     return f"{name.split('/')[-1]}-{method}"
 
 
 def check_launch(trainer: Trainer) -> None:
-    """Refuse what is not what was launched, and launchers under which sampling would be wrong.
+    """Refuse a training that differs from its launch, and launchers that would sample wrongly.
 
     Raises:
         BadValue: as `check_processes` says, or the model is replicated by `nn.DataParallel`.
@@ -100,16 +101,16 @@ def check_launch(trainer: Trainer) -> None:
 
 
 def check_processes(trainer: Trainer) -> None:
-    """Refuse what accelerate would quietly train instead of what was launched.
+    """Refuse a launch of which accelerate would silently train something else.
 
     Raises:
-        BadValue: FSDP or DeepSpeed was asked for and is not there, FSDP is of version 1, or one of
+        BadValue: FSDP or DeepSpeed was requested and is not active, FSDP is of version 1, or one of
             several processes would train alone.
     """
-    state, asked = trainer.accelerator.state, int(os.environ.get("WORLD_SIZE", "1"))
-    if asked > state.num_processes:
+    state, launched = trainer.accelerator.state, int(os.environ.get("WORLD_SIZE", "1"))
+    if launched > state.num_processes:
         raise BadValue(
-            f"one of {asked} processes would train alone: found no GPU; set use_cpu=True"
+            f"one of {launched} processes would train alone: found no GPU; set use_cpu=True"
         )
     if asks_for_shards() and not (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
         raise BadValue(
@@ -121,7 +122,7 @@ def check_processes(trainer: Trainer) -> None:
 
 
 def policy_model(model: str | PreTrainedModel, args: BaseConfig) -> PreTrainedModel:
-    """The model itself, or the one of that name in 32 bits unless `model_init_kwargs` say else."""
+    """Return the model, or load the named one, in 32 bits unless `model_init_kwargs` differ."""
     if not isinstance(model, str):
         if args.model_init_kwargs:
             logger.warning(
@@ -136,20 +137,20 @@ def policy_model(model: str | PreTrainedModel, args: BaseConfig) -> PreTrainedMo
 
 
 def load_keywords(args: BaseConfig) -> dict[str, Any]:
-    """Keywords of `from_pretrained` for models given by name."""
-    given: Any = args.model_init_kwargs  # Any: a mapping, which was parsed from its string
-    return dict(given or {})
+    """Return the keywords of `from_pretrained` for models given by name."""
+    keywords: Any = args.model_init_kwargs  # Any: a mapping, which was parsed from its string
+    return dict(keywords or {})
 
 
 def own_tokenizer(
-    name: str, args: BaseConfig, *, named: bool, **more: Any
+    name: str, args: BaseConfig, *, by_name: bool, **options: Any
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model; of its revision too, where the model was given by name."""
-    revision = load_keywords(args).get("revision") if named else None
+    """Load the tokenizer of a model; of the settings' revision if the model was given by name."""
+    revision = load_keywords(args).get("revision") if by_name else None
     code = args.trust_remote_code
     with reading(name, name):
         return AutoTokenizer.from_pretrained(
-            name, revision=revision, trust_remote_code=code, **more
+            name, revision=revision, trust_remote_code=code, **options
         )
 
 
@@ -158,12 +159,16 @@ def given_tokenizer(
     model: PreTrainedModel,
     args: BaseConfig,
     *,
-    named: bool = False,
+    by_name: bool = False,
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer itself, or the model's."""
+    """Return the tokenizer, or load that of the model.
+
+    Raises:
+        BadValue: it is no tokenizer.
+    """
     if tokenizer is None:
         name = str(model.config.name_or_path)
-        tokenizer = own_tokenizer(name, args, named=named, padding_side="left")
+        tokenizer = own_tokenizer(name, args, by_name=by_name, padding_side="left")
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise BadValue(
             f"processing_class={type(tokenizer).__name__}: expected a tokenizer; models of images "
@@ -173,14 +178,18 @@ def given_tokenizer(
 
 
 def policy_tokenizer(
-    given: PreTrainedTokenizerBase | None,
+    tokenizer_or_none: PreTrainedTokenizerBase | None,
     model: PreTrainedModel,
     args: BaseConfig,
     *,
-    named: bool = False,
+    by_name: bool = False,
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer itself, or the model's; padding is the end of sequence where there is none."""
-    tokenizer = given_tokenizer(given, model, args, named=named)
+    """Return the tokenizer, or that of the model; a missing padding token becomes the end token.
+
+    Raises:
+        BadValue: the tokenizer has no end token.
+    """
+    tokenizer = given_tokenizer(tokenizer_or_none, model, args, by_name=by_name)
     if tokenizer.eos_token_id is None:
         raise BadValue("the tokenizer has no eos_token: set it to the token that ends a completion")
     if tokenizer.pad_token is None:

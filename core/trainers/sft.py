@@ -31,7 +31,7 @@ from core.trainers.setup import (
     check_processes,
     check_streams,
     refuse,
-    taken,
+    resolve_settings,
 )
 from core.trainers.uncalled_methods import SFT_METHODS
 from core.trainers.vocabulary import policy_and_tokenizer
@@ -41,7 +41,7 @@ logger = logging.get_logger(__name__)
 
 
 class SFTTrainer(BaseTrainer):
-    """Maximises the likelihood of the labelled tokens, with the face of TRL's `SFTTrainer`."""
+    """Trainer of the likelihood of labelled tokens, with the interface of TRL's `SFTTrainer`."""
 
     UNCALLED = SFT_METHODS
     _name = "SFT"
@@ -49,6 +49,8 @@ class SFTTrainer(BaseTrainer):
 
     args: SFTConfig
     passes: Passes | None  # over the dataset of the training that runs, if it has no length
+    _tokens_seen = 0.0
+    _only_loss = False  # whether the outputs of this evaluation are unused
 
     def __init__(
         self,
@@ -70,33 +72,15 @@ class SFTTrainer(BaseTrainer):
     ):
         refuse("SFTTrainer", quantization_config=quantization_config)
         check_dataset(train_dataset, "train_dataset")
-        if type(args) is TrainingArguments:
-            args = SFTConfig(**{**args.to_dict(), "hub_token": args.hub_token})  # hidden by to_dict
-        args = taken(args, SFTConfig, model, "SFT")
+        args = sft_settings(args, model, train_dataset, eval_dataset)
         check_functions(args, data_collator, compute_loss_func)
-        loading: Any = args.accelerator_config  # Any: parsed from a mapping or a file
-        if is_stream(train_dataset) and loading.dispatch_batches:
-            logger.warning("dispatch_batches is set to False: each process reads the stream itself")
-            loading.dispatch_batches = False
-        check_streams(args, train_dataset, eval_dataset)
         set_seed(args.seed)  # of the adapters
         policy, tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
-        self._tokens_seen = 0.0
-        self._only_loss = False  # whether nobody reads the outputs of this evaluation
-        self.preparation = Preparation(
-            args=args,
-            tokenizer=tokenizer,
-            formatting_func=formatting_func,
-            own_collator=data_collator is not None,
-        )
-        padding = cast(int, tokenizer.pad_token_id)
+        datasets = train_dataset, eval_dataset
+        data = self.prepare_data(datasets, data_collator, formatting_func, tokenizer, args)
         super().__init__(
             model=policy,
             args=args,
-            data_collator=data_collator
-            or DataCollatorForLanguageModeling(padding, args.joins_rows, args.padding),
-            train_dataset=self.train_rows(train_dataset, args),
-            eval_dataset=self.evaluation_rows(eval_dataset, args),
             processing_class=tokenizer,
             compute_loss_func=compute_loss_func,
             compute_metrics=compute_metrics,
@@ -104,6 +88,7 @@ class SFTTrainer(BaseTrainer):
             optimizers=optimizers,
             optimizer_cls_and_kwargs=optimizer_cls_and_kwargs,
             preprocess_logits_for_metrics=preprocess_logits_for_metrics,
+            **data,
         )
         check_processes(self)
         self.router_weight = router_weight(policy, args.router_aux_loss_coef)
@@ -111,27 +96,51 @@ class SFTTrainer(BaseTrainer):
 
     @property
     def router_aux_loss_coef(self) -> float:
-        """The weight of the load-balancing loss, under TRL's name."""
+        """Weight of the load-balancing loss, under TRL's name."""
         return self.router_weight
 
     @property
     def aux_loss_enabled(self) -> bool:
-        """Return whether the load-balancing loss is trained on, under the name in TRL."""
+        """True if the load-balancing loss is trained on; a name of TRL."""
         return self.router_weight != 0.0
 
     def prepared(self, dataset: Data, *, packing: bool = False) -> Data:
-        """Rows of token ids of a dataset in any of the forms that the trainer takes."""
+        """Return rows of token ids from a dataset in any format that the trainer takes."""
         return self.preparation.rows(dataset, packing=packing)
 
+    def prepare_data(
+        self,
+        datasets: tuple[Any, Any],  # Any: train and evaluation, see `__init__`
+        collator: Callable[..., dict[str, Tensor]] | None,
+        formatting_func: Callable[[Any], str] | None,
+        tokenizer: PreTrainedTokenizerBase,
+        args: SFTConfig,
+    ) -> dict[str, Any]:
+        """Return prepared datasets and collator, under the names of transformers' arguments."""
+        self.preparation = Preparation(
+            args=args,
+            tokenizer=tokenizer,
+            formatting_func=formatting_func,
+            own_collator=collator is not None,
+        )
+        train, evaluation = datasets
+        padding = cast(int, tokenizer.pad_token_id)
+        joined = DataCollatorForLanguageModeling(padding, args.joins_rows, args.padding)
+        return {
+            "data_collator": collator or joined,
+            "train_dataset": self.train_rows(train, args),
+            "eval_dataset": self.evaluation_rows(evaluation, args),
+        }
+
     def train_rows(self, dataset: Data, args: SFTConfig) -> Data:
-        """The rows that are trained on, in their order; documents are shuffled before packing."""
+        """Return the training rows in order; documents are shuffled before packing."""
         if args.shuffle_dataset and args.packing:
             dataset = dataset.shuffle(seed=args.seed)
         rows = self.prepared(dataset, packing=args.packing)
         return rows.shuffle(seed=args.seed) if args.shuffle_dataset else rows
 
     def evaluation_rows(self, datasets: Any, args: SFTConfig) -> Any:  # Any: one, several, a name
-        """The rows of each of several datasets; None and the name of one are left as they are."""
+        """Return the rows of one or several datasets; None and a name are returned unchanged."""
         if datasets is None or isinstance(datasets, str):
             return datasets
         packing = args.packing if args.eval_packing is None else args.eval_packing
@@ -140,7 +149,7 @@ class SFTTrainer(BaseTrainer):
         return self.prepared(datasets, packing=packing)
 
     def get_train_dataloader(self) -> DataLoader:
-        """As transformers does; a dataset without a length is read pass after pass."""
+        """Return transformers' loader; a dataset without a length is read in repeated passes."""
         loader = super().get_train_dataloader()
         return endless(loader) if is_stream(self.train_dataset) else loader
 
@@ -152,7 +161,7 @@ class SFTTrainer(BaseTrainer):
         return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
 
     def evaluate(self, eval_dataset: Any = None, *args: Any, **keywords: Any) -> dict[str, float]:
-        """As transformers does; a dataset given here is prepared like that of the trainer."""
+        """Evaluate as transformers does; a dataset given here is prepared like the trainer's."""
         if is_stream(eval_dataset):
             check_dispatch(self.args)
         if isinstance(eval_dataset, dict):  # comes back here one by one
@@ -160,7 +169,7 @@ class SFTTrainer(BaseTrainer):
         return super().evaluate(self.evaluation_rows(eval_dataset, self.args), *args, **keywords)
 
     def predict(self, test_dataset: Any, *args: Any, **keywords: Any) -> PredictionOutput:
-        """As transformers does; the dataset is prepared like that of the trainer, not packed."""
+        """Predict as transformers does; the dataset is prepared, but not packed."""
         return super().predict(self.prepared(test_dataset), *args, **keywords)
 
     def _set_signature_columns_if_needed(self) -> None:
@@ -175,49 +184,55 @@ class SFTTrainer(BaseTrainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:  # Any: the loss, or the loss and the model's outputs
-        """Sum of the token losses over the labelled tokens of the optimizer step.
+        """Return the sum of token losses divided by the labelled tokens of the optimizer step.
 
-        Whatever else the data collator returned goes to the model. The load-balancing loss of
-        experts is the mean over its micro-batches.
+        All other inputs of the data collator go to the model. The load-balancing loss of experts is
+        the mean over the micro-batches of the step.
 
         Raises:
-            BadValue: it returned no labels.
+            BadValue: the data collator returned no labels.
         """
         if "labels" not in inputs:
             raise BadValue(f"the data collator returned no 'labels': found {', '.join(inputs)}")
-        rest = {key: value for key, value in inputs.items() if key != "labels"}
+        features = {key: value for key, value in inputs.items() if key != "labels"}
         logits = (return_outputs and not self._only_loss) or self.compute_loss_func is not None
         router = {"output_router_logits": True} if self.router_weight else {}
         with self.phases("forward"):
-            found = labelled_logps(model, rest, inputs["labels"], with_logits=logits, **router)
-            outputs = found.outputs
-            balance = self.balance(outputs, whole_step=num_items_in_batch is not None)
-            if self.compute_loss_func is not None:
-                loss = self.compute_loss_func(
-                    outputs, inputs["labels"], num_items_in_batch=num_items_in_batch
-                )
-            else:
-                items = len(found.logps) if num_items_in_batch is None else num_items_in_batch
-                losses = SUPERVISED[self.args.loss_type].loss(found.logps)
-                loss = losses.sum() / torch.as_tensor(items).clamp(min=1)
-                if self.mode == "eval":
-                    self.hold_out(losses + balance, inputs["labels"])
-            if self.args.average_tokens_across_devices and num_items_in_batch is not None:
-                loss = loss * self.accelerator.num_processes
-            if self.compute_loss_func is None:  # which is the whole loss where it is given
-                loss = loss + balance
-        self.record_tokens(found, tokens_of(inputs))
-        return (loss, outputs) if return_outputs else loss
+            labelled = labelled_logps(
+                model, features, inputs["labels"], with_logits=logits, **router
+            )
+            loss = self.batch_loss(labelled, inputs["labels"], num_items_in_batch)
+        self.record_tokens(labelled, tokens_of(inputs))
+        return (loss, labelled.outputs) if return_outputs else loss
+
+    def batch_loss(
+        self, labelled: Labelled, labels: Tensor, num_items: Tensor | int | None
+    ) -> Tensor:
+        """Return the loss of a batch with labels (B, T), divided by `num_items` if not None.
+
+        A `compute_loss_func` of the user replaces it, with the load-balancing loss left out.
+        """
+        balance = self.balance(labelled.outputs, whole_step=num_items is not None)
+        averages = self.args.average_tokens_across_devices and num_items is not None
+        processes = self.accelerator.num_processes if averages else 1
+        if self.compute_loss_func is not None:
+            loss = self.compute_loss_func(labelled.outputs, labels, num_items_in_batch=num_items)
+            return loss * processes
+        losses = SUPERVISED[self.args.loss_type].loss(labelled.logps)
+        if self.mode == "eval":
+            self.hold_out(losses + balance, labels)
+        count = len(labelled.logps) if num_items is None else num_items
+        return losses.sum() / torch.as_tensor(count).clamp(min=1) * processes + balance
 
     def balance(self, outputs: Any, *, whole_step: bool) -> Tensor | float:
-        """The weighted loss of the router, over the micro-batches of an optimizer step or alone."""
+        """Return the weighted load-balancing loss, divided by the micro-batches of a whole step."""
         if not self.router_weight:
             return 0.0
-        found = router_loss(outputs)
-        everywhere = cast(Tensor, self.accelerator.gather(found.detach())).mean().item()
-        self.record({"aux_loss": everywhere})
+        loss = router_loss(outputs)
+        mean_loss = cast(Tensor, self.accelerator.gather(loss.detach())).mean().item()
+        self.record({"aux_loss": mean_loss})
         steps = self.current_gradient_accumulation_steps if whole_step else 1
-        return self.router_weight * found / steps
+        return self.router_weight * loss / steps
 
     def prediction_step(
         self,
@@ -226,7 +241,7 @@ class SFTTrainer(BaseTrainer):
         prediction_loss_only: bool,
         ignore_keys: list[str] | None = None,
     ) -> Any:  # Any: as transformers types it
-        """As transformers does; logits are made only for whoever reads them."""
+        """Predict as transformers does; logits are computed only if they are used."""
         self._only_loss = prediction_loss_only
         try:
             return super().prediction_step(model, inputs, prediction_loss_only, ignore_keys)
@@ -234,10 +249,10 @@ class SFTTrainer(BaseTrainer):
             self._only_loss = False
 
     @torch.no_grad()
-    def record_tokens(self, found: Labelled, read: Tensor) -> None:
-        """Entropy and accuracy over the labelled tokens of all processes, and tokens seen."""
-        n = read.new_tensor(len(found.logps))
-        counts = torch.stack([found.entropy.sum(), found.right.sum(), n, read]).float()
+    def record_tokens(self, labelled: Labelled, token_count: Tensor) -> None:
+        """Record entropy and accuracy over the labelled tokens of all processes, and totals."""
+        n = token_count.new_tensor(len(labelled.logps))
+        counts = torch.stack([labelled.entropy.sum(), labelled.right.sum(), n, token_count]).float()
         totals = cast(Tensor, self.accelerator.reduce(counts, reduction="sum"))
         entropy, right, n, tokens = totals.tolist()
         means = {"entropy": entropy / max(n, 1), "mean_token_accuracy": right / max(n, 1)}
@@ -257,11 +272,11 @@ class SFTTrainer(BaseTrainer):
         self._held_out.append(cast(Tensor, gather(rows)))
 
     def own_state(self) -> dict[str, Any]:
-        """The tokens seen so far, and the position in a dataset without a length."""
+        """Return the tokens seen so far, and the position in a dataset without a length."""
         return {"tokens_seen": self._tokens_seen, "position": self.passes and self.passes.position}
 
     def take_state(self, state: Mapping[str, Any]) -> None:
-        """Go on counting, and reading a dataset without a length."""
+        """Restore the token count and the position in a dataset without a length."""
         self._tokens_seen = state.get("tokens_seen", 0.0)
         position = state.get("position")
         if self.passes is not None and position is not None and not self.args.ignore_data_skip:
@@ -269,18 +284,40 @@ class SFTTrainer(BaseTrainer):
             self.passes.passed_over = self.state.global_step * self.args.gradient_accumulation_steps
 
 
+def sft_settings(
+    args: SFTConfig | TrainingArguments | None,
+    model: str | PreTrainedModel,
+    train_dataset: object,
+    eval_dataset: object,
+) -> SFTConfig:
+    """Return the settings of a trainer, made to fit datasets without a length.
+
+    Raises:
+        BadValue: as `resolve_settings` and `check_streams` say.
+    """
+    if type(args) is TrainingArguments:
+        args = SFTConfig(**{**args.to_dict(), "hub_token": args.hub_token})  # hidden by to_dict
+    settings = resolve_settings(args, SFTConfig, model, "SFT")
+    loading: Any = settings.accelerator_config  # Any: parsed from a mapping or a file
+    if is_stream(train_dataset) and loading.dispatch_batches:
+        logger.warning("dispatch_batches is set to False: each process reads the stream itself")
+        loading.dispatch_batches = False
+    check_streams(settings, train_dataset, eval_dataset)
+    return settings
+
+
 def tokens_of(inputs: Mapping[str, Tensor]) -> Tensor:
-    """How many tokens a batch has: those that a mask of rows keeps, else all."""
+    """Return the number of tokens of a batch: those in its attention mask, else all."""
     mask = inputs.get("attention_mask")
     labels = inputs["labels"]
     return labels.new_tensor(labels.numel()) if mask is None or mask.dim() != 2 else mask.sum()
 
 
 def check_functions(args: SFTConfig, data_collator: object, compute_loss_func: object) -> None:
-    """Refuse settings that a function of the user's would make idle.
+    """Refuse settings that have no effect beside a user's function.
 
     Raises:
-        BadValue: there is one.
+        BadValue: a collator decides on joining rows, or a loss function replaces `loss_type`.
     """
     if args.joins_rows and data_collator is not None:
         raise BadValue(

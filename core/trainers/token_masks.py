@@ -1,4 +1,4 @@
-"""Functions of TRL's GRPO trainer that scripts call, by the losses that training uses."""
+"""Functions of TRL's GRPO trainer that scripts call, on top of the losses of this project."""
 
 from typing import Any, cast
 
@@ -8,21 +8,25 @@ from core.losses.token_weights import is_near
 
 
 class TokenMasks:
-    """Masks of tokens under TRL's names. Training does not call them."""
+    """Masks of tokens under TRL's names; training does not call them."""
 
     accelerator: Any  # Any: a trainer's
 
     def get_high_entropy_mask(self, entropies: Tensor, mask: Tensor, threshold: float) -> Tensor:
-        """Return which tokens (B, T) have an entropy of at least its quantile `threshold`.
+        """Return a mask (B, T) of the tokens with an entropy of at least the quantile `threshold`.
 
-        The quantile is over the tokens of all processes where `mask` is 1; others are False.
+        The quantile is over the tokens of all processes where `mask` is 1; other tokens are False.
         """
-        kept = mask.bool()
+        valid = mask.bool()
         lowest = -1.0  # below every entropy: marks what fills the shorter processes
-        padded = self.accelerator.pad_across_processes(entropies[kept].float(), pad_index=lowest)
-        every = cast(Tensor, self.accelerator.gather(padded))
-        every = every[every != lowest]
-        return kept & (entropies >= every.quantile(threshold)) if len(every) else kept
+        padded = self.accelerator.pad_across_processes(entropies[valid].float(), pad_index=lowest)
+        all_entropies = cast(Tensor, self.accelerator.gather(padded))
+        all_entropies = all_entropies[all_entropies != lowest]
+        return (
+            valid & (entropies >= all_entropies.quantile(threshold))
+            if len(all_entropies)
+            else valid
+        )
 
     @staticmethod
     def get_off_policy_mask(
@@ -33,7 +37,7 @@ class TokenMasks:
         off_policy_threshold: float,
     ) -> Tensor:
         """Return 1 for the completions (B, 1) that `near_policy` keeps, else 0."""
-        kept = is_near(
+        is_kept = is_near(
             advantages, per_token_logps, sampling_per_token_logps, mask, off_policy_threshold
         )
-        return kept.to(mask.dtype)
+        return is_kept.to(mask.dtype)

@@ -1,4 +1,4 @@
-"""Methods of TRL's trainers that are none here, each with what to override instead."""
+"""Methods of TRL's trainers that do not exist here, each with what to override instead."""
 
 from collections.abc import Mapping
 
@@ -39,12 +39,12 @@ SFT_METHODS: Mapping[str, str] = {
 
 
 def refuse_uncalled(trainer: object, methods: Mapping[str, str]) -> None:
-    """Refuse a trainer, or a class of trainers, with a method that nothing here would call.
+    """Refuse a trainer, or a class of trainers, that overrides a method that is never called here.
 
-    Functions of the same name that a trainer offers its callers are not overrides.
+    Functions of the same name that a trainer provides for callers are no overrides.
 
     Raises:
-        BadValue: it has one of `methods`, which say what to do instead.
+        BadValue: it has one of `methods`, whose values say what to do instead.
     """
     kind = trainer if isinstance(trainer, type) else type(trainer)
     for name, instead in methods.items():

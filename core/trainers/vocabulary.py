@@ -1,4 +1,4 @@
-"""Special tokens and the chat template that a run sets, in the tokenizer and in the model."""
+"""Special tokens and the chat template of the settings, in tokenizer and model."""
 
 from copy import copy
 from pathlib import Path
@@ -24,21 +24,21 @@ def policy_and_tokenizer(
     peft_config: Any,
     args: SFTConfig,
 ) -> tuple[Any, PreTrainedTokenizerBase]:  # Any: peft is optional
-    """The model that is trained, with its adapters, and its tokenizer, with what a run sets."""
+    """Return the model to train and its tokenizer, with the adapters and tokens of the settings."""
     base = policy_model(model, args)
-    own = given_tokenizer(tokenizer, base, args, named=isinstance(model, str))
-    added = set_vocabulary(own, base, args)
+    base_tokenizer = given_tokenizer(tokenizer, base, args, by_name=isinstance(model, str))
+    added = set_vocabulary(base_tokenizer, base, args)
     config = trains_tokens(peft_config, base, added)
     policy = add_adapters(base, config, args, virtual_tokens=True)
-    return policy, policy_tokenizer(own, policy, args)
+    return policy, policy_tokenizer(base_tokenizer, policy, args)
 
 
 def set_vocabulary(tokenizer: Tokenizer, model: PreTrainedModel, args: SFTConfig) -> list[int]:
-    """Chat template, end token and padding token as the settings say; ids of tokens that are new.
+    """Set chat template, end token and padding token; return the ids of tokens that are new.
 
     Raises:
-        BadValue: a token is not in the vocabulary, or adapters are on embeddings that would grow.
-        MissingFile: there is no such template.
+        BadValue: a token is not in the vocabulary, or embeddings with adapters would be resized.
+        MissingFile: the template file does not exist.
     """
     path = args.chat_template_path
     added = [] if path is None else set_template(path, tokenizer, model)
@@ -55,19 +55,19 @@ def set_vocabulary(tokenizer: Tokenizer, model: PreTrainedModel, args: SFTConfig
 
 
 def set_end(end: int, model: PreTrainedModel) -> None:
-    """Let the model end with a token too; generation stops at those that it knew as well."""
+    """Add an end token to the model; generation still stops at its earlier ones."""
     model.config.get_text_config().eos_token_id = end
     settings: Any = model.generation_config  # Any: None for models that cannot generate
     if settings is not None:
-        known: Any = settings.eos_token_id
-        ends = [known] if isinstance(known, int) else list(known or [])
-        settings.eos_token_id = known if end in ends else [end, *ends]
+        ends_before: Any = settings.eos_token_id
+        ends = [ends_before] if isinstance(ends_before, int) else list(ends_before or [])
+        settings.eos_token_id = ends_before if end in ends else [end, *ends]
 
 
 def set_template(path: str, tokenizer: Tokenizer, model: PreTrainedModel) -> list[int]:
-    """Take a chat template from a file, or with its special tokens from another tokenizer.
+    """Set the chat template from a file, or with its special tokens from another tokenizer.
 
-    Embeddings then have a row for every token, in a multiple of 64, as in TRL.
+    Return the ids of new tokens.
     """
     if path.endswith(TEMPLATES):
         if not Path(path).is_file():
@@ -79,10 +79,21 @@ def set_template(path: str, tokenizer: Tokenizer, model: PreTrainedModel) -> lis
         raise BadValue(
             f"chat_template_path={path!r}: its tokenizer has no template or no eos_token"
         )
-    tokens = source.added_tokens_decoder.values()
-    new = [token for token in tokens if token.content not in tokenizer.get_vocab()]
     if has_adapters(model):
         raise BadValue("chat_template_path resizes embeddings: merge the model's adapters first")
+    return copy_template(source, tokenizer, model)
+
+
+def copy_template(source: Any, tokenizer: Tokenizer, model: PreTrainedModel) -> list[int]:
+    """Copy chat template, special tokens and end token of another tokenizer.
+
+    Embeddings are resized to a row for every token, in a multiple of 64, as in TRL.
+
+    Returns:
+        The ids of new tokens, with those that fill the last rows.
+    """
+    tokens = source.added_tokens_decoder.values()
+    new = [token for token in tokens if token.content not in tokenizer.get_vocab()]
     tokenizer.chat_template = source.get_chat_template()
     tokenizer.add_tokens(new)
     tokenizer.eos_token = source.eos_token
@@ -101,10 +112,10 @@ def set_template(path: str, tokenizer: Tokenizer, model: PreTrainedModel) -> lis
 def trains_tokens(
     peft_config: Any, model: PreTrainedModel, added: list[int]
 ) -> Any:  # Any: of peft
-    """The config of adapters that also train the embeddings of new tokens, and the head.
+    """Return a config of adapters that also train the embeddings of new tokens, and the head.
 
     Raises:
-        BadValue: adapters of this kind cannot.
+        BadValue: adapters of this kind cannot train them.
     """
     if peft_config is None or not added:
         return peft_config
@@ -116,8 +127,8 @@ def trains_tokens(
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     names = {module: name.split(".")[-1] for name, module in model.named_modules()}
     changed, name = copy(peft_config), names[embeddings]
-    listed = peft_config.trainable_token_indices or {}
-    chosen = listed if isinstance(listed, dict) else {name: listed}
+    token_indices = peft_config.trainable_token_indices or {}
+    chosen = token_indices if isinstance(token_indices, dict) else {name: token_indices}
     changed.trainable_token_indices = {**chosen, name: [*chosen.get(name, []), *added]}
     if not model.config.tie_word_embeddings:
         modules = peft_config.modules_to_save or []

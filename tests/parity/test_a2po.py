@@ -30,8 +30,8 @@ def sums():
 class Recorder(core.A2POTrainer):
     """Our trainer, which keeps its micro-batches."""
 
-    def cut(self, batch):
-        parts = super().cut(batch)
+    def cut_rollout(self, batch):
+        parts = super().cut_rollout(batch)
         self.kept.extend(copy.deepcopy(parts.micro_batches))
         return parts
 

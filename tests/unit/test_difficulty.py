@@ -81,7 +81,9 @@ def test_bounds_without_a_prompt_say_what_was_found(policy, prompts):
     def never(completions, **_):
         return [0.0 for _ in completions]
 
-    with pytest.raises(BadValue, match=r"no prompt of 12 has more than 0 .* from 0 to 0"):
+    with pytest.raises(
+        BadValue, match=r"none of 12 prompts has a pass rate above 0 .* from 0 to 0"
+    ):
         rows_of_difficulty(policy, config(), (never,), prompts)
 
 

@@ -185,11 +185,11 @@ def test_a_paper_may_not_ask_for_what_makes_no_sense(changes, reason):
 def test_a_script_that_asks_for_it_is_told(settings, make_grpo, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
     trainer = make_grpo(**settings)
-    assert trainer.args.doubt in caplog.text
+    assert trainer.args.loss_warning in caplog.text
     with pytest.raises(BadValue):
         GRPO().check(trainer.args, (), ())
 
 
 def test_what_goes_together_is_not_doubted(make_grpo):
     for settings in ({"loss_type": "cispo", "epsilon_high": 5.0}, {"delta": 1.3}, {"delta": 4.0}):
-        assert make_grpo(**settings).args.doubt is None
+        assert make_grpo(**settings).args.loss_warning is None

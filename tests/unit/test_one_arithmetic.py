@@ -34,8 +34,8 @@ class Watched(GRPOTrainer):
         logps = torch.tensor([logp for row in generated.logps for logp in row])
         return {**batch, "sampled": torch.zeros(mask.shape).masked_scatter(mask, logps)}
 
-    def cut(self, batch):
-        parts = super().cut(batch)
+    def cut_rollout(self, batch):
+        parts = super().cut_rollout(batch)
         for part in parts.micro_batches:
             autocast = self.accelerator.autocast()
             with torch.no_grad(), autocast, evaluating(self.policy()) as policy:

@@ -163,5 +163,5 @@ def test_a_model_that_never_learned_to_reward_is_refused(root):
     paper = replace(PAPER, slug="paid", benchmarks=("gsm8k",), claims=(),
                     preparations={"cold": TRAINED})  # fmt: skip
     asked = (*SHORT, *GROUPS, "roles={'reward': 'prepared:cold'}")
-    with pytest.raises(BadValue, match=r"its files hold no score\.weight"):
+    with pytest.raises(BadValue, match=r"its files lack score\.weight"):
         run_order(Order(paper=paper, arguments=asked))
