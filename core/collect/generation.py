@@ -8,7 +8,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from core.bounded_templates import apply_template
-from core.configs.generation_keywords import listed, passed_on, sampling_settings
+from core.configs.generation_keywords import as_list, engine_keywords, sampling_settings
 from core.configs.rollout import RolloutConfig
 from core.forward.logps import evaluating
 from core.rewards.completions import Completion
@@ -130,10 +130,10 @@ def sampling_options(
 ) -> Sampling:  # Any: half typed
     """Return the options of decoding from the settings and the keywords of generation."""
     settings = sampling_settings(args)
-    stops = listed(settings.get("stop_strings") or [])
+    stops = as_list(settings.get("stop_strings") or [])
     return Sampling(
         max_tokens=int(settings["max_new_tokens"]),
-        ends=frozenset(listed(settings.get("eos_token_id") or list(ends))),
+        ends=frozenset(as_list(settings.get("eos_token_id") or list(ends))),
         temperature=settings["temperature"],
         top_k=int(settings["top_k"]),
         top_p=settings["top_p"],
@@ -141,7 +141,7 @@ def sampling_options(
         repetition_penalty=settings["repetition_penalty"],
         keeps_support=args.keep_sampling_mask,
         stop=stop_function(tokenizer, stops),
-        keywords=passed_on(args.rollout_engine, args.generation_keywords),
+        keywords=engine_keywords(args.rollout_engine, args.generation_keywords),
     )
 
 

@@ -1,1 +1,1 @@
-"""Trainer settings with TRL 1.16's names, defaults and checks."""
+"""Settings of trainers with TRL 1.16's names, defaults and checks."""

@@ -39,10 +39,10 @@ class A2POConfig(GRPOConfig):
 
     @property
     def penalises_kl(self) -> bool:
-        """Always: the loss reads the reference."""
+        """Always True: the loss reads the reference."""
         return True
 
     @property
     def scales_rewards(self) -> bool:
-        """Never."""
+        """Always False."""
         return False

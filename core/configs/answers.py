@@ -11,7 +11,7 @@ from eval.errors import BadValue
 
 @dataclass
 class AnswersConfig(EvaluationConfig):
-    """Which prompts are answered, how often, and how answers are drawn."""
+    """Settings of which prompts are answered, how often, and how answers are sampled."""
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
     ACTS: ClassVar[frozenset[str]] = EvaluationConfig.ACTS | {
@@ -34,10 +34,10 @@ class AnswersConfig(EvaluationConfig):
     max_completion_length: int = option(256, "Most tokens of a completion.")
 
     def check_fields(self) -> None:
-        """As of every run without a training; then refuse what cannot be sampled.
+        """Check the fields as of every run without training, and the options of sampling.
 
         Raises:
-            BadValue: completions of a prompt would all be the same, or no nucleus is left.
+            BadValue: all completions of a prompt would be equal, or `top_p` is out of range.
         """
         super().check_fields()
         if self.temperature <= 0 or not 0 < self.top_p <= 1:

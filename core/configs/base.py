@@ -1,4 +1,4 @@
-"""What all trainer settings share: TRL's common defaults, and the refusal of fields we lack."""
+"""Settings that all trainers share: TRL's common defaults, and refusal of unsupported fields."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from transformers import TrainingArguments
 from transformers.integrations import integration_utils
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
-from core.configs.number_texts import take_numbers
+from core.configs.number_texts import convert_numbers
 from core.configs.processes import asks_for_shards, join_on_cpu
 from core.option import option
 from core.paper.overrides import field_types
@@ -22,11 +22,11 @@ PACKAGES = {"azure_ml": "azureml", "comet_ml": "comet", "flyte": "flytekit"}  # 
 
 
 class Parametrised(Protocol):
-    """A row of a table that says which settings act with it."""
+    """Protocol of a table row with the settings that have an effect with it."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Their names."""
+        """Names of the settings."""
         ...
 
 
@@ -34,13 +34,12 @@ class Parametrised(Protocol):
 class BaseConfig(TrainingArguments):
     """`TrainingArguments` with TRL's defaults; unsupported fields are refused, never ignored.
 
-    A field that is set later acts as if it had been given at once, from `settle` on. `ALIASES` are
-    other ways to say one of the `CHOICES`.
+    A field that is set later has the same effect as in the constructor, once `settle` is called.
+    `ALIASES` are other values for one of the `CHOICES`.
 
     Raises:
         BadValue: a field of `UNSUPPORTED` is not at its default, a value is not among its
             `CHOICES`, or it is below its bound in `AT_LEAST`.
-
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
@@ -62,18 +61,18 @@ class BaseConfig(TrainingArguments):
     trust_remote_code: bool = option(False, "Allow models and tokenizers that ship Python code.")
 
     def __new__(cls, *args: Any, **keywords: Any):  # Any: as of the fields
-        """Note which fields are given, also those at their defaults."""
+        """Record which fields are given, also those at their defaults."""
         for name in keywords.keys() & cls.REMOVED.keys():
             raise BadValue(
                 f"{cls.__name__}.{name}={keywords[name]!r} is not supported: {cls.REMOVED[name]}"
             )
-        made = super().__new__(cls)
-        names = [each.name for each in fields(cls) if each.init]
-        made.__dict__["_said"] = {*names[: len(args)], *keywords}
-        return made
+        config = super().__new__(cls)
+        names = [field.name for field in fields(cls) if field.init]
+        config.__dict__["_given_fields"] = {*names[: len(args)], *keywords}
+        return config
 
     def __post_init__(self):
-        take_numbers(self)
+        convert_numbers(self)
         self._given = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         self.take_defaults()
         self.resolve()
@@ -85,7 +84,7 @@ class BaseConfig(TrainingArguments):
         self.__dict__.get("_set_since", set()).add(name)
 
     def settle(self) -> None:
-        """Check all fields again and derive what follows from them, if one was set since.
+        """Check all fields again and derive those that follow from them, if one was set since.
 
         The trainer calls this when it takes its settings.
         """
@@ -96,15 +95,21 @@ class BaseConfig(TrainingArguments):
         }
         if changed:
             fresh = copy(self)  # if it is refused, this one stays as it is
-            for kept in ("_set_since", "_setup_devices"):  # the second is transformers' device
-                fresh.__dict__.pop(kept, None)
-            fresh.__dict__.update(self._given | changed, _said=self.said | changed.keys())
+            for attribute in ("_set_since", "_setup_devices"):  # the second is transformers' device
+                fresh.__dict__.pop(attribute, None)
+            fresh.__dict__.update(
+                self._given | changed, _given_fields=self.given_fields | changed.keys()
+            )
             BaseConfig.__post_init__(fresh)  # a subclass's own has had its effect
             self.__dict__.update(fresh.__dict__)
         self.check_reporting()
 
     def refuse_late(self) -> None:
-        """Refuse a field of ours that was set after a trainer took these settings."""
+        """Refuse a field of ours that was set after a trainer took these settings.
+
+        Raises:
+            BadValue: there is such a field.
+        """
         theirs = {f.name for f in fields(TrainingArguments)}
         for key in sorted(self._set_since & self._resolved.keys() - theirs):
             if getattr(self, key) != self._resolved[key]:
@@ -114,9 +119,9 @@ class BaseConfig(TrainingArguments):
                 )
 
     def take_defaults(self) -> None:
-        """Let fields that nobody gave have the defaults of these `semantics`."""
+        """Set the fields that were not given to the defaults of these `semantics`."""
         for key, value in self.other_defaults.items():
-            if key not in self.said and getattr(self, key) == getattr(self.declaring, key):
+            if key not in self.given_fields and getattr(self, key) == getattr(self.declaring, key):
                 setattr(self, key, value)
 
     def resolve(self) -> None:
@@ -139,15 +144,41 @@ class BaseConfig(TrainingArguments):
 
     @classmethod
     def without_alias(cls, name: str, value: Any) -> Any:  # Any: a value of any field
-        """One of the field's `CHOICES` for another way to say it; any other value as it is."""
-        said = value.lower() if isinstance(value, str) else value
+        """Return the choice that a value is an alias of, or the value itself."""
+        spelling = value.lower() if isinstance(value, str) else value
         aliases = cls.ALIASES.get(name, {})
-        return next((choice for alias, choice in aliases.items() if alias == said), value)
+        return next((choice for alias, choice in aliases.items() if alias == spelling), value)
 
     def check_fields(self) -> None:
-        """Stop at the first field that is unsupported, unknown in value or out of range."""
-        declaring = self.declaring
-        defaults = {f.name: f.default for f in fields(declaring)}  # a subclass may have others
+        """Refuse the first field that is unsupported, has an unknown value or is out of range.
+
+        Raises:
+            BadValue: there is such a field.
+        """
+        self.check_supported()
+        self.check_ranges()
+        name = type(self).__name__
+        for key, allowed in self.CHOICES.items():
+            if getattr(self, key) not in allowed:
+                choices = ", ".join(repr(choice) for choice in allowed)
+                raise BadValue(f"{name}.{key}={getattr(self, key)!r}: expected one of {choices}")
+        for key in set(self.report_to or ()) - INTEGRATION_TO_CALLBACK.keys():
+            services = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
+            raise BadValue(f"{name}.report_to={key!r}: expected one of none, all, {services}")
+        if self.max_steps == 0:
+            raise BadValue(
+                f"{name}.max_steps=0 would train one step: expected at least 1, or -1 to train for "
+                "num_train_epochs"
+            )
+
+    def check_supported(self) -> None:
+        """Refuse a field of `UNSUPPORTED` that is not at its default.
+
+        Raises:
+            BadValue: there is such a field.
+        """
+        # a user's subclass may have other defaults
+        defaults = {f.name: f.default for f in fields(self.declaring)}
         name = type(self).__name__
         for key, why in self.UNSUPPORTED.items():
             if getattr(self, key) != defaults[key]:
@@ -155,49 +186,49 @@ class BaseConfig(TrainingArguments):
                     f"{name}.{key}={getattr(self, key)!r} is not supported: {why}; "
                     f"leave it at its default, {defaults[key]!r}"
                 )
-        for key, allowed in self.CHOICES.items():
-            if getattr(self, key) not in allowed:
-                known = ", ".join(repr(choice) for choice in allowed)
-                raise BadValue(f"{name}.{key}={getattr(self, key)!r}: expected one of {known}")
+
+    def check_ranges(self) -> None:
+        """Refuse a field below its bound in `AT_LEAST`; None is allowed if its type has it.
+
+        Raises:
+            BadValue: there is such a field.
+        """
+        types = field_types(self.declaring)
         for key, bound in self.AT_LEAST.items():
             value = getattr(self, key)
-            unset = value is None and NoneType in get_args(field_types(declaring)[key])
+            unset = value is None and NoneType in get_args(types[key])
             if not unset and (value is None or not value >= bound):
-                raise BadValue(f"{name}.{key}={value!r}: expected at least {bound}")
-        for key in set(self.report_to or ()) - INTEGRATION_TO_CALLBACK.keys():
-            known = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
-            raise BadValue(f"{name}.report_to={key!r}: expected one of none, all, {known}")
-        if self.max_steps == 0:
-            raise BadValue(
-                f"{name}.max_steps=0 would train one step: expected at least 1, or -1 to train for "
-                "num_train_epochs"
-            )
+                raise BadValue(f"{type(self).__name__}.{key}={value!r}: expected at least {bound}")
 
     @property
-    def said(self) -> set[str]:
-        """The fields that were given, or set later, also those at their defaults."""
-        return self.__dict__["_said"]
+    def given_fields(self) -> set[str]:
+        """Names of the fields that were given, or set later, also those at their defaults."""
+        return self.__dict__["_given_fields"]
 
     @property
     def declaring(self) -> "type[BaseConfig]":
-        """The class of ours whose fields these are; a subclass may have other defaults."""
+        """The class here that declares the fields; a user's subclass may change defaults."""
         return next(cls for cls in type(self).__mro__ if "UNSUPPORTED" in vars(cls))
 
     @property
     def other_defaults(self) -> Mapping[str, object]:
-        """The defaults of these `semantics` that are not those of the class."""
+        """Defaults of these `semantics` that differ from those of the class."""
         return self.SEMANTICS.get(getattr(self, "semantics", ""), {})
 
     def is_set(self, name: str) -> bool:
-        """Whether a field is at another value than its default."""
+        """Return whether a field has another value than its default."""
         default = self.other_defaults.get(name, defaults(type(self))[name])
         return getattr(self, name) != default
 
     def refuse_idle(self, choice: str, table: Mapping[str, Parametrised]) -> None:
-        """Refuse a parameter of other rows of a table that the chosen row does not take."""
+        """Refuse a parameter of other rows of a table that the chosen row does not read.
+
+        Raises:
+            BadValue: such a parameter is not at its default.
+        """
         chosen = getattr(self, choice)
-        known = dict.fromkeys(name for row in table.values() for name in row.parameters)
-        for name in known:
+        parameters = dict.fromkeys(name for row in table.values() for name in row.parameters)
+        for name in parameters:
             if name not in table[chosen].parameters and self.is_set(name):
                 takers = " or ".join(repr(k) for k, row in table.items() if name in row.parameters)
                 raise BadValue(
@@ -206,7 +237,11 @@ class BaseConfig(TrainingArguments):
                 )
 
     def check_reporting(self) -> None:
-        """Refuse to report to a service whose package is not installed on this machine."""
+        """Refuse to report to a service whose package is not installed.
+
+        Raises:
+            BadValue: a package is missing.
+        """
         for key in self.report_to or ():
             package = PACKAGES.get(key, key)
             if not getattr(integration_utils, f"is_{package}_available")():
@@ -218,12 +253,12 @@ class BaseConfig(TrainingArguments):
 
 @cache
 def defaults(config: type[BaseConfig]) -> Mapping[str, object]:
-    """The default of every field of a config."""
-    return {each.name: each.default for each in fields(config)}
+    """Return the default of every field of a config."""
+    return {field.name: field.default for field in fields(config)}
 
 
 def padding_multiple(value: int | str | None, device_type: str) -> int | None:
-    """Resolve `pad_to_multiple_of`: 'auto' pads on Neuron only; the shell passes strings."""
+    """Resolve `pad_to_multiple_of`: 'auto' pads on Neuron only, and strings become numbers."""
     if value == "auto":
         return 128 if device_type == "neuron" else None
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Settings of a filter by difficulty: how it is measured, and which prompts are kept."""
+"""Settings of a filter by difficulty: how pass rates are measured, and their allowed range."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from eval.errors import BadValue
 
 @dataclass
 class DifficultyConfig(AnswersConfig):
-    """What is sampled, and which share of right completions a prompt is kept with.
+    """Settings of sampling, and of the range of pass rates of the selected prompts.
 
-    With the defaults only prompts that are never answered right are left out.
+    The defaults drop only prompts that are never answered correctly.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
     ACTS: ClassVar[frozenset[str]] = AnswersConfig.ACTS | {"rate_above", "rate_at_most"}
 
     rate_above: float = option(0.0, "Share of right completions that a prompt must exceed.")
-    rate_at_most: float = option(1.0, "Greatest share of them that a prompt may have.")
+    rate_at_most: float = option(1.0, "Greatest share of right completions of a prompt.")
 
     def check_fields(self) -> None:
-        """As of all that samples answers; then refuse bounds that no prompt lies between.
+        """Check the fields as of all preparations that sample answers, and the bounds.
 
         Raises:
-            BadValue: with both of them.
+            BadValue: no prompt can lie between the bounds.
         """
         super().check_fields()
         if not (

@@ -1,18 +1,19 @@
-"""What decodes, where vLLM runs and which policy samples: the choices of methods with rollouts."""
+"""Engines that sample completions, places where vLLM runs, and policies that sample."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class RolloutEngine:
-    """A row of `ENGINES`; `core.rollout.engines` makes what it names.
+    """A row of `ENGINES`, the engines that `core.rollout.engines` builds.
 
-    `keywords` are those of `generation_kwargs` that it takes beside the settings of sampling.
+    `keywords` are those of `generation_kwargs` that the engine takes beside the settings of
+    sampling.
     """
 
     doc: str
     is_vllm: bool = False
-    keeps_support: bool = True  # says which tokens were left where a token was drawn
+    keeps_support: bool = True  # reports the tokens that truncation left
     stops_at_strings: bool = True
     keywords: tuple[str, ...] = ()
 
@@ -41,9 +42,11 @@ VLLM_KEYWORDS = (
 )
 ENGINES = {
     "native": RolloutEngine("a loop of this project"),
-    "equal": RolloutEngine("a loop that draws the very tokens of transformers"),
+    "equal": RolloutEngine("a loop that draws exactly the tokens of transformers"),
     "hf": RolloutEngine("transformers' `generate`", keywords=PROCESSORS),
-    "hf-cb": RolloutEngine("its continuous batching", keeps_support=False, stops_at_strings=False),
+    "hf-cb": RolloutEngine(
+        "transformers' continuous batching", keeps_support=False, stops_at_strings=False
+    ),
     "vllm": RolloutEngine(
         "vLLM, see `vllm_mode`",
         is_vllm=True,

@@ -1,4 +1,4 @@
-"""Settings of a run that trains nothing: where its models are loaded, and in which precision."""
+"""Settings of a run without training: device and precision of its models."""
 
 from dataclasses import dataclass, fields
 from typing import ClassVar
@@ -9,23 +9,25 @@ from eval.errors import BadValue
 
 @dataclass
 class EvaluationConfig(BaseConfig):
-    """The fields of a trainer's settings that act without a training; others are refused."""
+    """Settings of a trainer that have an effect without training; others are refused."""
 
     ACTS: ClassVar[frozenset[str]] = frozenset({"bf16", "fp16", "use_cpu"})
-    # What says of every run where it lies and how it is watched.
+    # Fields of every run's output and logging.
     SAID: ClassVar[frozenset[str]] = frozenset(
         {"disable_tqdm", "output_dir", "report_to", "run_name", "save_total_limit", "seed"}
     )
 
     def check_fields(self) -> None:
-        """As of every trainer's settings; then refuse what only a training would use.
+        """Check the fields as of every trainer, and refuse those that only a training uses.
 
         Raises:
             BadValue: such a field is set.
         """
         super().check_fields()
-        made = {f.name: f.default_factory() for f in fields(self) if callable(f.default_factory)}
-        unset = {f.name: made.get(f.name, f.default) for f in fields(self)}
+        from_factories = {
+            f.name: f.default_factory() for f in fields(self) if callable(f.default_factory)
+        }
+        unset = {f.name: from_factories.get(f.name, f.default) for f in fields(self)}
         for name in self._given.keys() - self.ACTS - self.SAID:
             if self._given[name] != unset[name]:
                 raise BadValue(

@@ -1,4 +1,4 @@
-"""Keywords of generation beside the settings of sampling: which of them each engine takes."""
+"""Keywords of generation beside the settings of sampling, and which engine takes them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -22,53 +22,64 @@ NEUTRAL = {"do_sample": True, "num_beams": 1, "num_return_sequences": 1, "use_ca
 
 
 def sampling_settings(config: Any) -> dict[str, Any]:  # Any: a config with these fields
-    """Return the decoding in the words of transformers; `generation_kwargs` win over fields.
+    """Return the options of decoding under transformers' names.
 
-    Ends and stop strings are among them where they are given.
+    `generation_kwargs` override fields. End tokens and stop strings are included if they are given.
     """
     fields = {name: getattr(config, field) for name, field in SETTINGS.items()}
-    taken = (*SETTINGS, ENDS, STOPS)
-    given = {k: v for k, v in config.generation_keywords.items() if k in taken and v is not None}
-    return {**fields, **given}
+    names = (*SETTINGS, ENDS, STOPS)
+    keywords = {k: v for k, v in config.generation_keywords.items() if k in names and v is not None}
+    return {**fields, **keywords}
 
 
-def passed_on(engine: str, given: Keywords) -> tuple[tuple[str, Any], ...]:
-    """The keywords that an engine passes on as they are."""
-    return tuple((name, given[name]) for name in ENGINES[engine].keywords if name in given)
+def engine_keywords(engine: str, keywords: Keywords) -> tuple[tuple[str, Any], ...]:
+    """Return the keywords that an engine passes on unchanged."""
+    return tuple((name, keywords[name]) for name in ENGINES[engine].keywords if name in keywords)
 
 
-def check_keywords(engine: str, given: Keywords) -> None:
-    """Refuse keywords that an engine does not take, unless they change nothing.
+def check_keywords(engine: str, keywords: Keywords) -> None:
+    """Refuse keywords that an engine does not take, unless they have no effect.
 
     Raises:
-        BadValue: there is one, or ends and stop strings are none.
+        BadValue: there is such a keyword, or end tokens or stop strings are of the wrong type.
     """
     row = ENGINES[engine]
-    for name, value in given.items():
+    for name, value in keywords.items():
         idle = value is None or NEUTRAL.get(name) == value
-        if not (idle or name in taken_by(row)):
-            takers = [key for key, other in ENGINES.items() if name in taken_by(other)]
-            there = f"; rollout_engine={takers[0]!r} takes it" if takers else ""
+        if not (idle or name in accepted_keywords(row)):
+            takers = [
+                key for key, row_of_key in ENGINES.items() if name in accepted_keywords(row_of_key)
+            ]
+            advice = f"; rollout_engine={takers[0]!r} takes it" if takers else ""
             raise BadValue(
                 f"generation_kwargs={{{name!r}: {value!r}}} is not supported by rollout_engine="
-                f"{engine!r}: expected some of {', '.join(taken_by(row))}{there}"
+                f"{engine!r}: expected some of {', '.join(accepted_keywords(row))}{advice}"
             )
+    check_stops(keywords)
+
+
+def check_stops(keywords: Keywords) -> None:
+    """Refuse end tokens that are no integers, and stop strings that are no strings.
+
+    Raises:
+        BadValue: there are such.
+    """
     for name, kind in ((ENDS, int), (STOPS, str)):
-        value = given.get(name)
-        if value is not None and not all(isinstance(one, kind) for one in listed(value)):
+        value = keywords.get(name)
+        if value is not None and not all(isinstance(item, kind) for item in as_list(value)):
             raise BadValue(
                 f"generation_kwargs={{{name!r}: {value!r}}}: expected one or several of type "
                 f"{kind.__name__}"
             )
 
 
-def taken_by(row: RolloutEngine) -> tuple[str, ...]:
-    """The names of all keywords that an engine takes."""
+def accepted_keywords(row: RolloutEngine) -> tuple[str, ...]:
+    """Return the names of all keywords that an engine takes."""
     return (*SETTINGS, ENDS, *((STOPS,) if row.stops_at_strings else ()), *row.keywords)
 
 
-def listed(value: Any) -> Sequence[Any]:  # Any: one value, or several
-    """Return several values as they are; wrap a single one."""
+def as_list(value: Any) -> Sequence[Any]:  # Any: one value, or several
+    """Return several values unchanged; wrap a single one in a list."""
     return value if isinstance(value, list | tuple) else [value]
 
 
@@ -86,8 +97,8 @@ def check_sampling(values: Keywords) -> None:
         "repetition_penalty": (lambda x: x > 0, "above 0"),
         MAX_TOKENS: (lambda x: x == int(x) and x >= 1, "an integer of at least 1"),
     }
-    for name, (holds, expected) in bounds.items():
+    for name, (is_valid, expected) in bounds.items():
         value = values[name]
         number = value is None or isinstance(value, int | float)
-        if not number or (value is None and name != "min_p") or not holds(value):
+        if not number or (value is None and name != "min_p") or not is_valid(value):
             raise BadValue(f"{name}={value!r}: expected {expected}")

@@ -26,7 +26,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     """Settings of `GRPOTrainer`: those of every rollout, of advantages and of the policy loss.
 
     `semantics`, `advantage_estimator`, `kl_coef`, `kl_estimator`, `token_normalizer`,
-    `loss_aggregate`, `top_entropy_tokens` and `top_entropy_normalizer` are not TRL's.
+    `loss_aggregate`, `top_entropy_tokens` and `top_entropy_normalizer` are not settings of TRL.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
@@ -79,9 +79,9 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         "Weigh losses by the trainer's probabilities over the engine's where they differ: with "
         "vLLM, `rollout_lag`, `rollout_bits` or `compare_sampler`.",
     )
-    vllm_importance_sampling_mode: str = choice("sequence_mask", MODES, "That ratio")
-    vllm_importance_sampling_clip_max: float | None = option(3.0, "Its upper limit.")
-    vllm_importance_sampling_clip_min: float | None = option(None, "Its lower limit.")
+    vllm_importance_sampling_mode: str = choice("sequence_mask", MODES, "Ratio of a correction")
+    vllm_importance_sampling_clip_max: float | None = option(3.0, "Upper limit of that ratio.")
+    vllm_importance_sampling_clip_min: float | None = option(None, "Lower limit of that ratio.")
 
     use_transformers_paged: bool = option(False, "Deprecated in TRL.")
     vllm_importance_sampling_cap: float | None = option(None, "Deprecated in TRL.")
@@ -110,7 +110,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     )
 
     def resolve(self) -> None:
-        """As of every method with rollouts; then what a loss and an estimator take."""
+        """Resolve the settings as of every method with rollouts, and check loss and estimator."""
         self.check_semantics()
         super().resolve()
         self.check_advantages()
@@ -121,90 +121,91 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
 
     @property
     def penalises_kl(self) -> bool:
-        """Whether the loss has a KL to the reference."""
+        """True if the loss has a KL to the reference."""
         return self.beta != 0.0
 
     @property
     def reward_kl(self) -> float:
-        """The weight of the KL in the reward."""
+        """Weight of the KL in the reward."""
         return self.kl_coef
 
     @property
     def reads_reference(self) -> bool:
-        """Whether the loss or the reward has a KL to the reference."""
+        """True if the loss or the reward has a KL to the reference."""
         return self.penalises_kl or self.reward_kl != 0.0
 
     @property
     def reward_bounds(self) -> tuple[float, float] | None:
-        """What the sum of the rewards of a completion is kept within."""
+        """Range to which the sum of a completion's rewards is clamped; None for no limits."""
         return None
 
     @property
     def rollout_moves(self) -> bool:
-        """Whether the policy moves before a rollout is used up."""
+        """True if the policy moves before all updates of a rollout are done."""
         return self.gradient_accumulation_steps % self.rollout_uses != 0
 
     @property
     def aggregate(self) -> Aggregate:
-        """How the losses of tokens become one."""
+        """The reduction of token losses to one number."""
         return AGGREGATES[self.loss_aggregate or LOSS_TYPES[self.loss_type].aggregate]
 
     @property
     def has_other_aggregate(self) -> bool:
-        """Whether they become one in another way than `loss_type` says."""
+        """True if the aggregate is not that of `loss_type`."""
         return self.loss_aggregate != LOSS_TYPES[self.loss_type].aggregate
 
     @property
     def counts_kept(self) -> bool:
-        """Whether the loss divides by the tokens that are kept for their entropy."""
+        """True if the loss divides by the tokens that are selected by their entropy."""
         return self.chooses_tokens and NORMALIZERS[self.top_entropy_normalizer].only_selected
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether the loss divides by the tokens of rollouts, which can be counted in other ways.
+        """True if `token_normalizer` changes the number of tokens that the loss divides by.
 
-        A step has several rollouts, or divides by all tokens of one of which it has another share.
+        This holds if a step has several rollouts, or divides by all tokens of a rollout but has
+        only a part of them.
         """
         shares = TOKEN_NORMALIZERS[self.token_normalizer].shares
-        other = not shares and self.rollout_parts != self.gradient_accumulation_steps
+        has_other_share = not shares and self.rollout_parts != self.gradient_accumulation_steps
         counts = self.aggregate.counts_tokens and not self.counts_kept
-        return (self.mixes_rollouts or other) and counts
+        return (self.mixes_rollouts or has_other_share) and counts
 
     @property
     def counts_groups(self) -> bool:
-        """Whether the loss divides by the tokens of each prompt."""
+        """True if the loss divides by the tokens of each prompt."""
         return self.aggregate.counts_groups
 
     @property
     def scales_rewards(self) -> bool:
-        """Whether `scale_rewards` plays a part in what rewards become."""
+        """True if `scale_rewards` has an effect on advantages."""
         return AGGREGATIONS[self.multi_objective_aggregation].scales
 
     @property
     def corrects_sampling(self) -> bool:
-        """Whether losses are weighed by the ratio to the probabilities of the engine."""
+        """True if losses are weighted by the ratio to the engine's probabilities."""
         return self.compares_sampler and self.vllm_importance_sampling_correction
 
     @property
     def reads_sampler(self) -> bool:
-        """Whether the probabilities of the engine are read."""
+        """True if the engine's log-probabilities are read."""
         masks = self.off_policy_mask_threshold is not None
         return self.watches_sampler or (self.compares_sampler and masks)
 
     @property
     def watches_sampler(self) -> bool:
-        """Whether it is logged how far they are off; of vLLM only with a correction, as in TRL."""
+        """True if differences to the engine are logged; vLLM needs a correction, as in TRL."""
         return self.corrects_sampling or (self.compares_sampler and not self.use_vllm)
 
     @property
     def moves_off_policy(self) -> float | None:
-        """The threshold of off-policy completions where the policy can leave what sampled."""
+        """The threshold of off-policy completions, None if policy and sampler are the same."""
         moves = self.compares_sampler or self.rollout_moves
         return self.off_policy_mask_threshold if moves else None
 
     @property
     def correction(self) -> Correction:
-        """How losses are weighed for an engine whose policy is slightly another one."""
+        """The importance weights for an engine with a slightly different policy."""
         return Correction(
             mode=self.vllm_importance_sampling_mode,
             clip_min=self.vllm_importance_sampling_clip_min,
@@ -213,18 +214,18 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
 
     @property
     def loss_warning(self) -> str | None:
-        """Why the settings of the loss, which go together, make no sense, or nothing."""
+        """Warning about settings of the loss that make no sense together, or None."""
         return LOSS_TYPES[self.loss_type].warning(self)
 
     @property
     def length_weighting(self) -> str | None:
-        """Say that a ratio of completions goes with a loss that sums their tokens, or nothing.
+        """Warning that a ratio per completion weights by length in a loss that sums tokens.
 
-        The loss that is meant to, `luspo`, has that ratio as its own.
+        None without such a combination, and for `luspo`, whose own ratio is per completion.
         """
-        level, own = self.importance_sampling_level, LOSS_TYPES[self.loss_type].levels[0]
+        level, paper_level = self.importance_sampling_level, LOSS_TYPES[self.loss_type].levels[0]
         means = self.aggregate is AGGREGATES["sequence_mean"]
-        if level == own or not RATIOS[level].per_completion or means:
+        if level == paper_level or not RATIOS[level].per_completion or means:
             return None
         return (
             f"importance_sampling_level={level!r} with loss_type={self.loss_type!r}, which sums "
@@ -233,7 +234,11 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
         )
 
     def check_advantages(self) -> None:
-        """Refuse groups that are too small to compare, and a KL in both places."""
+        """Refuse groups that are too small to compare, and a KL in both loss and reward.
+
+        Raises:
+            BadValue: there are such settings.
+        """
         row = ESTIMATORS[self.advantage_estimator]
         self.refuse_idle("advantage_estimator", ESTIMATORS)
         if self.num_generations < row.least_group:
@@ -249,18 +254,27 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
             )
 
     def check_semantics(self) -> None:
-        """Refuse what the release whose numbers are asked for has not, or has otherwise."""
+        """Refuse settings that the release named by `semantics` lacks, or defines differently.
+
+        Raises:
+            BadValue: there is such a setting.
+        """
         for release, change in later_changes(self.semantics).items():
             names = [name for name in change.fields if self.is_set(name)]
             names += ["loss_type"] if self.loss_type in change.losses else []
             for name in names:
                 raise BadValue(
-                    f"{name}={getattr(self, name)!r}: semantics={self.semantics!r} has none, or "
-                    f"another one: set semantics='{TRL}{release}' or a later one, or leave it out"
+                    f"{name}={getattr(self, name)!r}: semantics={self.semantics!r} lacks it, or "
+                    f"defines it differently: set semantics='{TRL}{release}' or later, or leave "
+                    "it out"
                 )
 
     def check_loss(self) -> None:
-        """Refuse a ratio that the loss is not defined for, and settings that would not act."""
+        """Refuse a ratio that the loss is not defined for, and settings without effect.
+
+        Raises:
+            BadValue: there are such settings.
+        """
         row = LOSS_TYPES[self.loss_type]
         if self.importance_sampling_level not in row.levels:
             raise BadValue(
@@ -274,7 +288,11 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
                 raise BadValue(f"{name}={getattr(self, name)}: expected above 0")
 
     def check_entropy(self) -> None:
-        """Refuse shares of tokens that are none, and settings of entropy that would not act."""
+        """Refuse invalid shares of tokens, and settings of entropy without effect.
+
+        Raises:
+            BadValue: there are such settings.
+        """
         if not 0 < self.top_entropy_quantile <= 1:
             raise BadValue(
                 f"top_entropy_quantile={self.top_entropy_quantile}: expected above 0, at most 1"
@@ -297,16 +315,27 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
             )
 
     def check_correction(self) -> None:
-        """Refuse limits of the correction that leave nothing, or a mode that lacks them."""
+        """Refuse limits that leave no weight, and modes that lack limits or do not fit the loss.
+
+        Raises:
+            BadValue: there are such settings.
+        """
         low, high = self.vllm_importance_sampling_clip_min, self.vllm_importance_sampling_clip_max
         if low is not None and high is not None and low >= high:
             raise BadValue(
                 f"vllm_importance_sampling_clip_min={low} is not below "
                 f"vllm_importance_sampling_clip_max={high}"
             )
-        bounded = low is not None or high is not None
+        self.check_mode(is_bounded=low is not None or high is not None)
+
+    def check_mode(self, *, is_bounded: bool) -> None:
+        """Refuse a mode of the correction that lacks limits or does not fit the loss.
+
+        Raises:
+            BadValue: the mode is refused.
+        """
         mode = MODES[self.vllm_importance_sampling_mode]
-        if self.vllm_importance_sampling_correction and mode.needs_limits and not bounded:
+        if self.vllm_importance_sampling_correction and mode.needs_limits and not is_bounded:
             raise BadValue(
                 f"vllm_importance_sampling_mode={self.vllm_importance_sampling_mode!r} without "
                 "limits: set vllm_importance_sampling_clip_max or vllm_importance_sampling_clip_min"
@@ -319,5 +348,5 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
             tokens = ", ".join(repr(name) for name, row in MODES.items() if row.by_token)
             raise BadValue(
                 f"vllm_importance_sampling_mode={self.vllm_importance_sampling_mode!r}: loss_type="
-                f"{self.loss_type!r} multiplies the ratios of tokens itself, and takes {tokens}"
+                f"{self.loss_type!r} multiplies the ratios of tokens itself, expected {tokens}"
             )

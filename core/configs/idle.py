@@ -1,4 +1,4 @@
-"""Which settings cannot act beside others, so that a training does not depend on them."""
+"""Settings that have no effect beside others, which a training therefore does not depend on."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -9,20 +9,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Idle:
-    """Fields, and when the other settings leave them idle.
+    """Fields, and the condition on other settings under which they have no effect.
 
-    In a name `*` stands for any end of it, `[al]` for one of these letters, `[!i]` for any other.
+    Names are patterns: `*` stands for any ending, `[al]` for one of these letters, `[!i]` for any
+    other.
     """
 
     fields: tuple[str, ...]
-    when: Callable[[Any], bool]  # Any: of whichever config has the fields
+    condition: Callable[[Any], bool]  # Any: of whichever config has the fields
 
     def __contains__(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.fields)
 
 
 def ratio_is_one(config: Any) -> bool:  # Any: as above
-    """Whether every rollout is used up before the policy moves."""
+    """Return whether all updates of a rollout are done before the policy moves."""
     return config.gradient_accumulation_steps % config.rollout_uses == 0
 
 
@@ -85,8 +86,8 @@ IDLE: tuple[Idle, ...] = (
     Idle(("prompt_retirement",), lambda c: c.prompt_retirement is None),
     Idle(("selection_draws", "selection_fills_up"), lambda c: not c.selects_by("selection_draws")),
 )
-# Fields that say how a training is watched and stored, or where a server is, which may move; not
-# what it computes: no part of what a record sets.
+# Fields of logging, storage and server addresses, on which the numbers of a training do not depend;
+# records do not have them.
 WATCHED = frozenset(
     {
         "dataloader_pin_memory",
@@ -125,8 +126,7 @@ WATCHED = frozenset(
         "vllm_server_timeout",
     }
 )
-# Fields of which an unset value and a stated one can mean the same, and the property that is one
-# value of both.
+# Fields whose unset value can mean the same as a given one, and the property with the common value.
 ACTS_BY: Mapping[str, str] = {
     "epsilon_high": "upper_epsilon",
     "num_generations_eval": "generations_eval",
@@ -136,17 +136,21 @@ ACTS_BY: Mapping[str, str] = {
 }
 
 
-def acting(settings: Any, table: Sequence[Idle] = IDLE) -> dict[str, object]:  # Any: as above
-    """The fields of a dataclass that can act beside its others, each with the value it acts by."""
-    rows = rows_of(type(settings), tuple(table))
-    idle = {name for row, found in rows.items() if row.when(settings) for name in found}
-    names = [each.name for each in fields(settings) if each.init and each.name not in idle]
+def effective_fields(
+    settings: Any, table: Sequence[Idle] = IDLE
+) -> dict[str, object]:  # Any: as above
+    """Return the fields of a dataclass that have an effect, each with its effective value."""
+    rows = rows_with_fields(type(settings), tuple(table))
+    idle = {
+        name for row, idle_names in rows.items() if row.condition(settings) for name in idle_names
+    }
+    names = [field.name for field in fields(settings) if field.init and field.name not in idle]
     return {name: getattr(settings, ACTS_BY.get(name, name)) for name in names}
 
 
 @cache
-def rows_of(kind: type, table: tuple[Idle, ...]) -> Mapping[Idle, Sequence[str]]:
-    """The rows that have fields of a dataclass, with the names of those fields."""
-    names = [each.name for each in fields(kind) if each.init]
-    found = {row: [name for name in names if name in row] for row in table}
-    return {row: names for row, names in found.items() if names}
+def rows_with_fields(kind: type, table: tuple[Idle, ...]) -> Mapping[Idle, Sequence[str]]:
+    """Return the rows with fields of a dataclass, and the names of those fields."""
+    names = [field.name for field in fields(kind) if field.init]
+    names_by_row = {row: [name for name in names if name in row] for row in table}
+    return {row: names for row, names in names_by_row.items() if names}

@@ -1,5 +1,6 @@
-"""Numbers that are given to a config as text, such as 1e-6 of a YAML file, become numbers."""
+"""Conversion of numbers that a config gets as text, such as 1e-6 of a YAML file."""
 
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from types import NoneType
@@ -9,33 +10,48 @@ from core.paper.overrides import LARGEST, describe, field_types
 from eval.errors import BadValue
 
 
-def take_numbers(config: Any) -> None:  # Any: a dataclass of settings
-    """Turn the texts of numeric fields, and those in lists of numbers, into numbers.
+def convert_numbers(config: Any) -> None:  # Any: a dataclass of settings
+    """Convert the texts of numeric fields, and those in lists of numbers, to numbers.
 
     Raises:
-        BadValue: a text is no number that the field can have.
+        BadValue: a text is no number of the field's type.
     """
     for name, hint in field_types(type(config)).items():
         value, kinds = getattr(config, name), get_args(hint) or (hint,)
         place = f"{type(config).__name__}.{name}={value!r}: expected {describe(hint)}"
         if isinstance(value, str) and is_numeric(kinds):
             setattr(config, name, number_of(value, kinds, place))
-        for items in map(get_args, kinds if isinstance(value, list | tuple) else ()):
-            if is_numeric(items) and any(isinstance(item, str) for item in value):
-                numbers = [number_of(x, items, place) if isinstance(x, str) else x for x in value]
-                setattr(config, name, type(value)(numbers))
+        elif isinstance(value, list | tuple):
+            setattr(config, name, numbers_of(value, kinds, place))
+
+
+def numbers_of(
+    values: Sequence[Any], kinds: tuple[Any, ...], place: str
+) -> Sequence[Any]:  # Any: items and annotations
+    """Convert the texts of a list or tuple, if one of the types is a list of numbers.
+
+    Raises:
+        BadValue: a text is no such number; the message begins with `place`.
+    """
+    for items in map(get_args, kinds):
+        if is_numeric(items) and any(isinstance(item, str) for item in values):
+            numbers = [number_of(x, items, place) if isinstance(x, str) else x for x in values]
+            return tuple(numbers) if isinstance(values, tuple) else numbers
+    return values
 
 
 def is_numeric(kinds: tuple[Any, ...]) -> bool:  # Any: annotations
-    """Return whether a field of these kinds holds numbers or None, and nothing else."""
+    """Return whether a field of these types holds numbers or None, and nothing else."""
     return {int, float, NoneType} >= {*kinds} != {NoneType} and bool(kinds)
 
 
 def number_of(text: str, kinds: tuple[Any, ...], place: str) -> int | float | None:
-    """Read a text as one of the kinds, an integer only where it is exactly one.
+    """Convert a text to a number of one of the types, or to None.
+
+    The text becomes an integer only if it is exactly one.
 
     Raises:
-        BadValue: it is none; the message begins with `place`.
+        BadValue: the text is no such number; the message begins with `place`.
     """
     if NoneType in kinds and text.strip().lower() in ("none", "null"):
         return None

@@ -11,20 +11,22 @@ from eval.errors import BadValue
 
 @dataclass
 class OptimalValueConfig(AnswersConfig):
-    """What is sampled, and what becomes of the rewards of a prompt; TRL's names, the paper's."""
+    """Settings of sampling, and of the value of a prompt, with the names of its paper."""
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
     ACTS: ClassVar[frozenset[str]] = AnswersConfig.ACTS | {"beta1", "filter_all_incorrect"}
 
     num_generations: int = option(8, "Completions sampled of each prompt.")
-    beta1: float = option(0.5, "How soft the maximum over them is: 0 the greatest, inf the mean.")
+    beta1: float = option(
+        0.5, "Softness of the maximum over rewards: 0 is the maximum, inf the mean."
+    )
     filter_all_incorrect: bool = option(False, "Drop prompts whose rewards are all 0.")
 
     def check_fields(self) -> None:
-        """As of all that samples answers; then refuse a softness that is none.
+        """Check the fields as of all preparations that sample answers, and `beta1`.
 
         Raises:
-            BadValue: with it.
+            BadValue: `beta1` is not a positive number.
         """
         super().check_fields()
         if not 0 < self.beta1 < float("inf"):

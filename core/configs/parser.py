@@ -19,12 +19,12 @@ NOTHING = ("none", "null")
 class TrlParser(HfArgumentParser):
     """`HfArgumentParser` with `--config file.yaml`, whose values the command line overrides.
 
-    The file's mapping `env` goes to the environment. `none` is None for numbers that may be unset.
+    The mapping `env` of the file sets environment variables. `none` is None for optional numbers.
     """
 
     def __init__(self, dataclass_types: Any = None, **keywords: Any):  # Any: transformers' own
-        given = [] if dataclass_types is None else dataclass_types
-        kinds = list(given) if isinstance(given, Iterable) else [given]
+        classes = [] if dataclass_types is None else dataclass_types
+        kinds = list(classes) if isinstance(classes, Iterable) else [classes]
         hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
         if "config" in hints:
             raise BadValue("a field is named config, which is the option for the YAML file")
@@ -43,50 +43,55 @@ class TrlParser(HfArgumentParser):
         fail_with_unknown_args: bool = True,
         separate_remaining_strings: bool = False,
     ) -> tuple[Any, ...]:  # Any: one object of each class, then perhaps unknown words
-        """Objects of all classes, from the file that `--config` names and the command line.
+        """Return one object per class, from the file of `--config` and the command line.
 
         Raises:
-            MissingFile: there is no such file.
-            BadValue: it is no mapping, or has a name that no class has and this is to fail.
+            MissingFile: the file does not exist.
+            BadValue: it is no mapping, or has an unknown name and `fail_with_unknown_args` is set.
         """
         words = list(sys.argv[1:] if args is None else args)
         config: dict[str, Any] = {}  # Any: of any field
         if "--config" in words:
-            at = words.index("--config")
-            config = read_config(words[at + 1 : at + 2])
-            words = words[:at] + words[at + 2 :]
+            position = words.index("--config")
+            config = read_config(words[position + 1 : position + 2])
+            words = words[:position] + words[position + 2 :]
         self.set_defaults_with_config(**self.other_defaults(words, config.get("semantics")))
         unknown = self.set_defaults_with_config(**config)
         parsed = self.parse_args_into_dataclasses(words, return_remaining_strings)
         if return_remaining_strings:
-            *objects, rest = parsed
-            ends = (unknown, rest) if separate_remaining_strings else (unknown + rest,)
+            *objects, remaining = parsed
+            ends = (unknown, remaining) if separate_remaining_strings else (unknown + remaining,)
             return (*objects, *ends)
         if unknown and fail_with_unknown_args:
             raise BadValue(f"unknown in the config file: {' '.join(unknown)}; leave it out")
         return parsed
 
-    def other_defaults(self, words: list[str], named: str | None) -> Mapping[str, object]:
-        """The defaults of the semantics that the command line, or else the file, names."""
-        asked = ArgumentParser(add_help=False, allow_abbrev=False)
-        asked.add_argument("--semantics", default=named)
-        chosen = asked.parse_known_args(words)[0].semantics
-        known = [kind.SEMANTICS for kind in self.dataclass_types if hasattr(kind, "SEMANTICS")]
-        return next((rows[chosen] for rows in known if chosen in rows), {})
+    def other_defaults(self, words: list[str], default: str | None) -> Mapping[str, object]:
+        """Return the defaults of the semantics that the command line, or else the file, names."""
+        parser = ArgumentParser(add_help=False, allow_abbrev=False)
+        parser.add_argument("--semantics", default=default)
+        chosen = parser.parse_known_args(words)[0].semantics
+        tables = [kind.SEMANTICS for kind in self.dataclass_types if hasattr(kind, "SEMANTICS")]
+        return next((rows[chosen] for rows in tables if chosen in rows), {})
 
     def set_defaults_with_config(self, **values: Any) -> list[str]:  # Any: of any field
-        """Make these the defaults; returns those that no field has, as words."""
-        known = [action for action in actions(self) if action.dest in values]
-        for action in known:
+        """Set defaults of options; return those without an option as words of a command line."""
+        matching = [action for action in actions(self) if action.dest in values]
+        for action in matching:
             action.default, action.required = values[action.dest], False
-        unknown = values.keys() - {action.dest for action in known}
+        unknown = values.keys() - {action.dest for action in matching}
         return [
             word for name in values if name in unknown for word in (f"--{name}", str(values[name]))
         ]
 
 
 def read_config(name: list[str]) -> dict[str, Any]:  # Any: of any field
-    """The mapping of a YAML file, whose `env` goes to the environment."""
+    """Return the mapping of a YAML file; its `env` sets environment variables.
+
+    Raises:
+        MissingFile: the file does not exist.
+        BadValue: the file or its `env` is no mapping.
+    """
     path = Path(*name)
     if not name or not path.is_file():
         raise MissingFile(f"--config {' '.join(name)}: expected the name of a YAML file")
@@ -99,7 +104,7 @@ def read_config(name: list[str]) -> dict[str, Any]:  # Any: of any field
 
 
 def actions(parser: ArgumentParser) -> Iterator[Action]:
-    """The options of a parser and of all its subcommands."""
+    """Yield the options of a parser and of all its subcommands."""
     for action in parser._actions:
         if isinstance(action, _SubParsersAction):
             for parser_of_command in action.choices.values():
@@ -109,7 +114,7 @@ def actions(parser: ArgumentParser) -> Iterator[Action]:
 
 
 def is_optional_number(hint: Any) -> bool:  # Any: an annotation
-    """Whether None can be said in a word: `int | None`, but no text, truth value or list."""
+    """Return whether an annotation is of an optional number: no string, boolean or list."""
     kinds = set(get_args(hint))
     lists = any(get_origin(kind) is list for kind in kinds)
     return NoneType in kinds and not lists and not kinds & {str, bool}

@@ -13,9 +13,8 @@ from eval.errors import BadValue
 class PPOConfig(GRPOConfig):
     """Settings of `PPOTrainer`: those of GRPO with PPO's defaults, and those of values.
 
-    `cliprange` and `num_ppo_epochs` are the names that TRL's last PPO had for `epsilon` and
-    `num_iterations`; its num_mini_batches times `gradient_accumulation_steps` is
-    `steps_per_generation`.
+    `cliprange` and `num_ppo_epochs` are the names of `epsilon` and `num_iterations` in TRL's last
+    PPO. Its num_mini_batches times `gradient_accumulation_steps` is `steps_per_generation`.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
@@ -69,25 +68,25 @@ class PPOConfig(GRPOConfig):
     def __post_init__(self, cliprange: float | None, num_ppo_epochs: int | None):
         for name, value in (("epsilon", cliprange), ("num_iterations", num_ppo_epochs)):
             if value is not None:
-                self.said.add(name)
+                self.given_fields.add(name)
                 setattr(self, name, value)
         super().__post_init__()
 
     @property
     def scales_rewards(self) -> bool:
-        """Never: whole batches are whitened."""
+        """Always False: advantages are whitened over whole batches."""
         return False
 
     @property
     def penalty_discount(self) -> float:
-        """The discount of rewards of tokens."""
+        """Discount of the rewards of tokens."""
         return self.gamma if self.penalty_gamma is None else self.penalty_gamma
 
     def resolve(self) -> None:
-        """As of GRPO; then refuse discounts that are none.
+        """Resolve the settings as of GRPO, and check discounts and the KL target.
 
         Raises:
-            BadValue: with the value.
+            BadValue: a discount is outside 0 to 1, or the target has no positive weight.
         """
         super().resolve()
         for name in ("gamma", "penalty_gamma", "lam"):
@@ -98,5 +97,5 @@ class PPOConfig(GRPOConfig):
         if target is not None and not (target > 0 and self.old_kl_coef > 0):
             raise BadValue(
                 f"old_kl_target={target} with old_kl_coef={self.old_kl_coef}: expected both above "
-                "0, a weight that can be steered and what it is steered to"
+                "0, the target of the KL and its initial weight"
             )

@@ -1,4 +1,4 @@
-"""FSDP and DeepSpeed on processors: what accelerate would quietly leave out there."""
+"""FSDP and DeepSpeed on CPUs, which accelerate would silently leave out."""
 
 import os
 
@@ -10,20 +10,20 @@ FSDP, DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"  # set by `a
 
 
 def is_set(name: str) -> bool:
-    """Whether a variable of the environment says true."""
+    """Return whether an environment variable is "true"."""
     return os.environ.get(name, "").lower() == "true"
 
 
 def asks_for_shards() -> bool:
-    """Whether the launcher asked for FSDP or DeepSpeed."""
+    """Return whether the launcher asked for FSDP or DeepSpeed."""
     return is_set(FSDP) or is_set(DEEPSPEED)
 
 
 def join_on_cpu() -> None:
-    """Join the other processes over gloo, such that accelerate shards the model here too.
+    """Join the other processes over gloo, so that accelerate shards the model on CPUs too.
 
-    Accelerate turns types of accelerators into FSDP and DeepSpeed, and a CPU's into neither: it
-    would train plain replicas and say nothing.
+    Accelerate enables FSDP and DeepSpeed for accelerator devices only. On CPUs it would silently
+    train replicas.
     """
     os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
     if is_set(DEEPSPEED):

@@ -10,11 +10,13 @@ from core.option import option
 
 @dataclass
 class RejectionConfig(AnswersConfig):
-    """What is sampled, and which completions become rows."""
+    """Settings of sampling, and of which completions become rows."""
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
     ACTS: ClassVar[frozenset[str]] = AnswersConfig.ACTS | {"least_reward", "kept_per_prompt"}
     AT_LEAST: ClassVar[Mapping[str, float]] = {**AnswersConfig.AT_LEAST, "kept_per_prompt": 1}
 
     least_reward: float = option(1.0, "Sum of rewards from which a completion is kept.")
-    kept_per_prompt: int | None = option(None, "Most that are kept of a prompt; all if unset.")
+    kept_per_prompt: int | None = option(
+        None, "Greatest number of kept completions per prompt; all if unset."
+    )

@@ -1,9 +1,9 @@
-"""In what the GRPO of TRL 0.17 to 1.16 had other numbers, by the release that changed it.
+"""Changes of numbers and defaults in the GRPO of TRL 0.17 to 1.16, by release.
 
-Not among them: a completion that ends with padding is never taken for cut (until 0.23 it was, if it
-had no end token), prompts are never cut (0.17 to 0.27 did so by `max_prompt_length`), the router of
-a mixture of experts has its own weight from 1.7 on (TRL's was 0.001 until 1.13), and a loss of an
-evaluation is never divided by the accumulation (until 0.27 it was). What is logged is as in 1.16.
+Not reproduced: completions that end with padding counted as truncated (until 0.23, without end
+token); truncation of prompts by `max_prompt_length` (0.17 to 0.27); the router weight 0.001 of a
+mixture of experts (1.7 to 1.13; here the model's own); division of an evaluation loss by the
+accumulation (until 0.27). Metrics are those of 1.16.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,12 @@ RELEASES = (*(f"1.{n}" for n in range(16, -1, -1)), *(f"0.{n}" for n in range(29
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What one release changed.
+    """Changes of one release.
 
-    `before` are defaults that older ones had. Of `fields` and `losses` older ones had none, or
-    computed something else under the name.
+    Attributes:
+        before: Defaults of older releases.
+        fields: Fields that older releases lacked, or gave another meaning.
+        losses: Losses that older releases lacked, or computed differently.
     """
 
     before: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -63,21 +65,24 @@ CHANGES: Mapping[str, Change] = {
 }
 
 
-def by_semantics() -> dict[str, Mapping[str, object]]:
-    """The defaults of each that are other ones than those of the newest release."""
-    found: dict[str, Mapping[str, object]] = {PAPER: {"token_normalizer": "step"}}
-    had: dict[str, object] = {}
+def defaults_by_semantics() -> dict[str, Mapping[str, object]]:
+    """Return the defaults of each semantics that differ from those of the newest release."""
+    defaults: dict[str, Mapping[str, object]] = {PAPER: {"token_normalizer": "step"}}
+    older_defaults: dict[str, object] = {}
     for release in RELEASES:
-        found[f"{TRL}{release}"] = had
-        had = {**had, **(CHANGES[release].before if release in CHANGES else {})}
-    return found
+        defaults[f"{TRL}{release}"] = older_defaults
+        older_defaults = {
+            **older_defaults,
+            **(CHANGES[release].before if release in CHANGES else {}),
+        }
+    return defaults
 
 
 def later_changes(semantics: str) -> dict[str, Change]:
-    """The changes by releases after that of a semantics, newest first."""
+    """Return the changes of releases after that of a semantics, newest first."""
     release = semantics.removeprefix(TRL)
-    at = RELEASES.index(release) if release in RELEASES else 0
-    return {name: CHANGES[name] for name in RELEASES[:at] if name in CHANGES}
+    position = RELEASES.index(release) if release in RELEASES else 0
+    return {name: CHANGES[name] for name in RELEASES[:position] if name in CHANGES}
 
 
-SEMANTICS = by_semantics()
+SEMANTICS = defaults_by_semantics()

@@ -17,7 +17,7 @@ from eval.errors import BadValue
 class RLOOConfig(GRPOConfig):
     """Settings of `RLOOTrainer`: those of GRPO with RLOO's defaults, and two of its own.
 
-    `beta` weighs the KL in the reward, where `kl_coef` is GRPO's name for it.
+    `beta` is the weight of the KL in the reward, which GRPO calls `kl_coef`.
     """
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
@@ -42,14 +42,14 @@ class RLOOConfig(GRPOConfig):
         False, "Divide advantages by their deviation: scale_rewards='centred_batch'."
     )
     reward_clip_range: tuple[float, float] | None = option(
-        None, "What the sum of the rewards of a completion is kept within, before the KL."
+        None, "Range to which the sum of a completion's rewards is clamped, before the KL."
     )
 
     def resolve(self) -> None:
-        """As of GRPO; `normalize_advantages` names a scale.
+        """Resolve the settings as of GRPO; `normalize_advantages` chooses a scale.
 
         Raises:
-            BadValue: another scale is named too, or the range of rewards is none.
+            BadValue: another scale is chosen too, or `reward_clip_range` is no range.
         """
         if self.normalize_advantages:
             if self.is_set("scale_rewards"):
@@ -69,15 +69,15 @@ class RLOOConfig(GRPOConfig):
 
     @property
     def penalises_kl(self) -> bool:
-        """Nothing in the loss: the KL is in the reward."""
+        """Always False: the KL is in the reward, not in the loss."""
         return False
 
     @property
     def reward_kl(self) -> float:
-        """The weight of the KL in the reward."""
+        """Weight of the KL in the reward."""
         return self.beta
 
     @property
     def reward_bounds(self) -> tuple[float, float] | None:
-        """As `reward_clip_range` says."""
+        """Limits of `reward_clip_range`, or None."""
         return self.reward_clip_range and (self.reward_clip_range[0], self.reward_clip_range[1])

@@ -1,4 +1,4 @@
-"""Settings of methods that learn from their own samples, with TRL 1.16's names and defaults."""
+"""Settings of on-policy methods, with TRL 1.16's names and defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +21,11 @@ NO_PAGED = "the engine is chosen by `rollout_engine`, such as 'hf-cb'"
 
 @dataclass
 class RolloutConfig(SamplerConfig, BaseConfig):
-    """What every on-policy method shares: generation, engine, groups, rewards, the reference.
+    """Settings that on-policy methods share: generation, engine, groups, rewards, the reference.
 
     `rollout_policy`, `rollout_engine`, `rollout_selection`, `selection_*`, `prompt_retirement` and
-    those of `SamplerConfig` are not TRL's. At their defaults the random numbers of sampling differ.
+    those of `SamplerConfig` are not settings of TRL. At their defaults the random numbers of
+    sampling differ.
     """
 
     _VALID_DICT_FIELDS: ClassVar[list[str]] = [
@@ -158,7 +159,7 @@ class RolloutConfig(SamplerConfig, BaseConfig):
     )
 
     def resolve(self) -> None:
-        """As of every trainer; then the rollout's size, and what has to fit together."""
+        """Resolve the settings as of every trainer, then rollout sizes, and check combinations."""
         super().resolve()
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
         self.resolve_rollout_size()
@@ -171,32 +172,32 @@ class RolloutConfig(SamplerConfig, BaseConfig):
 
     @property
     def reads_reference(self) -> bool:
-        """Whether a loss or its rewards read log-probabilities of the reference."""
+        """True if a loss or rewards read log-probabilities of the reference."""
         return False
 
     @property
     def counts_groups(self) -> bool:
-        """Whether a loss divides by the tokens of each prompt."""
+        """True if a loss divides by the tokens of each prompt."""
         return False
 
     @property
     def samples_policy(self) -> bool:
-        """Whether the policy that is trained samples, not the frozen reference."""
+        """True if the trained policy samples, not the frozen reference."""
         return ROLLOUT_POLICIES[self.rollout_policy].moves
 
     @property
     def compares_sampler(self) -> bool:
-        """Whether the engine's own log-probabilities tell another policy, or are to be read."""
+        """True if the engine's log-probabilities can differ, or are read in any case."""
         return self.use_vllm or self.alters_weights or self.compare_sampler
 
     @property
     def keeps_reference(self) -> bool:
-        """Whether the starting policy is kept: for its log-probabilities, or to sample from it."""
+        """True if the starting policy is kept: for its log-probabilities, or to sample from it."""
         return self.reads_reference or not self.samples_policy
 
     @property
     def unequal_reward_weights(self) -> list[float] | None:
-        """The weights of the rewards where one is not 1, as it is of each if none are given."""
+        """The weights of the rewards if one of them is not 1, else None."""
         weights = self.reward_weights or []
         return weights if any(weight != 1 for weight in weights) else None
 
@@ -212,16 +213,16 @@ class RolloutConfig(SamplerConfig, BaseConfig):
 
     @property
     def rollout_draws(self) -> int:
-        """How often prompts are drawn for one rollout, at most."""
+        """Greatest number of draws of prompts for one rollout."""
         return self.selection_draws if SELECTIONS[self.rollout_selection].refills else 1
 
     def selects_by(self, name: str) -> bool:
-        """Whether the selection reads a setting."""
+        """Return whether the selection reads a setting."""
         return name in SELECTIONS[self.rollout_selection].parameters
 
     @property
     def generations_eval(self) -> int:
-        """Completions of one prompt in evaluation, which unset are those in training."""
+        """Completions per prompt in evaluation; those in training if unset."""
         return self.num_generations_eval or self.num_generations
 
     @property
@@ -231,22 +232,22 @@ class RolloutConfig(SamplerConfig, BaseConfig):
 
     @property
     def rollout_uses(self) -> int:
-        """Micro-batches that one rollout feeds on each process, every iteration counted."""
+        """Micro-batches that one rollout provides on each process, over all iterations."""
         return self.rollout_parts * self.num_iterations
 
     @property
     def mixes_rollouts(self) -> bool:
-        """Whether an optimizer step takes micro-batches of several rollouts."""
+        """True if an optimizer step takes micro-batches of several rollouts."""
         return self.rollout_uses % self.gradient_accumulation_steps != 0
 
     @property
     def padding(self) -> int | None:
-        """What token widths are padded to a multiple of."""
+        """Multiple to which token widths are padded, or None."""
         return self.pad_to_multiple_of if isinstance(self.pad_to_multiple_of, int) else None
 
     @property
     def generation_keywords(self) -> Mapping[str, Any]:
-        """The keywords of generation that are given beside the fields."""
+        """Keywords of generation that are given beside the fields."""
         return self.generation_kwargs if isinstance(self.generation_kwargs, dict) else {}
 
     @property
@@ -257,7 +258,7 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         )
 
     def resolve_rollout_size(self) -> None:
-        """Fill whichever of `generation_batch_size` and `steps_per_generation` is unset."""
+        """Fill `generation_batch_size` or `steps_per_generation`, whichever is unset."""
         micro = self.per_device_train_batch_size * self.world_size
         if self.generation_batch_size is None:
             self.steps_per_generation = (

@@ -1,15 +1,15 @@
-"""What scripts with TRL's command line ask for besides a trainer's settings: data and model."""
+"""Arguments of scripts with TRL's command line beside a trainer's settings: data and model."""
 
 from dataclasses import dataclass, field
 
-from core.configs.number_texts import take_numbers
+from core.configs.number_texts import convert_numbers
 from core.option import option
 from eval.errors import BadValue
 
 
 @dataclass
 class ScriptArguments:
-    """The dataset of a script."""
+    """Arguments of the dataset of a script."""
 
     dataset_name: str | None = option(None, "Dataset on the hub or in a folder.")
     dataset_config: str | None = option(None, "Its configuration, `name` of `load_dataset`.")
@@ -21,7 +21,7 @@ class ScriptArguments:
 
 @dataclass
 class DatasetConfig:
-    """One dataset of a mixture: the arguments of `load_dataset`, columns, and its share."""
+    """A dataset of a mixture: the arguments of `load_dataset`, columns, and its share."""
 
     path: str
     name: str | None = None
@@ -32,7 +32,7 @@ class DatasetConfig:
     fraction: float | None = None
 
     def __post_init__(self):
-        take_numbers(self)
+        convert_numbers(self)
 
 
 @dataclass
@@ -46,13 +46,13 @@ class DatasetMixtureConfig:
     test_split_size: float | None = option(None, "Share or number of rows to evaluate on.")
 
     def __post_init__(self):
-        take_numbers(self)
+        convert_numbers(self)
         self.datasets = [DatasetConfig(**d) if isinstance(d, dict) else d for d in self.datasets]
 
 
 @dataclass
 class ModelConfig:
-    """The model of a script, and its adapters."""
+    """Arguments of the model of a script, and of its adapters."""
 
     model_name_or_path: str | None = option(None, "Model on the hub or in a folder.")
     model_revision: str = option("main", "Branch, tag or commit of the model.")
@@ -77,7 +77,7 @@ class ModelConfig:
     bnb_4bit_quant_storage: str | None = option(None, "Type in which 4 bits are stored.")
 
     def __post_init__(self):
-        take_numbers(self)
+        convert_numbers(self)
         if self.load_in_8bit and self.load_in_4bit:
             raise BadValue("load_in_8bit and load_in_4bit are both set: leave one of them out")
         modules = self.lora_target_modules
@@ -86,10 +86,10 @@ class ModelConfig:
 
 
 def get_quantization_config(model_args: ModelConfig) -> None:
-    """None, which a trainer takes as `quantization_config`.
+    """Return None, which a trainer takes as `quantization_config`.
 
     Raises:
-        BadValue: 4 or 8 bits are asked for.
+        BadValue: 4 or 8 bits are requested.
     """
     for name in ("load_in_4bit", "load_in_8bit"):
         if getattr(model_args, name):

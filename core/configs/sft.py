@@ -12,7 +12,7 @@ from eval.errors import BadValue
 
 @dataclass(frozen=True)
 class Packing:
-    """A row of `PACKINGS`: whether the documents of a row must not see each other."""
+    """A row of `PACKINGS`: whether the documents of a row must not attend to each other."""
 
     doc: str
     keeps_apart: bool = True
@@ -80,7 +80,11 @@ class SFTConfig(BaseConfig):
     pad_token: str | None = option(None, "Token that pads; unset, the tokenizer's.")
 
     def resolve(self) -> None:
-        """As of every trainer; then what lengths are padded to."""
+        """Resolve the settings as of every trainer, and the multiple of padding.
+
+        Raises:
+            BadValue: `padding_free` has a `max_length` but no packing.
+        """
         super().resolve()
         if self.padding_free and not self.packing and self.max_length and self.is_set("max_length"):
             raise BadValue(
@@ -92,10 +96,10 @@ class SFTConfig(BaseConfig):
 
     @property
     def padding(self) -> int | None:
-        """What token widths are padded to a multiple of."""
+        """Multiple to which token widths are padded, or None."""
         return self.pad_to_multiple_of if isinstance(self.pad_to_multiple_of, int) else None
 
     @property
     def joins_rows(self) -> bool:
-        """Whether the rows of a batch become one, in which documents must not see each other."""
+        """True if the rows of a batch become one, whose documents must not attend to each other."""
         return self.padding_free or (self.packing and PACKINGS[self.packing_strategy].keeps_apart)

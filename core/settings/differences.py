@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import MISSING, dataclass, fields, replace
 
-from core.configs.idle import acting
+from core.configs.idle import effective_fields
 from core.configs.releases import PAPER
 from core.families.table import find_family
 from core.paper import Paper
@@ -126,7 +126,7 @@ def trl_settings(paper: Paper) -> dict[str, Sourced]:
 def idle(paper: Paper, scale: str) -> frozenset[str]:
     """Return the fields that TRL lacks and that have no effect with a paper's other settings."""
     config = resolve(paper, scale=scale).preview()
-    return frozenset(config.SEMANTICS.get(PAPER, {})) - acting(config).keys()
+    return frozenset(config.SEMANTICS.get(PAPER, {})) - effective_fields(config).keys()
 
 
 def defaults(settings: type, source: str) -> Mapping[str, Sourced]:

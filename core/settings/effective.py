@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from core.configs.idle import acting
+from core.configs.idle import effective_fields
 from core.paper.page import PREPARED
 from core.settings.canonical import canonical
 from core.settings.layers import NO_SETTINGS
@@ -38,12 +38,12 @@ def config_of(resolved: Resolved) -> dict[str, object]:
         "use_cpu": fields.get("use_cpu", False),
     }
     left_out = NEUTRAL | NO_SETTINGS.keys()
-    return {n: v for n, v in (acting(config) | machine).items() if n not in left_out}
+    return {n: v for n, v in (effective_fields(config) | machine).items() if n not in left_out}
 
 
 def settings_of(resolved: Resolved) -> dict[str, object]:
     """Return the run settings that have an effect on the training, without those of scoring."""
-    active = acting(resolved.run, IDLE)
+    active = effective_fields(resolved.run, IDLE)
     rewards = [reward_key(reward) for reward in resolved.run.rewards]
     left_out = SCORING | CHOOSING | BUNDLES
     settings = {n: expand_preparations(resolved, v) for n, v in active.items() if n not in left_out}

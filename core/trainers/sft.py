@@ -71,7 +71,6 @@ class SFTTrainer(BaseTrainer):
         formatting_func: Callable[[Any], str] | None = None,
     ):
         refuse("SFTTrainer", quantization_config=quantization_config)
-        check_dataset(train_dataset, "train_dataset")
         args = sft_settings(args, model, train_dataset, eval_dataset)
         check_functions(args, data_collator, compute_loss_func)
         set_seed(args.seed)  # of the adapters
@@ -295,6 +294,7 @@ def sft_settings(
     Raises:
         BadValue: as `resolve_settings` and `check_streams` say.
     """
+    check_dataset(train_dataset, "train_dataset")
     if type(args) is TrainingArguments:
         args = SFTConfig(**{**args.to_dict(), "hub_token": args.hub_token})  # hidden by to_dict
     settings = resolve_settings(args, SFTConfig, model, "SFT")

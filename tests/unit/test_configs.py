@@ -93,7 +93,7 @@ ONE_COMPLETION = {"num_generations": 1, "advantage_estimator": "to_go", "beta": 
         ),
         (
             {"loss_type": "vespo", "use_vllm": True},
-            "multiplies the ratios of tokens itself, and takes 'token_truncate', 'token_mask'",
+            "multiplies the ratios of tokens itself, expected 'token_truncate', 'token_mask'",
         ),
         ({"scale_rewards": "std"}, "expected one of 'group', 'batch', 'none'"),
         (

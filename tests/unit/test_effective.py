@@ -7,7 +7,7 @@ from datasets import Dataset
 from grpo_runs import weights
 
 from core import GRPOConfig, SFTConfig, SFTTrainer
-from core.configs.idle import IDLE, acting
+from core.configs.idle import IDLE, effective_fields
 from core.settings.effective import effective
 from core.settings.layers import NO_SETTINGS, Sourced
 from core.settings.resolve import resolve
@@ -278,7 +278,7 @@ def test_an_idle_field_of_supervised_training_does_not_count(row, supervise, tmp
     idle, changes, active = SFT_CASES[row]
 
     def counted(settings):
-        return acting(SFTConfig(str(tmp_path), **{**SUPERVISED, **settings}))
+        return effective_fields(SFTConfig(str(tmp_path), **{**SUPERVISED, **settings}))
 
     assert counted(idle) == counted(idle | changes)
     assert counted(active) != counted(active | changes)
@@ -322,7 +322,7 @@ def test_equal_trainings_of_other_papers_and_arms_are_one():
 
 def test_every_other_field_of_the_config_counts(resolved):
     names = {f.name for f in fields(GRPOConfig) if f.init}
-    idle = {n for n in names if any(n in row and row.when(resolved.preview()) for row in ROWS)}
+    idle = {n for n in names if any(n in row and row.condition(resolved.preview()) for row in ROWS)}
     assert set(effective(resolved)["config"]) == names - idle - NEUTRAL - NO_SETTINGS.keys()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import GRPOConfig, ModelConfig, PPOConfig, RLOOConfig, SFTConfig
-from core.configs.number_texts import number_of, take_numbers
+from core.configs.number_texts import convert_numbers, number_of
 from core.configs.script import DatasetConfig
 from core.paper.overrides import LARGEST, field_types
 from eval.errors import BadValue
@@ -25,7 +25,7 @@ def test_every_numeric_field_of_every_config_takes_its_number_as_text(config):
     values = {name: plain._given[name] for name in names if plain._given[name] is not None}
     for name, value in values.items():
         setattr(plain, name, str(value))
-    take_numbers(plain)
+    convert_numbers(plain)
     assert {name: getattr(plain, name) for name in values} == values
     with pytest.raises(BadValue, match=rf"{config.__name__}.learning_rate='fast': expected float"):
         config(**QUIET, learning_rate="fast")

@@ -54,7 +54,7 @@ def test_it_is_trls_newest_unless_a_paper_asks():
 def test_copies_and_later_settings_act_as_if_they_were_given_at_once():
     made = config("trl==0.18")
     for other in (copy.copy(made), pickle.loads(pickle.dumps(made))):
-        assert other.said == made.said
+        assert other.given_fields == made.given_fields
         other.beta = PLAIN["beta"]
         other.settle()
         assert (other.beta, other.loss_type) == (PLAIN["beta"], "bnpo")
