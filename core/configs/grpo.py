@@ -265,8 +265,8 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
             for name in names:
                 raise BadValue(
                     f"{name}={getattr(self, name)!r}: semantics={self.semantics!r} lacks it, or "
-                    f"defines it differently: set semantics='{TRL}{release}' or later, or leave "
-                    "it out"
+                    f"defines it differently: set semantics='{TRL}{release}' or a later one, or "
+                    "leave it out"
                 )
 
     def check_loss(self) -> None:
