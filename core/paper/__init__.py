@@ -1,4 +1,4 @@
-"""What a paper is made of, and where papers are found."""
+"""The description of a paper as data, and the registry of papers."""
 
 from core.paper.page import Because, Evaluation, Paper, Reward, Setting, because, cite
 from core.paper.printed import Column, Layout, Marked, Number, Reported, marked, printed

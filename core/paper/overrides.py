@@ -5,17 +5,18 @@ Works on any dataclass, so the fields of a family's config and of the run are ch
 
 import types
 from ast import literal_eval
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Mapping as AbstractMapping
 from dataclasses import fields
 from enum import Enum
 from functools import cache
 from math import isfinite
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from eval.errors import BadValue, UnknownName
 
 WORDS = {"true": True, "false": False, "none": None, "null": None}
+Parts: TypeAlias = tuple[Any, ...]  # Any: the arguments of an annotation
 LARGEST = 2**63 - 1  # integer that 64 bits hold
 
 
@@ -32,7 +33,7 @@ class BadOverride(BadValue):
 
 @cache
 def field_types(config: type) -> Mapping[str, Any]:  # Any: annotations are of no common type
-    """The annotation of every field that the constructor takes."""
+    """Return the annotation of each field that the constructor takes."""
     hints = get_type_hints(config)
     return {field.name: hints[field.name] for field in fields(config) if field.init}
 
@@ -66,10 +67,10 @@ def named_texts(arguments: Iterable[str]) -> dict[str, str]:
 
 
 def find_type(name: str, *configs: type) -> Any:  # Any: an annotation
-    """The annotation of a field of one of the configs.
+    """Return the annotation of a field, from the last of the configs that has it.
 
     Raises:
-        UnknownField: none has it; the nearest names are given.
+        UnknownField: no config has the field; the nearest names are given.
     """
     for config in reversed(configs):
         if name in field_types(config):
@@ -78,9 +79,10 @@ def find_type(name: str, *configs: type) -> Any:  # Any: an annotation
 
 
 def literal(text: str, hint: Any) -> object:
-    """The value that a text stands for; words stay strings, and so does all of it for `str`.
+    """Return the Python value of a text; a text that is no literal stays a string.
 
-    Where a tuple is expected, words may stand with commas between them.
+    The text of a `str` field is never converted. For a tuple field, words separated by commas are
+    split.
     """
     if hint is str:
         return text
@@ -93,7 +95,7 @@ def literal(text: str, hint: Any) -> object:
 
 
 def checked(name: str, value: Any, hint: Any) -> Any:  # Any: a setting of any type
-    """The value as its field's type: an int as a float, a list as a tuple, where that is expected.
+    """Return a value as its field's type: an int as a float, a list as a tuple if expected.
 
     Raises:
         BadOverride: the value has another type, or a number in it is too large or not finite.
@@ -136,15 +138,15 @@ def numbers_in(value: object) -> Iterator[int | float]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of an annotation's type; ints are floats, bools are not ints."""
+    """Return whether a value has an annotation's type; ints are floats, bools are not ints."""
     if fits_exactly(value, hint):
         return True
-    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
-    return whole and fits_exactly(float(value), hint)
+    is_int = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
+    return is_int and fits_exactly(float(value), hint)
 
 
 def fits_exactly(value: object, hint: Any) -> bool:
-    """Whether a value is of an annotation's type, without turning ints into floats."""
+    """Return whether a value has an annotation's type, without turning ints into floats."""
     origin, parts = form_of(hint)
     if hint is Any or hint is object:
         return True
@@ -154,14 +156,28 @@ def fits_exactly(value: object, hint: Any) -> bool:
         return any(fits_exactly(value, part) for part in parts)
     if origin is Literal:
         return value in parts
-    if origin in (list, set, frozenset):
-        return isinstance(value, origin) and all(fits(item, parts[0]) for item in value)
-    if origin is tuple:
-        item = parts[0] if parts else object
-        return isinstance(value, list | tuple) and all(fits(part, item) for part in value)
-    if origin in (dict, AbstractMapping):
-        items = value.items() if isinstance(value, AbstractMapping) else [(None, None)]
-        return all(fits(key, parts[0]) and fits(item, parts[1]) for key, item in items)
+    if origin in COLLECTIONS:
+        return COLLECTIONS[origin](value, origin, parts)
+    return _fits_class(value, hint)
+
+
+def _fits_elements(value: Any, origin: type, parts: Parts) -> bool:
+    return isinstance(value, origin) and all(fits(element, parts[0]) for element in value)
+
+
+def _fits_tuple(value: Any, origin: type, parts: Parts) -> bool:
+    del origin  # a list is written for a tuple
+    hint = parts[0] if parts else object
+    return isinstance(value, list | tuple) and all(fits(element, hint) for element in value)
+
+
+def _fits_mapping(value: Any, origin: type, parts: Parts) -> bool:
+    del origin  # any mapping is taken for another
+    pairs = value.items() if isinstance(value, AbstractMapping) else [(None, None)]
+    return all(fits(key, parts[0]) and fits(element, parts[1]) for key, element in pairs)
+
+
+def _fits_class(value: object, hint: Any) -> bool:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return isinstance(value, hint) or value in [member.value for member in hint]
     if hint in (int, float):
@@ -169,14 +185,25 @@ def fits_exactly(value: object, hint: Any) -> bool:
     return isinstance(value, hint) if isinstance(hint, type) else callable(value)
 
 
+# By the origin of the annotation.
+COLLECTIONS: Mapping[Any, Callable[[Any, type, Parts], bool]] = {
+    list: _fits_elements,
+    set: _fits_elements,
+    frozenset: _fits_elements,
+    tuple: _fits_tuple,
+    dict: _fits_mapping,
+    AbstractMapping: _fits_mapping,
+}
+
+
 @cache
-def form_of(hint: Any) -> tuple[Any, tuple[Any, ...]]:  # Any: annotations
-    """What an annotation is made with and of: `list` and `(int,)` of `list[int]`."""
+def form_of(hint: object) -> tuple[Any, Parts]:
+    """Return the origin and the arguments of an annotation: `list`, `(int,)` of `list[int]`."""
     return get_origin(hint), get_args(hint)
 
 
 def describe(hint: Any) -> str:
-    """An annotation as it is written: `int | None`, not `typing.Optional[int]`."""
+    """Format an annotation as it is written: `int | None`, not `typing.Optional[int]`."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint in (type(None), Ellipsis):
         return "..." if hint is Ellipsis else "None"

@@ -1,4 +1,4 @@
-"""What a paper module is made of: settings with passages, printed numbers and arms."""
+"""The parts of a paper module: settings with passages, evaluations, and the paper itself."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ AT, SAME_AS, FAMILY = "at", "same_as", "family"
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One field's value and the passage that states it."""
+    """The value of a field and the passage that states it."""
 
     name: str
     value: object
@@ -24,7 +24,7 @@ class Setting:
 
 
 def cite(passage: str, **settings: object) -> tuple[Setting, ...]:
-    """The settings that one passage states; `"unstated"` for a value that nobody printed."""
+    """Return the settings that one passage states; `"unstated"` for values that nobody printed."""
     return tuple(
         Setting(name=name, value=value, passage=passage) for name, value in settings.items()
     )
@@ -32,24 +32,24 @@ def cite(passage: str, **settings: object) -> tuple[Setting, ...]:
 
 @dataclass(frozen=True)
 class Because:
-    """Why fields differ from what TRL's paper index sets; of no field, a remark on its entry."""
+    """The reason why fields differ from TRL's paper index, or a remark if there are no fields."""
 
     reason: str
     fields: tuple[str, ...]
 
 
 def because(reason: str, *fields: str) -> Because:
-    """A whole sentence on the fields that differ, or without fields on the entry of the index."""
+    """Return a reason, a whole sentence, for fields that differ from TRL's paper index."""
     return Because(reason, fields)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a paper asks of its models: benchmarks, the mode of answering, and how it is drawn.
+    """An evaluation of a paper: benchmarks, mode of answering and sampling.
 
-    Without `benchmarks` it is on all of the paper's. `samples` answers to each problem are drawn at
-    a `temperature`, 0 being greedy. `by` are fields of the problems by which scores are split too.
-    `passage` is where the paper says so, "unstated" if nowhere.
+    Empty `benchmarks` are all of the paper's. `samples` answers to each problem are sampled at
+    `temperature`; 0 is greedy. `by` are fields of the problems by which scores are also split.
+    `passage` is where the paper states this, "unstated" if nowhere.
     """
 
     benchmarks: tuple[str, ...] = ()
@@ -61,8 +61,10 @@ class Evaluation:
     passage: str = ""
 
     def __str__(self) -> str:
-        drawn = f"{self.samples} samples at temperature {self.temperature:g}, top_p {self.top_p:g}"
-        how = drawn if self.temperature else "greedily"
+        sampled = (
+            f"{self.samples} samples at temperature {self.temperature:g}, top_p {self.top_p:g}"
+        )
+        how = sampled if self.temperature else "greedily"
         by = f", by {' and '.join(self.by)}" if self.by else ""
         where = f" ({self.passage})" if self.passage else ""
         return f"{', '.join(self.benchmarks) or 'all of these'}: {self.mode}, {how}{by}{where}"
@@ -70,9 +72,9 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
-    """One paper: what differs from its base, what it printed, what must hold.
+    """A paper: settings that differ from its base, printed numbers, arms and claims.
 
-    It is found by its number at `arxiv`, or what is not there at its `url`.
+    `arxiv` is its number there; a paper that is not there has a `url`.
 
     `config` are groups made by `cite`; `evaluations` say how models answer the `benchmarks`.
     `arms` map an arm's name to what it changes, the first one is the paper's own method;
@@ -128,17 +130,17 @@ class Paper:
 
     @property
     def place(self) -> str:
-        """Where it is found."""
+        """The arXiv number as "arXiv NUMBER", or the URL of a paper that is not there."""
         return f"arXiv {self.arxiv}" if self.arxiv else self.url
 
     @property
     def address(self) -> str:
-        """Where it is read."""
+        """The URL at which the paper can be read."""
         return f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else self.url
 
     @property
     def settings(self) -> tuple[Setting, ...]:
-        """All cited settings in the order in which they are written."""
+        """The cited settings in the order in which they are written."""
         return tuple(setting for group in self.config for setting in group)
 
     @property
@@ -153,29 +155,37 @@ class Paper:
         return next(iter(self.arms), "main")
 
     def changes(self, arm: str, scale: str | None = None) -> dict[str, object]:
-        """The settings that an arm changes at all scales, or what it adds at this one."""
-        said = self._said(arm, scale)
-        return {name: value for name, value in said.items() if name not in (AT, SAME_AS, FAMILY)}
+        """Return the settings that an arm changes at all scales, or those it adds at one scale."""
+        declared = self._entries(arm, scale)
+        return {
+            name: value for name, value in declared.items() if name not in (AT, SAME_AS, FAMILY)
+        }
 
     def family_of(self, arm: str) -> str:
-        """The family whose trainer an arm uses."""
-        return str(self._said(arm, None).get(FAMILY, self.family))
+        """Return the family whose trainer an arm uses."""
+        return str(self._entries(arm, None).get(FAMILY, self.family))
 
     def scales(self, arm: str) -> tuple[str, ...]:
-        """The scales at which an arm adds to what it changes."""
-        return tuple(self._at(arm))
+        """Return the scales at which an arm changes more than elsewhere."""
+        return tuple(self._entries_at(arm))
 
     def same_as(self, arm: str, scale: str) -> str | None:
-        """The arm that this one says to be the same training as, at a scale."""
-        said = {**self._said(arm, None), **self._said(arm, scale)}.get(SAME_AS)
-        return None if said is None else str(said)
+        """Return the arm that this arm declares itself equal to at a scale, None if none."""
+        other = {**self._entries(arm, None), **self._entries(arm, scale)}.get(SAME_AS)
+        return None if other is None else str(other)
 
     @property
-    def _changed(self) -> Mapping[str, Mapping[str, object]]:
+    def _arms_and_preparations(self) -> Mapping[str, Mapping[str, object]]:
         return {**self.preparations, **self.arms}
 
-    def _said(self, arm: str, scale: str | None) -> Mapping[str, object]:
-        return self._changed.get(arm, {}) if scale is None else self._at(arm).get(scale, {})
+    def _entries(self, arm: str, scale: str | None) -> Mapping[str, object]:
+        return (
+            self._arms_and_preparations.get(arm, {})
+            if scale is None
+            else self._entries_at(arm).get(scale, {})
+        )
 
-    def _at(self, arm: str) -> Mapping[str, Mapping[str, object]]:
-        return cast(Mapping[str, Mapping[str, object]], self._changed.get(arm, {}).get(AT, {}))
+    def _entries_at(self, arm: str) -> Mapping[str, Mapping[str, object]]:
+        return cast(
+            Mapping[str, Mapping[str, object]], self._arms_and_preparations.get(arm, {}).get(AT, {})
+        )

@@ -1,4 +1,4 @@
-"""Printed numbers as data: whose, on what, how measured, in which unit, and in which table."""
+"""Printed numbers of papers as data, with their system, benchmark, metric, unit and table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -12,20 +12,20 @@ PERCENT = "%"
 
 @dataclass(frozen=True)
 class Marked:
-    """A printed number whose metric is not its column's."""
+    """A printed number whose metric differs from that of its column."""
 
     value: float
     metric: str
 
 
 def marked(metric: str, value: float) -> Marked:
-    """A cell printed with another metric than the rest of its column, e.g. `maj@32`."""
+    """Return a cell whose metric, such as `maj@32`, differs from that of its column."""
     return Marked(value, metric)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column whose metric or unit is not its table's, or whose header is not a benchmark's name.
+    """A column with its own metric or unit, or with a header other than a benchmark's name.
 
     `group` is what the table prints above this column and its neighbours; `unit` is printed in the
     header and empty for a number without one.
@@ -40,11 +40,11 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Reported:
-    """One printed number: whose, on what, how measured, and where it is printed.
+    """A printed number, with its system, benchmark, metric and place of printing.
 
-    `block` and `source` are the parts of the table it stands in, as the `Layout` of the table names
-    them; block `text` is outside any table. `column` and `group` are its headers, if they are not
-    its benchmark's name; `usual` is the metric of its column, and another one is marked.
+    `block` and `source` name parts of the table, which its `Layout` gives titles; block `text` is
+    outside any table. `column` and `group` are the headers, if they are not the benchmark's name.
+    `usual` is the metric of the column; a number with another metric is marked.
     """
 
     system: str
@@ -62,18 +62,18 @@ class Reported:
     place: int = field(default=0, compare=False)  # of its column in the table
 
     def cell(self) -> dict[str, object]:
-        """The fields that a record holds: those that are needed, and others that say something."""
-        defaults = {one.name: one.default for one in fields(self)}
-        said = asdict(self).items()
-        return {name: value for name, value in said if value != defaults[name] and name != "place"}
+        """Return the fields that a record holds: those unlike their defaults, without `place`."""
+        defaults = {own.name: own.default for own in fields(self)} | {"place": self.place}
+        values = asdict(self).items()
+        return {name: value for name, value in values if value != defaults[name]}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What the table of a passage, or of our runs at the scale `of`, says beside its numbers.
+    """Caption, titles and notes of a table: of a passage, or of our runs at the scale `of`.
 
-    `blocks` and `sources` are the titles of its parts in their order; within a block the best
-    number of a column is bold if its source is one of `ranked`.
+    `blocks` and `sources` are the titles of the table's parts in their order. Within a block the
+    best number of a column is bold if its source is one of `ranked`.
     """
 
     of: str
@@ -98,15 +98,15 @@ def printed(
     block: str = "",
     source: str = "",
 ) -> tuple[Reported, ...]:
-    """The numbers of one printed block, row by row; `None` is a cell the paper leaves empty.
+    """Return the numbers of one printed block, row by row; None is a cell left empty.
 
-    A column is a benchmark's name or a `Column`, a row's key the system's name or the pair of its
-    name and its size. Blocks of the same passage are one table.
+    A column is a benchmark's name or a `Column`. The key of a row is the system's name, or the pair
+    of its name and size. Blocks of the same passage are one table.
 
     Raises:
         ValueError: a row has another number of cells than there are columns.
     """
-    heads = [Column(benchmark=one) if isinstance(one, str) else one for one in columns]
+    heads = [Column(benchmark=head) if isinstance(head, str) else head for head in columns]
     numbers: list[Reported] = []
     for row, cells in rows.items():
         system, size = (row, None) if isinstance(row, str) else row

@@ -1,8 +1,8 @@
-"""Finds papers through the entry-point group `repro.papers`: ours and anybody else's, the same way.
+"""The registry of papers: finds those of all distributions by the entry points `repro.papers`.
 
-An entry is either `slug = "package.module"`, one paper, or `name = "package"`, whose every module
-is a paper named like its slug. Nothing is imported before it is asked for, but plug-ins that are
-files (`eval.plugins`): their `PAPER` is registered by being there.
+An entry point is either `slug = "package.module"`, one paper, or `name = "package"`, a package of
+which each module is a paper named like its slug. A module is imported only when its paper is
+loaded. Plug-in files (`eval.plugins`) need no entry point: their `PAPER` is found directly.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,9 +34,9 @@ class BrokenPaper(ReproError, ImportError):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Where a paper comes from: its slug, its module, the distribution that provides it.
+    """A registered paper: its slug, its module and the distribution that provides it.
 
-    `problem` says what is wrong with that, such that this paper alone is broken.
+    `problem` is what is wrong with the registration; loading such a paper raises it.
     """
 
     slug: str
@@ -48,7 +48,7 @@ class Entry:
         """Import the module and return its `PAPER`.
 
         Raises:
-            BrokenPaper: it has a problem, its import fails, or `PAPER` is missing or no `Paper`.
+            BrokenPaper: the entry has a problem, the import fails, or `PAPER` is no `Paper`.
         """
         if self.problem:
             raise BrokenPaper(self.problem)
@@ -67,31 +67,31 @@ class Entry:
         return paper
 
     def text(self) -> str:
-        """The module's docstring: the paper in a sentence, and its caveats."""
+        """Return the module's docstring: the paper in a sentence, and its caveats."""
         self.load()
         return getdoc(import_module(self.module)) or ""
 
 
 def entries() -> dict[str, Entry]:
-    """All papers by slug, in order of their slugs; a slug of two modules is broken."""
-    found: dict[str, Entry] = {}
-    for entries_of in (*map(_expand, entry_points(group=GROUP)), _of_plugins()):
-        for entry in entries_of:
-            other = found.get(entry.slug, entry)
-            twice = (
-                f"{entry.slug} is provided twice: by {other.distribution} ({other.module}) and by "
-                f"{entry.distribution} ({entry.module}); uninstall one of them"
-            )
-            same = other.module == entry.module
-            found[entry.slug] = other if same else replace(other, problem=twice)
-    return dict(sorted(found.items()))
+    """Return all papers by slug, sorted; an entry has a `problem` if two modules share its slug."""
+    by_slug: dict[str, Entry] = {}
+    for group in (*map(_expand, entry_points(group=GROUP)), _of_plugins()):
+        for entry in group:
+            first = by_slug.setdefault(entry.slug, entry)
+            if first.module != entry.module:
+                problem = (
+                    f"{entry.slug} is provided twice: by {first.distribution} ({first.module}) and "
+                    f"by {entry.distribution} ({entry.module}); uninstall one of them"
+                )
+                by_slug[entry.slug] = replace(first, problem=problem)
+    return dict(sorted(by_slug.items()))
 
 
 def find_entry(slug: str) -> Entry:
-    """The entry of one paper, by its slug or by the path of a plug-in, FILE.py.
+    """Return the entry of one paper, by its slug or by the path of a plug-in, FILE.py.
 
     Raises:
-        UnknownPaper: there is none of that slug.
+        UnknownPaper: no paper has that slug.
         BrokenPaper: the plug-in holds no paper.
     """
     if slug.endswith(".py"):
@@ -99,28 +99,28 @@ def find_entry(slug: str) -> Entry:
         if not isinstance(paper, Paper):
             raise BrokenPaper(f"{slug} holds no paper: expected PAPER = core.paper.Paper(...)")
         slug = paper.slug
-    known = entries()
-    if slug not in known:
-        raise UnknownPaper(slug, known)
-    return known[slug]
+    by_slug = entries()
+    if slug not in by_slug:
+        raise UnknownPaper(slug, by_slug)
+    return by_slug[slug]
 
 
 def whole_papers() -> list[Paper]:
-    """All papers but the broken ones, of which whatever loads each by itself tells."""
-    found: list[Paper] = []
+    """Load and return all papers, leaving out the broken ones without an error."""
+    papers: list[Paper] = []
     for entry in entries().values():
         with suppress(BrokenPaper):
-            found.append(entry.load())
-    return found
+            papers.append(entry.load())
+    return papers
 
 
 def find_paper(slug: str) -> Paper:
-    """The paper of a slug."""
+    """Return the paper of a slug; errors are those of `find_entry` and `Entry.load`."""
     return find_entry(slug).load()
 
 
 def lineage(paper: Paper, find: Callable[[str], Paper] = find_paper) -> list[Paper]:
-    """The paper after the papers it is based on, the root first.
+    """Return a paper after the papers it is based on, the root first.
 
     Raises:
         BrokenPaper: the bases form a circle.
@@ -134,7 +134,7 @@ def lineage(paper: Paper, find: Callable[[str], Paper] = find_paper) -> list[Pap
 
 
 def _expand(point: EntryPoint) -> list[Entry]:
-    """One entry for a module, one for each public module of a package."""
+    """Return one entry for a module, and one per public module for a package."""
     distribution = point.dist.name if point.dist else "(unknown)"
     alone = Entry(slug=point.name, module=point.value, distribution=distribution)
     try:
@@ -160,7 +160,7 @@ def _expand(point: EntryPoint) -> list[Entry]:
 
 
 def _of_plugins() -> list[Entry]:
-    """The papers of the plug-ins that are files."""
+    """Return the entries of the papers in plug-in files."""
     return [
         Entry(slug=paper.slug, module=module.__name__, distribution=str(module.__file__))
         for module in modules()
