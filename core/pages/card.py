@@ -23,15 +23,15 @@ def write_cards(
     paper: Paper, runs: Iterable[Record], verdicts: Sequence[Mapping[str, Any]]
 ) -> None:
     """Write a card into the folder of each model that these runs trained on this machine."""
-    here = models_here()
+    folders = models_here()
     for run in runs_of(runs):
-        folder = here.get(run["train"].get("weights", ""))
+        folder = folders.get(run["train"].get("weights", ""))
         if folder is not None:
             write_atomic(folder / CARD, str(card_of(paper, run, verdicts)))
 
 
 def card_of(paper: Paper, run: RunRecord, verdicts: Sequence[Mapping[str, Any]]) -> ModelCard:
-    """The card of a run's model, with the verdicts that the run has a part in."""
+    """Return the card of a run's model, with the verdicts that use the run."""
     name = f"{paper.slug}-{run['arm']}-{run['seed']}"
     results = [
         EvalResult(
@@ -44,7 +44,7 @@ def card_of(paper: Paper, run: RunRecord, verdicts: Sequence[Mapping[str, Any]])
         )
         for row in run["scores"]
     ]
-    given = [f"{key}={elsewhere(value)}" for key, value in sorted(run["overrides"].items())]
+    overrides = [f"{key}={elsewhere(value)}" for key, value in sorted(run["overrides"].items())]
     config = sorted(run["config"].items())
     options = ["--arm", run["arm"], "--seed", str(run["seed"]), "--at", run["scale"]]
     card: Any = ModelCard  # its class methods are half typed
@@ -63,14 +63,14 @@ def card_of(paper: Paper, run: RunRecord, verdicts: Sequence[Mapping[str, Any]])
         run=run,
         start=elsewhere(run["start_model"]),
         settings=[(name, elsewhere(one["value"]), one["source"]) for name, one in config],
-        command=shlex.join(["repro", "run", paper.slug, *options, *given]),
+        command=shlex.join(["repro", "run", paper.slug, *options, *overrides]),
         table=render(runs_table(paper, cast(list[Record], [run]), run["scale"]), "md"),
         verdicts=[one for one in verdicts if run["digest"] in one["runs"]],
     )
 
 
 def elsewhere(value: object) -> str:
-    """A value as text that means something on another machine: of a path the last part."""
+    """Return a value as text for another machine: only the last part of an absolute path."""
     if isinstance(value, str):
         return Path(value).name if Path(value).is_absolute() else value
     return canonical_text(value)

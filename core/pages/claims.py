@@ -1,4 +1,4 @@
-"""The page of claims: how those of every paper that is known can be tested."""
+"""The page reports/claims.md: how the claims of all known papers can be tested."""
 
 import csv
 from collections import Counter
@@ -17,10 +17,11 @@ COLUMNS = ["paper", "claim", "kind", "test"]
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One claim of a paper: how it is tested, and its test.
+    """A claim of a paper in the table of claims: the kind of its test, and the test.
 
-    The test is an expression of `core.claims` where it is by runs; where it is exact or simulated,
-    that or what the law or the simulation has to compute; else why there is none.
+    `test` is an expression of `core.claims` for a claim about runs. For an exact or simulated claim
+    it is an expression or the description of what to compute, for others the reason why there is
+    no test.
     """
 
     paper: str
@@ -30,7 +31,7 @@ class ClaimRow:
 
 
 def claims_files() -> dict[str, str]:
-    """The page by its name; nothing where there is no table of claims."""
+    """Return the page by its file name; empty if there is no table of claims."""
     if not claims_table().is_file():
         return {}
     template = environment("md").get_template("claims.md.j2")
@@ -38,10 +39,10 @@ def claims_files() -> dict[str, str]:
 
 
 def read_claims() -> list[ClaimRow]:
-    """All rows of the table.
+    """Read the table of claims.
 
     Raises:
-        DamagedFile: other columns, an unknown kind, an empty field, or a claim that is there twice.
+        DamagedFile: the table has other columns, an unknown kind, an empty field, or a claim twice.
     """
     place = claims_table()
     with place.open(newline="", encoding="utf-8") as file:
@@ -63,7 +64,7 @@ def read_claims() -> list[ClaimRow]:
 
 
 def summary(rows: Sequence[ClaimRow]) -> dict[str, object]:
-    """What the page shows: counts by paper and in all, and the reasons of what is not testable."""
+    """Return what the page shows: counts by paper and in total, and the untestable claims."""
     papers = {row.paper: counts([r for r in rows if r.paper == row.paper]) for row in rows}
     return {
         "papers": papers,
@@ -77,6 +78,6 @@ def summary(rows: Sequence[ClaimRow]) -> dict[str, object]:
 
 
 def counts(rows: Sequence[ClaimRow]) -> Mapping[str, int]:
-    """How many of each kind there are, and of all."""
-    found = Counter(row.kind for row in rows)
-    return {kind: found[kind] for kind in KINDS} | {"all": len(rows)}
+    """Return the number of claims of each kind, and of all under "all"."""
+    by_kind = Counter(row.kind for row in rows)
+    return {kind: by_kind[kind] for kind in KINDS} | {"all": len(rows)}

@@ -1,4 +1,4 @@
-"""The pages that are of no single paper."""
+"""The pages about all papers together."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,6 +1,6 @@
-"""The table of controls: what the best fixed intervention does for the models that runs began with.
+"""The table of controls: the gain of the best fixed intervention on each starting model.
 
-What it gains is what a run may have learnt of mere form.
+A training that gains no more than a fixed intervention may have learnt form alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,12 @@ HEADS = ("Build", "Best intervention", "Recovers")
 def controls_tables(
     paper: Paper, runs: Sequence[RunRecord], controls: Sequence[ControlsRecord], scale: str
 ) -> Iterator[Table]:
-    """One table, if there are controls of a model that runs of the main arm began with."""
+    """Yield one table if there are controls of a starting model of the main arm, else nothing."""
     main = [run for run in runs if run["main"] and run.get("forms")]
     sections = tuple(section(name, main, controls) for name in suites_of(main))
-    if not any(one.rows for one in sections):
+    if not any(part.rows for part in sections):
         return
-    tried = max(len(found["valid"]) - 1 for one in controls for found in one["suites"].values())
+    tried = max(len(suite["valid"]) - 1 for c in controls for suite in c["suites"].values())
     yield Table(
         name=f"{paper.slug}-controls",
         caption=f"{paper.slug}: the best of {tried} fixed interventions on the starting model, "
@@ -48,26 +48,30 @@ def controls_tables(
 
 
 def section(name: str, runs: Sequence[RunRecord], controls: Sequence[ControlsRecord]) -> Section:
-    """The builds that runs on one suite began with."""
+    """Return a row for each build that runs scored on a suite began with."""
     rows: list[Row] = []
     for control in controls:
-        began = [run for run in runs if run["model"]["digest"] == control["model"]["digest"]]
-        having = [run for run in began if name in run.get("forms", {})]
-        if having and name in control["suites"]:
-            rows.append(row(control["model"]["name"], control["suites"][name], having, name))
+        own_runs = [run for run in runs if run["model"]["digest"] == control["model"]["digest"]]
+        split_runs = [run for run in own_runs if name in run.get("forms", {})]
+        if split_runs and name in control["suites"]:
+            rows.append(row(control["model"]["name"], control["suites"][name], split_runs, name))
     return Section(title_of(name), tuple(rows))
 
 
-def row(build: str, found: SuiteControls, runs: Sequence[RunRecord], name: str) -> Row:
-    """A build without and with its best intervention, beside what its runs gained."""
+def row(build: str, control: SuiteControls, runs: Sequence[RunRecord], name: str) -> Row:
+    """Return the scores of a build without and with its best intervention, and its runs' gain."""
     gained = gain_cell(runs, name)
-    helped = found["helped"] - found["start"]
+    helped = control["helped"] - control["start"]
     recovers = f"{100 * helped / gained.value:.0f} %" if gained.value > 0 else "-"
-    cells = (scored(found["start"], found["n"]), scored(found["helped"], found["n"]), gained)
-    return Row((build, found["best"], recovers), cells)
+    cells = (
+        share_cell(control["start"], control["n"]),
+        share_cell(control["helped"], control["n"]),
+        gained,
+    )
+    return Row((build, control["best"], recovers), cells)
 
 
-def scored(percent: float, n: int) -> Cell:
-    """A share of right answers with its interval."""
+def share_cell(percent: float, n: int) -> Cell:
+    """Return the cell of a percentage of n right answers, with its Wilson interval."""
     low, high = wilson(round(percent * n / 100), n)
     return Cell(percent, low=100 * low, high=100 * high, n=n)

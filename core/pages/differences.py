@@ -15,7 +15,7 @@ PAGE = "differences-to-trl"
 
 @dataclass(frozen=True)
 class Entry:
-    """What sets a paper apart from its entry in TRL's index."""
+    """The differences of a paper from its entry in TRL's paper index."""
 
     slug: str
     title: str
@@ -24,38 +24,38 @@ class Entry:
 
 
 def differences_files() -> dict[str, str]:
-    """The page in both formats by name; nothing where there is no checkout."""
+    """Return the page in both formats by file name; empty outside a checkout."""
     if not claims_table().is_file():
         return {}
-    found = [entry_of(paper) for paper in whole_papers() if indexed(paper)]
+    papers = [entry_of(paper) for paper in whole_papers() if is_indexed(paper)]
     return {
-        f"{PAGE}.{form}": environment(form).get_template(f"{PAGE}.{form}.j2").render(papers=found)
+        f"{PAGE}.{form}": environment(form).get_template(f"{PAGE}.{form}.j2").render(papers=papers)
         for form in ("md", "html")
     }
 
 
-def indexed(paper: Paper) -> bool:
-    """Whether there is something to say of a paper in TRL's index."""
+def is_indexed(paper: Paper) -> bool:
+    """Return whether a paper is in TRL's paper index, or has a remark on it."""
     return bool(paper.trl_index or paper.trl_reasons)
 
 
 def entry_of(paper: Paper) -> Entry:
-    """All differences of a paper at its own scale."""
+    """Return all differences of a paper at its own scale."""
     return Entry(paper.slug, paper.title, departures(paper), tuple(remarks(paper)))
 
 
 def departures(paper: Paper) -> tuple[Departure, ...]:
-    """The fields of a paper at its own scale that TRL gives another value."""
+    """Return the fields of a paper, at its own scale, to which TRL gives another value."""
     return tuple(map(row_of, from_trl(paper)))
 
 
-def row_of(found: Difference) -> Departure:
-    """A difference in words."""
+def row_of(difference: Difference) -> Departure:
+    """Return a difference as the page shows it."""
     return Departure(
-        field=found.field,
-        ours=as_text(found.left.value),
-        passage=found.left.source,
-        theirs=as_text(found.right.value),
-        source=found.right.source,
-        because=found.because,
+        field=difference.field,
+        ours=as_text(difference.left.value),
+        passage=difference.left.source,
+        theirs=as_text(difference.right.value),
+        source=difference.right.source,
+        because=difference.because,
     )

@@ -1,4 +1,4 @@
-"""The table of what every seed scored, beside the means over seeds."""
+"""The table of the scores of each seed, beside the means over seeds."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ NOTE = "One run each, with a 95 % interval for the drawing of the problems alone
 
 
 def seeds_table(paper: Paper, runs: Sequence[RunRecord], scale: str, folder: Path) -> Table:
-    """The scores of every run at a scale, as a page in the folder links to what they are of."""
+    """Return the table of all runs at a scale, with links from `folder` to records and samples."""
     means = runs_table(paper, [dict(run) for run in runs], scale)
     measured = measured_in(runs)
     return replace(
@@ -44,13 +44,13 @@ def seeds_table(paper: Paper, runs: Sequence[RunRecord], scale: str, folder: Pat
 def sections(
     paper: Paper, runs: Sequence[RunRecord], measured: Sequence[Measured], mode: str, folder: Path
 ) -> Iterator[Section]:
-    """The starting models, and what every run made of them."""
+    """Yield the rows of the starting models, then those of the trained models."""
     family = find_family(paper.family)
-    began = dict.fromkeys(run["start_model"] or "start" for run in runs)
+    start_models = dict.fromkeys(run["start_model"] or "start" for run in runs)
     before = [
         Row((name, seeds), cells(run, "start_scores", measured, mode, folder))
-        for name in began
-        for seeds, run in started(name, runs)
+        for name in start_models
+        for seeds, run in labelled_starts(name, runs)
     ]
     after = [
         Row(
@@ -58,27 +58,28 @@ def sections(
             cells(run, "scores", measured, mode, folder),
             path=record_path(run, folder),
         )
-        for arm, some in by_arm(paper, runs).items()
-        for run in some
+        for arm, arm_runs in by_arm(paper, runs).items()
+        for run in arm_runs
     ]
     for title, rows in (("Before", before), ("After", after)):
         if scored := [row for row in rows if any(row.cells)]:
             yield Section(f"{title} {family.trained_by}", tuple(scored))
 
 
-def started(name: str, runs: Sequence[RunRecord]) -> Iterator[tuple[str, RunRecord]]:
-    """The seeds that a run stands for which began with a model, and the run."""
-    found = starts_of(name, runs)
-    several = len({run["seed"] for run in runs}) > len(found) == 1
-    yield from (("all" if several else str(run["seed"]), run) for run in found)
+def labelled_starts(name: str, runs: Sequence[RunRecord]) -> Iterator[tuple[str, RunRecord]]:
+    """Yield a run of each seed that began with a model, after the seed or "all" seeds."""
+    starts = starts_of(name, runs)
+    several = len({run["seed"] for run in runs}) > len(starts) == 1
+    yield from (("all" if several else str(run["seed"]), run) for run in starts)
 
 
 def cells(
-    run: RunRecord, when: str, measured: Sequence[Measured], mode: str, folder: Path
+    run: RunRecord, field: str, measured: Sequence[Measured], mode: str, folder: Path
 ) -> tuple[Cell | None, ...]:
-    """A cell for all that is measured; None where the run has no score."""
-    scores = [score_of(run, when, (name, mode, metric)) for name, metric in measured]
+    """Return a cell for each measured benchmark and metric; None if the run has no score."""
+    scores = [score_of(run, field, (name, mode, metric)) for name, metric in measured]
     return tuple(
-        one and replace(mean_cell([one]), path=samples_path(one["digest"], folder))
-        for one in scores
+        score_row
+        and replace(mean_cell([score_row]), path=samples_path(score_row["digest"], folder))
+        for score_row in scores
     )

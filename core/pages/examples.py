@@ -26,7 +26,7 @@ KINDS: dict[str, Callable[[bool, bool], bool]] = {
 
 
 def rule_of(run: RunRecord) -> str:
-    """How the examples of a run are chosen."""
+    """Say how the examples of a run are chosen."""
     return (
         f"The starting model beside {run['arm']}, seed {run['seed']}, on the same problems: of "
         "each suite, in the order of its stored answers, the first that became right, the first "
@@ -35,7 +35,7 @@ def rule_of(run: RunRecord) -> str:
 
 
 def examples_of(run: RunRecord, folder: Path) -> tuple[Examples, ...]:
-    """The examples of every suite that a run was scored on, for a page in the folder."""
+    """Return the examples of each suite that a run was scored on, with links from `folder`."""
     pairs = [(old, new) for new in run["scores"] for old in run["start_scores"]]
     alike = [(old, new) for old, new in pairs if key_of(old) == key_of(new)]
     once = {(old["digest"], new["digest"]): (old, new) for old, new in alike}
@@ -43,45 +43,45 @@ def examples_of(run: RunRecord, folder: Path) -> tuple[Examples, ...]:
 
 
 def of_suite(run: RunRecord, before: ScoreRow, after: ScoreRow, folder: Path) -> Examples:
-    """The first pair of answers of each kind, or why there is none."""
+    """Return the first pair of answers of each kind, or a note why there is none."""
     mode = after["mode"]
     suite = after["benchmark"] + ("" if mode == PLAIN_MODE else f" {mode}")
     if "texts" in before or "texts" in after:
-        said = f"The texts of {run['arm']} are not stored, only the outcome of every problem."
-        return Examples(suite=suite, rows=(), notes=(said,))
+        reason = f"The texts of {run['arm']} are not stored, only the outcome of every problem."
+        return Examples(suite=suite, rows=(), notes=(reason,))
     try:
-        pairs = list(paired(before, after))
+        pairs = list(paired_answers(before, after))
     except MissingFile:
         return Examples(suite=suite, rows=(), notes=("Its samples are not stored here.",))
-    found, several = dict(firsts(pairs)), any(old.sample for old, _ in pairs)
-    asked, names = questions(after), (run["start_model"] or "start", run["arm"])
-    ways = [samples_path(row["digest"], folder) for row in (before, after)]
+    first_pairs, several = dict(firsts(pairs)), any(old.sample for old, _ in pairs)
+    question_texts, names = questions(after), (run["start_model"] or "start", run["arm"])
+    paths = [samples_path(row["digest"], folder) for row in (before, after)]
     return Examples(
         suite=suite,
         rows=tuple(
             Example(
                 because=kind,
                 problem=pair[0].id + (f", sample {pair[0].sample}" if several else ""),
-                question=asked.get(pair[0].id, ""),
-                answers=(answer(names[0], pair[0], ways[0]), answer(names[1], pair[1], ways[1])),
+                question=question_texts.get(pair[0].id, ""),
+                answers=(answer(names[0], pair[0], paths[0]), answer(names[1], pair[1], paths[1])),
             )
-            for kind, pair in found.items()
+            for kind, pair in first_pairs.items()
         ),
-        notes=tuple(f"{kind}: none." for kind in KINDS if kind not in found),
+        notes=tuple(f"{kind}: none." for kind in KINDS if kind not in first_pairs),
     )
 
 
-def paired(before: ScoreRow, after: ScoreRow) -> Iterator[Pair]:
-    """The answers of both sides to the same problem, in the order of the file."""
+def paired_answers(before: ScoreRow, after: ScoreRow) -> Iterator[Pair]:
+    """Yield the answers before and after to the same problem, in the order of the file."""
     old, new = (read_samples(samples_file(d), d) for d in (before["digest"], after["digest"]))
     trained = {(sample.id, sample.sample): sample for sample in new}
     for sample in old:
-        if (other := trained.get((sample.id, sample.sample))) is not None:
-            yield sample, other
+        if (answer_after := trained.get((sample.id, sample.sample))) is not None:
+            yield sample, answer_after
 
 
 def firsts(pairs: Sequence[Pair]) -> Iterator[tuple[str, Pair]]:
-    """The first pair of each kind that there is."""
+    """Yield each kind that occurs, with its first pair."""
     for kind, fits in KINDS.items():
         for old, new in pairs:
             if fits(old.correct is True, new.correct is True):
@@ -90,16 +90,16 @@ def firsts(pairs: Sequence[Pair]) -> Iterator[tuple[str, Pair]]:
 
 
 def questions(row: ScoreRow) -> dict[str, str]:
-    """The questions of a generated suite; those of others are not ours to print."""
-    known = find_benchmark_or_none(row["benchmark"])
-    if known is None or not known.is_generated:
+    """Return the questions of a generated suite by id; empty for suites that we may not print."""
+    benchmark = find_benchmark_or_none(row["benchmark"])
+    if benchmark is None or not benchmark.is_generated:
         return {}
-    problems = find_benchmark(known.name, row.get("draw", 0)).load()
+    problems = find_benchmark(benchmark.name, row.get("draw", 0)).load()
     return {problem.id: problem.question for problem in problems}
 
 
 def answer(by: str, sample: Sample, path: str) -> Answer:
-    """An answer as the page shows it."""
+    """Return an answer as the page shows it, cut to `SHOWN` characters."""
     return Answer(
         by=by,
         verdict=WORDS[sample.correct],

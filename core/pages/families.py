@@ -26,14 +26,17 @@ RULES = "How its claims are judged, and at which learning rates, is on the page 
 
 def families_files(scale: str, shelf: Shelf) -> dict[str, str]:
     """Return the pages of all families that have papers, by their places among the reports."""
-    known = whole_papers()
-    heads = [name for name, one in FAMILIES.items() if one.listed_with in ("", name)]
-    papers = {name: [one for one in known if one.family in listed_families(name)] for name in heads}
+    all_papers = whole_papers()
+    heads = [name for name, family in FAMILIES.items() if family.listed_with in ("", name)]
+    papers = {
+        name: [family for family in all_papers if family.family in listed_families(name)]
+        for name in heads
+    }
     return {
         f"{FOLDER}/{file}": text
-        for name, some in papers.items()
-        if some
-        for file, text in family_files(name, some, scale, shelf).items()
+        for name, members in papers.items()
+        if members
+        for file, text in family_files(name, members, scale, shelf).items()
     }
 
 
@@ -46,23 +49,28 @@ def write_family(name: str, papers: Sequence[Paper], scale: str) -> Path:
 
 
 def family_files(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> dict[str, str]:
-    """The page by the names of its files; the same records give the same bytes."""
+    """Return the page of a family by file name; the same records give the same bytes."""
     page = family_page(name, papers, scale, shelf)
     return {f"{stem(name, scale)}.{fmt}": render_report(page, fmt) for fmt in REPORT_FORMATS}
 
 
 def stem(name: str, scale: str) -> str:
-    """The name of the page; that of the smallest scale is the family's first."""
+    """Return the file name of a page without its ending; the smallest scale is left out of it."""
     return name if scale == SCALES[0] else f"{name}-{scale}"
 
 
 def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> Report:
-    """Every verdict at a scale, paper by paper, and a line for each paper."""
+    """Return the page with all verdicts at a scale, and a line for each paper."""
     records = {paper.slug: latest(read_records(paper.slug, shelf)) for paper in papers}
-    judged = [found for some in records.values() if (found := judged_at(some, scale))]
+    judged = [
+        found for paper_records in records.values() if (found := judged_at(paper_records, scale))
+    ]
     rows = [(one.slug, row) for one in papers for row in verdicts_of(one, records[one.slug], scale)]
     exact = sum(is_exact(claim) for paper in papers for claim in paper.claims)
-    suites = {slug: measured_suites(runs_of(some, scale)) for slug, some in records.items()}
+    suites = {
+        slug: measured_suites(runs_of(paper_records, scale))
+        for slug, paper_records in records.items()
+    }
     claims = [claim_result(row, suites=suites[slug]) for slug, row in rows]
     return Report(
         title=f"The papers of the family {name}",
@@ -76,44 +84,44 @@ def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) ->
         rules=RULES,
         links=tuple(
             Link(
-                name=paper.slug if at == scale else f"{paper.slug} at {at}",
-                path=f"../{page_of(paper.slug, at)}",
-                text=state_of(paper, some, at),
+                name=paper.slug if other_scale == scale else f"{paper.slug} at {other_scale}",
+                path=f"../{page_of(paper.slug, other_scale)}",
+                text=state_of(paper, paper_records, other_scale),
             )
-            for paper, some in zip(papers, records.values(), strict=True)
-            for at in dict.fromkeys([scale, *shown_at(some)])
+            for paper, paper_records in zip(papers, records.values(), strict=True)
+            for other_scale in dict.fromkeys([scale, *shown_at(paper_records)])
         ),
         records=files_of(judged, shelf.reports / FOLDER),
     )
 
 
 def judged_at(records: Sequence[Record], scale: str) -> ClaimsRecord | None:
-    """The newest verdicts among the latest records of a paper, if there are any at a scale."""
-    found = claims_of(records, scale)
-    return found[-1] if found else None
+    """Return the newest record of verdicts at a scale, None if there is none."""
+    claims = claims_of(records, scale)
+    return claims[-1] if claims else None
 
 
 def verdicts_of(paper: Paper, records: Sequence[Record], scale: str) -> Sequence[Mapping[str, Any]]:
-    """The newest verdicts at a scale, or those that need no run."""
-    judged = judged_at(records, scale)
-    return judged["verdicts"] if judged else without_runs(paper)
+    """Return the newest verdicts at a scale, or those that need no run if there are none."""
+    claims = judged_at(records, scale)
+    return claims["verdicts"] if claims else without_runs(paper)
 
 
 def to_run(paper: Paper, records: Sequence[Record], scale: str) -> str:
-    """The arms that the claims of a paper need and that have no run yet, or why there is none."""
+    """Say which arms that claims need have no run yet, or why the paper is not run."""
     if paper.not_run:
         return f"Not run here: {paper.not_run}."
     ran = {run["arm"] for run in runs_of(records, scale)}
-    left = [arm for arm in paper.claimed_arms if arm not in ran]
-    return f"To run: {', '.join(left)}." if left else ""
+    arms_to_run = [arm for arm in paper.claimed_arms if arm not in ran]
+    return f"To run: {', '.join(arms_to_run)}." if arms_to_run else ""
 
 
 def is_exact(claim: Claim) -> bool:
-    """Whether a law decides a claim."""
+    """Return whether a claim is exact, so that a law decides it."""
     return isinstance(claim.test, Comparison) and claim.test.kind == "exact"
 
 
 def state_of(paper: Paper, records: Sequence[Record], scale: str) -> str:
-    """What came of the claims of a paper at a scale, and what is left to run."""
-    said = f"{summary(verdicts_of(paper, records, scale))} {to_run(paper, records, scale)}"
-    return said.strip()
+    """Say which verdicts a paper's claims have at a scale, and which arms are left to run."""
+    state = f"{summary(verdicts_of(paper, records, scale))} {to_run(paper, records, scale)}"
+    return state.strip()

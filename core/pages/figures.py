@@ -13,15 +13,20 @@ from eval.tables.report import Picture
 
 
 def make_pictures(paper: Paper, runs: Sequence[RunRecord]) -> tuple[Picture, ...]:
-    """The figures of a report, each drawn once."""
+    """Draw the figures of a report."""
     seeds = len({run["seed"] for run in runs})
     of = f"{paper.slug}, {seeds} seed{'s' if seeds > 1 else ''}"
     bands = " A band reaches from the lowest to the highest seed." if seeds > 1 else ""
     family = find_family(paper.family)
     figures = [
-        (each.name, f"{each.caption}, {of}.{bands}", each.alt, training_curves(runs, logged))
-        for each in (*family.figures, *claimed_curves(paper))
-        if (logged := {n: label for n, label in each.metrics.items() if is_logged(n, runs)})
+        (
+            template.name,
+            f"{template.caption}, {of}.{bands}",
+            template.alt,
+            training_curves(runs, logged),
+        )
+        for template in (*family.figures, *claimed_curves(paper))
+        if (logged := {n: label for n, label in template.metrics.items() if is_logged(n, runs)})
     ]
     sampled = [run for run in runs if run["sampling"] and run["main"]]
     if sampled:
@@ -36,10 +41,12 @@ def make_pictures(paper: Paper, runs: Sequence[RunRecord]) -> tuple[Picture, ...
 
 
 def claimed_curves(paper: Paper) -> tuple[Figure, ...]:
-    """The figure of the metrics that claims read and the figures of the family do not show."""
-    shown = {name for figure in find_family(paper.family).figures for name in figure.metrics}
-    needs = [need for claim in paper.claims for _, need in claim.needs if need.kind == "curve"]
-    metrics = {need.name: need.name for need in needs if need.name not in shown}
+    """Return the figure of the metrics that claims read and no figure of the family shows."""
+    family_metrics = {
+        name for figure in find_family(paper.family).figures for name in figure.metrics
+    }
+    curves = [need for claim in paper.claims for _, need in claim.needs if need.kind == "curve"]
+    metrics = {need.name: need.name for need in curves if need.name not in family_metrics}
     return (
         Figure(
             name="claimed",
@@ -51,5 +58,5 @@ def claimed_curves(paper: Paper) -> tuple[Figure, ...]:
 
 
 def is_logged(metric: str, runs: Sequence[RunRecord]) -> bool:
-    """Whether any run has a value of it."""
+    """Return whether any run has logged the metric."""
     return any(run["curves"].get(metric) for run in runs)

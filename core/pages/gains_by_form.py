@@ -1,4 +1,4 @@
-"""The table of gains by form: what an arm won in answers of the starting model's form, and not."""
+"""The table of gains by form: in answers of the starting model's form, and of another form."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
@@ -27,7 +27,7 @@ NOTE = (
 
 
 def forms_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> Iterator[Table]:
-    """One table, if any of the runs at a scale has its gains split by form."""
+    """Yield one table if any run has its gains split by form, else nothing."""
     split = [run for run in runs if run.get("forms")]
     names = suites_of(split)
     if not names:
@@ -45,13 +45,13 @@ def forms_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> Iterato
 
 
 def suites_of(runs: Sequence[RunRecord]) -> list[str]:
-    """The suites whose gains are split, as the paper has them."""
+    """Return the suites whose gains are split, in the order of the scores."""
     rows = [(run, form_name(row)) for run in runs for row in run["scores"]]
     return list(dict.fromkeys(name for run, name in rows if name in run.get("forms", {})))
 
 
 def section(arms: dict[str, list[RunRecord]], name: str) -> Section:
-    """The arms on one suite."""
+    """Return a row for each arm that has its gain on a suite split."""
     having = {arm: [r for r in runs if name in r.get("forms", {})] for arm, runs in arms.items()}
     rows = tuple(Row((arm,), cells(runs, name)) for arm, runs in having.items() if runs)
     suite, _, mode = name.partition(" ")
@@ -59,58 +59,60 @@ def section(arms: dict[str, list[RunRecord]], name: str) -> Section:
 
 
 def cells(runs: Sequence[RunRecord], name: str) -> tuple[Cell, ...]:
-    """The gain of an arm on one suite, its two parts, and how many answers changed their form."""
+    """Return the gain of an arm on a suite, its two parts, and the share of changed forms."""
     shares = [share(split) for split in splits_of(runs, name)]
     return (
         gain_cell(runs, name),
         gain_cell(runs, name, lambda split: split["unchanged"]),
         gain_cell(runs, name, lambda split: split["changed"]),
-        cell(runs, name, shares, least=0.0),
+        cell(runs, name, shares, lower_bound=0.0),
     )
 
 
 def splits_of(runs: Sequence[RunRecord], name: str) -> list[FormSplit]:
-    """The split of every run on one suite."""
+    """Return the split of each run on a suite."""
     return [run.get("forms", {})[name] for run in runs]
 
 
 def gain_cell(
     runs: Sequence[RunRecord], name: str, part: Callable[[FormSplit], FormPart] | None = None
 ) -> Cell:
-    """The gain over seeds on one suite, or that of a part of the answers."""
-    of = part or whole
-    found = [gain(of(split), whole(split)["n"]) for split in splits_of(runs, name)]
-    return cell(runs, name, found, least=-100.0)
+    """Return the mean gain over seeds on a suite, of all answers or of a part of them."""
+    part_of = part or both_parts
+    gains = [gain(part_of(split), both_parts(split)["n"]) for split in splits_of(runs, name)]
+    return cell(runs, name, gains, lower_bound=-100.0)
 
 
-def whole(split: FormSplit) -> FormPart:
-    """Both parts of a split together."""
-    one, other = split["changed"], split["unchanged"]
+def both_parts(split: FormSplit) -> FormPart:
+    """Return the sum of both parts of a split."""
+    changed, unchanged = split["changed"], split["unchanged"]
     return {
-        "n": one["n"] + other["n"],
-        "won": one["won"] + other["won"],
-        "lost": one["lost"] + other["lost"],
+        "n": changed["n"] + unchanged["n"],
+        "won": changed["won"] + unchanged["won"],
+        "lost": changed["lost"] + unchanged["lost"],
     }
 
 
 def gain(part: FormPart, n: int) -> Estimated:
-    """What answers won, in points of the accuracy on all n problems, with its interval."""
+    """Return the gain of a part in points of accuracy on all n problems, with its interval."""
     low, high = agresti_min(part["won"], part["lost"], n)
     return 100 * (part["won"] - part["lost"]) / n, 100 * low, 100 * high
 
 
 def share(split: FormSplit) -> Estimated:
-    """How many answers changed their form, in percent, with its interval."""
-    changed, n = split["changed"]["n"], whole(split)["n"]
+    """Return the percentage of answers that changed their form, with its interval."""
+    changed, n = split["changed"]["n"], both_parts(split)["n"]
     low, high = wilson(changed, n)
     return 100 * changed / n, 100 * low, 100 * high
 
 
-def cell(runs: Sequence[RunRecord], name: str, found: Sequence[Estimated], *, least: float) -> Cell:
-    """The mean over seeds of a number that each seed has with its interval."""
+def cell(
+    runs: Sequence[RunRecord], name: str, estimates: Sequence[Estimated], *, lower_bound: float
+) -> Cell:
+    """Return the cell of the mean over seeds of an estimate, with the interval of the mean."""
     rows = [next(row for row in run["scores"] if form_name(row) == name) for run in runs]
-    values, lows, highs = zip(*found, strict=True)
+    values, lows, highs = zip(*estimates, strict=True)
     mean, low, high = mean_interval(
-        values, lows, highs, shared=same_problems(rows), lower_bound=least
+        values, lows, highs, shared=same_problems(rows), lower_bound=lower_bound
     )
-    return Cell(mean, low=low, high=high, n=rows[0]["n"], seeds=len(found))
+    return Cell(mean, low=low, high=high, n=rows[0]["n"], seeds=len(estimates))

@@ -1,4 +1,4 @@
-"""The page of how often `repro check` finds a drop; `make gate` simulates it anew."""
+"""The page of how often `repro check` detects a drop; `make gate` simulates it again."""
 
 from core.records.files import write_atomic
 from core.records.places import Shelf
@@ -8,10 +8,10 @@ from eval.tables.render import environment
 PAGE = "gate.md"
 
 
-def gate_page(found: list[gate_rates.Rate]) -> str:
-    """What was simulated, how, and which bounds are met."""
+def gate_page(rates: list[gate_rates.Rate]) -> str:
+    """Render the page: the simulated rates, the method, and the bounds that are met."""
     template = environment("md").get_template("gate.md.j2")
-    return template.render(rates=found, of=gate_rates, rules=regressions)
+    return template.render(rates=rates, of=gate_rates, rules=regressions)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The first page of reports/: every paper, its verdicts at each scale, and where its page is."""
+"""The first page of reports/: all papers, with their verdicts and pages at each scale."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ PAGE = "index"
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A paper at a scale: how many of its claims have which verdict, and what is left to run."""
+    """A paper at a scale: the number of claims with each verdict, and what is left to run."""
 
     paper: Paper
     scale: str
@@ -33,11 +33,11 @@ class Row:
 
 
 def index_files(shelf: Shelf) -> dict[str, str]:
-    """Return the page in both formats by name; nothing where no paper has a page."""
-    known = whole_papers()
-    rows = [row for paper in known for row in rows_of(paper, shelf)]
-    named = {name: [row for row in rows if family_of(row.paper) == name] for name in FAMILIES}
-    families = {name: some for name, some in named.items() if some}
+    """Return the page in both formats by file name; empty if no paper has a page."""
+    all_papers = whole_papers()
+    rows = [row for paper in all_papers for row in rows_of(paper, shelf)]
+    by_family = {name: [row for row in rows if family_of(row.paper) == name] for name in FAMILIES}
+    families = {name: family_rows for name, family_rows in by_family.items() if family_rows}
     return {
         f"{PAGE}.{form}": environment(form)
         .get_template(f"{PAGE}.{form}.j2")
@@ -48,24 +48,24 @@ def index_files(shelf: Shelf) -> dict[str, str]:
 
 
 def family_of(paper: Paper) -> str:
-    """The family that a paper is listed with."""
+    """Return the family that a paper is listed with."""
     return find_family(paper.family).listed_with or paper.family
 
 
 def in_checkout() -> bool:
-    """Whether there are pages of families and of differences to TRL."""
+    """Return whether there are pages of families and of differences to TRL."""
     return claims_table().is_file()
 
 
 def rows_of(paper: Paper, shelf: Shelf) -> list[Row]:
-    """A row for every scale at which a paper has a page, in a checkout always for the first."""
+    """Return a row for each scale at which a paper has a page."""
     records = latest(read_records(paper.slug, shelf))
     return [
         Row(
             paper=paper,
             scale=scale,
             path=page_of(paper.slug, scale),
-            counts=counted(verdicts_of(paper, records, scale)),
+            counts=verdict_counts(verdicts_of(paper, records, scale)),
             runs=len(runs_of(records, scale)),
             left=to_run(paper, records, scale),
         )
@@ -73,7 +73,7 @@ def rows_of(paper: Paper, shelf: Shelf) -> list[Row]:
     ]
 
 
-def counted(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """How many there are of each verdict that there is."""
+def verdict_counts(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the number of claims with each verdict word that occurs."""
     counts = Counter(map(verdict_word, verdicts))
     return {word: counts[word] for word in WORDS if counts[word]}

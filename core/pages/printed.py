@@ -1,4 +1,4 @@
-"""A paper's printed tables, drawn from its numbers; a `Layout` says what a plain grid would not."""
+"""A paper's printed tables, made of its numbers and the layout that the paper gives them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -34,17 +34,17 @@ Place: TypeAlias = tuple[str, str, str, str, str]  # group, column, benchmark, u
 
 
 def passages(paper: Paper, *, text: bool = True) -> list[str]:
-    """Where the paper prints numbers, in its order; with `text` also where it is in no table."""
-    kept = [number for number in paper.reported if text or number.block != TEXT]
-    return list(dict.fromkeys(number.passage for number in kept))
+    """Return the passages in which a paper prints numbers; without `text`, only those of tables."""
+    numbers = [number for number in paper.reported if text or number.block != TEXT]
+    return list(dict.fromkeys(number.passage for number in numbers))
 
 
 def printed_table(paper: Paper, passage: str, runs: Sequence[RunRecord] = ()) -> Table:
-    """The numbers of one passage as the paper lays them out, our `runs` at paper scale below.
+    """Return the table of one passage as the paper lays it out, with our runs at paper scale below.
 
     Raises:
-        BadValue: a block or a source that the layout does not name, two numbers for one place, or
-            no number at all.
+        BadValue: the layout lacks a block or source, two numbers have one place, or the passage has
+            no number.
     """
     numbers = [number for number in paper.reported if number.passage == passage]
     if not numbers:
@@ -56,10 +56,12 @@ def printed_table(paper: Paper, passage: str, runs: Sequence[RunRecord] = ()) ->
     measured = [(benchmark, usual) for _, _, benchmark, _, usual in columns]
     blocks: list[Block] = []
     ours = False
-    for key, title, some in parts(numbers, "block", layout.blocks, passage):
-        own = our_sections(paper, arms, measured, MODES[key]) if runs and key in MODES else ()
-        ours = ours or bool(own)
-        block = Block(title, (*sections(some, columns, layout, sized=sized), *own))
+    for key, title, part_numbers in parts(numbers, "block", layout.blocks, passage):
+        own_sections = (
+            our_sections(paper, arms, measured, MODES[key]) if runs and key in MODES else ()
+        )
+        ours = ours or bool(own_sections)
+        block = Block(title, (*sections(part_numbers, columns, layout, sized=sized), *own_sections))
         blocks.append(with_best_bold(block) if layout.ranked else block)
     marks = {number.metric for number in numbers if number.metric != number.usual}
     return Table(
@@ -76,33 +78,33 @@ def printed_table(paper: Paper, passage: str, runs: Sequence[RunRecord] = ()) ->
 
 
 def columns_of(numbers: Iterable[Reported]) -> tuple[Place, ...]:
-    """The columns that the numbers stand in, in the order in which they are printed."""
-    found: dict[Place, int] = {}
+    """Return the columns of these numbers, in the order in which they are printed."""
+    columns: dict[Place, int] = {}
     for number in numbers:
-        found.setdefault(place_of(number), number.place)
-    return tuple(sorted(found, key=found.__getitem__))
+        columns.setdefault(place_of(number), number.place)
+    return tuple(sorted(columns, key=columns.__getitem__))
 
 
 def place_of(number: Reported) -> Place:
-    """The column of a number."""
+    """Return the column of a number."""
     return number.group, number.column, number.benchmark, number.unit, number.usual
 
 
 def parts(
     numbers: Iterable[Reported], part: str, titles: Mapping[str, str], passage: str
 ) -> Iterator[tuple[str, str, list[Reported]]]:
-    """Key, title and numbers of every `block` or `source` of a table, in the layout's order.
+    """Yield key, title and numbers of each `block` or `source` of a table, in the layout's order.
 
     Raises:
-        BadValue: a number is of none that the layout names.
+        BadValue: a number belongs to a block or source that the layout does not name.
     """
-    found: dict[str, list[Reported]] = {}
+    by_key: dict[str, list[Reported]] = {}
     for number in numbers:
-        found.setdefault(number.block if part == "block" else number.source, []).append(number)
-    for key in list(titles or found):
-        if key in found:
-            yield key, titles.get(key, "" if key == TEXT else key), found.pop(key)
-    for key, (number, *_) in found.items():
+        by_key.setdefault(number.block if part == "block" else number.source, []).append(number)
+    for key in list(titles or by_key):
+        if key in by_key:
+            yield key, titles.get(key, "" if key == TEXT else key), by_key.pop(key)
+    for key, (number, *_) in by_key.items():
         raise BadValue(
             f"{passage}: {number.system} has the {part} {key!r}, expected one of "
             f"{', '.join(titles)}"
@@ -112,10 +114,10 @@ def parts(
 def sections(
     numbers: Sequence[Reported], columns: Sequence[Place], layout: Layout, *, sized: bool
 ) -> Iterator[Section]:
-    """The sections of a block, one for each source."""
-    for source, title, some in parts(numbers, "source", layout.sources, layout.of):
+    """Yield the sections of a block, one for each source."""
+    for source, title, source_numbers in parts(numbers, "source", layout.sources, layout.of):
         rows: dict[tuple[str, ...], dict[Place, Cell]] = {}
-        for number in some:
+        for number in source_numbers:
             labels = (number.system, number.size or "-") if sized else (number.system,)
             row, place = rows.setdefault(labels, {}), place_of(number)
             if place in row:
@@ -132,7 +134,7 @@ def sections(
 
 
 def headers(columns: Sequence[Place], numbers: Sequence[Reported]) -> tuple[Column, ...]:
-    """The headers; they say the unit where not all numbers are percent."""
+    """Return the headers of the columns; they have units if not all numbers are percentages."""
     percent = all(number.unit == PERCENT for number in numbers)
     return disambiguate_columns(
         [
@@ -149,26 +151,26 @@ def headers(columns: Sequence[Place], numbers: Sequence[Reported]) -> tuple[Colu
 
 
 def decimals(value: float) -> int:
-    """How many decimals a number is written with in the paper's module: 3000 none, 28.81 two."""
+    """Return the number of decimals that a number is written with: 3000 has none, 28.81 two."""
     exponent = Decimal(repr(value)).as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def plain_caption(paper: Paper, passage: str, numbers: Sequence[Reported]) -> str:
-    """The paper, the passage, and the metric and the unit that all numbers share."""
+    """Return a caption: paper, passage, and the metric and unit if all numbers share them."""
     metrics = {number.usual for number in numbers}
     units = {number.unit for number in numbers}
-    words = [*(metrics if len(metrics) == 1 else ()), *(["in %"] if units == {PERCENT} else ())]
-    shared = " ".join(filter(None, words))
+    labels = [*(metrics if len(metrics) == 1 else ()), *(["in %"] if units == {PERCENT} else ())]
+    shared = " ".join(filter(None, labels))
     return f"{paper.slug}, {passage}{shared and f': {shared}'}"
 
 
 def meaning(metric: str) -> str:
     """Say what the mark of a number means."""
     name, _, samples = metric.partition("@")
-    said = {
+    meanings = {
         "maj": f"majority vote over {samples} samples, not one answer",
         "avg": f"mean over {samples} samples, not one answer",
         "pass": f"any of {samples} samples right, not one answer",
     }
-    return f"{said.get(name, 'not the metric of the rest of its column')}; not ranked."
+    return f"{meanings.get(name, 'not the metric of the rest of its column')}; not ranked."

@@ -1,4 +1,4 @@
-"""The table of what a paper's models give to texts: quantities of their probabilities."""
+"""The table of quantities of the probabilities that a paper's models give to texts."""
 
 from collections.abc import Iterator, Sequence
 from math import inf
@@ -14,7 +14,7 @@ CAPTION = "of solutions, per token, by rows that are held out and (/training) tr
 
 
 def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> Iterator[Table]:
-    """One table, if any of the runs at a scale measured quantities of probabilities."""
+    """Yield one table if any run measured quantities of probabilities, else nothing."""
     measured = [run for run in runs if run.get("probabilities")]
     names = list(dict.fromkeys(name for run in measured for name in run.get("probabilities", {})))
     if not names:
@@ -23,7 +23,9 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
     start = next(iter(arms.values()))
     size = start[0]["size"] or "-"
     before = Row((start[0]["start_model"], size), cells(start[:1], names, "before"))
-    after = [Row((f"+ {arm}", size), cells(some, names, "after")) for arm, some in arms.items()]
+    after = [
+        Row((f"+ {arm}", size), cells(arm_runs, names, "after")) for arm, arm_runs in arms.items()
+    ]
     sections = (Section("Ours: before", (before,)), Section("Ours: after", tuple(after)))
     yield Table(
         name=f"{paper.slug}-probabilities",
@@ -37,25 +39,30 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
 
 
 def cells(
-    runs: Sequence[RunRecord], names: Sequence[str], when: Literal["before", "after"]
+    runs: Sequence[RunRecord], names: Sequence[str], side: Literal["before", "after"]
 ) -> tuple[Cell | None, ...]:
-    """The mean over seeds of each quantity; None where a run has none of that name."""
+    """Return the mean over seeds of each quantity; None if a run lacks it."""
     return tuple(
-        cell([run.get("probabilities", {})[name] for run in runs], when)
+        cell([run.get("probabilities", {})[name] for run in runs], side)
         if all(name in run.get("probabilities", {}) for run in runs)
         else None
         for name in names
     )
 
 
-def cell(changes: Sequence[QuantityChange], when: Literal["before", "after"]) -> Cell:
-    """One quantity over the seeds."""
+def cell(changes: Sequence[QuantityChange], side: Literal["before", "after"]) -> Cell:
+    """Return the cell of the mean of one quantity over the seeds."""
     intervals = [
-        one["before_interval" if when == "before" else "after_interval"] for one in changes
+        change["before_interval" if side == "before" else "after_interval"] for change in changes
     ]
     lows, highs = zip(*intervals, strict=True)
     # An estimate of a divergence may lie below 0, and a loss above 100.
     mean, low, high = mean_interval(
-        [one[when] for one in changes], lows, highs, shared=True, lower_bound=-inf, upper_bound=inf
+        [change[side] for change in changes],
+        lows,
+        highs,
+        shared=True,
+        lower_bound=-inf,
+        upper_bound=inf,
     )
     return Cell(mean, low=low, high=high, n=changes[0]["n"], seeds=len(changes))

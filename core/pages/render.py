@@ -1,4 +1,4 @@
-"""Writes the pages of a shelf: which ones there are, and where they lie."""
+"""Renders the pages of a shelf and writes them to their places."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from eval.tables import render
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What a run prints at its end, the table as Markdown, and the page with the rest."""
+    """The output of a finished run: its table in Markdown, verdicts, and the path of its page."""
 
     table: str
     verdicts: list[str]
@@ -69,12 +69,12 @@ def render_all(
     chosen = [find_entry(slug) for slug in slugs] or own_entries()
     pages, errors = list[Path](), list[ReproError]()
     makers: dict[str, Callable[[], list[Path]]] = {
-        one.slug: lambda one=one: render_paper(one.load(), shelf) for one in chosen
+        entry.slug: lambda entry=entry: render_paper(entry.load(), shelf) for entry in chosen
     }
     if not slugs or collection:
         files = collection_files(shelf)
         makers |= {name: partial(write_made, shelf, make) for name, make in files.items()}
-    for _, make in track("report", [*makers.items()], lambda one: one[0]):
+    for _, make in track("report", [*makers.items()], lambda entry: entry[0]):
         try:
             pages += make()
         except ReproError as error:

@@ -1,4 +1,4 @@
-"""What the page of a paper shows at a scale, in Markdown and HTML, with its tables and figures."""
+"""The page of a paper at a scale, in Markdown and HTML, with its tables and figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ def report_files(
     other scales. Without runs it is the page alone: what the paper says, and the verdicts that need
     no run.
     """
-    runs = [run for some in by_arm(paper, runs_of(records, scale)).values() for run in some]
+    runs = [run for arm_runs in by_arm(paper, runs_of(records, scale)).values() for run in arm_runs]
     page = make_report(paper, records, runs, scale, folder)
     files: dict[str, str | bytes] = {}
     if not alone:
@@ -57,14 +57,14 @@ def report_files(
 def make_report(
     paper: Paper, records: Sequence[Record], runs: Sequence[RunRecord], scale: str, folder: Path
 ) -> Report:
-    """What the page shows of the paper, and of its verdicts."""
-    judged = claims_of(records, scale)
-    claims = [one for one in judged if not one["overrides"]] or judged
-    elsewhere = [one for one in judged if one not in claims]
+    """Return the parts of the page that need no run: the paper, its settings and the verdicts."""
+    all_claims = claims_of(records, scale)
+    claims = [record for record in all_claims if not record["overrides"]] or all_claims
+    elsewhere = [record for record in all_claims if record not in claims]
     verdicts = claims[-1]["verdicts"] if claims else without_runs(paper)
-    own = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
+    own_verdicts = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
     tunings = tunings_of(records, scale)
-    used = [*runs, *tunings, *claims[-1:], *elsewhere, *controls_of(records, runs)]
+    used_records = [*runs, *tunings, *claims[-1:], *elsewhere, *controls_of(records, runs)]
     return Report(
         title=paper.title,
         paper=paper.slug,
@@ -73,7 +73,7 @@ def make_report(
         scale=scale,
         summary=f"{summary(verdicts)} {to_run(paper, records, scale)}".strip(),
         claims=tuple(
-            claim_result(verdict, own.get(verdict["id"]), elsewhere, measured_suites(runs))
+            claim_result(verdict, own_verdicts.get(verdict["id"]), elsewhere, measured_suites(runs))
             for verdict in verdicts
         ),
         rules=rules(claims[-1], runs) if claims else NO_RUNS,
@@ -84,14 +84,14 @@ def make_report(
         remarks=tuple(remarks(paper)),
         caveats=caveats(paper.slug),
         passages=trial_passages(tunings),
-        records=files_of(used, folder),
+        records=files_of(used_records, folder),
     )
 
 
 def with_runs(
     page: Report, paper: Paper, records: Sequence[Record], runs: Sequence[RunRecord], folder: Path
 ) -> Report:
-    """The page with what its runs did, and the settings that they had."""
+    """Return the page with tables, figures, examples and settings of its runs."""
     newer = newest(records, paper, page.scale)
     main = next((run for run in newer if run["main"]), newer[0])
     return replace(
@@ -111,20 +111,20 @@ def with_runs(
 
 
 def other_scales(paper: Paper, records: Sequence[Record], scale: str) -> tuple[Link, ...]:
-    """The pages of a paper's other scales, and what came of its claims there."""
+    """Return links to the pages of a paper's other scales, with the verdicts there."""
     return tuple(
         Link(
-            name=other,
-            path=f"../../{page_of(paper.slug, other)}",
-            text=state_of(paper, records, other),
+            name=other_scale,
+            path=f"../../{page_of(paper.slug, other_scale)}",
+            text=state_of(paper, records, other_scale),
         )
-        for other in shown_at(records)
-        if other != scale
+        for other_scale in shown_at(records)
+        if other_scale != scale
     )
 
 
 def settings_of(run: RunRecord) -> tuple[Field, ...]:
-    """The settings of a run that are no defaults."""
+    """Return the settings of a run that differ from the defaults."""
     return tuple(
         Field(name=name, value=str(v["value"]), source=v["source"])
         for name, v in sorted(run["config"].items())
@@ -132,7 +132,7 @@ def settings_of(run: RunRecord) -> tuple[Field, ...]:
 
 
 def settings_at(paper: Paper, scale: str) -> tuple[Field, ...]:
-    """The settings that a run of the main arm has at a scale and that are no defaults."""
+    """Return the settings of the main arm at a scale that differ from the defaults."""
     return tuple(
         Field(name=name, value=as_text(v.value), source=v.source)
         for name, v in sorted(resolve(paper, scale=scale).values.items())
@@ -140,7 +140,7 @@ def settings_at(paper: Paper, scale: str) -> tuple[Field, ...]:
 
 
 def caveats(slug: str) -> tuple[str, ...]:
-    """The list items of a paper's docstring."""
+    """Return the list items of a paper's docstring."""
     if slug not in entries():
         return ()
     items: list[str] = []
@@ -153,16 +153,16 @@ def caveats(slug: str) -> tuple[str, ...]:
 
 
 def passages(run: RunRecord) -> tuple[Passage, ...]:
-    """The batch plan and the phase table of a run."""
-    found = [Passage(title="Batch plan", text=str(run["train"]["plan"]))]
+    """Return the batch plan of a run, and the table of its phases if they were timed."""
+    texts = [Passage(title="Batch plan", text=str(run["train"]["plan"]))]
     phases: Mapping[str, float] = run["timings"].get("phases", {})
     if phases:
-        found.append(Passage(title="Where the time went", text=phase_table(phases)))
-    return tuple(found)
+        texts.append(Passage(title="Where the time went", text=phase_table(phases)))
+    return tuple(texts)
 
 
 def phase_table(phases: Mapping[str, float]) -> str:
-    """Seconds and share of every phase."""
+    """Format the seconds and the share of each phase, one line each."""
     total = sum(phases.values()) or 1.0
     rows = [f"{name:<10}{s:>10.2f}{100 * s / total:>8.1f} %" for name, s in phases.items()]
     return "\n".join([f"{'phase':<10}{'seconds':>10}{'share':>10}", *rows])

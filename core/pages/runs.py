@@ -1,4 +1,4 @@
-"""The table of a paper's runs: the starting model, and what each arm made of it."""
+"""The table of a paper's runs: the scores of the starting model and of each arm."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -28,17 +28,17 @@ SEEDS_NOTE = (
 LIMITED_NOTE = "scored on a part of the test set, n says how many problems; not ranked."
 
 
-def layout_of(paper: Paper, of: str, caption: str) -> Layout:
-    """How the paper lays out the table of a passage or of a scale; plainly if it does not say."""
-    words = "".join(c if c.isalnum() else " " for c in of.lower()).split()
-    plain = Layout(of=of, name="-".join([paper.slug, *words]), caption=caption)
-    return next((layout for layout in paper.layouts if layout.of == of), plain)
+def layout_of(paper: Paper, passage: str, caption: str) -> Layout:
+    """Return the paper's layout of the table of a passage or a scale, or a plain one."""
+    name_parts = "".join(c if c.isalnum() else " " for c in passage.lower()).split()
+    plain = Layout(of=passage, name="-".join([paper.slug, *name_parts]), caption=caption)
+    return next((layout for layout in paper.layouts if layout.of == passage), plain)
 
 
 def title_of(benchmark: str) -> str:
-    """The title of a benchmark that is known here, else its name as it is."""
-    known = find_benchmark_or_none(benchmark)
-    return known.title if known else benchmark
+    """Return the title of a benchmark, or the name itself if it is not known here."""
+    known_benchmark = find_benchmark_or_none(benchmark)
+    return known_benchmark.title if known_benchmark else benchmark
 
 
 def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:
@@ -75,95 +75,99 @@ def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:
 
 
 def scores_in(runs: Iterable[RunRecord]) -> list[ScoreRow]:
-    """All scores of runs and of the models that they began with."""
+    """Return all scores of runs and of their starting models."""
     return [row for run in runs for row in (*run["start_scores"], *run["scores"])]
 
 
 def measured_in(runs: Iterable[RunRecord]) -> list[Measured]:
-    """What was measured, each once, in the order of the columns of a table."""
+    """Return the measured benchmarks and metrics, each pair once, in the order of the columns."""
     return list(dict.fromkeys((row["benchmark"], row["metric"]) for row in scores_in(runs)))
 
 
 def modes_of(runs: Iterable[RunRecord]) -> list[str]:
-    """The ways in which was asked."""
+    """Return the modes of answering in which the runs were scored."""
     return list(dict.fromkeys(row["mode"] for row in scores_in(runs)))
 
 
 def by_arm(paper: Paper, runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
-    """The runs of every arm, in the paper's order; of an arm that it has no more last."""
+    """Return the runs by arm, in the paper's order; arms that the paper no longer has come last."""
     order = [*paper.arms, *(run["arm"] for run in runs)]
     seeds = sorted(runs, key=lambda run: run["seed"])
-    found = {arm: [run for run in seeds if run["arm"] == arm] for arm in order}
-    return {arm: some for arm, some in found.items() if some}
+    grouped = {arm: [run for run in seeds if run["arm"] == arm] for arm in order}
+    return {arm: arm_runs for arm, arm_runs in grouped.items() if arm_runs}
 
 
 def our_sections(
     paper: Paper, arms: ByArm, measured: Sequence[Measured], mode: str
 ) -> tuple[Section, ...]:
     """Build the rows of the starting model and of every arm, asked in one mode."""
-    runs = [run for found in arms.values() for run in found]
+    runs = [run for row_runs in arms.values() for run in row_runs]
     size = next((run["size"] for run in runs if run["size"]), None) or "-"
-    began = dict.fromkeys(run["start_model"] or "start" for run in runs)
-    starts = {name: starts_of(name, runs) for name in began}
+    start_models = dict.fromkeys(run["start_model"] or "start" for run in runs)
+    starts = {name: starts_of(name, runs) for name in start_models}
     before = [
-        Row((name, size), cells(found, "start_scores", measured, mode))
-        for name, found in starts.items()
+        Row((name, size), cells(row_runs, "start_scores", measured, mode))
+        for name, row_runs in starts.items()
     ]
     family = find_family(paper.family)
     after = [
         Row(
             (f"+ {arm}" if family.trains else ", ".join(starts), size),
-            cells(found, "scores", measured, mode),
+            cells(row_runs, "scores", measured, mode),
         )
-        for arm, found in arms.items()
+        for arm, row_runs in arms.items()
     ]
     work = family.trained_by
-    named = (
+    titled_rows = (
         (f"Ours: before {work}", before),
         (f"Ours: after {work}" if family.trains else "Ours", after),
     )
     return tuple(
         Section(title, tuple(rows))
-        for title, rows in named
+        for title, rows in titled_rows
         if any(cell for row in rows for cell in row.cells)
     )
 
 
 def starts_of(name: str, runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """A run of every seed that began with a model; one if all began with the same checkpoint."""
-    began = {run["seed"]: run for run in runs if (run["start_model"] or "start") == name}
-    first, *others = began.values()
-    same = all(run["start_scores"] == first["start_scores"] for run in others)
-    return [first] if same else [first, *others]
+    """Return a run of each seed that began with a model; only one if all start scores agree."""
+    seed_runs = {run["seed"]: run for run in runs if (run["start_model"] or "start") == name}
+    first, *other_runs = seed_runs.values()
+    is_shared = all(run["start_scores"] == first["start_scores"] for run in other_runs)
+    return [first] if is_shared else [first, *other_runs]
 
 
 def cells(
-    runs: Sequence[RunRecord], when: str, measured: Sequence[Measured], mode: str
+    runs: Sequence[RunRecord], field: str, measured: Sequence[Measured], mode: str
 ) -> tuple[Cell | None, ...]:
     """Build one cell for all that is measured, over the seeds; None where no run has a score."""
-    found: list[Cell | None] = []
+    row_cells: list[Cell | None] = []
     for benchmark, metric in measured:
-        wanted = (benchmark, mode, metric)
-        scores = [one for run in runs if (one := score_of(run, when, wanted)) is not None]
+        key = (benchmark, mode, metric)
+        scores = [score_row for run in runs if (score_row := score_of(run, field, key)) is not None]
         if scores and len(scores) != len(runs):
             raise BadValue(
-                f"{benchmark}, {mode}: {len(scores)} of {len(runs)} runs have {metric} in {when}"
+                f"{benchmark}, {mode}: {len(scores)} of {len(runs)} runs have {metric} in {field}"
             )
-        found.append(mean_cell(scores) if scores else None)
-    return tuple(found)
+        row_cells.append(mean_cell(scores) if scores else None)
+    return tuple(row_cells)
 
 
-def score_of(run: RunRecord, when: str, wanted: tuple[str, str, str]) -> ScoreRow | None:
-    """A run's score by benchmark, mode and metric; benchmarks with one twin share its samples.
+def score_of(run: RunRecord, field: str, key: tuple[str, str, str]) -> ScoreRow | None:
+    """Return a run's score by benchmark, mode and metric, None if it has none.
+
+    Benchmarks with one twin share its samples, so equal scores count as one.
 
     Raises:
-        BadValue: there are two scores, from different samples.
+        BadValue: there are two scores from different samples.
     """
-    rows = run["start_scores"] if when == "start_scores" else run["scores"]
-    found = [row for row in rows if (row["benchmark"], row["mode"], row["metric"]) == wanted]
-    if len({(row["digest"], row["value"]) for row in found}) > 1:
-        raise BadValue(f"{', '.join(wanted)}: {len(found)} different scores in {when} of one run")
-    return found[0] if found else None
+    rows = run["start_scores"] if field == "start_scores" else run["scores"]
+    rows_of_key = [row for row in rows if (row["benchmark"], row["mode"], row["metric"]) == key]
+    if len({(row["digest"], row["value"]) for row in rows_of_key}) > 1:
+        raise BadValue(
+            f"{', '.join(key)}: {len(rows_of_key)} different scores in {field} of one run"
+        )
+    return rows_of_key[0] if rows_of_key else None
 
 
 def newest(records: Iterable[Record], paper: Paper, scale: str) -> list[RunRecord]:
@@ -175,6 +179,6 @@ def newest(records: Iterable[Record], paper: Paper, scale: str) -> list[RunRecor
 
 
 def limited_mark(runs: Sequence[RunRecord]) -> dict[str, str]:
-    """The mark and its meaning if any score covers only a part of its test set."""
+    """Return the mark of limited scores and its meaning; empty if no score is limited."""
     scores = [score for run in runs for score in (*run["start_scores"], *run["scores"])]
     return {LIMITED: LIMITED_NOTE} if any(score["limited"] for score in scores) else {}

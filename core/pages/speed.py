@@ -1,4 +1,4 @@
-"""The page of speed: the newest measures of every workload, what was to be met, and a chart."""
+"""The page of speed: the newest measures of each workload, their targets, and a chart."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,12 @@ from eval.tables.render import environment
 
 
 def speed_files(records: Sequence[Record]) -> dict[str, str | bytes]:
-    """Every file of the page by name, from records in the order of their making; none without any.
+    """Return the files of the page by name; empty without records.
 
-    A workload shows the measures of its newest record, so a run of one renews that one alone.
+    Each workload shows the measures of its newest record.
+
+    Args:
+        records: of benchmark runs, the oldest first.
     """
     newest: dict[str, Record] = {}
     for record in records:

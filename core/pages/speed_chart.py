@@ -23,43 +23,53 @@ RATIO = "ratio to the peer: above 1, ours is better"
 
 
 def chart(rows: Sequence[Row]) -> bytes:
-    """The figure as SVG; the same rows give the same bytes.
+    """Draw the figure and return it as SVG; the same rows give the same bytes.
 
-    Every panel has its place in inches: a layout engine's solver differs in the last bits.
+    Panels are placed in inches, as the solver of a layout engine is not exactly reproducible.
     """
     bars, curves = bar_groups(rows), curves_by_axis(rows)
     labels = [bar_label(row) for group in bars.values() for row in group]
-    left, third = 0.2 + LETTER * max(map(len, labels), default=0), WIDTH / max(1, len(curves))
+    label_width, third = (
+        0.2 + LETTER * max(map(len, labels), default=0),
+        WIDTH / max(1, len(curves)),
+    )
     heights = [PANEL + BAR * len(group) for group in bars.values()] + [CURVES] * bool(curves)
     top = 0.1 + sum(heights) + LEGEND
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, top))
         for height, (label, group) in zip(heights, bars.items(), strict=False):
-            bounds = (left, top - 0.1 - BAR * len(group), WIDTH - left - 0.1, BAR * len(group))
+            bounds = (
+                label_width,
+                top - 0.1 - BAR * len(group),
+                WIDTH - label_width - 0.1,
+                BAR * len(group),
+            )
             draw_bars(panel(figure, *bounds), label, group)
             top -= height
         for place, (axis, points) in enumerate(curves.items()):
             bounds = (third * place + 0.65, top - CURVES + 0.55, third - 0.8, CURVES - 0.85)
             draw_curve(panel(figure, *bounds), axis, points, exponents(rows).get(axis))
-        drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
-        named = {name: handle for found in drawn for handle, name in zip(*found, strict=True)}
-        figure.legend(named.values(), named.keys(), loc="lower center", ncols=max(1, len(named)))
+        legends = [axes.get_legend_handles_labels() for axes in figure.axes]
+        entries = {name: handle for legend in legends for handle, name in zip(*legend, strict=True)}
+        figure.legend(
+            entries.values(), entries.keys(), loc="lower center", ncols=max(1, len(entries))
+        )
     return to_bytes(figure, "svg")
 
 
-def panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Axes at a place in inches from the lower left corner."""
+def panel(figure: Figure, x: float, y: float, width: float, height: float) -> Axes:
+    """Add axes at a place in inches from the lower left corner."""
     wide, tall = figure.get_size_inches()
-    return figure.add_axes((left / wide, bottom / tall, width / wide, height / tall))
+    return figure.add_axes((x / wide, y / tall, width / wide, height / tall))
 
 
 def bar_label(row: Row) -> str:
-    """What stands before a bar."""
+    """Return the label of a bar."""
     return f"{row['bench']}: {row['name']}"
 
 
 def bar_groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The measures that are no points of curves by the label of their axis."""
+    """Return the measures that are no points of curves, by the label of their axis."""
     groups: dict[str, list[Row]] = {RATIO: []}
     for row in rows:
         if row.get("at") is None and row["unit"] != "exponent":
@@ -70,7 +80,7 @@ def bar_groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def curves_by_axis(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The points of each curve."""
+    """Return the points of each curve by the name of its axis."""
     curves: dict[str, list[Row]] = {}
     for row in rows:
         if row.get("at") is not None:
@@ -79,12 +89,12 @@ def curves_by_axis(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def exponents(rows: Sequence[Row]) -> dict[str, Row]:
-    """The measured exponents by the axis that they belong to."""
+    """Return the measured exponents by axis."""
     return {r["name"].removeprefix("growth with "): r for r in rows if r["unit"] == "exponent"}
 
 
 def draw_bars(axes: Axes, label: str, rows: Sequence[Row]) -> None:
-    """Horizontal bars with their numbers, and a mark where each has to reach or to stay below."""
+    """Draw horizontal bars with their numbers, and a mark at the target of each."""
     paired = label == RATIO
     values = [row["ratio"] if paired else row["ours"] for row in rows]
     targets = [row.get("at_least" if paired else "at_most") for row in rows]
@@ -94,8 +104,8 @@ def draw_bars(axes: Axes, label: str, rows: Sequence[Row]) -> None:
         text = short(value)
         if paired:
             text = f"{value:.2f}x: {short(row['ours'])} against {short(row['theirs'])}"
-        beyond = max(value, target or 0.0) + 0.015 * longest  # the mark would strike it through
-        axes.text(beyond, place, f"{text} {row['unit']}", va="center")
+        text_place = max(value, target or 0.0) + 0.015 * longest  # the mark would strike it through
+        axes.text(text_place, place, f"{text} {row['unit']}", va="center")
         if target is not None:
             axes.plot([target, target], [place - 0.42, place + 0.42], **MARK)
     axes.set_yticks(range(len(rows)), [bar_label(row) for row in rows])
@@ -106,14 +116,14 @@ def draw_bars(axes: Axes, label: str, rows: Sequence[Row]) -> None:
 
 
 def draw_curve(axes: Axes, axis: str, points: Sequence[Row], exponent: Row | None) -> None:
-    """Seconds of both sides against one axis, both logarithmic, with the exponents as title."""
-    at = [point["at"] for point in points]
+    """Draw the seconds of both sides against one axis, log-log, with the exponents as title."""
+    sizes = [point["at"] for point in points]
     for side, name, dash, colour in (
         ("ours", "ours", "o-", COLOURS[0]),
         ("theirs", points[0]["peer"], "s--", COLOURS[1]),
     ):
         seconds = [point[side] for point in points]
-        axes.plot(at, seconds, dash, color=colour, markersize=3.5, linewidth=1.5, label=name)
+        axes.plot(sizes, seconds, dash, color=colour, markersize=3.5, linewidth=1.5, label=name)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     seconds = [point[side] for point in points for side in ("ours", "theirs")]

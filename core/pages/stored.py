@@ -1,4 +1,4 @@
-"""The paths that lead from a page to the records and samples that it is made of."""
+"""Links from a page to the records and samples that it is made of."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -12,15 +12,15 @@ from eval.tables.report import File
 
 
 def files_of(records: Iterable[AnyRecord | Record], folder: Path) -> tuple[File, ...]:
-    """The files of records, as a page in the folder links to them."""
+    """Return the files of records with their paths from `folder`."""
     return tuple(
-        File(name=place_of(one), path=record_path(one, folder), text=said_of(one))
-        for one in records
+        File(name=place_of(record), path=record_path(record, folder), text=description_of(record))
+        for record in records
     )
 
 
-def said_of(record: Mapping[str, Any]) -> str:
-    """What a record tells of, in a few words."""
+def description_of(record: Mapping[str, Any]) -> str:
+    """Describe a record in a few words."""
     match record["kind"]:
         case "run":
             return f"{record['arm']}, seed {record['seed']}"
@@ -29,22 +29,24 @@ def said_of(record: Mapping[str, Any]) -> str:
         case "controls":
             return f"fixed interventions on {record['model']['name']}"
         case "claims":
-            given = " ".join(f"{n}={as_text(v)}" for n, v in sorted(record["overrides"].items()))
-            return f"verdicts with {given}" if given else "verdicts"
-        case other:
-            return other
+            overrides = " ".join(
+                f"{n}={as_text(v)}" for n, v in sorted(record["overrides"].items())
+            )
+            return f"verdicts with {overrides}" if overrides else "verdicts"
+        case kind:
+            return kind
 
 
 def record_path(record: AnyRecord | Record, folder: Path) -> str:
-    """The way from a folder to the file of a record."""
+    """Return the relative path from a folder to the file of a record."""
     return path_from(folder, record_file(record["paper"], record["digest"]))
 
 
 def samples_path(digest: str, folder: Path) -> str:
-    """The way from a folder to stored samples."""
+    """Return the relative path from a folder to stored samples."""
     return path_from(folder, samples_file(digest))
 
 
 def path_from(folder: Path, file: Path) -> str:
-    """The way from a folder to a file, as a page writes it."""
+    """Return the relative path from a folder to a file, with forward slashes."""
     return Path(os.path.relpath(file, folder)).as_posix()

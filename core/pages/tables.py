@@ -25,34 +25,40 @@ SAMPLES = "samples"
 
 
 def tables_named(name: str, systems: Sequence[Path] = ()) -> list[Table]:
-    """All tables of a paper, the one that a paper's layout names, or `samples` of `systems`.
+    """Return the tables of a name: a paper's slug, the name of a layout, or `samples`.
+
+    Args:
+        name: of the table or paper.
+        systems: files or folders of graded samples, for `samples` only.
 
     Raises:
-        UnknownName: there is no such table.
-        BadValue: there is nothing to show yet, or systems for a table of records.
+        UnknownName: no table or paper has that name.
+        BadValue: there is no run yet, or `systems` are given for another table.
     """
     if name == SAMPLES:
         return [compare_files(systems)]
     if systems:
         raise BadValue(f"{name} is made from records: expected no files after it")
-    known = entries()
-    if name in known:
-        return tables_of(known[name].load())
-    papers = [paper for entry in known.values() if (paper := loaded(entry)) is not None]
-    named = {layout.name: (paper, layout.of) for paper in papers for layout in paper.layouts}
-    if name not in named:
-        raise UnknownName("table or paper", name, {*named, *known, SAMPLES})
-    paper, of = named[name]
+    papers_by_slug = entries()
+    if name in papers_by_slug:
+        return tables_of(papers_by_slug[name].load())
+    papers = [
+        paper for entry in papers_by_slug.values() if (paper := load_or_none(entry)) is not None
+    ]
+    layouts = {layout.name: (paper, layout.of) for paper in papers for layout in paper.layouts}
+    if name not in layouts:
+        raise UnknownName("table or paper", name, {*layouts, *papers_by_slug, SAMPLES})
+    paper, place = layouts[name]
     records = standard(read_records(paper.slug))
-    if of not in SCALES:
-        return [printed_table(paper, of, newest(records, paper, "paper"))]
-    if of not in ran_at(records):
+    if place not in SCALES:
+        return [printed_table(paper, place, newest(records, paper, "paper"))]
+    if place not in ran_at(records):
         raise BadValue(no_runs(paper.slug))
-    return [runs_table(paper, records, of)]
+    return [runs_table(paper, records, place)]
 
 
-def loaded(entry: Entry) -> Paper | None:
-    """A paper, or None where it is broken: `repro list` and `repro check` say so."""
+def load_or_none(entry: Entry) -> Paper | None:
+    """Load a paper; return None if it is broken, which `repro list` and `repro check` report."""
     try:
         return entry.load()
     except BrokenPaper:
@@ -60,57 +66,57 @@ def loaded(entry: Entry) -> Paper | None:
 
 
 def tables_of(paper: Paper) -> list[Table]:
-    """Every table of a paper: as printed, and of its runs at each scale.
+    """Return all tables of a paper: the printed ones, and those of its runs at each scale.
 
     Raises:
-        BadValue: it prints no number and has no run.
+        BadValue: the paper prints no number and has no run.
     """
     records = shown_records(paper.slug)
-    found = [
+    tables = [
         *printed_tables(paper, records),
         *(runs_table(paper, records, scale) for scale in ran_at(records)),
         *(table for scale in ran_at(records) for table in measured_tables(paper, records, scale)),
     ]
-    if not found:
+    if not tables:
         raise BadValue(f"{paper.slug} prints no number, and there are {no_runs(paper.slug)}")
-    return found
+    return tables
 
 
 def measured_tables(paper: Paper, records: Iterable[Record], scale: str) -> Iterator[Table]:
-    """What is measured of the runs at a scale beside their scores: gains by form, probabilities.
-
-    Beside the gains stands what fixed interventions do for the models that the runs began with.
-    """
-    kept = list(records)
-    runs = newest(kept, paper, scale)
+    """Yield the tables of a scale beside the scores: gains by form, controls, probabilities."""
+    all_records = list(records)
+    runs = newest(all_records, paper, scale)
     yield from forms_tables(paper, runs, scale)
-    yield from controls_tables(paper, runs, controls_of(kept, runs), scale)
+    yield from controls_tables(paper, runs, controls_of(all_records, runs), scale)
     yield from quantities_tables(paper, runs, scale)
 
 
 def printed_tables(paper: Paper, records: Iterable[Record], *, text: bool = True) -> list[Table]:
-    """What the paper prints, beside our runs at its scale; with `text` also what is in no table."""
+    """Return a paper's printed tables with our runs at its scale; `text` adds numbers in text."""
     ours = newest(records, paper, "paper")
     return [printed_table(paper, passage, ours) for passage in passages(paper, text=text)]
 
 
 def ran_at(records: Iterable[Record]) -> list[str]:
-    """The scales that have runs, the smallest first."""
+    """Return the scales that have runs, the smallest first."""
     return sorted({run["scale"] for run in runs_of(records)}, key=SCALES.index)
 
 
 def shown_at(records: Iterable[Record]) -> list[str]:
-    """The scales that have a page: those with runs, and in a checkout always the smallest."""
+    """Return the scales that have a page: those with runs, and in a checkout the smallest too."""
     ran = ran_at(records)
     first = SCALES[0]
     return [first, *ran] if claims_table().is_file() and first not in ran else ran
 
 
 def compare_files(paths: Sequence[Path]) -> Table:
-    """Systems side by side: each a file of graded samples or a folder of `repro eval --out`.
+    """Return the table of several systems side by side.
+
+    Args:
+        paths: of each system, a file of graded samples or a folder of `repro eval --out`.
 
     Raises:
-        MissingFile, DamagedFile: with the file and what was expected there.
+        MissingFile, DamagedFile: a file is missing or not what was expected.
         BadValue: fewer than two systems, or two of the same path.
     """
     short = [path.name.removesuffix(".gz").removesuffix(".jsonl") for path in paths]
@@ -121,15 +127,19 @@ def compare_files(paths: Sequence[Path]) -> Table:
 
 
 def samples_of(path: Path) -> dict[str, list[Sample]]:
-    """A system's graded samples by benchmark."""
+    """Read a system's graded samples, by benchmark.
+
+    Raises:
+        MissingFile: there are no samples at the path.
+    """
     files = sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]
     samples = [sample for file in files for sample in read_graded(file)]
     if not samples:
         raise MissingFile(f"{path}: no graded samples, expected *.jsonl or *.jsonl.gz")
-    found: dict[str, list[Sample]] = {}
+    by_benchmark: dict[str, list[Sample]] = {}
     for sample in samples:
-        found.setdefault(sample.benchmark, []).append(sample)
-    return found
+        by_benchmark.setdefault(sample.benchmark, []).append(sample)
+    return by_benchmark
 
 
 def record_reported(paper: Paper) -> Record | None:

@@ -1,4 +1,4 @@
-"""Trials of learning rates as a report shows them: what was tried, and what each arm took."""
+"""The learning-rate trials of a paper as a passage of its report."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ TITLE = "Learning rates"
 
 
 def trial_passages(tunings: Sequence[TuningRecord]) -> tuple[Passage, ...]:
-    """The held-out accuracy at every rate that an arm tried; nothing where none did."""
+    """Return the passage of the held-out accuracy at each rate tried; empty without trials."""
     if not tunings:
         return ()
     seed = tunings[0]["seed"]
@@ -19,10 +19,12 @@ def trial_passages(tunings: Sequence[TuningRecord]) -> tuple[Passage, ...]:
 
 
 def trial_line(tuning: TuningRecord) -> str:
-    """An arm: the accuracy at each rate, and the rate that it took."""
-    tried = sorted(tuning["trials"], key=lambda one: one["factor"])
-    found = "".join(f"{one['learning_rate']:>10.3g}: {final(one):5.1f}" for one in tried)
-    best = next(one["learning_rate"] for one in tried if one["factor"] == tuning["best"])
-    own = ", its own" if tuning["best"] == 1 else ""
+    """Format the trials of an arm: the accuracy at each rate, and the chosen rate."""
+    trials = sorted(tuning["trials"], key=lambda trial: trial["factor"])
+    accuracies = "".join(
+        f"{trial['learning_rate']:>10.3g}: {final(trial):5.1f}" for trial in trials
+    )
+    best = next(trial["learning_rate"] for trial in trials if trial["factor"] == tuning["best"])
+    own_note = ", its own" if tuning["best"] == 1 else ""
     edge = "; at the edge: a rate beyond may be better" if at_edge(tuning) else ""
-    return f"{tuning['arm']:<20}{found}   takes {best:.3g}{own}{edge}"
+    return f"{tuning['arm']:<20}{accuracies}   takes {best:.3g}{own_note}{edge}"

@@ -1,4 +1,4 @@
-"""The verdicts as a report and a terminal show them."""
+"""Verdicts in the words of a report and of the terminal."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ ALWAYS = ("held", "refuted", "undecided")  # are counted where there are none, t
 
 
 def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """How many claims held, were refuted, could not be decided, and had no run to test them."""
+    """Count the verdicts of a paper in a sentence; empty without claims."""
     counts = Counter(verdict_word(verdict) for verdict in verdicts)
     parts = [f"{counts[word]} {word}" for word in WORDS if counts[word] or word in ALWAYS]
     if not verdicts:
@@ -27,39 +27,41 @@ def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def verdict_word(verdict: Mapping[str, Any]) -> str:
-    """The verdict, or "untested" where nothing was measured."""
+    """Return the verdict, or "untested" if it is undecided and nothing was measured."""
     silent = verdict["effect"] is None and verdict["verdict"] == "undecided"
     return "untested" if silent else verdict["verdict"]
 
 
 def one_rate(runs: Sequence[RunRecord]) -> str:
-    """That arms share a learning rate, of each regime in which none were tried."""
-    found: dict[str, object] = {}
+    """Say, for each regime of these runs, which learning rate all its arms share; else empty."""
+    rates: dict[str, object] = {}
     for config in (run["config"] for run in runs):
         regime, rate = config.get("regime"), config.get("learning_rate")
         if regime and rate and rate["source"] == f"regime {regime['value']}":
-            found[str(regime["value"])] = rate["value"]
+            rates[str(regime["value"])] = rate["value"]
     return "".join(
         f"In the regime {regime} all arms have one learning rate, {rate}, fixed on its baseline "
         "before any was compared, unless an arm says its own. "
-        for regime, rate in sorted(found.items())
+        for regime, rate in sorted(rates.items())
     )
 
 
 def rules(claims: ClaimsRecord, runs: Sequence[RunRecord] = ()) -> str:
-    """How the claims of a record were judged over these runs, in a few sentences."""
+    """Say how the claims of a record were judged over these runs, in a few sentences."""
     looks = claims.get("looks", [])
-    when = "once, by the 95 % interval over the seeds"
+    occasion = "once, by the 95 % interval over the seeds"
     if looks:
-        at = ", ".join(f"{seeds:g} ({100 * level:g} %)" for seeds, level in looks)
-        when = f"at the first of these numbers of seeds that decides, each with its level: {at}"
+        levels = ", ".join(f"{seeds:g} ({100 * level:g} %)" for seeds, level in looks)
+        occasion = (
+            f"at the first of these numbers of seeds that decides, each with its level: {levels}"
+        )
     fair = (
         "Each arm has the best of several learning rates, chosen on held-out problems with a seed "
         "that is not judged (see Learning rates). "
     )
     return (
         f"{fair if claims.get('tunings') else ''}{one_rate(runs)}"
-        f"A claim is judged {when}; p is below {LEVEL:g} "
+        f"A claim is judged {occasion}; p is below {LEVEL:g} "
         "where that interval decides. Holm's p is for all tests of this paper together, whichever "
         "arms they share. A tie is a difference shown to be within a claim's margin, or one point. "
         "Could see: the smallest true effect that four of five such runs would decide."
@@ -72,27 +74,31 @@ def claim_result(
     elsewhere: Sequence[ClaimsRecord] = (),
     suites: Mapping[str, str] | None = None,
 ) -> ClaimResult:
-    """A stored verdict as the page shows it; without an interval its numbers go into words.
+    """Return a stored verdict as the page shows it.
 
-    Beside one on arms at their best learning rates stands that on the same arms at `own_rates`,
-    and beside each those at the other settings that its claim was tested with. A benchmark has the
-    name of the one of the `suites` that was measured in its place.
+    Without an interval the effect is part of the detail.
+
+    Args:
+        verdict: on arms at their best learning rates.
+        own_rates: the verdict on the same claim with arms at their own learning rates.
+        elsewhere: records of verdicts at other settings.
+        suites: the measured suite by benchmark, whose name the page shows.
     """
-    whole = None not in (verdict["low"], verdict["high"], verdict["p"])
+    has_numbers = None not in (verdict["low"], verdict["high"], verdict["p"])
     effect, detail = verdict["effect"], verdict["reason"]
-    if not whole and effect is not None:
+    if not has_numbers and effect is not None:
         detail = f"difference {effect:+.4g}; {detail}"
     if own_rates is not None and own_rates["runs"]:
         detail += f"; with each arm at its own learning rate: {outcome(own_rates)}"
-    for settings, other in at(elsewhere, verdict["id"]):
-        detail += f"; with {settings}: {outcome(other)}"
+    for settings, verdict_elsewhere in verdicts_elsewhere(elsewhere, verdict["id"]):
+        detail += f"; with {settings}: {outcome(verdict_elsewhere)}"
     names = ("effect", "low", "high", "p", "holm", "seen")
     return ClaimResult(
         slug=verdict["id"],
         statement=verdict["statement"],
-        compare=as_measured(compared(verdict), suites or {}),
+        compare=as_measured(comparison_text(verdict), suites or {}),
         verdict=verdict_word(verdict),
-        **{name: verdict.get(name) if whole else None for name in names},
+        **{name: verdict.get(name) if has_numbers else None for name in names},
         seeds=len(verdict["seeds"]),
         unit=verdict.get("unit", ""),
         detail=as_measured(detail, suites or {}),
@@ -100,13 +106,13 @@ def claim_result(
 
 
 def measured_suites(runs: Iterable[RunRecord]) -> dict[str, str]:
-    """The suite that stands for each benchmark of a paper in its runs."""
+    """Return the suite that stands for each benchmark of a paper in its runs."""
     rows = (row for run in runs for row in (*run["scores"], *run["start_scores"]))
     return {row["mirrors"]: row["benchmark"] for row in rows}
 
 
 def as_measured(text: str, suites: Mapping[str, str]) -> str:
-    """What a claim compares, with the names of what was measured: between brackets they stand."""
+    """Replace the benchmarks between the brackets of a text by the suites that were measured."""
 
     def renamed(inside: re.Match[str]) -> str:
         return NAME.sub(lambda name: suites.get(name.group(), name.group()), inside.group())
@@ -114,37 +120,39 @@ def as_measured(text: str, suites: Mapping[str, str]) -> str:
     return re.sub(r"\([^()]*\)", renamed, text)
 
 
-def at(
+def verdicts_elsewhere(
     elsewhere: Iterable[ClaimsRecord], claim: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:  # Any: a verdict
-    """The verdicts on a claim over runs at other settings, each after these settings."""
+    """Yield the settings and the verdict of each record that tested a claim at other settings."""
     for record in elsewhere:
         settings = " ".join(f"{n}={as_text(v)}" for n, v in sorted(record["overrides"].items()))
-        found = [row for row in record["verdicts"] if row["id"] == claim and row["runs"]]
-        yield from ((settings, row) for row in found)
+        rows = [row for row in record["verdicts"] if row["id"] == claim and row["runs"]]
+        yield from ((settings, row) for row in rows)
 
 
-def compared(verdict: Mapping[str, Any]) -> str:
-    """Both sides of a verdict and the relation; nothing for a claim that cannot be tested."""
+def comparison_text(verdict: Mapping[str, Any]) -> str:
+    """Format both sides of a verdict and the relation; empty for an untestable claim."""
     if verdict["left"] is None:
         return ""
     sides = [verdict["left"], verdict["right"]]
-    left, right = (f"{s['measure']} of {s['arm']}" if s["arm"] else s["measure"] for s in sides)
-    return f"{left} {verdict['relation']} {right}"
+    left_text, right_text = (
+        f"{s['measure']} of {s['arm']}" if s["arm"] else s["measure"] for s in sides
+    )
+    return f"{left_text} {verdict['relation']} {right_text}"
 
 
 def verdict_line(verdict: Mapping[str, Any]) -> str:
-    """One claim on the terminal: the verdict, the claim, the effect and its interval."""
+    """Format one claim for the terminal: the verdict, the claim, the effect and its interval."""
     return f"{verdict['verdict']:<10} {verdict['id']:<26} {numbers(verdict)}"
 
 
 def outcome(verdict: Mapping[str, Any]) -> str:
-    """A verdict in a word, and its numbers."""
+    """Format a verdict in a word, and its numbers."""
     return f"{verdict_word(verdict)}, {numbers(verdict)}"
 
 
 def numbers(verdict: Mapping[str, Any]) -> str:
-    """The effect of a verdict with interval, p and seeds; the reason where there are none."""
+    """Format the effect of a verdict with interval, p and seeds, or the reason if it has none."""
     if verdict["effect"] is None or not verdict["seeds"]:
         return verdict["reason"]
     if None in (verdict["low"], verdict["p"]):
