@@ -95,7 +95,7 @@ class OnPolicy(Family, Protocol):
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
         """Return what one process computes at a time."""
-        from core.rollout.native.room import ROWS
+        from core.rollout.native.free_memory import ROWS
 
         c = cast("RolloutConfig", config)
         rollout = c.rollout_size // processes

@@ -10,7 +10,7 @@ from typing import Any
 from core.configs.base import BaseConfig
 from core.models.shapes import GATED, find_shape
 from core.paper import Paper
-from core.rollout.native.room import ROWS
+from core.rollout.native.free_memory import ROWS
 from core.run.visible import visible_effects
 from core.settings.memory import Cluster, Memory, all_launches, work_of
 from core.settings.refusals import refuse

@@ -16,8 +16,8 @@ from core.rollout.draw import draw, logits_warpers, most_likely, penalize_repeti
 from core.rollout.engine import SampledCompletion, Sampling, Tokens
 from core.rollout.hf.generated import generate_rows
 from core.rollout.native.core_pool import map_on_cores
+from core.rollout.native.free_memory import ROWS, rows_in_memory
 from core.rollout.native.plain_forward import PlainDecoder, plain_forward_needs
-from core.rollout.native.room import ROWS, rows_in_memory
 from core.rollout.native.static import StaticDecoder, static_needs
 from core.rollout.stops import Stop
 from core.rollout.support import as_bytes, mask_bytes, support

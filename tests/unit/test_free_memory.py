@@ -10,9 +10,9 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from core.rollout.engine import Sampling
-from core.rollout.native import native, room
+from core.rollout.native import free_memory, native
+from core.rollout.native.free_memory import MOST, ROWS, row_bytes, rows_in_memory, token_bytes
 from core.rollout.native.native import NativeEngine
-from core.rollout.native.room import MOST, ROWS, row_bytes, rows_in_memory, token_bytes
 from core.rollout.samplers.policy import PolicySampler
 from eval.samples.evaluation import Decoding
 
@@ -75,7 +75,7 @@ def test_more_memory_holds_more_and_longer_answers_are_fewer(free, prompt, compl
 
     def rows(memory, completion):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(room, "free_bytes", lambda _: memory)
+            patch.setattr(free_memory, "free_bytes", lambda _: memory)
             return rows_in_memory(model, prompt, completion)
 
     assert 1 <= rows(free, completion) <= rows(2 * free, completion) <= MOST
@@ -94,8 +94,8 @@ def test_batches_go_by_memory_unless_they_are_given_and_answers_do_not(
     whole = PolicySampler(model, tiny_tokenizer, rows=12)(asked, decoding)
     sampler = PolicySampler(model, tiny_tokenizer)
     length = max(len(sampler.encode(prompt)) for prompt in asked)
-    five = 5 / room.USABLE * row_bytes(model, length, 12) + 1
-    monkeypatch.setattr(room, "free_bytes", lambda _: five)
+    five = 5 / free_memory.USABLE * row_bytes(model, length, 12) + 1
+    monkeypatch.setattr(free_memory, "free_bytes", lambda _: five)
     assert sampler(asked, decoding) == whole
     assert sampler.engine.rows == 5
     given = PolicySampler(model, tiny_tokenizer, rows=3)
@@ -106,7 +106,7 @@ def test_batches_go_by_memory_unless_they_are_given_and_answers_do_not(
 def test_after_memory_ran_out_the_smaller_batch_stays(build_llama, tiny_tokenizer, monkeypatch):
     model = build_llama(seed=4)
     sampler, decoding = PolicySampler(model, tiny_tokenizer), Decoding(max_tokens=5)
-    monkeypatch.setattr(room, "free_bytes", lambda _: 10**12)
+    monkeypatch.setattr(free_memory, "free_bytes", lambda _: 10**12)
     batch, tried = native.NativeEngine.decode_batch, []
 
     def within(engine, *given):
