@@ -76,7 +76,7 @@ def held_out_of(data):
     """Where the rows come from that a training holds out."""
     if not data.holds_out:
         return data.key
-    made = [data.made.get(one.name) for one in data.sets]
+    made = [data.row_stages.get(one.name) for one in data.sets]
     names = [one.name for one in data.sets]
     return "+".join(held_out_of(m.data) if m else n for m, n in zip(made, names, strict=True))
 

@@ -105,7 +105,7 @@ def test_a_paper_that_trains_nothing_goes_from_its_plan_to_its_page(root):
     assert not list(root.glob("runs/train-*")) + list(root.glob("runs/data-*"))
     assert "Nothing is trained" in render_outcome(SCORED, outcome).path.read_text()
     (start, *scores) = [stage for stage, _ in make_plan(resolve(SCORED, arguments=few), 0).stages]
-    assert (start.name, [stage.of for stage in scores]) == (
+    assert (start.name, [stage.subject for stage in scores]) == (
         "start",
         ["pocket-gsm8k", "pocket-cmath"],
     )

@@ -73,7 +73,9 @@ def asking(*claims: Claim) -> Paper:
 def test_they_are_computed_of_the_arms_that_claims_read_and_of_no_others():
     less = probability("kl_to_start").of("dr-grpo") < 1.0
     asked = asking(Claim("less", "Less.", less))
-    assert [s.of for s in Chain(resolve(asked, arm="dr-grpo")).probabilities] == ["kl_to_start"] * 2
+    assert [s.subject for s in Chain(resolve(asked, arm="dr-grpo")).probabilities] == [
+        "kl_to_start"
+    ] * 2
     assert not Chain(resolve(asked, arm="grpo")).probabilities
     assert not Chain(resolve(asking())).probabilities
 
