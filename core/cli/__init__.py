@@ -1,7 +1,6 @@
-"""The command line: one module per group of verbs.
+"""The command line, one module for each group of commands.
 
-Ctrl-C is quiet from here on, and the kernels are pinned before any module of a command can load
-torch.
+Importing it makes Ctrl-C quiet and pins the kernels, before the module of a command loads torch.
 """
 
 from core.cli.interrupts import exit_on_interrupt

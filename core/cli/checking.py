@@ -1,4 +1,4 @@
-"""`repro check`, `repro doctor` and `repro bench`: is all in order, what runs here, how fast."""
+"""`repro check`, `repro doctor` and `repro bench`: checks of records, the machine and the speed."""
 
 from collections.abc import Mapping, Sequence
 from random import randrange
@@ -47,36 +47,39 @@ def check(
         raise BadValue("--draw and --within choose what --retrain N trains: give it too")
     slugs = tuple(find_entry(slug).slug for slug in papers or ())  # before what is slow to import
     say_loading()
-    from core.records.places import record_files
-    from core.records.sealed import absent_texts
     from core.run.check import check_papers
 
-    found = check_papers(slugs, ask_again=ask_again)
+    problems_by_name = check_papers(slugs, ask_again=ask_again)
     if retrain is not None:
-        found["retrained"] = retrained(slugs, retrain, draw, within)
+        problems_by_name["retrained"] = retrain_runs(slugs, retrain, draw, within)
     if as_json:
-        print_json(found)
+        print_json(problems_by_name)
     else:
-        for slug, problems in found.items():
-            there = slug in (
-                "claims",
-                "trl",
-                "index",
-                "families",
-                "results",
-                "retrained",
-            ) or record_files("bench" if slug == "speed" else slug)
-            ok = "ok" if there else "ok, but there are no records to check"
-            print_text(f"{slug}: {f'{len(problems)} problems' if problems else ok}")
-            for line in problems or filter(None, [absent_texts(slug)]):
-                print_text(f"  {line}")
-    return 1 if any(found.values()) else 0
+        for name, problems in problems_by_name.items():
+            print_problems(name, problems)
+    return 1 if any(problems_by_name.values()) else 0
 
 
-def retrained(
+# What is checked without records of a paper of that name.
+WITHOUT_RECORDS = ("claims", "trl", "index", "families", "results", "retrained")
+
+
+def print_problems(name: str, problems: Sequence[str]) -> None:
+    """Print the problems of a paper, or of another part that `repro check` examines."""
+    from core.records.places import record_files
+    from core.records.sealed import absent_texts
+
+    has_records = name in WITHOUT_RECORDS or record_files("bench" if name == "speed" else name)
+    ok = "ok" if has_records else "ok, but there are no records to check"
+    print_text(f"{name}: {f'{len(problems)} problems' if problems else ok}")
+    for line in problems or filter(None, [absent_texts(name)]):
+        print_text(f"  {line}")
+
+
+def retrain_runs(
     slugs: Sequence[str], count: int, draw: int | None, within: float | None
 ) -> list[str]:
-    """Train recorded runs again; the differences to their records."""
+    """Train recorded runs again and return the differences to their records."""
     from core.paper.registry import find_entry
     from core.records.places import own_entries
     from core.run.retrain import retrain
@@ -142,9 +145,9 @@ def bench(
 
 
 def _target(row: Mapping[str, Any]) -> str:  # Any: a measure's fields
-    """What a measure has to meet and whether it does."""
+    """Return the requirement of a measure and whether it is met; "-" without one."""
     if row["met"] is None:
         return "-"
-    least, most = row["at_least"], row["at_most"]
-    wanted = f"ratio >= {least:g}" if least is not None else f"ours <= {most:g}"
-    return f"{wanted}: {'met' if row['met'] else 'NOT met'}"
+    at_least, at_most = row["at_least"], row["at_most"]
+    requirement = f"ratio >= {at_least:g}" if at_least is not None else f"ours <= {at_most:g}"
+    return f"{requirement}: {'met' if row['met'] else 'NOT met'}"

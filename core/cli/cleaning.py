@@ -1,8 +1,10 @@
-"""`repro clean`: what lies in runs/ and no record refers to."""
+"""`repro clean`: deletes files in runs/ that no record refers to."""
 
 import sys
+from collections.abc import Sequence, Set
 from datetime import UTC, datetime
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +12,9 @@ from core.cli.finding import age
 from core.cli.options import AsJson
 from core.cli.output import print_columns, print_json, print_text
 from core.records.places import from_here, root
+
+if TYPE_CHECKING:
+    from core.run.leftovers import Leftover
 
 MB = 1e6
 
@@ -28,40 +33,55 @@ def clean(
     come to a record yet. Nothing is deleted while a command works in runs/. What is asked for
     again is made again.
     """
-    from core.records.runs_lock import alone_in_runs
     from core.run.leftovers import leftovers
 
-    found = leftovers(unfinished=unfinished)
+    unused = leftovers(unfinished=unfinished)
     if as_json:
-        print_json([{"path": str(one.path), "why": one.why, "size": one.size} for one in found])
+        print_json(
+            [{"path": str(item.path), "why": item.why, "size": item.size} for item in unused]
+        )
         return 0
-    total = f"{sum(one.size for one in found) / MB:.1f} MB in {root() / 'runs'}"
-    if not found:
+    if not unused:
         print_text("nothing: records refer to all that lies in runs/")
         return 0
-    rows = [
-        (
-            from_here(one.path),
-            f"{one.size / MB:.1f}",
-            age(changed(one.path.stat().st_mtime)),
-            one.why,
-        )
-        for one in found
-    ]
-    print_columns(("path", "MB", "age", "why"), rows)
+    print_columns(
+        ("path", "MB", "age", "why"),
+        [
+            (
+                from_here(item.path),
+                f"{item.size / MB:.1f}",
+                age(iso_time(item.path.stat().st_mtime)),
+                item.why,
+            )
+            for item in unused
+        ],
+    )
+    total = f"{size_of(unused)} MB in {root() / 'runs'}"
     if not (yes or (sys.stdin.isatty() and typer.confirm(f"delete {total}?", err=True))):
         print_text(f"nothing was deleted; --yes deletes these {total}")
         return 0
-    named = {one.path for one in found}
-    with alone_in_runs():
-        removed = [one for one in leftovers(unfinished=unfinished) if one.path in named]
-        for one in removed:
-            one.remove()
-    deleted = sum(one.size for one in removed) / MB
-    print_text(f"deleted {deleted:.1f} MB in {root() / 'runs'}")
+    removed = delete({item.path for item in unused}, unfinished=unfinished)
+    print_text(f"deleted {size_of(removed)} MB in {root() / 'runs'}")
     return 0
 
 
-def changed(seconds: float) -> str:
-    """A file's time as records write it."""
+def delete(paths: Set[Path], *, unfinished: bool) -> "list[Leftover]":
+    """Delete the listed paths that are still unused, while no command works in runs/."""
+    from core.records.runs_lock import alone_in_runs
+    from core.run.leftovers import leftovers
+
+    with alone_in_runs():
+        removed = [item for item in leftovers(unfinished=unfinished) if item.path in paths]
+        for item in removed:
+            item.remove()
+    return removed
+
+
+def size_of(items: "Sequence[Leftover]") -> str:
+    """Return the total size of the items in MB, with one decimal."""
+    return f"{sum(item.size for item in items) / MB:.1f}"
+
+
+def iso_time(seconds: float) -> str:
+    """Return a file's modification time in the format of records."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()

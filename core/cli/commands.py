@@ -1,4 +1,4 @@
-"""The group of all commands: how it lists them, and how each begins and ends."""
+"""The group of all commands: its help listing, and the start and end of each command."""
 
 import os
 from itertools import groupby
@@ -10,19 +10,19 @@ from core.cli.endings import ending_in_a_line, ignore_empty_terminal
 
 
 class Commands(TyperGroup):
-    """Commands that are listed by section, and end as `ending_in_a_line` says.
+    """Commands that are listed by section and end as described in `ending_in_a_line`.
 
-    The section of a command is its `rich_help_panel`; those of one section stand together.
+    The section of a command is its `rich_help_panel`; commands of one section are adjacent.
     """
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:  # Any: as typer passes them
-        """Read the arguments."""
+        """Parse the arguments."""
         ignore_empty_terminal()
         with ending_in_a_line():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:  # Any: typer's
-        """Run the command; in a working directory, without which libraries of torch end it."""
+        """Run the command in an existing working directory, which libraries of torch need."""
         with ending_in_a_line():
             os.getcwd()
             return super().invoke(ctx)
@@ -32,12 +32,15 @@ class Commands(TyperGroup):
         ctx: Any,  # noqa: ARG002 - the caller's signature
         formatter: Any,
     ) -> None:
-        """Write a list of the commands of each section."""
-        shown: list[Any] = [one for one in self.commands.values() if not one.hidden]
-        width = max(len(one.name) for one in shown)
-        for section, some in groupby(shown, lambda one: one.rich_help_panel):
+        """Write the commands of each section with their short help."""
+        visible: list[Any] = [command for command in self.commands.values() if not command.hidden]
+        width = max(len(command.name) for command in visible)
+        for section, members in groupby(visible, lambda command: command.rich_help_panel):
             limit = formatter.width - 6 - width
             with formatter.section(section):
                 formatter.write_dl(
-                    [(one.name.ljust(width), one.get_short_help_str(limit)) for one in some]
+                    [
+                        (command.name.ljust(width), command.get_short_help_str(limit))
+                        for command in members
+                    ]
                 )

@@ -1,4 +1,4 @@
-"""The surroundings of a command: closed outputs, a folder that is gone, a machine that is full."""
+"""Ends a command whose surroundings fail: closed outputs, a deleted folder, a full machine."""
 
 import errno
 import os
@@ -20,24 +20,24 @@ MACHINE = {errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, *NO
 
 @contextmanager
 def ending_in_a_line() -> Generator[None]:
-    """End with an exit code, in at most a line, what the surroundings of a command prevent.
+    """End with an exit code and at most one line if the surroundings of a command fail.
 
     Raises:
-        Exit: an output is closed, the working directory is gone, or the machine is full.
+        Exit: an output is closed, the working directory is deleted, or the machine is full.
     """
     try:
         yield
     except OSError as error:
         if isinstance(error, BrokenPipeError) and discard_closed_outputs():
             raise typer.Exit(CLOSED_OUTPUT) from error
-        if (what := reason(error)) is None:
+        if (message := reason(error)) is None:
             raise
-        say(what)
+        say(message)
         raise typer.Exit(ReproError.exit_code) from error
 
 
 def reason(error: OSError) -> str | None:
-    """Return what to tell the user of an error that no path has; None if it is not the user's."""
+    """Return the message for an error that no other path would avoid; None for other errors."""
     if isinstance(error, FileNotFoundError) and is_folder_gone():
         return "the working directory does not exist any more; change to another one"
     if error.errno in MACHINE:
@@ -55,7 +55,7 @@ def is_folder_gone() -> bool:
 
 
 def discard_closed_outputs() -> bool:
-    """Return whether nobody reads standard output or error; what is left for these is discarded."""
+    """Redirect closed outputs to the null device; return whether any output is closed."""
     closed = [stream for stream in (1, 2) if is_closed(stream)]
     for stream in closed:
         with open(os.devnull, "w") as nowhere:
@@ -74,7 +74,7 @@ def is_closed(descriptor: int) -> bool:
 
 
 def ignore_empty_terminal() -> None:
-    """Forget a terminal's size of 0, in which rich would print nothing; ours and our children's."""
+    """Unset a terminal size of 0, at which rich prints nothing, also for child processes."""
     for name in ("COLUMNS", "LINES"):
         if os.environ.get(name, "").strip("0") == "":
             os.environ.pop(name, None)

@@ -1,4 +1,4 @@
-"""`repro eval`: the eval stage alone, or what can be said before a model is there."""
+"""`repro eval`: scores a model, or plans an evaluation without one."""
 
 import re
 from dataclasses import asdict
@@ -15,30 +15,32 @@ RUN = re.compile(r"[0-9a-f]{6,16}")  # how a run of `repro runs` is named; model
 
 
 @takes(EvaluationOptions)
-def evaluate(asked: EvaluationOptions) -> int | None:
+def evaluate(options: EvaluationOptions) -> int | None:
     """Score a model on benchmarks."""
-    if asked.contamination is not None:
+    if options.contamination is not None:
         return show_contamination(
-            asked.contamination, asked.names, asked.data, as_json=asked.as_json
+            options.contamination, options.names, options.data, as_json=options.as_json
         )
-    if asked.power:
+    if options.power:
         return show_power(
-            asked.names,
-            samples=asked.samples,
-            seeds=asked.seeds,
-            rate=asked.rate,
-            seed_spread=asked.seed_spread,
-            limit=asked.limit,
-            as_json=asked.as_json,
+            options.names,
+            samples=options.samples,
+            seeds=options.seeds,
+            rate=options.rate,
+            seed_spread=options.seed_spread,
+            limit=options.limit,
+            as_json=options.as_json,
         )
-    if asked.model is None:
+    if options.model is None:
         raise BadValue("no MODEL: expected a shipped model, a folder or a hub id")
-    model = model_named(asked.model)
-    return show_benchmarks(model, asked) if asked.lm_eval is None else show_tasks(model, asked)
+    model = model_named(options.model)
+    return (
+        show_benchmarks(model, options) if options.lm_eval is None else show_tasks(model, options)
+    )
 
 
 def model_named(name: str) -> str:
-    """What a model is loaded from: that of a run of `repro runs`, or what is named."""
+    """Return the model of a recorded run if the name is that of a run, else the name itself."""
     if not RUN.fullmatch(name) or Path(name).exists():
         return name
     from core.records.found import find_run, model_of
@@ -46,40 +48,40 @@ def model_named(name: str) -> str:
     return str(model_of(find_run(name)))
 
 
-def show_benchmarks(model: str, asked: EvaluationOptions) -> None:
-    """Score a model on our benchmarks and print its scores, beside the printed ones if asked."""
+def show_benchmarks(model: str, options: EvaluationOptions) -> None:
+    """Score a model on our benchmarks and print the scores, compared with printed ones if given."""
     from eval.sets.benchmarks import find_benchmark
 
-    for name in asked.names:
+    for name in options.names:
         find_benchmark(name)  # before what is slow to import
     from core.evaluate.reported import read_reported, refuse_parts
 
-    printed = read_reported(asked.reported, asked.names)
+    printed = read_reported(options.reported, options.names)
     say_loading()
     from core.evaluate.model_scores import score_model
 
-    loading = asked.loading
+    loading = options.loading
     sizes = {name: find_benchmark(name).n for name in printed}
-    refuse_parts(printed, {name: min(n, asked.limit or n) for name, n in sizes.items()})
+    refuse_parts(printed, {name: min(n, options.limit or n) for name, n in sizes.items()})
     scores = score_model(
         model,
-        asked.names,
-        mode=asked.mode,
-        decoding=asked.decoding,
-        max_tokens=asked.max_tokens,
-        data=asked.data,
-        limit=asked.limit,
-        service=asked.service,
-        out=asked.out,
+        options.names,
+        mode=options.mode,
+        decoding=options.decoding,
+        max_tokens=options.max_tokens,
+        data=options.data,
+        limit=options.limit,
+        service=options.service,
+        out=options.out,
         loading=loading,
     )
-    return show_scores(scores, printed, as_json=asked.as_json)
+    return show_scores(scores, printed, as_json=options.as_json)
 
 
-def show_tasks(model: str, asked: EvaluationOptions) -> None:
-    """Run tasks of lm-eval and print their numbers."""
+def show_tasks(model: str, options: EvaluationOptions) -> None:
+    """Run tasks of lm-eval and print their scores."""
     say_loading()
-    loading = asked.loading
+    loading = options.loading
     try:
         from core.lm_eval.scores import score_tasks
     except ModuleNotFoundError as error:
@@ -88,26 +90,26 @@ def show_tasks(model: str, asked: EvaluationOptions) -> None:
         ) from error
     scores = score_tasks(
         model,
-        asked.names,
-        data=asked.data,
-        limit=asked.limit,
-        seed=asked.seed,
+        options.names,
+        data=options.data,
+        limit=options.limit,
+        seed=options.seed,
         loading=loading,
     )
-    if asked.as_json:
-        return print_json([asdict(one) for one in scores])
+    if options.as_json:
+        return print_json([asdict(row) for row in scores])
     head = ("task", "metric", "filter", "value", "95 % interval", "documents", "of", "shots")
     rows = [
         (
-            one.task,
-            one.metric,
-            one.filter,
-            "none" if one.value is None else f"{one.value:.4f}",
-            "none" if one.low is None else f"{one.low:.4f} to {one.high:.4f}",
-            one.n,
-            "a part" if one.limited else "all",
-            one.fewshot,
+            row.task,
+            row.metric,
+            row.filter,
+            "none" if row.value is None else f"{row.value:.4f}",
+            "none" if row.low is None else f"{row.low:.4f} to {row.high:.4f}",
+            row.n,
+            "a part" if row.limited else "all",
+            row.fewshot,
         )
-        for one in scores
+        for row in scores
     ]
     return print_columns(head, rows)

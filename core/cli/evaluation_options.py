@@ -1,9 +1,9 @@
-"""The options of `repro eval`: what each way to evaluate takes, and what they mean together."""
+"""The options of `repro eval`, and which of them go with each kind of evaluation."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # torch and scipy, which --help must not wait for
     from core.stages.loading import Loading
     from eval.samples.evaluation import Decoding
 
-# What each way to evaluate takes; whatever else is given is refused.
+# The options of each kind of evaluation; other options are refused.
 ASKED = {"model", "mode", "system_prompt", "chat_template"}
 DRAWN = {"samples", "temperature", "top_p", "seed", "max_tokens"} | ASKED
 SCORED = {"benchmarks", "data", "limit", "reported", "out", "as_json"}
@@ -31,10 +31,10 @@ TAKES = {
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions:
-    """What the command line says, refused where the way to evaluate would not look at it.
+    """The command line of `repro eval`; options that the chosen evaluation ignores are refused.
 
     Raises:
-        BadValue: no benchmark or task, or the first option that goes with another way.
+        BadValue: there is no benchmark or task, or an option goes with another kind of evaluation.
     """
 
     ctx: typer.Context
@@ -154,13 +154,13 @@ class EvaluationOptions:
 
     @property
     def names(self) -> list[str]:
-        """The benchmarks or tasks, which commas separate."""
+        """The names of the benchmarks or tasks."""
         text = self.benchmarks or self.lm_eval or ""
         return [name.strip() for name in text.split(",") if name.strip()]
 
     @property
     def loading(self) -> "Loading":
-        """How the model is loaded here."""
+        """The settings by which the model is loaded here."""
         from core.rollout.samplers.started import VLLM_SERVE
         from core.stages.loading import Loading
 
@@ -176,7 +176,7 @@ class EvaluationOptions:
 
     @property
     def decoding(self) -> "Decoding":
-        """How answers are drawn, as long as their benchmark allows."""
+        """The sampling settings of answers, with the maximum length of their benchmark."""
         from eval.samples.evaluation import Decoding
         from eval.sets.fewshot import FEW_SHOT, PAL
 
@@ -198,45 +198,62 @@ class EvaluationOptions:
 
     @property
     def service(self) -> "Service | None":
-        """The server to ask, with the key from the environment; None where there is none.
+        """The server of the model, with the key from the environment; None without a server.
 
         Raises:
-            BadValue: no such interface or variable, or no key that a request can carry.
+            BadValue: the interface or the variable does not exist, or a request cannot carry the
+                key.
         """
         from core.rollout.samplers.served import Service
 
         if self.server is None:
             return None
-        if self.api not in (None, "completions", "chat"):
-            raise BadValue(f"--api {self.api}: expected completions or chat")
-        if self.api == "chat" and self.mode != "cot":
-            raise BadValue(
-                f"--api chat asks with user turns alone: --mode {self.mode} needs completions"
-            )
-        if self.api == "chat" and self.chat_template is not None:
-            raise BadValue(
-                "--api chat asks by the server's own template: leave --chat-template out"
-            )
+        api = self.checked_api()
         variable = self.api_key_env or "OPENAI_API_KEY"
         key = os.environ.get(variable, "").strip()
         if self.api_key_env and not key:
             raise BadValue(f"--api-key-env {variable}: no key in this environment variable")
         if not key.isascii() or not key.isprintable():
             raise BadValue(f"the key in {variable} has characters that no request can carry")
-        return Service(url=self.server, api=self.api or "completions", key=key or None)
+        return Service(url=self.server, api=api, key=key or None)
+
+    def checked_api(self) -> Literal["completions", "chat"]:
+        """Return the interface of the server, "completions" by default.
+
+        Raises:
+            BadValue: there is no such interface, or other options exclude it.
+        """
+        if self.api in (None, "completions"):
+            return "completions"
+        if self.api != "chat":
+            raise BadValue(f"--api {self.api}: expected completions or chat")
+        if self.mode != "cot":
+            raise BadValue(
+                f"--api chat asks with user turns alone: --mode {self.mode} needs completions"
+            )
+        if self.chat_template is not None:
+            raise BadValue(
+                "--api chat asks by the server's own template: leave --chat-template out"
+            )
+        return "chat"
 
 
 def check_options(ctx: typer.Context) -> None:
-    """Refuse options that the chosen way to evaluate would not look at.
+    """Raise if an option is given that the chosen kind of evaluation ignores.
 
     Raises:
-        BadValue: the first of them, and what it goes with.
+        BadValue: the first such option, and the options that it goes with.
     """
     options = {p.name or "": p.opts[0] for p in ctx.command.params} | {"model": "MODEL"}
-    sources = {name: ctx.get_parameter_source(name) for name in options}
-    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-    way = next(way for way in TAKES if way in given)
-    for name in given:
-        if name not in TAKES[way]:
-            others = " or ".join(options[other] for other in TAKES if name in TAKES[other])
-            raise BadValue(f"{options[name]} goes with {others}, not with {options[way]}")
+    names = [name for name in options if is_on_command_line(ctx, name)]
+    kind = next(kind for kind in TAKES if kind in names)
+    for name in names:
+        if name not in TAKES[kind]:
+            suitable = " or ".join(options[k] for k in TAKES if name in TAKES[k])
+            raise BadValue(f"{options[name]} goes with {suitable}, not with {options[kind]}")
+
+
+def is_on_command_line(ctx: typer.Context, name: str) -> bool:
+    """Return whether the user gave this parameter."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

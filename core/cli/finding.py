@@ -1,5 +1,6 @@
-"""`repro runs` and `repro compare`: recorded runs, found again and held against each other."""
+"""`repro runs` and `repro compare`: lists recorded runs and compares two of them."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,9 +49,9 @@ def runs(
         find_paper(paper)  # a misspelt name is no empty list
     if at is not None and at not in SCALES:
         raise UnknownName("scale", at, SCALES)
-    found = list_runs(paper, arm=arm, scale=at, seed=seed)
+    listed = list_runs(paper, arm=arm, scale=at, seed=seed)
     if as_json:
-        return print_json(found)
+        return print_json(listed)
     rows = [
         (
             run["digest"][:SHORT],
@@ -63,7 +64,7 @@ def runs(
             f"{run['size'] / 1000:.0f} kB",
             ", ".join(map(score_text, run["scores"])) or "-",
         )
-        for run in found
+        for run in listed
     ]
     head = ("run", "paper", "arm", "seed", "at", "set", "age", "size", "scores")
     return print_columns(head, rows)
@@ -89,14 +90,13 @@ def compare(
     if figure is not None:
         draw(figure, old, new)
     if as_json:
+        records = [record_file(run["paper"], run["digest"]) for run in (old, new)]
         return print_json(
             {
-                "runs": [
-                    listed_run(record_file(run["paper"], run["digest"])) for run in (old, new)
-                ],
+                "runs": [listed_run(record) for record in records],
                 "settings": [{"name": n, "before": a, "after": b} for n, a, b in settings],
                 "curves": [{"name": n, "before": a, "after": b} for n, a, b in ends],
-                "scores": [score_data(one, samples) for one in scores],
+                "scores": [score_data(change, samples) for change in scores],
                 "figure": figure and str(figure),
             }
         )
@@ -104,94 +104,102 @@ def compare(
     print_columns(("setting", *names), settings)
     print_text()
     head = ("score", *names, "difference in points", "p", "won", "lost")
-    print_columns(head, [score_line(one) for one in scores])
+    print_columns(head, map(score_line, scores))
     print_text()
     print_columns(("curve ends at", *names), [(n, f"{a:.4g}", f"{b:.4g}") for n, a, b in ends])
-    for row in (row for one in scores for row in one.changed[:samples]):
-        print_text(f"\n{row.problem}: {names[row.won]} alone is right")
-        for name, sample in zip(names, (row.before, row.after), strict=True):
-            print_text(f"{name} answers {sample.extracted}\n{sample.output or '(no text is kept)'}")
+    for change in scores:
+        print_answers(change, names, samples)
     if figure is not None:
         print_text(f"figure: {from_here(figure)}")
     return None
 
 
-def announce(paper: str, given: tuple[str, ...], at: str, arm: str | None, seed: int) -> None:
-    """Say where a run is recorded already, before what is slow to import."""
-    found = find_paper(paper)
-    runs = find_runs(found.slug, arm=arm or found.main_arm, scale=at, seed=seed)
-    for run in [run for run in runs if run["overrides"] == as_recorded(given)][-1:]:
+def print_answers(change: "ScoreChange", names: Sequence[str], count: int) -> None:
+    """Print up to `count` answers that changed between two runs, under the runs' names."""
+    for row in change.changed[:count]:
+        print_text(f"\n{row.problem}: {names[row.won]} alone is right")
+        for name, sample in zip(names, (row.before, row.after), strict=True):
+            print_text(f"{name} answers {sample.extracted}\n{sample.output or '(no text is kept)'}")
+
+
+def announce(paper: str, texts: tuple[str, ...], at: str, arm: str | None, seed: int) -> None:
+    """Report a run that is already recorded, before slow imports."""
+    resolved_paper = find_paper(paper)
+    runs = find_runs(resolved_paper.slug, arm=arm or resolved_paper.main_arm, scale=at, seed=seed)
+    for run in [run for run in runs if run["overrides"] == as_recorded(texts)][-1:]:
         place = from_here(record_file(run["paper"], run["digest"]))
         say(
-            f"{found.slug}, {run['arm']} seed {seed} at {at}: recorded {age(run['created'])} ago "
-            f"in {place}; what runs/ lacks of it is made again"
+            f"{resolved_paper.slug}, {run['arm']} seed {seed} at {at}: recorded "
+            f"{age(run['created'])} ago in {place}; what runs/ lacks of it is made again"
         )
 
 
-def as_recorded(given: tuple[str, ...]) -> dict[str, object]:
-    """What a record holds of `name=value` texts, as far as can be said without the trainer's."""
+def as_recorded(texts: tuple[str, ...]) -> dict[str, object]:
+    """Return `name=value` texts as a record holds them, as far as the trainer's fields allow."""
     hints = field_types(RunSettings)
     return {
         name: canonical(bounded(name, literal(text, hints.get(name))))
-        for name, text in named_texts(given).items()
+        for name, text in named_texts(texts).items()
         if name not in NEUTRAL
     }
 
 
 def score_text(row: "ScoreRow") -> str:
-    """A score with its interval."""
+    """Format a score with its interval."""
     name = f"{row['benchmark']} {row['metric']}"
     return f"{name} {row['value']:.1f} [{row['low']:.1f}, {row['high']:.1f}]"
 
 
-def score_line(one: "ScoreChange") -> tuple[str, ...]:
-    """A score of two runs; the name of the test stands beside its p."""
-    d, row = one.difference, one.before
+def score_line(change: "ScoreChange") -> tuple[str, ...]:
+    """Return the cells of a score of two runs, with the name of the test beside its p value."""
+    d, row = change.difference, change.before
     name = f"{row['benchmark']} {row['mode']} {row['metric']}"
-    values = name, f"{row['value']:.1f}", f"{one.after['value']:.1f}"
+    values = name, f"{row['value']:.1f}", f"{change.after['value']:.1f}"
     if d is None:
-        return *values, f"{one.after['value'] - row['value']:+.1f}", "-", "-", "-"
-    won = sum(each.won for each in one.changed)
+        return *values, f"{change.after['value'] - row['value']:+.1f}", "-", "-", "-"
+    won = sum(answer.won for answer in change.changed)
     return (
         *values,
         f"{d.delta:+.1f} [{d.low:+.1f}, {d.high:+.1f}]",
         f"{d.p:.3f} ({d.method}{'' if d.paired else ', other problems'})",
         str(won) if d.paired else "-",
-        str(len(one.changed) - won) if d.paired else "-",
+        str(len(change.changed) - won) if d.paired else "-",
     )
 
 
-def score_data(one: "ScoreChange", samples: int) -> dict[str, Any]:
-    """A score of two runs as JSON, with so many of the answers that changed."""
+def score_data(change: "ScoreChange", samples: int) -> dict[str, Any]:
+    """Return a score of two runs as JSON, with at most `samples` of the changed answers."""
     from dataclasses import asdict
 
     return {
-        "benchmark": one.before["benchmark"],
-        "mode": one.before["mode"],
-        "metric": one.before["metric"],
-        "before": one.before["value"],
-        "after": one.after["value"],
-        "difference": one.difference and asdict(one.difference),
-        "changed": [asdict(each) for each in one.changed[:samples]],
+        "benchmark": change.before["benchmark"],
+        "mode": change.before["mode"],
+        "metric": change.before["metric"],
+        "before": change.before["value"],
+        "after": change.after["value"],
+        "difference": change.difference and asdict(change.difference),
+        "changed": [asdict(answer) for answer in change.changed[:samples]],
     }
 
 
 def draw(path: Path, *runs: "RunRecord") -> None:
-    """Draw what the paper of the first run shows of its training, a line for each run."""
+    """Write a figure of the training curves of the first run's paper, a line for each run."""
     from core.families.table import find_family
     from core.pages.figures import is_logged
     from eval.tables.palette import to_bytes
     from eval.tables.plots import training_curves
 
     figures = find_family(find_paper(runs[0]["paper"]).family).figures
-    named = {name: label for one in figures for name, label in one.metrics.items()}
-    logged = {name: label for name, label in named.items() if is_logged(name, runs)}
-    told = [{**run, "arm": f"{run['arm']} {run['seed']}, {run['digest'][:SHORT]}"} for run in runs]
-    write_atomic(path, to_bytes(training_curves(told, logged), path.suffix.removeprefix(".")))
+    labels = {name: label for figure in figures for name, label in figure.metrics.items()}
+    logged = {name: label for name, label in labels.items() if is_logged(name, runs)}
+    renamed = [
+        {**run, "arm": f"{run['arm']} {run['seed']}, {run['digest'][:SHORT]}"} for run in runs
+    ]
+    write_atomic(path, to_bytes(training_curves(renamed, logged), path.suffix.removeprefix(".")))
 
 
 def age(created: str) -> str:
-    """How long ago something was made."""
+    """Return the time since `created`, in its largest unit."""
     seconds = (datetime.now(UTC) - datetime.fromisoformat(created)).total_seconds()
     for length, unit in AGES:
         if seconds >= length:

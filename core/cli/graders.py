@@ -1,4 +1,4 @@
-"""How the command line shows graders: where two differ, and how one stands its stress test."""
+"""Prints the disagreements of two graders, and the stress test of a verifier."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any  # Any: JSON of several types
@@ -12,14 +12,16 @@ SHORT = 40  # characters of an answer in a column
 
 
 def show_graders(
-    rows: Sequence[dict[str, Any]], judged: "Sequence[Judged]", *, explain: bool, as_json: bool
+    rows: Sequence[dict[str, Any]], verdicts: "Sequence[Judged]", *, explain: bool, as_json: bool
 ) -> None:
-    """The paper's scores and the counts; with `explain` every sample where the graders differ."""
+    """Print the paper's scores and counts, and with `explain` where the graders differ."""
     from eval.samples.side_by_side import differences
 
-    found = differences(judged) if explain else []
+    disagreements = differences(verdicts) if explain else []
     if as_json:
-        return print_json([row | {"differences": found} if explain else row for row in rows])
+        return print_json(
+            [row | {"differences": disagreements} if explain else row for row in rows]
+        )
     for row in rows:
         low, high = row["paper"]["interval"]
         print_text(
@@ -30,37 +32,37 @@ def show_graders(
         f"{k.replace('_', ' ')} {'?' if n is None else n}" for k, n in rows[0]["counts"].items()
     )
     print_text(f"{counted}; the graders differ on {rows[0]['differ']}")
-    if found:
+    if disagreements:
         head = ("id", "sample", "answer", "strict", "read", "why", "paper", "read", "why")
-        print_columns(head, [difference(one) for one in found])
+        print_columns(head, [difference(row_data) for row_data in disagreements])
     return None
 
 
-def difference(one: dict[str, Any]) -> tuple[object, ...]:
-    """One disagreement as a line."""
+def difference(disagreement: dict[str, Any]) -> tuple[object, ...]:
+    """Return the cells of one disagreement."""
     sides = [
         cell
-        for side in (one["strict"], one["paper"])
+        for side in (disagreement["strict"], disagreement["paper"])
         for cell in (
             WORDS[side["correct"]],
             short(side["extracted"]),
             f"{side['rule']}: {side['reason']}",
         )
     ]
-    return (one["id"], one["sample"], short(one["answer"]), *sides)
+    return (disagreement["id"], disagreement["sample"], short(disagreement["answer"]), *sides)
 
 
 WORDS = {True: "right", False: "wrong", None: "no verdict"}
 
 
 def short(text: str | None) -> str:
-    """An answer on one line, cut."""
+    """Return an answer on one line, at most `SHORT` characters long."""
     line = repr(text)[1:-1] if text is not None else "-"
     return line if len(line) <= SHORT else line[: SHORT - 3] + "..."
 
 
 def show_trials(benchmark: str, *, as_json: bool) -> int:
-    """The stress test of a benchmark's verifier; 1 when it fails."""
+    """Print the stress test of a benchmark's verifier; return 1 if it fails, else 0."""
     from dataclasses import asdict
 
     from core.rewards.verifiers import try_verifier
@@ -70,13 +72,13 @@ def show_trials(benchmark: str, *, as_json: bool) -> int:
         print_json([asdict(trial) | {"passed": trial.passed} for trial in trials])
     else:
         head = ("answer", "must be", "accepted", "of", "no verdict", "verifier")
-        wanted = {True: "right", False: "wrong", None: "a guess"}
+        labels = {True: "right", False: "wrong", None: "a guess"}
         print_columns(
             head,
             [
                 (
                     trial.name,
-                    wanted[trial.expected],
+                    labels[trial.expected],
                     trial.accepted,
                     trial.tried,
                     trial.undecided,

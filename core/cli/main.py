@@ -32,8 +32,8 @@ from eval.terminal import print_traceback, say, visible_messages
 QUIET: ContextVar[bool] = ContextVar("QUIET", default=False)
 
 
-def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Make a command end with its exit code; an error that a user can cause is one line."""
+def guard_command(command: Callable[..., int | None]) -> Callable[..., None]:
+    """Wrap a command so that it ends with its exit code and prints user errors on one line."""
 
     @wraps(command)
     def call(**arguments: Any) -> None:  # Any: whatever typer parsed
@@ -47,12 +47,16 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
         except OSError as error:
             if error.filename is None:  # of no file: see `Commands`
                 raise
-            what = f"{type(error).__name__}: {error.filename2 or error.filename}: {error.strerror}"
-            say(f"{what}; give another path, or mend this one")
+            message = (
+                f"{type(error).__name__}: {error.filename2 or error.filename}: {error.strerror}"
+            )
+            say(f"{message}; give another path, or mend this one")
             code = ReproError.exit_code
         except KeyboardInterrupt:
-            done = "interrupted: what was finished is kept; the same command continues from there"
-            say(done)
+            message_of_interrupt = (
+                "interrupted: what was finished is kept; the same command continues from there"
+            )
+            say(message_of_interrupt)
             code = INTERRUPTED
         raise typer.Exit(code)
 
@@ -69,16 +73,16 @@ app = typer.Typer(
 )
 
 
-def print_version(asked: bool) -> None:
-    """Print the version of the distribution that our papers come with, and end."""
-    if asked:
-        found = [p.dist.version for p in entry_points(group=GROUP, value="papers") if p.dist]
-        typer.echo(f"repro {found[0] if found else '(not installed)'}")
+def print_version(is_requested: bool) -> None:
+    """Print the version of the distribution with our papers, and exit."""
+    if is_requested:
+        versions = [p.dist.version for p in entry_points(group=GROUP, value="papers") if p.dist]
+        typer.echo(f"repro {versions[0] if versions else '(not installed)'}")
         raise typer.Exit
 
 
 def add_plugins(files: list[Path] | None) -> list[Path] | None:
-    """Register what files hold, before any command looks for it."""
+    """Register plug-in files before a command looks up their rows."""
     try:
         for file in files or ():
             use(file)
@@ -87,9 +91,9 @@ def add_plugins(files: list[Path] | None) -> list[Path] | None:
     return files
 
 
-def be_quiet(asked: bool) -> None:
-    """Let the command print nothing but its data and errors."""
-    QUIET.set(asked)
+def be_quiet(is_requested: bool) -> None:
+    """Suppress everything but data and errors."""
+    QUIET.set(is_requested)
 
 
 @app.callback()
@@ -110,7 +114,7 @@ def options(
         ),
     ] = None,
 ) -> None:
-    """What may stand before a command."""
+    """Options that precede a command."""
 
 
 # What a user wants to do, the first thing first: commands with their names and an example of each.
@@ -146,9 +150,9 @@ MENU: Mapping[str, Mapping[str, tuple[Callable[..., int | None], str]]] = {
 }
 for section, verbs in MENU.items():
     for name, (verb, example) in verbs.items():
-        named = app.command(name, rich_help_panel=section, epilog=f"Example: {example}")
-        named(guarded(verb))
-app.command(hidden=True)(guarded(one))
+        register = app.command(name, rich_help_panel=section, epilog=f"Example: {example}")
+        register(guard_command(verb))
+app.command(hidden=True)(guard_command(one))
 
 if __name__ == "__main__":
     app()

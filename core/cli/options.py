@@ -1,4 +1,4 @@
-"""Options that several commands take, and commands whose options are the fields of a class."""
+"""Options that several commands share, and commands whose options are the fields of a class."""
 
 from collections.abc import Callable
 from inspect import signature
@@ -14,17 +14,17 @@ from eval.errors import ReproError
 
 
 def complete_paper(incomplete: str) -> list[str]:
-    """The papers that a shell offers for what is typed so far."""
+    """Return the papers that complete a partial slug in the shell."""
     return [slug for slug in entries() if slug.startswith(incomplete)]
 
 
 def complete_scale(incomplete: str) -> list[str]:
-    """The scales that it offers."""
+    """Return the scales that complete a partial name in the shell."""
     return [scale for scale in SCALES if scale.startswith(incomplete)]
 
 
 def complete_arm(context: typer.Context, incomplete: str) -> list[str]:
-    """The arms that it offers: those of the paper that is typed already."""
+    """Return the arms of the paper on the command line that complete a partial name."""
     typed = [context.params.get("paper"), *context.args]  # the latter before an unfinished option
     try:
         paper = find_paper(next(filter(None, typed), ""))
@@ -80,11 +80,11 @@ Options = TypeVar("Options")
 def takes(
     options: Callable[..., Options],
 ) -> Callable[[Callable[[Options], int | None]], Callable[..., int | None]]:
-    """Give a command the fields of a class as its options; the command gets an object of it."""
+    """Make the fields of a class the options of a command, which receives an instance."""
 
     def wrap(command: Callable[[Options], int | None]) -> Callable[..., int | None]:
-        def call(**given: Any) -> int | None:  # Any: whatever typer parsed
-            return command(options(**given))
+        def call(**arguments: Any) -> int | None:  # Any: the values that typer parsed
+            return command(options(**arguments))
 
         fields: Any = signature(options)
         call.__name__, call.__doc__ = command.__name__, command.__doc__

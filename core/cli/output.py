@@ -1,4 +1,4 @@
-"""How commands print, alone on standard output: as it is to a pipe, drawn by rich to a terminal."""
+"""Prints the data of commands to standard output: plain to a pipe, drawn by rich in a terminal."""
 
 import json
 import os
@@ -25,14 +25,14 @@ STYLES = {"held": "green", "refuted": "red", "tie": "cyan", "undecided": "yellow
 
 @contextmanager
 def only_data_on_stdout() -> Generator[None]:
-    """Leave standard output to the functions below.
+    """Reserve standard output for the functions of this module while the block runs.
 
-    What libraries and the processes that they start write there goes to standard error.
+    Output of libraries and of child processes goes to standard error.
     """
     with ExitStack() as stack:
         data = sys.stdout
         if descriptor(data) == 1:
-            data = stack.enter_context(moved(data))
+            data = stack.enter_context(redirected_stream(data))
         stack.enter_context(redirect_stdout(sys.stderr))
         token = DATA.set(data)
         stack.callback(DATA.reset, token)
@@ -41,11 +41,11 @@ def only_data_on_stdout() -> Generator[None]:
 
 @contextmanager
 def only_errors_on_stderr() -> Generator[None]:
-    """Leave standard error to `tell`: no progress, and nothing of libraries or of processes."""
+    """Reserve standard error for `tell` while the block runs, without progress and warnings."""
     with ExitStack() as stack:
         errors, nowhere = sys.stderr, stack.enter_context(open(os.devnull, "w"))
         if descriptor(errors) == 2:
-            errors = stack.enter_context(moved(errors, to=nowhere.fileno()))
+            errors = stack.enter_context(redirected_stream(errors, to=nowhere.fileno()))
         stack.enter_context(redirect_stderr(nowhere))
         token = ERRORS.set(errors)
         stack.callback(ERRORS.reset, token)
@@ -53,40 +53,40 @@ def only_errors_on_stderr() -> Generator[None]:
 
 
 @contextmanager
-def moved(stream: TextIO, *, to: int = 2) -> Generator[TextIO]:
-    """A stream to where the descriptor of this one leads, which leads elsewhere meanwhile."""
+def redirected_stream(stream: TextIO, *, to: int = 2) -> Generator[TextIO]:
+    """Redirect a stream's descriptor while the block runs; yield a stream to its old target."""
     stream.flush()
-    own = stream.fileno()
-    kept = os.dup(own)
+    number = stream.fileno()
+    copy = os.dup(number)
     try:
-        os.dup2(to, own)
-        with open(os.dup(kept), "w", encoding=stream.encoding, errors=stream.errors) as same:
-            yield same
+        os.dup2(to, number)
+        with open(os.dup(copy), "w", encoding=stream.encoding, errors=stream.errors) as target:
+            yield target
     finally:
-        os.dup2(kept, own)
-        os.close(kept)
+        os.dup2(copy, number)
+        os.close(copy)
 
 
 def descriptor(stream: TextIO) -> int | None:
-    """The number of a stream's descriptor, None where it has none."""
+    """Return the file descriptor of a stream; None if it has none."""
     with suppress(OSError, ValueError):
         return stream.fileno()
     return None
 
 
 def print_text(text: object = "", end: str = "\n") -> None:
-    """Print text, with what no reader sees written out."""
+    """Print text with its invisible characters escaped."""
     print(visible(str(text)), end=end, file=DATA.get())
 
 
 def print_json(value: object) -> None:
-    """Indented JSON; values that JSON lacks are printed as Python shows them."""
+    """Print indented JSON; values that JSON lacks are printed as text."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=as_text)
     print_text(visible_json(text))
 
 
 def terminal() -> "Console | None":
-    """The terminal that data goes to; None for a pipe or a file."""
+    """Return the terminal that receives the data; None for a pipe or a file."""
     if not (data := DATA.get() or sys.stdout).isatty():
         return None
     from rich.console import Console
@@ -95,7 +95,7 @@ def terminal() -> "Console | None":
 
 
 def print_markdown(text: str) -> None:
-    """Markdown as it is; in a terminal its tables are drawn."""
+    """Print Markdown, in a terminal with its tables drawn."""
     if (console := terminal()) is None:
         return print_text(text)
     from rich.markdown import Markdown
@@ -104,7 +104,7 @@ def print_markdown(text: str) -> None:
 
 
 def print_verdicts(lines: Iterable[str]) -> None:
-    """Lines that begin with a verdict, which has a colour in a terminal."""
+    """Print lines that begin with a verdict, in a terminal coloured by the verdict."""
     console = terminal()
     for line in lines:
         if console is None:
@@ -114,7 +114,7 @@ def print_verdicts(lines: Iterable[str]) -> None:
 
 
 def print_columns(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Left-aligned columns with a header; in a terminal its width is kept."""
+    """Print left-aligned columns with a header, fitted to the width of a terminal."""
     table = [tuple(visible(str(cell)) for cell in row) for row in (head, *rows)]
     if (console := terminal()) is not None:
         return console.print(as_rich(table))
@@ -126,7 +126,7 @@ def print_columns(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def as_rich(rows: Sequence[Sequence[str]]) -> "Table":
-    """Rows under the first of them, without lines between columns."""
+    """Return a rich table whose header is the first row, without lines between columns."""
     from rich.table import Table
     from rich.text import Text
 
@@ -139,7 +139,7 @@ def as_rich(rows: Sequence[Sequence[str]]) -> "Table":
 
 
 def tell(errors: Iterable[ReproError]) -> int:
-    """A line on standard error for each, and the exit code that they make: 0 if there are none."""
+    """Print each error as a line on standard error; return the highest exit code or 0."""
     code = 0
     for error in errors:
         say(" ".join(str(error).split()), ERRORS.get())
@@ -148,6 +148,6 @@ def tell(errors: Iterable[ReproError]) -> int:
 
 
 def say_loading() -> None:
-    """Say what the first seconds of a command go to, unless they have gone to it already."""
+    """Report that the first seconds of a command load torch, unless it is loaded already."""
     if "torch" not in sys.modules:
         say("loading torch and transformers")

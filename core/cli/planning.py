@@ -1,4 +1,4 @@
-"""What `repro eval` says without a model: the power of a plan, and test questions in a file."""
+"""The parts of `repro eval` without a model: statistical power, and test questions in a file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -32,11 +32,11 @@ def show_power(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Print what a planned evaluation of each benchmark can see."""
+    """Print the statistical power of a planned evaluation of each benchmark."""
     from eval.sets.benchmarks import find_benchmark
     from eval.stats.power import plan
 
-    found = [
+    plans = [
         plan(
             find_benchmark(name),
             samples=samples,
@@ -48,36 +48,36 @@ def show_power(
         for name in names
     ]
     if as_json:
-        return print_json([asdict(one) for one in found])
+        return print_json([asdict(planned) for planned in plans])
     head = (
         "benchmark", "n", "samples", "seeds", "at", "95 % interval", "paired", "unpaired",
         "margin", "says reproduced",
     )  # fmt: skip
-    print_columns(head, map(power_row, found))
+    print_columns(head, map(power_row, plans))
     return print_text(NOTE)
 
 
-def power_row(one: "Plan") -> tuple[object, ...]:
-    """One plan as a line of the table."""
-    never = f"never: +- {one.gate:.2f}"
+def power_row(plan: "Plan") -> tuple[object, ...]:
+    """Return the cells of a plan."""
+    never = f"never: +- {plan.gate:.2f}"
     return (
-        one.benchmark,
-        one.n,
-        one.samples,
-        one.seeds,
-        f"{one.rate:g} %",
-        f"+- {one.half_width:.2f}",
-        f"{one.paired:.2f}",
-        f"{one.unpaired:.2f}",
-        f"{one.margin:g}",
-        f"{one.gate_power:.0f} %" if one.gate_power else never,
+        plan.benchmark,
+        plan.n,
+        plan.samples,
+        plan.seeds,
+        f"{plan.rate:g} %",
+        f"+- {plan.half_width:.2f}",
+        f"{plan.paired:.2f}",
+        f"{plan.unpaired:.2f}",
+        f"{plan.margin:g}",
+        f"{plan.gate_power:.0f} %" if plan.gate_power else never,
     )
 
 
 def show_contamination(
     path: Path, names: Sequence[str], data: Path | None, *, as_json: bool
 ) -> int:
-    """Print which test questions a training file holds; 1 if there are any."""
+    """Print the test questions that a training file contains; return 1 if there are any, else 0."""
     from eval.errors import DamagedFile
     from eval.sets.benchmarks import find_benchmark
     from eval.sets.contamination import KINDS, find_questions, read_texts
@@ -86,16 +86,18 @@ def show_contamination(
     rows = read_texts(path)
     if not rows:
         raise DamagedFile(f"{path} holds no rows: nothing to look for test questions in")
-    pairs = {one.name: find_questions(rows, one.load(data)) for one in benchmarks}
+    pairs = {benchmark.name: find_questions(rows, benchmark.load(data)) for benchmark in benchmarks}
     counts = [
         {
-            "benchmark": one.name,
-            "questions": one.n,
+            "benchmark": benchmark.name,
+            "questions": benchmark.n,
             "rows": len(rows),
-            "found": distinct(pairs[one.name]),
-            **{kind: distinct(p for p in pairs[one.name] if p.kind == kind) for kind in KINDS},
+            "found": distinct(pairs[benchmark.name]),
+            **{
+                kind: distinct(p for p in pairs[benchmark.name] if p.kind == kind) for kind in KINDS
+            },
         }
-        for one in benchmarks
+        for benchmark in benchmarks
     ]
     if as_json:
         print_json(
@@ -104,25 +106,27 @@ def show_contamination(
     else:
         print_columns(tuple(counts[0]), [tuple(row.values()) for row in counts])
         print_text(REWORDED_NOTE)
-        for found in pairs.values():
-            print_questions(found)
+        for matches in pairs.values():
+            print_questions(matches)
     return int(any(pairs.values()))
 
 
-def print_questions(found: "Sequence[Match]") -> None:
-    """One line for each question: its strictest kind, the first such row, and how many more."""
+def print_questions(matches: "Sequence[Match]") -> None:
+    """Print a line for each question: its strictest kind, first row and number of others."""
     from eval.sets.contamination import KINDS
 
     rows: dict[str, list[Match]] = {}
-    for pair in found:
+    for pair in matches:
         rows.setdefault(pair.id, []).append(pair)
-    strictest = [min(held, key=lambda pair: KINDS.index(pair.kind)) for held in rows.values()]
+    strictest = [
+        min(row_matches, key=lambda pair: KINDS.index(pair.kind)) for row_matches in rows.values()
+    ]
     for pair in sorted(strictest, key=lambda pair: KINDS.index(pair.kind)):
-        more = f" and {len(rows[pair.id]) - 1} more" if len(rows[pair.id]) > 1 else ""
+        suffix = f" and {len(rows[pair.id]) - 1} more" if len(rows[pair.id]) > 1 else ""
         start = " ".join(pair.question.split())[:80]
-        print_text(f"{pair.kind}  {pair.id}  row {pair.row}{more}  {start}")
+        print_text(f"{pair.kind}  {pair.id}  row {pair.row}{suffix}  {start}")
 
 
 def distinct(pairs: "Iterable[Match]") -> int:
-    """How many different questions."""
+    """Count the distinct questions of the matches."""
     return len({pair.id for pair in pairs})

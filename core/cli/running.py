@@ -97,10 +97,10 @@ def asked_run(
     config: Path | None,
     sweep: Sequence[str] = (),
 ) -> "RunFile":
-    """Return the run asked for: what is given, and of a file the settings not given or swept.
+    """Return the requested run: the given options, and otherwise those of the file.
 
     Raises:
-        BadValue: neither names a paper, or they name two.
+        BadValue: no paper is named, or two different ones are.
     """
     if config is not None and paper is not None and "=" in paper:
         paper, settings = None, (paper, *settings)  # the file names the paper
@@ -113,15 +113,15 @@ def asked_run(
         if paper is None:
             raise BadValue("no paper: expected PAPER, see `repro list`, or --config FILE.yaml")
         return RunFile(paper=paper, at=at or "cpu", arm=arm, seed=seed or 0, arguments=settings)
-    said = read_run_file(config)
-    if paper not in (None, said.paper):
-        raise BadValue(f"PAPER {paper} and --config {config} of {said.paper}: leave one out")
+    file = read_run_file(config)
+    if paper not in (None, file.paper):
+        raise BadValue(f"PAPER {paper} and --config {config} of {file.paper}: leave one out")
     return RunFile(
-        paper=said.paper,
-        at=said.at if at is None else at,
-        arm=said.arm if arm is None else arm,
-        seed=said.seed if seed is None else seed,
-        arguments=(*said.without([*settings, *sweep]).arguments, *settings),
+        paper=file.paper,
+        at=file.at if at is None else at,
+        arm=file.arm if arm is None else arm,
+        seed=file.seed if seed is None else seed,
+        arguments=(*file.without([*settings, *sweep]).arguments, *settings),
     )
 
 
@@ -145,17 +145,46 @@ def run(
     as_json: AsJson = False,
 ) -> int:
     """Run a paper: train, score, judge its claims, render its report."""
-    given = with_launch(settings, launch, processes)
+    arguments = with_launch(settings, launch, processes)
     if paper is not None and not (claims or sweep or config):
-        announce(paper, given, at or "cpu", arm, seed or 0)
-    asked = asked_run(paper, given, at, arm, seed, config, sweep or ())
-    found = find_paper(asked.paper)
+        announce(paper, arguments, at or "cpu", arm, seed or 0)
+    requested = asked_run(paper, arguments, at, arm, seed, config, sweep or ())
+    resolved_paper = find_paper(requested.paper)
     from core.run.order import run_order
     from core.run.request import Order
     from core.stages.spread.jobs import read_options
     from eval.stats.seeds import LOOKS
 
-    for name, value in {"arm": asked.arm, "sweep": sweep}.items():
+    check_exclusive(requested.arm, sweep, push_to_hub, claims=claims)
+    looks = LOOKS if claims and seeds is None else ()
+    count = looks[-1].seeds if looks else seeds or 1
+    launched = any(text.startswith("launch=") for text in requested.arguments)
+    arms = resolved_paper.claimed_arms if claims else (requested.arm or resolved_paper.main_arm,)
+    order = Order(
+        paper=resolved_paper,
+        scale=requested.at,
+        arms=arms,
+        seeds=tuple(range(requested.seed, requested.seed + count)),
+        looks=looks,
+        fair=claims,
+        arguments=requested.arguments,
+        jobs=jobs or (1 if launched or requested.at != "cpu" else len(os.sched_getaffinity(0))),
+        force=force,
+        cluster=on,
+        job=read_options(job or ()),
+    )
+    if sweep:
+        return print_sweep(order, sweep, as_json=as_json)
+    if push_to_hub is None:
+        return print_outcome(order, run_order(order), as_json=as_json)
+    return run_and_push(order, push_to_hub, as_json=as_json)
+
+
+def check_exclusive(
+    arm: str | None, sweep: list[str] | None, push_to_hub: str | None, *, claims: bool
+) -> None:
+    """Raise `BadValue` for options of `repro run` that exclude each other."""
+    for name, value in {"arm": arm, "sweep": sweep}.items():
         if claims and value is not None:
             raise BadValue(
                 f"--{name} {value} with --claims, which runs every arm it needs: leave one out"
@@ -165,57 +194,41 @@ def run(
             "--push-to-hub with --claims or --sweep, which train many models: give it to the "
             "command of the run that you choose"
         )
-    looks = LOOKS if claims and seeds is None else ()
-    count = looks[-1].seeds if looks else seeds or 1
-    launched = any(text.startswith("launch=") for text in asked.arguments)
-    arms = found.claimed_arms if claims else (asked.arm or found.main_arm,)
-    order = Order(
-        paper=found,
-        scale=asked.at,
-        arms=arms,
-        seeds=tuple(range(asked.seed, asked.seed + count)),
-        looks=looks,
-        fair=claims,
-        arguments=asked.arguments,
-        jobs=jobs or (1 if launched or asked.at != "cpu" else len(os.sched_getaffinity(0))),
-        force=force,
-        cluster=on,
-        job=read_options(job or ()),
-    )
-    if sweep:
-        return print_sweep(order, sweep, as_json=as_json)
-    if push_to_hub is None:
-        return print_outcome(order, run_order(order), as_json=as_json)
+
+
+def run_and_push(order: "Order", address: str, *, as_json: bool) -> int:
+    """Run an order, print its outcome and push its models to the hub; return the exit code."""
     from core.run.hub import check_hub, push_models
+    from core.run.order import run_order
     from eval.terminal import say
 
-    check_hub(order, push_to_hub)
+    check_hub(order, address)
     outcome = run_order(order)
     code = print_outcome(order, outcome, as_json=as_json)
-    for address in push_models(outcome.runs, push_to_hub):
-        say(f"pushed: {address}")
+    for pushed in push_models(outcome.runs, address):
+        say(f"pushed: {pushed}")
     return code
 
 
 def with_launch(
     settings: list[str] | None, launch: str | None, processes: int | None
 ) -> tuple[str, ...]:
-    """The settings, those of the launch among them."""
-    named = {"launch": launch, "processes": processes}
-    return (*(settings or ()), *(f"{n}={v}" for n, v in named.items() if v is not None))
+    """Return the settings with those of the launch."""
+    launch_settings = {"launch": launch, "processes": processes}
+    return (*(settings or ()), *(f"{n}={v}" for n, v in launch_settings.items() if v is not None))
 
 
 def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
-    """Render and print what came of a run; the exit code is 1 if a claim was refuted."""
+    """Render and print the outcome of a run; return 1 if a claim was refuted, else 0."""
     from core.pages.render import render_outcome
     from core.run.likeness import likeness_lines
 
     compared = [*likeness_lines(order, outcome)]
-    shown = render_outcome(order.paper, outcome)
+    page = render_outcome(order.paper, outcome)
     if "wandb" in reported_to(order):
         from core.stages.watch.wandb_report import send_report
 
-        claims, folder = outcome.claims, shown.path.parent
+        claims, folder = outcome.claims, page.path.parent
         send_report(order.paper, order.scale, outcome.runs, claims, folder)
     if as_json:
         print_json(
@@ -224,23 +237,23 @@ def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:
                 "claims": outcome.claims["digest"],
                 "published": compared,
                 "verdicts": outcome.verdicts,
-                "report": str(shown.path),
+                "report": str(page.path),
             }
         )
     else:
-        print_markdown(shown.table)
+        print_markdown(page.table)
         print_text("\n".join(compared))
-        print_verdicts(shown.verdicts)
-        print_text(f"report: {from_here(shown.path)}")
+        print_verdicts(page.verdicts)
+        print_text(f"report: {from_here(page.path)}")
     return 1 if outcome.has_refuted else 0
 
 
 def reported_to(order: "Order") -> list[str]:
-    """The services to which the trainings of an order report."""
+    """Return the services to which the trainings of an order report."""
     from core.settings.resolve import resolve
 
-    arm, given = order.arms[0], order.arguments
-    config = resolve(order.paper, arm=arm, scale=order.scale, arguments=given).preview()
+    arm, arguments = order.arms[0], order.arguments
+    config = resolve(order.paper, arm=arm, scale=order.scale, arguments=arguments).preview()
     return [*(config.report_to or ())]
 
 
@@ -256,7 +269,9 @@ def print_sweep(order: "Order", sweep: list[str], *, as_json: bool) -> int:
 
         send_report(order.paper, order.scale, records)
     if as_json:
-        print_json([{name: one[name] for name in ("digest", "arm", "seed")} for one in records])
+        print_json(
+            [{name: record[name] for name in ("digest", "arm", "seed")} for record in records]
+        )
     else:
         print_markdown(render(runs_table(order.paper, records, order.scale), "md"))
     return 0
@@ -288,12 +303,12 @@ def reproduce(
     count = jobs or (len(os.sched_getaffinity(0)) if at == "cpu" else 1)
     failures: dict[str, str] = {}
     problems: list[ReproError] = []
-    for found in reproduce_papers(papers, scale=at, jobs=count, looks=looks):
-        if found.failure:
-            failures[found.slug] = found.failure
+    for progress in reproduce_papers(papers, scale=at, jobs=count, looks=looks):
+        if progress.failure:
+            failures[progress.slug] = progress.failure
             continue
-        failures.pop(found.slug, None)
-        _, errors = render_all((found.slug,))
+        failures.pop(progress.slug, None)
+        _, errors = render_all((progress.slug,))
         problems += errors
     page = write_family(family, papers, at)
     print_text(f"{family} at {at}: {len(papers)} papers\npage: {from_here(page)}")

@@ -1,4 +1,4 @@
-"""`repro score`: numbers for outputs that exist already, and how numbers are printed."""
+"""`repro score`: grades finished outputs; also prints the scores of other commands."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,36 +45,44 @@ def score(
 
     if file.resolve() in [out.resolve() for out in (per_sample, html) if out is not None]:
         raise BadValue(f"{file} would be overwritten: give what is written another name")
-    found = find_benchmark(benchmark)
-    found.check_mode(mode)
+    scored_benchmark = find_benchmark(benchmark)
+    scored_benchmark.check_mode(mode)
     printed = read_reported(reported, [benchmark])
-    samples, scores = score_file(file, found, data=data, mode=mode)
-    judged = judge_both(samples, found.load(data), found, mode)
-    paper = paper_scores(judged, found, [one.metric for one in scores], mode)
+    samples, scores = score_file(file, scored_benchmark, data=data, mode=mode)
+    verdicts = judge_both(samples, scored_benchmark.load(data), scored_benchmark, mode)
+    paper = paper_scores(
+        verdicts, scored_benchmark, [row_score.metric for row_score in scores], mode
+    )
     if per_sample is not None:
-        write_atomic(per_sample, verdict_lines(judged))
+        write_atomic(per_sample, verdict_lines(verdicts))
     if html is not None:
-        page = page_of(judged, found, data=data, mode=mode, title=f"{found.title}: {file.name}")
+        page = page_of(
+            verdicts,
+            scored_benchmark,
+            data=data,
+            mode=mode,
+            title=f"{scored_benchmark.title}: {file.name}",
+        )
         write_atomic(html, page)
-    rows = beside(as_rows(scores, printed), judged, paper)
+    rows = beside(as_rows(scores, printed), verdicts, paper)
     if not as_json:
         show_scores(scores, printed, as_json=False)
-    show_graders(rows, judged, explain=explain, as_json=as_json)
+    show_graders(rows, verdicts, explain=explain, as_json=as_json)
     refuse_parts(printed, {benchmark: scores[0].n})
 
 
 def show_scores(scores: "list[Score]", printed: "Printed", *, as_json: bool) -> None:
-    """Print scores with their intervals, their sizes and what a reader must know beside them."""
+    """Print scores with intervals, numbers of problems and notes."""
     from core.evaluate.reported import as_rows
 
-    found = as_rows(scores, printed)
+    rows = as_rows(scores, printed)
     if as_json:
-        return print_json(found)
-    print_columns(SCORE_HEAD, map(score_row, found))
-    for name, drawn in dict.fromkeys((row["benchmark"], row["drawn"]) for row in found):
-        if drawn:
-            print_text(f"{name}: {drawn}")
-    for row in found:
+        return print_json(rows)
+    print_columns(SCORE_HEAD, map(score_row, rows))
+    for name, sampling in dict.fromkeys((row["benchmark"], row["drawn"]) for row in rows):
+        if sampling:
+            print_text(f"{name}: {sampling}")
+    for row in rows:
         if "against" in row:
             print_text(against(row))
     return None
@@ -93,7 +101,7 @@ SCORE_HEAD = (
 
 
 def score_row(row: dict[str, Any]) -> tuple[object, ...]:
-    """One score as a line of the table."""
+    """Return the cells of a score."""
     return (
         row["benchmark"],
         row["mode"],
@@ -107,13 +115,13 @@ def score_row(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 def score_notes(row: dict[str, Any]) -> Iterator[str]:
-    """What went otherwise than it should with the samples behind a score."""
+    """Yield notes on irregular samples of a score: cut, unanswered, undecided, failed programs."""
     if row["truncated"] is None:
         yield "unknown how many are cut"
     shares = {"truncated": "cut", "unanswered": "without an answer", "undecided": "no verdict"}
-    for name, words in shares.items():
+    for name, label in shares.items():
         if row[name]:
-            yield f"{row[name]:.1f} % {words}"
+            yield f"{row[name]:.1f} % {label}"
     if row["timeouts"]:
         yield f"{row['timeouts']} timeouts"
     if row["mode"] in ("tir", "pal"):
@@ -121,10 +129,11 @@ def score_notes(row: dict[str, Any]) -> Iterator[str]:
 
 
 def against(row: dict[str, Any]) -> str:
-    """What a score says about a printed one, as a sentence."""
-    found = row["against"]
+    """Return a sentence with the verdict on a printed score."""
+    comparison = row["against"]
     return (
-        f"{row['benchmark']} {row['metric']}: {found['verdict']} ({found['delta']:+.1f} points "
-        f"from {found['reported']}, 90 % interval {found['low']:.1f} to {found['high']:.1f}, "
-        f"margin {found['margin']:g})"
+        f"{row['benchmark']} {row['metric']}: {comparison['verdict']} "
+        f"({comparison['delta']:+.1f} points from {comparison['reported']}, "
+        f"90 % interval {comparison['low']:.1f} to {comparison['high']:.1f}, "
+        f"margin {comparison['margin']:g})"
     )

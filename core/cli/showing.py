@@ -1,4 +1,4 @@
-"""`repro list`, `repro show` and `repro diff`: what papers there are and what they say."""
+"""`repro list`, `repro show` and `repro diff`: lists papers, prints one, and compares two."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def list_papers(
 
     A paper that cannot be read is in the list too, and the exit code says so.
     """
-    shown = listed_families(family) if family is not None else frozenset(FAMILIES)
+    families = listed_families(family) if family is not None else frozenset(FAMILIES)
     rows, errors = list[dict[str, Any]](), list[ReproError]()
     with kinds_and_scales() as index:
         for entry in entries().values():
@@ -38,7 +38,7 @@ def list_papers(
             except ReproError as error:
                 rows.append({"paper": entry.slug, "from": entry.distribution, "error": str(error)})
                 errors.append(error)
-    chosen = [row for row in rows if "error" in row or row["family"] in shown]
+    chosen = [row for row in rows if "error" in row or row["family"] in families]
     if as_json:
         print_json(chosen)
     else:
@@ -52,53 +52,54 @@ def list_papers(
 
 
 def states(row: Mapping[str, Any]) -> list[str]:
-    """The runs of a paper at each scale and whether its claims are judged there; or none ever."""
+    """Return the cell of each scale: the number of runs, and whether claims are judged there."""
     if row.get("not_run"):
         return ["not run"] * len(SCALES)
-    judged = row.get("judged", ())
+    judged_scales = row.get("judged", ())
     return [
-        f"{runs}, judged" if scale in judged else f"{runs}" for scale, runs in row["runs"].items()
+        f"{runs}, judged" if scale in judged_scales else f"{runs}"
+        for scale, runs in row["runs"].items()
     ]
 
 
 def show(paper: Slug, as_json: AsJson = False) -> None:
     """Show one paper: settings with passages, rewards, reported numbers, claims, caveats."""
     entry = find_entry(paper)
-    found = entry.load()
+    loaded = entry.load()
     if as_json:
-        return print_json(as_data(found, entry.text()))
-    return print_paper(found, entry.text())
+        return print_json(as_data(loaded, entry.text()))
+    return print_paper(loaded, entry.text())
 
 
-def print_paper(found: Paper, text: str) -> None:
-    """A paper with its module's docstring, section by section."""
+def print_paper(paper: Paper, text: str) -> None:
+    """Print a paper with its module's docstring, section by section."""
     from core.pages.printed import passages, printed_table
     from eval.tables import render_all
 
-    print_text(f"{found.title}\n{found.place}, family {found.family}\n\n{text}\n")
-    print_text(f"model    {found.model}\ndata     {found.data}")
-    print_text(f"rewards  {', '.join(map(as_text, found.rewards))}")
-    print_text(f"scores   {', '.join(found.benchmarks)}")
-    for asked in found.evaluations:
-        print_text(f"asked    {asked}")
-    if found.not_run:
-        print_text(f"not run  {found.not_run}")
+    print_text(f"{paper.title}\n{paper.place}, family {paper.family}\n\n{text}\n")
+    print_text(f"model    {paper.model}\ndata     {paper.data}")
+    print_text(f"rewards  {', '.join(map(as_text, paper.rewards))}")
+    print_text(f"scores   {', '.join(paper.benchmarks)}")
+    for evaluation in paper.evaluations:
+        print_text(f"asked    {evaluation}")
+    if paper.not_run:
+        print_text(f"not run  {paper.not_run}")
     print_text("\nsettings")
     print_columns(
         ("  name", "value", "passage"),
-        [(f"  {s.name}", repr(s.value), s.passage) for s in found.settings],
+        [(f"  {s.name}", repr(s.value), s.passage) for s in paper.settings],
     )
-    for title, trainings in (("preparations", found.preparations), ("arms", found.arms)):
+    for title, trainings in (("preparations", paper.preparations), ("arms", paper.arms)):
         if trainings:
             print_text(f"\n{title}")
         for name, changes in trainings.items():
             changed = ", ".join(f"{field}={as_text(value)}" for field, value in changes.items())
             print_text(f"  {name}: {changed or 'as above'}")
     print_text("\nclaims")
-    for claim in found.claims:
+    for claim in paper.claims:
         print_text(f"  {claim.slug}: {claim.statement}\n    {claim.test}")
-    print_text(f"\nreported ({len(found.reported)} numbers)\n")
-    tables = [printed_table(found, passage) for passage in passages(found)]
+    print_text(f"\nreported ({len(paper.reported)} numbers)\n")
+    tables = [printed_table(paper, passage) for passage in passages(paper)]
     return print_markdown(render_all(tables, "md").rstrip("\n"))
 
 
@@ -117,26 +118,28 @@ def diff(
     say_loading()
     from core.settings.differences import TRL, differences, remarks
 
-    found = differences(paper, other, at)
+    rows_of_differences = differences(paper, other, at)
     if as_json:
-        return print_json([asdict(each) for each in found])
+        return print_json([asdict(row_data) for row_data in rows_of_differences])
     rows = [
         (d.field, as_text(d.left.value), d.left.source, as_text(d.right.value), d.right.source)
-        for d in found
+        for d in rows_of_differences
     ]
     head = ("setting", paper, "from", other, "from")
     if other != TRL:
         return print_columns(head, rows)
-    whys = [(*row, each.because) for row, each in zip(rows, found, strict=True)]
+    whys = [
+        (*row, row_data.because) for row, row_data in zip(rows, rows_of_differences, strict=True)
+    ]
     print_columns((*head, "because"), whys)
     return print_text("".join(f"\n{line}\n" for line in remarks(find_entry(paper).load())), end="")
 
 
 def summary(paper: Paper, distribution: str, index: Index[tuple[str, str]]) -> dict[str, Any]:
-    """One line of `repro list`.
+    """Return the row of a paper in `repro list`.
 
     Raises:
-        DamagedFile: a record is no JSON object.
+        DamagedFile: a record is not a JSON object.
     """
     kinds = Counter((kind, scale) for kind, scale in index.shown(paper.slug))
     return {
@@ -153,7 +156,7 @@ def summary(paper: Paper, distribution: str, index: Index[tuple[str, str]]) -> d
 
 
 def as_data(paper: Paper, text: str) -> dict[str, Any]:
-    """A paper as JSON."""
+    """Return a paper as JSON."""
     return {
         "slug": paper.slug,
         "title": paper.title,
@@ -167,7 +170,7 @@ def as_data(paper: Paper, text: str) -> dict[str, Any]:
         "rewards": [as_text(reward) for reward in paper.rewards],
         "benchmarks": paper.benchmarks,
         "settings": [asdict(setting) for setting in paper.settings],
-        "evaluations": [asdict(asked) for asked in paper.evaluations],
+        "evaluations": [asdict(evaluation) for evaluation in paper.evaluations],
         "preparations": {name: dict(changes) for name, changes in paper.preparations.items()},
         "arms": {arm: dict(changes) for arm, changes in paper.arms.items()},
         "claims": [

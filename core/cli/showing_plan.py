@@ -1,4 +1,4 @@
-"""`repro plan`: what would run, where each setting came from, what it costs and needs."""
+"""`repro plan`: the stages of a run, the source of each setting, cost and memory."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -36,32 +36,36 @@ def plan(
     as_yaml: Annotated[bool, typer.Option("--yaml", help="Print a file for --config.")] = False,
 ) -> None:
     """Show what would run: settings that are no defaults, stages with keys, cost."""
-    asked = asked_run(paper, with_launch(settings, launch, processes), at, arm, seed, config)
-    of = find_paper(asked.paper)
+    requested = asked_run(paper, with_launch(settings, launch, processes), at, arm, seed, config)
+    planned_paper = find_paper(requested.paper)
     if as_json and as_yaml:
         raise BadValue("--json with --yaml: leave one out")
     from core.run.plan import make_plan, plan_memory
     from core.settings.memory import Cluster
     from core.settings.resolve import resolve
 
-    resolved = resolve(of, arm=asked.arm, scale=asked.at, arguments=asked.arguments)
+    resolved = resolve(
+        planned_paper, arm=requested.arm, scale=requested.at, arguments=requested.arguments
+    )
     if as_yaml:
         from core.settings.run_file import run_as_yaml
 
-        return print_text(run_as_yaml(resolved, asked.seed), end="")
-    found = make_plan(resolved, asked.seed)
+        return print_text(run_as_yaml(resolved, requested.seed), end="")
+    run_plan = make_plan(resolved, requested.seed)
     cluster = Cluster.parse(gpus) if gpus else None
     memory = plan_memory(resolved, cluster) if cluster else []
     if as_json:
         rows = [asdict(m) | {"peak": m.peak, "fits": m.fits(cluster)} for m in memory if cluster]
-        return print_json(found.as_data() | ({"memory": rows} if rows else {}))
-    print_text(f"{of.slug}, arm {resolved.arm}, at {asked.at}, seed {asked.seed}\n")
-    print_plan(resolved, found)
+        return print_json(run_plan.as_data() | ({"memory": rows} if rows else {}))
+    print_text(
+        f"{planned_paper.slug}, arm {resolved.arm}, at {requested.at}, seed {requested.seed}\n"
+    )
+    print_plan(resolved, run_plan)
     return print_memory(cluster, memory) if cluster else None
 
 
-def print_plan(resolved: "Resolved", found: "Plan") -> None:
-    """Print the settings that are no defaults, batches, stages, cost, and claims left untested."""
+def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
+    """Print the non-default settings, batches, stages, cost, and claims without a verdict."""
     from core.verdicts.judge import cannot_test
     from eval.stats.seeds import LOOKS
 
@@ -69,34 +73,36 @@ def print_plan(resolved: "Resolved", found: "Plan") -> None:
     print_columns(
         ("setting", "value", "from"), [(n, as_text(v.value), v.source) for n, v in values]
     )
-    print_text(f"\n{found.batches}\n")
+    print_text(f"\n{run_plan.batches}\n")
     print_columns(
         ("stage", "key", "state", "of"),
-        [(s.name, s.key, state, s.subject) for s, state in found.stages],
+        [(s.name, s.key, state, s.subject) for s, state in run_plan.stages],
     )
-    if found.trials:
-        rows = [(f"{rate:.3g}", stage.key, state) for rate, stage, state in found.trials]
+    if run_plan.trials:
+        rows = [(f"{rate:.3g}", stage.key, state) for rate, stage, state in run_plan.trials]
         print_text(f"\nwith --claims, {len(rows)} trainings more choose the learning rate")
         print_columns(("on trial", "key", "state"), rows)
     print_text()
-    print_columns(("cost", ""), [(k, v) for k, v in found.cost.items() if v is not None])
+    print_columns(("cost", ""), [(k, v) for k, v in run_plan.cost.items() if v is not None])
     print_text()
-    asked = [(k, v) for k, v in found.scored_by.items() if v is not None]
-    print_columns(("scored by", ""), asked)
+    scoring = [(k, v) for k, v in run_plan.scored_by.items() if v is not None]
+    print_columns(("scored by", ""), scoring)
     if resolved.paper.not_run:
         print_text(f"\nnot run here: {resolved.paper.not_run}")
     if untestable := cannot_test(resolved.paper, resolved.run):
         print_text()
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())
-    if found.visible:
+    if run_plan.visible:
         looks = [f"{look.seeds} seeds" for look in LOOKS]
-        rows = [(slug, *(f"{x:.1f}" for x in seen)) for slug, seen in found.visible.items()]
+        rows = [
+            (slug, *(f"{x:.1f}" for x in effects)) for slug, effects in run_plan.visible.items()
+        ]
         print_text()
         print_columns(("effect in points that is decided in 4 of 5 cases", *looks), rows)
 
 
 def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
-    """Print what each launch needs on one GPU, in GB, and whether it is there."""
+    """Print the memory that each launch needs on one GPU, in GB, and whether it fits."""
     from core.families.family import PROMPT_TOKENS
     from core.settings.memory import GB, GPUS, USABLE
 
@@ -106,11 +112,11 @@ def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:
     )  # fmt: skip
     rows = [
         (
-            one.launch,
-            *(f"{getattr(one, part) / GB:.1f}" for part in parts),
-            "yes" if one.fits(cluster) else "no",
+            need.launch,
+            *(f"{getattr(need, part) / GB:.1f}" for part in parts),
+            "yes" if need.fits(cluster) else "no",
         )
-        for one in memory
+        for need in memory
     ]
     print_text()
     print_columns((f"GB on each of {cluster.count}", *parts, "fits"), rows)

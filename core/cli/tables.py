@@ -1,4 +1,4 @@
-"""`repro table`, `repro report` and `repro publish`: what is rendered from records."""
+"""`repro table`, `repro report` and `repro publish`: renders records as tables and pages."""
 
 from pathlib import Path
 from typing import Annotated
@@ -31,10 +31,10 @@ def table(
     from core.pages.tables import tables_named
     from eval.tables import render_all
 
-    found = tables_named(name, systems or ())
+    tables = tables_named(name, systems or ())
     if as_json:
-        return print_json([asdict(one) for one in found])
-    text = render_all(found, fmt)
+        return print_json([asdict(item) for item in tables])
+    text = render_all(tables, fmt)
     return print_markdown(text.rstrip("\n")) if fmt == "md" else print_text(text, end="")
 
 

@@ -1,4 +1,4 @@
-"""`repro new`: the module of a paper, or of unpublished work, to fill in."""
+"""`repro new`: writes the module of a paper, or of unpublished work, to fill in."""
 
 import re
 from importlib.util import find_spec
@@ -41,24 +41,26 @@ PREPARED_ROWS = """data="prepared:rows",
     profiles={{"cpu": {{"data": "prepared:rows"}}}}"""
 
 
-def used(family: Family) -> dict[str, str]:
-    """The lines that a paper of this family needs: what it trains on, and what pays for answers."""
+def family_fields(family: Family) -> dict[str, str]:
+    """Return the fields of `MODULE` that depend on the family: imports, data and rewards."""
     from core.data.sets import find_sets
     from core.families.table import FAMILIES
 
-    pays = "rewards" not in family.unused
+    has_rewards = "rewards" not in family.unused
     data = "pocket-worked" if "completion" in family.columns else "gsm8k+math"
-    missing = {*family.columns} - {name for one in find_sets(data) for name in one.columns or ()}
+    missing = {*family.columns} - {
+        name for dataset in find_sets(data) for name in dataset.columns or ()
+    }
     makers = [maker.name for maker in FAMILIES.values() if missing & {*maker.gives}]
     rows = PREPARED_ROWS.format(maker=makers[0], data=data) if makers else f'data="{data}"'
     lines = {
         'config=(cite("unstated", learning_rate=1e-6),)': family.trains,
-        "rewards=(Accuracy(),)": pays,
+        "rewards=(Accuracy(),)": has_rewards,
         rows: family.trains,
     }
     return {
         "names": "Paper, cite" if family.trains else "Paper",
-        "imports": "from core.rewards import Accuracy\n" if pays else "",
+        "imports": "from core.rewards import Accuracy\n" if has_rewards else "",
         "settings": "".join(f"    {line},\n" for line, needed in lines.items() if needed),
     }
 
@@ -90,9 +92,16 @@ def new(
     line = f'\n    base="{base}",' if base else ""
     path.parent.mkdir(parents=True, exist_ok=True)
     place = f'arxiv="{arxiv}"' if arxiv else 'url="TODO: where it can be read, or empty"'
-    filled = MODULE.format(slug=slug, place=place, family=family, base=line, **used(chosen))
+    filled = MODULE.format(
+        slug=slug, place=place, family=family, base=line, **family_fields(chosen)
+    )
     path.write_text(filled, encoding="utf-8")
     print_text(path)
+    report_registration(path, slug)
+
+
+def report_registration(path: Path, slug: str) -> None:
+    """Say how `repro list` finds a module that is outside of our package of papers."""
     ours = find_spec("papers")
     if path.parent.resolve() not in map(
         Path, ours.submodule_search_locations or () if ours else ()
