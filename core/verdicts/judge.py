@@ -22,7 +22,7 @@ ROOM = 3.0  # points from 0 or 100 %; a percentage that stays this close cannot 
 
 
 class VerdictSide(TypedDict):
-    """One side of a judged comparison: what it measures, on which arm, and a value per case."""
+    """A side of a judged comparison: its measure, its arm, and a value per case."""
 
     measure: str
     arm: str | None
@@ -30,7 +30,7 @@ class VerdictSide(TypedDict):
 
 
 class ClaimFields(TypedDict):
-    """What a verdict states about its claim: the sentence, the comparison and both sides."""
+    """The claim as a verdict states it: the sentence, the comparison and both sides."""
 
     id: str
     statement: str
