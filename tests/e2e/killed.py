@@ -18,7 +18,7 @@ from pathlib import Path
 PHASES = {
     "RolloutTrainer.training_step": "gradient accumulation",
     "OnPolicyTrainer.rollout": "rollout",
-    "RolloutTrainer.cut": "rollout",
+    "RolloutTrainer.cut_rollout": "rollout",
     "GRPOTrainer.loss": "forward",
     "Accelerator.backward": "backward",
     "AcceleratedOptimizer.step": "optimizer",
