@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from core.records.places import no_runs, record_file, samples_file
+from core.records.places import no_runs, record_file, run_samples_file, start_samples_file
 from core.records.record import read_records, standard
-from core.records.sample_files import held_out_digests
+from core.records.sample_files import start_digests
 from core.records.schema import RunRecord, runs_of
 from eval.errors import BadValue
 
@@ -26,8 +26,11 @@ def projected_bytes(slug: str, papers: int, seeds: int, arms: float = ARMS) -> f
         raise BadValue(no_runs(slug))
     starts: dict[int, set[str]] = {}
     for run in runs:
-        starts.setdefault(run["seed"], set()).update(of_start(run))
-    start = mean(map(size_of, starts.values()))
+        starts.setdefault(run["seed"], set()).update(start_digests(run))
+    start = mean(
+        sum(start_samples_file(digest).stat().st_size for digest in digests)
+        for digests in starts.values()
+    )
     main_arm, other_arms = (
         mean_size([run for run in runs if run["main"] is is_main]) for is_main in (True, False)
     )
@@ -36,28 +39,14 @@ def projected_bytes(slug: str, papers: int, seeds: int, arms: float = ARMS) -> f
 
 def mean_size(runs: Sequence[RunRecord]) -> float:
     """Return the mean bytes that a run adds to those of its starting model; 0 without runs."""
-    sizes = [size_of(of_policy(run) - of_start(run)) + record_size(run) for run in runs]
+    sizes = [record_size(run) for run in runs]
     return mean(sizes) if sizes else 0.0
 
 
-def of_start(run: RunRecord) -> set[str]:
-    """Return the digests of the samples that a run drew from its starting model."""
-    samples = {change["before"]["digest"] for change in run["sampling"].values()}
-    heldout = {digest for step, digest in held_out_digests(run).items() if step == "0"}
-    return {row["digest"] for row in run["start_scores"]} | samples | heldout
-
-
-def of_policy(run: RunRecord) -> set[str]:
-    """Return the digests of the samples that a run drew from its policy, while training too."""
-    samples = {change["after"]["digest"] for change in run["sampling"].values()}
-    return {row["digest"] for row in run["scores"]} | samples | {*held_out_digests(run).values()}
-
-
-def size_of(digests: set[str]) -> int:
-    """Return the total bytes of files of samples."""
-    return sum(samples_file(digest).stat().st_size for digest in digests)
-
-
 def record_size(run: RunRecord) -> int:
-    """Return the bytes of a record."""
-    return record_file(run["paper"], run["digest"]).stat().st_size
+    """Return the bytes of a record and of its samples."""
+    paths = (
+        record_file(run["paper"], run["digest"]),
+        run_samples_file(run["paper"], run["digest"]),
+    )
+    return sum(path.stat().st_size for path in paths)

@@ -17,12 +17,23 @@ from core.paper.registry import GROUP, find_entry
 from core.records.accepted import run_name
 from core.records.answers import content_of, name_of
 from core.records.files import write_atomic
-from core.records.places import ACCEPTED, SAMPLES, Shelf, results, samples_file
+from core.records.places import (
+    ACCEPTED,
+    PARQUET,
+    SAMPLES,
+    Shelf,
+    results,
+    run_samples_file,
+    start_samples_file,
+)
 from core.records.record import read_records, standard
-from core.records.schema import Record, RunRecord
+from core.records.run_samples import read_run_samples
+from core.records.sample_files import own_sets, start_digests
+from core.records.schema import Record, RunRecord, runs_of
 from eval.errors import BadValue
 from eval.pocket.suites import DRAWS
-from eval.samples.store import read_samples, write_samples
+from eval.samples.parquet import read_columns, write_sets
+from eval.samples.store import Sample, digest_of
 
 PACKAGE = "copied_papers"
 ORDER = {"run": 0, "claims": 2}  # of records: a record is copied after those it refers to
@@ -46,7 +57,7 @@ def collection(slug: str, papers: int, runs: int) -> Iterator[dict[str, str]]:
         folder = Path(name)
         copies = [f"copy-{number:02}" for number in range(1, papers)]
         publish(folder / "site", slug, copies)
-        copy_samples(folder / "results" / SAMPLES, json.dumps(records))
+        copy_start_samples(folder / "results" / SAMPLES, runs_of(records))
         for copy in [slug, *copies]:
             copy_records(folder / "results" / copy, records, slug, runs)
         path = [str(folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -75,12 +86,12 @@ def publish(site: Path, slug: str, copies: Sequence[str]) -> None:
     (about / "entry_points.txt").write_text(f"[{GROUP}]\ncopies = {PACKAGE}\n")
 
 
-def copy_samples(folder: Path, records: str) -> None:
-    """Copy the files of samples that the records refer to."""
+def copy_start_samples(folder: Path, runs: Sequence[RunRecord]) -> None:
+    """Copy the samples of the starting models of runs to a folder."""
     folder.mkdir(parents=True)
-    for path in (results() / SAMPLES).iterdir():
-        if path.name.partition(".")[0] in records:
-            shutil.copyfile(path, folder / path.name)
+    for digest in {digest for run in runs for digest in start_digests(run)}:
+        path = start_samples_file(digest)
+        shutil.copyfile(path, folder / path.name)
 
 
 def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) -> None:
@@ -92,12 +103,14 @@ def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) 
     ordered = sorted(records, key=lambda record: ORDER.get(record["kind"], 1))
     originals = [record for record in ordered if record["kind"] == "run"]
     missing = range(1, 1 + runs - len(originals))
-    added = [another_seed(originals[0], number, folder) for number in missing]
+    answers: dict[str, list[Sample]] = {}  # of added runs, by digest
+    added = [another_seed(originals[0], number, answers) for number in missing]
     replacements = {slug: folder.name}
     accepted: dict[str, str] = {}
     for record in [*originals, *added, *ordered[len(originals) :]]:
         content = copy_record(folder, record, replacements)
         name = name_of(content)
+        copy_run_samples(record, folder / f"{name}{PARQUET}", answers)
         if record not in added:
             replacements[record["digest"]] = name
         if record["kind"] == "run":
@@ -117,18 +130,42 @@ def copy_record(folder: Path, record: Record, replacements: Mapping[str, str]) -
     return content
 
 
-def another_seed(run: Record, number: int, folder: Path) -> Record:
+def copy_run_samples(record: Record, path: Path, answers: Mapping[str, list[Sample]]) -> None:
+    """Write the samples of a run to a file; of a record of another kind nothing is written.
+
+    Args:
+        record: A run with the digest of the run that it was copied from.
+        path: The file to write.
+        answers: Samples that are not stored, by digest.
+    """
+    for run in runs_of([record]):
+        source = run_samples_file(run["paper"], run["digest"])
+        sets = own_sets(run)
+        if answers.keys().isdisjoint(sets.values()):
+            shutil.copyfile(source, path)
+            continue
+        stored = read_columns(source)
+        write_sets(
+            path,
+            {
+                name: answers[digest] if digest in answers else stored.samples(name)
+                for name, digest in sets.items()
+            },
+        )
+
+
+def another_seed(run: Record, number: int, answers: dict[str, list[Sample]]) -> Record:
     """Return a run with another seed, other weights, curves and answers than the given run.
 
-    Its seed starts from the same build and draws the same problems.
+    Its seed starts from the same build and draws the same problems. Its changed samples are put
+    into `answers`, by their digest.
     """
     seed = run["seed"] + number * lcm(DRAWS, *map(len, BUILDS.values()))
     first, *rows = run["scores"]
-    samples = read_samples(samples_file(first["digest"]), first["digest"])
+    samples = read_run_samples(cast(RunRecord, run), first["digest"])
     spoken = [replace(samples[0], output=samples[0].output + " " * (number + 1)), *samples[1:]]
-    place = folder.with_name(SAMPLES)
-    digest = write_samples(place / "new", spoken)
-    (place / "new").replace(place / f"{digest}.jsonl.gz")
+    digest = digest_of(spoken)
+    answers[digest] = spoken
     return run | {
         "seed": seed,
         "train": run["train"] | {"weights": str(seed)},

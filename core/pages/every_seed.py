@@ -80,6 +80,6 @@ def cells(
     scores = [score_of(run, field, (name, mode, metric)) for name, metric in measured]
     return tuple(
         score_row
-        and replace(mean_cell([score_row]), path=samples_path(score_row["digest"], folder))
+        and replace(mean_cell([score_row]), path=samples_path(run, score_row["digest"], folder))
         for score_row in scores
     )

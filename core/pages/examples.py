@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from core.pages.stored import samples_path
-from core.records.places import samples_file
+from core.records.run_samples import read_run_samples
 from core.records.schema import RunRecord, ScoreRow
 from core.stages.evaluate import PLAIN_MODE
 from core.verdicts.run_differences import key_of
 from eval.errors import MissingFile
-from eval.samples.store import Sample, read_samples
+from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark, find_benchmark_or_none
 from eval.tables.report import Answer, Example, Examples
 
@@ -50,12 +50,12 @@ def of_suite(run: RunRecord, before: ScoreRow, after: ScoreRow, folder: Path) ->
         reason = f"The texts of {run['arm']} are not stored, only the outcome of every problem."
         return Examples(suite=suite, rows=(), notes=(reason,))
     try:
-        pairs = list(paired_answers(before, after))
+        pairs = list(paired_answers(run, before, after))
     except MissingFile:
         return Examples(suite=suite, rows=(), notes=("Its samples are not stored here.",))
     first_pairs, several = dict(firsts(pairs)), any(old.sample for old, _ in pairs)
     question_texts, names = questions(after), (run["start_model"] or "start", run["arm"])
-    paths = [samples_path(row["digest"], folder) for row in (before, after)]
+    paths = [samples_path(run, row["digest"], folder) for row in (before, after)]
     return Examples(
         suite=suite,
         rows=tuple(
@@ -71,9 +71,9 @@ def of_suite(run: RunRecord, before: ScoreRow, after: ScoreRow, folder: Path) ->
     )
 
 
-def paired_answers(before: ScoreRow, after: ScoreRow) -> Iterator[Pair]:
+def paired_answers(run: RunRecord, before: ScoreRow, after: ScoreRow) -> Iterator[Pair]:
     """Yield the answers before and after to the same problem, in the order of the file."""
-    old, new = (read_samples(samples_file(d), d) for d in (before["digest"], after["digest"]))
+    old, new = (read_run_samples(run, row["digest"]) for row in (before, after))
     trained = {(sample.id, sample.sample): sample for sample in new}
     for sample in old:
         if (answer_after := trained.get((sample.id, sample.sample))) is not None:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from core.records.places import record_file, samples_file
-from core.records.schema import AnyRecord, Record, place_of
+from core.records.places import record_file
+from core.records.run_samples import sample_set
+from core.records.schema import AnyRecord, Record, RunRecord, place_of
 from core.settings.canonical import as_text
 from eval.tables.report import File
 
@@ -42,9 +43,9 @@ def record_path(record: AnyRecord | Record, folder: Path) -> str:
     return path_from(folder, record_file(record["paper"], record["digest"]))
 
 
-def samples_path(digest: str, folder: Path) -> str:
-    """Return the relative path from a folder to stored samples."""
-    return path_from(folder, samples_file(digest))
+def samples_path(run: RunRecord, digest: str, folder: Path) -> str:
+    """Return the path from a folder to the file of a set of samples of a run."""
+    return path_from(folder, sample_set(run, digest).path)
 
 
 def path_from(folder: Path, file: Path) -> str:

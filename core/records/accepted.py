@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from statistics import mean
 
 from core.records.files import write_atomic
-from core.records.places import ACCEPTED, results, samples_file
+from core.records.places import ACCEPTED, results
 from core.records.record import read_record, standard
+from core.records.run_samples import read_run_samples
 from core.records.schema import ClaimsRecord, Record, RunRecord, claims_of, runs_of
 from eval.errors import DamagedFile
-from eval.samples.store import Sample, read_samples
 from eval.stats.comparisons import correct_by_problem
 from eval.stats.regressions import Difference, find_drops
 
@@ -100,8 +100,8 @@ def compared(before: RunRecord, after: RunRecord) -> Iterator[Difference]:
         if suite not in old or (old[suite]["mode"], old[suite]["n"]) != (row["mode"], row["n"]):
             continue
         one, other = (
-            correct_by_problem(samples_of(digest))
-            for digest in (old[suite]["digest"], row["digest"])
+            correct_by_problem(read_run_samples(run, digest))
+            for run, digest in ((before, old[suite]["digest"]), (after, row["digest"]))
         )
         if one.keys() != other.keys():
             continue  # other problems
@@ -114,11 +114,6 @@ def compared(before: RunRecord, after: RunRecord) -> Iterator[Difference]:
             changed=mean(gain != 0 for gain in gains),
             n=len(gains),
         )
-
-
-def samples_of(digest: str) -> list[Sample]:
-    """The samples of a digest."""
-    return read_samples(samples_file(digest), digest)
 
 
 def run_name(record: RunRecord) -> str:

@@ -1,25 +1,25 @@
 """How much of what a run won lies in answers of another form than its starting model's."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from core.records.agreement import agree
-from core.records.places import samples_file
+from core.records.run_samples import read_run_samples
 from core.records.schema import FormSplit, RunRecord, place_of
 from eval.samples.forms import split_by_form
-from eval.samples.store import read_samples
+from eval.samples.store import Sample
 
 Row: TypeAlias = Mapping[str, Any]  # Any: the fields of a score, of several types
 
 
 def form_splits(
-    before: Iterable[Row], after: Iterable[Row], place: Callable[[str], Path] = samples_file
+    before: Iterable[Row], after: Iterable[Row], read: Callable[[str], Sequence[Sample]]
 ) -> dict[str, FormSplit]:
-    """The split of every suite that both models answered greedily, once a problem.
+    """Return the split of every suite that both models answered greedily, once a problem.
 
-    `place` says where the samples of a digest lie.
+    `read` returns the samples of a digest.
     """
     start = {question(row): row["digest"] for row in before if greedy(row)}
     pairs = {
@@ -27,13 +27,12 @@ def form_splits(
         for row in after
         if greedy(row) and question(row) in start
     }
-    return {name: split_of(*digests, place) for name, digests in pairs.items()}
+    return {name: split_of(*map(read, digests)) for name, digests in pairs.items()}
 
 
-def split_of(before: str, after: str, place: Callable[[str], Path]) -> FormSplit:
-    """The split between the samples of two digests."""
-    pair = (read_samples(place(digest), digest) for digest in (before, after))
-    return cast(FormSplit, asdict(split_by_form(*pair)))
+def split_of(before: Sequence[Sample], after: Sequence[Sample]) -> FormSplit:
+    """Return the split between the samples of two models."""
+    return cast(FormSplit, asdict(split_by_form(before, after)))
 
 
 def greedy(row: Row) -> bool:
@@ -55,7 +54,7 @@ def form_problems(run: RunRecord) -> Iterator[str]:
     """Splits of a run that its stored samples do not give; of an older record, which has none."""
     if "forms" not in run:
         return
-    given = form_splits(run["start_scores"], run["scores"])
+    given = form_splits(run["start_scores"], run["scores"], partial(read_run_samples, run))
     for name in sorted(given.keys() | run["forms"].keys()):
         said, found = run["forms"].get(name), given.get(name)
         if not agree(said, found):

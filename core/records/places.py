@@ -10,7 +10,8 @@ from core.paper.registry import Entry, entries
 from eval.errors import BadValue
 
 ACCEPTED = "accepted.json"
-SAMPLES = "samples"
+SAMPLES = "samples"  # the folder of what starting models answered
+PARQUET = ".parquet"  # of stored samples: of a run beside its record, with the same name
 OURS = "repro-papers"  # the distribution that this is
 DONE = "done.json"  # the note in the folder of a finished stage
 MODEL = "model"  # the folder of a trained model in that of its stage
@@ -136,9 +137,16 @@ def record_file(slug: str, digest: str) -> Path:
     return placed(f"{slug}/{digest}.json")
 
 
-def samples_file(digest: str) -> Path:
-    """Where the samples of a digest lie, whosever runs refer to them."""
-    return placed(f"{SAMPLES}/{digest}.jsonl.gz")
+def run_samples_file(slug: str, digest: str) -> Path:
+    """Return the path of the samples of a run, beside its record."""
+    path = placed(f"{slug}/{digest}{PARQUET}")
+    earlier = results() / slug / EARLIER / path.name
+    return earlier if earlier.is_file() and not path.is_file() else path
+
+
+def start_samples_file(digest: str) -> Path:
+    """Return the path of a set of samples of a starting model, which many runs share."""
+    return placed(f"{SAMPLES}/{digest}{PARQUET}")
 
 
 def placed(name: str) -> Path:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from core.records.answers import content_of, name_of, said, unchanged
 from core.records.fair import fair, is_tuned
 from core.records.files import write_atomic
-from core.records.places import Shelf, own_results, record_files
+from core.records.places import Shelf, own_results, record_file, record_files
 from core.records.schema import KINDS, VERSION, Record, mistakes
 from core.settings.canonical import canonical, has_digest
 from eval.errors import BadValue, DamagedFile
@@ -67,6 +67,21 @@ def write_record(record: Record) -> Record:
 
     A run of the same settings that came out differently is superseded, not overwritten.
     """
+    named = named_record(record)
+    path = record_file(named["paper"], named["digest"])
+    if path.exists():
+        return read_record(path)
+    content = {name: value for name, value in named.items() if name != "digest"}
+    write_atomic(own_results() / named["paper"] / path.name, as_lines(content))
+    return named
+
+
+def named_record(record: Record) -> Record:
+    """Return the record to store, with its digest: the one that stands if it says the same.
+
+    Raises:
+        BadValue: a field is missing or of another type.
+    """
     content = cast(Record, canonical(record))
     validate(content)
     previous = predecessors(content)
@@ -75,12 +90,7 @@ def write_record(record: Record) -> Record:
     if previous:
         content["supersedes"] = previous[-1]["digest"]
     content["content"] = content_of(content)
-    digest = name_of(content)
-    path = own_results() / content["paper"] / f"{digest}.json"
-    if path.exists():
-        return read_record(path)
-    write_atomic(path, as_lines(content))
-    return {**content, "digest": digest}
+    return {**content, "digest": name_of(content)}
 
 
 def predecessors(content: Record) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Stored samples that a record of a run names."""
+"""Sets of graded samples that a record of a run names: which there are, and their digests."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -16,10 +16,40 @@ def score_rows(run: RunRecord) -> Iterator[tuple[str, str, ScoreRow | AtKCurves]
 
 
 def sample_files(run: RunRecord | Record) -> dict[str, str]:
-    """Return the digest of each file of samples of a run, with the suite that they answer."""
+    """Return the suite that each set of samples of a run answers, by the digest of the set."""
     scored = cast(RunRecord, run)
-    files = {row["digest"]: suite for suite, _, row in score_rows(scored)}
-    return files | dict.fromkeys(held_out_digests(scored).values(), HELD_OUT)
+    suites = {row["digest"]: suite for suite, _, row in score_rows(scored)}
+    return suites | dict.fromkeys(held_out_digests(scored).values(), HELD_OUT)
+
+
+def start_digests(run: RunRecord) -> set[str]:
+    """Return the digests of what the starting model of a run answered.
+
+    These are the scores and curves before training, and the held-out answers before the first step.
+    """
+    before = {change["before"]["digest"] for change in run["sampling"].values()}
+    held_out = {
+        digest for name, digest in held_out_digests(run).items() if name.rpartition("/")[2] == "0"
+    }
+    return {row["digest"] for row in run["start_scores"]} | before | held_out
+
+
+def own_sets(run: RunRecord) -> dict[str, str]:
+    """Return the digest of each set of samples that the policy of a run answered, by its name.
+
+    Names are `scores/SUITE/MODE/METRIC`, `at_k/SUITE` and `held_out/STEP`, the last of a benchmark
+    `held_out/SUITE/STEP`. Scores of several metrics of the same samples are one set, by the first.
+    """
+    sets: dict[str, str] = {}
+    for row in run["scores"]:
+        if row["digest"] not in sets.values():
+            sets[f"scores/{row['benchmark']}/{row['mode']}/{row['metric']}"] = row["digest"]
+    for suite, change in run["sampling"].items():
+        sets[f"at_k/{suite}"] = change["after"]["digest"]
+    for name, digest in held_out_digests(run).items():
+        if name.rpartition("/")[2] != "0":
+            sets[f"held_out/{name}"] = digest
+    return sets
 
 
 def held_out_digests(run: RunRecord) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from core.records.notes import read_note
-from core.records.places import DONE, SAMPLES, own_results, root
+from core.records.places import DONE, PARQUET, own_results, root
 from core.records.record import Record, current, read_records
 from core.records.schema import tunings_of
 from core.settings.canonical import canonical_text
@@ -80,9 +80,8 @@ def unused_stages(notes: Mapping[Path, Note], records: Sequence[Record]) -> list
 
 def unused_samples(records: Sequence[Record]) -> list[Path]:
     """Return the files of samples that no record refers to."""
-    names = names_in_records(records)
-    files = (own_results() / SAMPLES).glob("*.jsonl.gz")
-    return [path for path in files if path.name.partition(".")[0] not in names]
+    names = names_in_records(records) | {record["digest"] for record in records}
+    return [path for path in own_results().glob(f"*/*{PARQUET}") if path.stem not in names]
 
 
 def unused_pages(records: Sequence[Record]) -> list[Path]:

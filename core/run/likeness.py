@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from core.records.answers import answers
 from core.records.fair import is_tuned
-from core.records.places import Shelf, samples_file
+from core.records.places import Shelf
 from core.records.record import Record, latest, read_records
+from core.records.run_samples import read_run_samples
 from core.records.schema import RunRecord, ScoreRow, runs_of, tunings_of
 from core.run.request import Order
 from core.run.retrain import is_near, parts
@@ -16,7 +17,7 @@ from core.stages.chain import Chain
 from core.verdicts.outcome import Outcome
 from core.verdicts.run_differences import key_of
 from core.verdicts.up_to_date import factor_of
-from eval.samples.store import read_samples
+from eval.samples.store import Sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,7 @@ def likeness(published: RunRecord, run: RunRecord) -> Likeness:
         old.get(name) == new.get(name) for name in {*curves, "train weights"}
     )
     pairs = [*shared_scores(published["scores"], run["scores"])]
-    counts = [changed_answers(row, other_row) for row, other_row in pairs]
+    counts = [changed_answers(published, row, run, other_row) for row, other_row in pairs]
     return Likeness(
         identical=exact,
         apart=[
@@ -145,16 +146,16 @@ def shared_scores(
     return ((row, rows_by_key[key_of(row)]) for row in rows if key_of(row) in rows_by_key)
 
 
-def changed_answers(one: ScoreRow, other: ScoreRow) -> tuple[int, int]:
-    """Return how many answers behind two scores differ, and how many there are."""
+def changed_answers(
+    published: RunRecord, one: ScoreRow, run: RunRecord, other: ScoreRow
+) -> tuple[int, int]:
+    """Return how many answers behind a score of each run differ, and how many there are."""
     if one["digest"] == other["digest"]:
         return 0, one["n"] * one.get("samples", 1)
-    before, after = (by_name(row["digest"]) for row in (one, other))
+    before, after = by_name(published, one["digest"]), by_name(run, other["digest"])
     return sum(after.get(name) != answer for name, answer in before.items()), len(before)
 
 
-def by_name(digest: str) -> Mapping[tuple[str, int], Any]:  # Any: samples, sealed or not
-    """Return stored samples by problem and number."""
-    return {
-        (sample.id, sample.sample): sample for sample in read_samples(samples_file(digest), digest)
-    }
+def by_name(run: RunRecord, digest: str) -> Mapping[tuple[str, int], Sample]:
+    """Return stored samples of a run by problem and number."""
+    return {(sample.id, sample.sample): sample for sample in read_run_samples(run, digest)}

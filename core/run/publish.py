@@ -10,20 +10,18 @@ from core.records.accepted import accept as accept_records
 from core.records.files import copy_atomic
 from core.records.passed import Passed
 from core.records.places import (
-    SAMPLES,
     Shelf,
     check_writable,
     own_results,
     record_files,
     results,
-    samples_file,
 )
 from core.records.record import Record, read_record, read_records, standard
+from core.records.run_samples import sample_files_of
 from core.records.runs_lock import working_in_runs
-from core.records.sample_files import sample_files
+from core.records.schema import runs_of
 from core.run.check import regressions, sample_problems, verdict_problems, whole_records
 from core.run.paper_problems import module_problems
-from core.stages.record import store_samples
 from core.verdicts.history import ROOMS
 from core.verdicts.regrade import Regrader
 from core.verdicts.verdict_records import at_other_settings, judge_again
@@ -121,12 +119,9 @@ def move(records: Iterable[Record]) -> list[Path]:
 
 def move_record(path: Path, record: Record) -> Path:
     """Move a record from runs/ to results/ with its samples, and return its new path."""
-    samples = sample_files(record) if record["kind"] == "run" else ()
-    store_samples({digest: samples_file(digest) for digest in samples}, results())
-    for digest in samples:
-        (own_results() / SAMPLES / samples_file(digest).name).unlink(missing_ok=True)
-    for file in (path, path.with_suffix(PICTURE)):
-        if file.is_file():
+    samples = [file for run in runs_of([record]) for file, _ in sample_files_of(run)]
+    for file in (*samples, path.with_suffix(PICTURE), path):
+        if file.is_file() and file.is_relative_to(own_results()):
             copy_atomic(file, results() / file.relative_to(own_results()))
             file.unlink()
     return results() / path.relative_to(own_results())

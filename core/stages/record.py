@@ -2,24 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
-from core.records.files import copy_atomic, file_digest
 from core.records.form_splits import form_splits
-from core.records.places import SAMPLES, own_results, results
+from core.records.places import own_results
 from core.records.record import (
     Record,
     machine,
+    named_record,
     new_record,
-    predecessors,
-    standing,
     write_record,
 )
-from core.records.sample_files import sample_files
-from core.records.schema import QuantityChange
-from core.settings.canonical import canonical
+from core.records.run_samples import write_run_samples
+from core.records.schema import QuantityChange, RunRecord
 from core.settings.resolve import Resolved
 from core.settings.run_settings import CHOOSING, NEUTRAL
 from core.stages.browse import write_page
@@ -29,6 +27,7 @@ from core.stages.outcomes import held_out_outcomes, outcomes_of
 from core.stages.probabilities import compare_quantities
 from core.stages.stage import Outputs
 from core.stages.watch.heldout import FOLDER
+from eval.samples.store import Sample, read_samples
 from eval.terminal import say
 
 
@@ -100,8 +99,8 @@ def run_stages(chain: Chain, *, force: bool) -> RunOutputs:
 def result_fields(chain: Chain, outputs: RunOutputs) -> dict[str, object]:
     """Return the fields of a run's record that hold its models, scores and curves."""
     before, after, trained = outputs.before, outputs.after, outputs.train
-    files = outputs.files
-    forms = form_splits(before.scores, after.scores, files.__getitem__) if chain.train else {}
+    read = partial(read_staged, outputs.files)
+    forms = form_splits(before.scores, after.scores, read) if chain.train else {}
     return {
         "seed": chain.seed,
         "start_model": outputs.start["name"],
@@ -190,20 +189,14 @@ def store_record(files: Mapping[str, Path], record: Record) -> Record:
 
     A record that stands already keeps its samples with texts if it has them.
     """
-    content = cast(Record, canonical(record))
-    standing_record = standing(content, predecessors(content)) or content
-    samples = {digest: files[digest] for digest in sample_files(standing_record) if digest in files}
-    store_samples(samples, own_results())
-    return write_record(content)
+    named = cast(RunRecord, named_record(record))
+    write_run_samples(named, partial(read_staged, files), own_results())
+    return write_record(record)
 
 
-def store_samples(files: Mapping[str, Path], folder: Path) -> None:
-    """Copy samples to a folder of records under their digest, unless they are published."""
-    for digest, path in files.items():
-        target = folder / SAMPLES / f"{digest}.jsonl.gz"
-        places = (target, results() / SAMPLES / target.name)
-        if not any(place.exists() and file_digest(place) == file_digest(path) for place in places):
-            copy_atomic(path, target)
+def read_staged(files: Mapping[str, Path], digest: str) -> list[Sample]:
+    """Return the samples of a digest from the file of the stage that made them."""
+    return read_samples(files[digest], digest)
 
 
 def size_of(parameters: int | None) -> str | None:

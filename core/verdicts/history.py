@@ -10,7 +10,7 @@ from core.records.places import (
     earlier_files,
     results,
     root,
-    samples_file,
+    start_samples_file,
 )
 from core.records.record import read_record, same_question
 from core.records.schema import Record, place_of, runs_of
@@ -81,7 +81,7 @@ def unannounced(records: Iterable[Record], known: Mapping[str, Record]) -> Itera
 
 
 def unreferenced_files(slug: str, by_digest: Mapping[str, Record]) -> Iterator[str]:
-    """Yield a line for each file in a folder of records that is no record and no record's picture.
+    """Yield a line for each file in a folder of records that belongs to no record.
 
     A JSON file counts as a record: reading refuses it if it is none.
     """
@@ -102,7 +102,7 @@ def unknown_files(slugs: Sequence[str]) -> Iterator[str]:
         if path.name not in {*slugs, *ROOMS, SAMPLES}:
             yield f"{path.name}: neither a paper's folder nor one of {', '.join((*ROOMS, SAMPLES))}"
     referenced = {
-        samples_file(digest)
+        start_samples_file(digest)
         for path in results().glob("**/*.json")
         for digest in SAMPLES_DIGEST.findall(path.read_text(encoding="utf-8", errors="replace"))
     }

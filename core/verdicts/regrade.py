@@ -10,15 +10,21 @@ from core.records.agreement import agree
 from core.records.answers import seal_of
 from core.records.form_splits import form_problems
 from core.records.passed import code_digest
-from core.records.places import samples_file
-from core.records.sample_files import held_out_digests, sample_files, score_rows
+from core.records.run_samples import (
+    SampleSet,
+    file_problem,
+    read_run_samples,
+    sample_files_of,
+    sample_set,
+)
+from core.records.sample_files import held_out_digests, score_rows
 from core.records.schema import AtKCurves, RunRecord, ScoreRow, place_of
 from core.settings.canonical import digest_of
 from core.settings.run_settings import BENCHMARK, HELD_OUT
 from eval.errors import DamagedFile, ReproError
 from eval.samples.evaluation import score
 from eval.samples.parts import score_parts
-from eval.samples.store import Sample, Sealed, read_content, read_samples, regrade
+from eval.samples.store import Sample, Sealed, regrade
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import curve as at_k_curves
 
@@ -30,18 +36,18 @@ class Regrader:
     """A cache of stored samples that are read and graded again, once for each digest."""
 
     def __init__(self):
-        self._damage: dict[Path, str] = {}
+        self._damage: dict[tuple[Path, *tuple[str, ...]], str] = {}
         self._measured: dict[str, dict[str, Any]] = {}
         self._accuracy: dict[str, float] = {}
 
     def damaged(self, run: RunRecord) -> Iterator[str]:
         """Yield a line for each of a run's sample files that is missing or not what was written."""
-        for digest, suite in sample_files(run).items():
-            path = samples_file(digest)
-            if path not in self._damage:
-                self._damage[path] = damage(path, digest)
-            if self._damage[path]:
-                yield f"{where(run, suite)}: {self._damage[path]}"
+        for path, sets in sample_files_of(run):
+            key = (path, *sets.values())
+            if key not in self._damage:
+                self._damage[key] = file_problem(path, sets)
+            if self._damage[key]:
+                yield f"{place_of(run)}: {self._damage[key]}"
 
     def problems(self, run: RunRecord) -> Iterator[str]:
         """Yield a line for each score, split or held-out accuracy that the samples do not give."""
@@ -50,17 +56,18 @@ class Regrader:
         yield from form_problems(run)
         for name, digest in held_out_digests(run).items():
             suite, _, step = name.rpartition("/")
-            curve_name, value = f"{BENCHMARK}{suite}" if suite else HELD_OUT, self.accuracy(digest)
+            curve_name = f"{BENCHMARK}{suite}" if suite else HELD_OUT
+            value = self.accuracy(run, digest)
             curve = {int(at_step): point for at_step, point in run["curves"].get(curve_name, [])}
             recorded = curve.get(int(step))
             if not agree(recorded, value):
                 line = f"is {recorded} at step {step}, its samples give {value}"
                 yield f"{where(run, curve_name)}: {line}"
 
-    def accuracy(self, digest: str) -> float:
-        """Return the percentage of right answers in the file of samples with this digest."""
+    def accuracy(self, run: RunRecord, digest: str) -> float:
+        """Return the percentage of right answers in the set of a run with this digest."""
         if digest not in self._accuracy:
-            answers = read_samples(samples_file(digest), digest)
+            answers = read_run_samples(run, digest)
             self._accuracy[digest] = 100 * mean(sample.correct is True for sample in answers)
         return self._accuracy[digest]
 
@@ -74,7 +81,9 @@ class Regrader:
         try:
             if key not in self._measured:
                 benchmark = find_benchmark(suite, row.get("draw", 0))
-                samples = graded_again(row["digest"], benchmark, mode, whole="texts" not in row)
+                samples = graded_again(
+                    sample_set(run, row["digest"]), benchmark, mode, whole="texts" not in row
+                )
                 self._measured[key] = measure(samples, benchmark, row)
         except ReproError as error:
             yield f"{where(run, suite)}: {error}"
@@ -84,40 +93,34 @@ class Regrader:
                 yield f"{where(run, suite)}: {name} is {row[name]}, its samples give {value}"
 
 
-def damage(path: Path, digest: str) -> str:
-    """Return what is wrong with a file of samples; empty if it is what was written."""
-    try:
-        read_content(path, digest)
-    except ReproError as error:
-        return str(error)
-    return ""
-
-
-def graded_again(digest: str, benchmark: Benchmark, mode: str, *, whole: bool) -> list[Sample]:
+def graded_again(
+    samples: SampleSet, benchmark: Benchmark, mode: str, *, whole: bool
+) -> list[Sample]:
     """Grade stored samples again and return them with the new verdicts.
 
     Args:
-        digest: of the file of samples.
+        samples: a set of stored samples.
         benchmark: whose problems they answer.
         mode: in which they were asked.
-        whole: whether the record says that the file has the texts of the samples.
+        whole: whether the record says that the set has the texts of the samples.
 
     Raises:
         DamagedFile: the file is not what was written, or a verdict is not the stored one.
         MissingFile: the file, or the problems of the suite, are missing.
     """
-    path = samples_file(digest)
-    stored = read_samples(path, digest)
+    stored = samples.read()
     if any(isinstance(sample, Sealed) == whole for sample in stored):
         expected = "samples with their texts" if whole else "outcomes without texts"
-        raise DamagedFile(f"{path}: its record says that it holds {expected}, and it does not")
+        raise DamagedFile(
+            f"{samples.path}: its record says that {samples.name} holds {expected}, and it does not"
+        )
     fresh = regrade(stored, benchmark.load(), mode)
     pairs = zip(stored, fresh, strict=True)
     changed = [old.id for old, new in pairs if old.correct != new.correct]
     if changed:
         raise DamagedFile(
-            f"{path}: the grader now judges {len(changed)} answers differently, the first is to "
-            f"{changed[0]}"
+            f"{samples.path}: the grader now judges {len(changed)} answers of {samples.name} "
+            f"differently, the first is to {changed[0]}"
         )
     return fresh
 

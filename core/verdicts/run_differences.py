@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from core.records.places import samples_file
+from core.records.run_samples import read_run_samples
 from core.records.schema import RunRecord, ScoreRow
 from core.settings.canonical import as_text
-from eval.samples.store import Sample, read_samples
+from eval.samples.store import Sample
 from eval.stats.comparisons import Comparison, compare_scores
 
 
@@ -69,7 +69,10 @@ def scores_apart(before: RunRecord, after: RunRecord) -> Iterator[ScoreChange]:
             if not is_share(old["metric"]):
                 yield ScoreChange(old, new)
             else:
-                samples = [read_samples(samples_file(row["digest"])) for row in (old, new)]
+                samples = [
+                    read_run_samples(run, row["digest"])
+                    for run, row in ((before, old), (after, new))
+                ]
                 changes = list(changed_answers(*samples))
                 yield ScoreChange(old, new, compare_scores(*samples), changes)
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.claims import Comparison, Need, Record, Runs
-from core.records.places import samples_file
+from core.records.run_samples import SampleSet, sample_set
 from core.records.schema import RunRecord
-from eval.samples.store import read_samples
 from eval.stats.summary import samples_by_problem, values_of
 from eval.stats.voting import Ballots
 
@@ -77,11 +76,11 @@ def without(run: RunRecord, needs: Collection[Need], block: int) -> Record:
     scored, sampled = ({need.name for need in needs if need.kind == kind} for kind in KINDS)
     for key in ROWS:
         reduced[key] = [
-            {**row, "value": score_without(row, block)} if row["mirrors"] in scored else row
+            {**row, "value": score_without(run, row, block)} if row["mirrors"] in scored else row
             for row in reduced[key]
         ]
     reduced["sampling"] = {
-        suite: {**change, **{side: curves_without(change[side], block) for side in SIDES}}
+        suite: {**change, **{side: curves_without(run, change[side], block) for side in SIDES}}
         if change["mirrors"] in sampled
         else change
         for suite, change in reduced["sampling"].items()
@@ -89,41 +88,41 @@ def without(run: RunRecord, needs: Collection[Need], block: int) -> Record:
     return reduced
 
 
-def score_without(row: Mapping[str, Any], block: int) -> float:
+def score_without(run: RunRecord, row: Mapping[str, Any], block: int) -> float:
     """Return a score without a block of problems; that of single answers is their Pass@1."""
     name, _, k = row["metric"].partition("@")
     name = "pass" if name == "top1" else name
-    return left_out(row["digest"], name, int(k or 1))[block]
+    return left_out(sample_set(run, row["digest"]), name, int(k or 1))[block]
 
 
-def curves_without(row: Mapping[str, Any], block: int) -> dict[str, Any]:
+def curves_without(run: RunRecord, row: Mapping[str, Any], block: int) -> dict[str, Any]:
     """Return the curves at K of one policy without a block of problems."""
+    samples = sample_set(run, row["digest"])
     curves = {
-        name: [left_out(row["digest"], name, k)[block] for k in row["k"]]
-        for name in ("maj", "pass")
+        name: [left_out(samples, name, k)[block] for k in row["k"]] for name in ("maj", "pass")
     }
     return {**row, **curves}
 
 
 @cache
-def left_out(digest: str, name: str, k: int) -> tuple[float, ...]:
+def left_out(samples: SampleSet, name: str, k: int) -> tuple[float, ...]:
     """Return Maj@K or Pass@K in percent without each of the blocks, a tuple of `BLOCKS` numbers.
 
     Block i consists of problems i, i + BLOCKS, ... in the order of the problems' names. For single
     answers Pass@1 is the share of right ones.
     """
-    values = by_problem_at(digest, name, k)
+    values = by_problem_at(samples, name, k)
     blocks = (slice(block, None, BLOCKS) for block in range(BLOCKS))
     return tuple(100 * float(np.delete(values, block).mean()) for block in blocks)
 
 
-def by_problem_at(digest: str, name: str, k: int) -> NDArray[np.float64]:
+def by_problem_at(samples: SampleSet, name: str, k: int) -> NDArray[np.float64]:
     """Return Maj@K or Pass@K (0 to 1) of each problem, in the order of the problems' names."""
-    return np.asarray(values_of(ballots_of(digest), name, k, 0), dtype=float)
+    return np.asarray(values_of(ballots_of(samples), name, k, 0), dtype=float)
 
 
-@lru_cache(maxsize=1)  # each K of a file follows the one before
-def ballots_of(digest: str) -> Ballots:
-    """Return the samples of a file by problem, in the order of the problems' names."""
-    samples = sorted(read_samples(samples_file(digest), digest), key=lambda sample: sample.id)
-    return Ballots(samples_by_problem(samples, samples[0].benchmark))
+@lru_cache(maxsize=1)  # each K of a set follows the one before
+def ballots_of(samples: SampleSet) -> Ballots:
+    """Return the samples of a set by problem, in the order of the problems' names."""
+    ordered = sorted(samples.read(), key=lambda sample: sample.id)
+    return Ballots(samples_by_problem(ordered, ordered[0].benchmark))

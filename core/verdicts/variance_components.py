@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.paper import Paper
+from core.records.run_samples import sample_set
 from core.records.schema import RunRecord
 from core.verdicts.shared_problems import by_problem_at
 
@@ -123,4 +124,6 @@ def paired_answers(
 def answers_of(run: RunRecord, benchmarks: Sequence[str]) -> Array:
     """Return 1 for each right greedy answer of a run to these benchmarks and 0 for the others."""
     rows = [r for r in run["scores"] if r["metric"] == "top1" and r["mirrors"] in benchmarks]
-    return np.concatenate([by_problem_at(row["digest"], "pass", 1) for row in rows])
+    return np.concatenate(
+        [by_problem_at(sample_set(run, row["digest"]), "pass", 1) for row in rows]
+    )

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 from eval.samples.forms import form_in
-from eval.samples.store import Sample, Sealed, regrade
+from eval.samples.store import Sample, Sealed, boxed_answer, regrade
 from eval.sets.problem import Problem
 
 
 def brief(sample: Sample) -> Sealed:
     """A sample whose text is the answer that was read from it, boxed; empty if there was none."""
-    answer = "" if sample.extracted is None else f"\\boxed{{{sample.extracted}}}"
-    return Sealed(**asdict(replace(sample, output=answer)), form=form_in(sample))
+    answer = replace(sample, output=boxed_answer(sample.extracted))
+    return Sealed(**asdict(answer), form=form_in(sample))
 
 
 def sealed(samples: Sequence[Sample], problems: Iterable[Problem], mode: str) -> list[Sealed]:

@@ -47,6 +47,11 @@ class Sealed(Sample):
     form: list[int]
 
 
+def boxed_answer(answer: str | None) -> str:
+    """Return the text that stands for the output of a sealed sample: its answer in a box."""
+    return "" if answer is None else f"\\boxed{{{answer}}}"
+
+
 TYPES: dict[str, tuple[type, ...]] = {
     "benchmark": (str,),
     "id": (str,),

@@ -8,9 +8,9 @@ import pytest
 
 from core.cli.finding import age
 from core.records.found import model_of
-from core.records.places import record_file, samples_file
+from core.records.places import PARQUET, record_file
 from core.records.record import read_record, read_records
-from eval.samples.store import read_samples
+from core.records.run_samples import read_run_samples
 
 PAPER = "deepseekmath-grpo"
 
@@ -49,8 +49,8 @@ def test_two_runs_are_listed_and_compared(repro, two, tmp_path):
         assert row["difference"]["paired"]
         assert row["difference"]["delta"] == pytest.approx(after["value"] - before["value"])
         right = [
-            {sample.id for sample in read_samples(samples_file(one["digest"])) if sample.correct}
-            for one in (before, after)
+            {sample.id for sample in read_run_samples(run, one["digest"]) if sample.correct}
+            for run, one in zip(two, (before, after), strict=True)
         ]
         assert {each["problem"] for each in row["changed"]} == right[0] ^ right[1]
     shown = repro("compare", *names)
@@ -65,7 +65,6 @@ def test_only_what_no_record_refers_to_is_deleted(repro, two, root):
     """And that after a yes; the run that stands is found done by its command."""
     assert "nothing" in repro("clean").stdout
     gone, stands = two
-    of = {run["digest"]: {row["digest"] for row in run["scores"]} for run in two}
     for record in read_records(PAPER):
         if gone["digest"] in (record["digest"], *record.get("runs", [])):
             record_file(PAPER, record["digest"]).unlink()
@@ -73,8 +72,8 @@ def test_only_what_no_record_refers_to_is_deleted(repro, two, root):
     (killed / "checkpoint-1").mkdir(parents=True)
     listed = {Path(row["path"]) for row in json.loads(repro("clean", "--json").stdout)}
     assert {path for path in listed if path.name.startswith("train-")} == {model_of(gone).parent}
-    samples = {path.name.partition(".")[0] for path in listed if path.suffix == ".gz"}
-    assert of[gone["digest"]] - of[stands["digest"]] <= samples
+    samples = {path.stem for path in listed if path.suffix == PARQUET}
+    assert samples == {gone["digest"]}
     asked = repro("clean")
     assert "nothing was deleted" in asked.stdout
     assert all(path.exists() for path in listed)

@@ -1,6 +1,7 @@
 """Forged records of runs under right digests: what checks see, and what only training does."""
 
 import json
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 
@@ -11,7 +12,9 @@ from typer.testing import CliRunner
 from core.cli.main import app
 from core.paper.registry import find_entry
 from core.records.answers import content_of, name_of
-from core.records.places import own_results, record_file, samples_file
+from core.records.places import own_results, record_file
+from core.records.run_samples import read_run_samples, write_run_samples
+from core.records.sample_files import sample_files
 from core.run.check import whole_records
 from core.run.retrain import differences, draw_runs, retrained_problems
 from core.settings.canonical import canonical
@@ -19,7 +22,7 @@ from core.stages.spread.pool import Unit, run_units
 from core.verdicts.regrade import Regrader
 from core.verdicts.up_to_date import asked_problems
 from eval.plugins import VARIABLE, use
-from eval.samples.store import read_samples, write_samples
+from eval.samples.store import digest_of
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +79,15 @@ def swapped_curves(record):
     curves["loss"], curves["reward"] = curves["reward"], curves["loss"]
 
 
+SAMPLES = {}  # those of the record and of its forged copies, by digest
+
+
 def other_samples(record):
     """Samples have other texts, under their right digest."""
     row = record["scores"][0]
-    stored = read_samples(samples_file(row["digest"]))
-    told = [replace(sample, output=sample.output + " ") for sample in stored]
-    path = own_results() / "samples" / "new.jsonl.gz"
-    row["digest"] = write_samples(path, told)
-    path.replace(path.with_name(f"{row['digest']}.jsonl.gz"))
+    told = [replace(sample, output=sample.output + " ") for sample in SAMPLES[row["digest"]]]
+    row["digest"] = digest_of(told)
+    SAMPLES[row["digest"]] = told
 
 
 SCORE = ("scores", 0)
@@ -133,11 +137,15 @@ UNSEEN = {
 
 def forged(record, forge):
     """Return a forged copy of a record under its right digests."""
+    SAMPLES.update({digest: read_run_samples(record, digest) for digest in sample_files(record)})
     copy = deepcopy({k: v for k, v in record.items() if k not in ("digest", "content")})
     forge(copy)
     made = canonical(copy)
     made["content"] = content_of(made)
-    return {**made, "digest": name_of(made)}
+    named = {**made, "digest": name_of(made)}
+    with suppress(KeyError):  # it names samples that nobody made
+        write_run_samples(named, SAMPLES.__getitem__, own_results())
+    return named
 
 
 def is_seen(record, copy):

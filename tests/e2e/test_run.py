@@ -12,14 +12,15 @@ from typer.testing import CliRunner
 from core.models.chat_templates import template_text
 from core.pages.card import elsewhere
 from core.records.found import model_of
-from core.records.places import DONE, record_files, samples_file
+from core.records.places import DONE, record_files
 from core.records.record import read_records
-from core.records.sample_files import sample_files
+from core.records.run_samples import file_problem, read_run_samples, sample_files_of
+from core.records.sample_files import own_sets, sample_files
 from core.records.schema import runs_of
 from core.stages.sources import model_version
 from core.stages.stage import CARD
 from core.verdicts.regrade import Regrader
-from eval.samples.store import Sealed, read_samples
+from eval.samples.store import Sealed
 
 PAPER = "deepseekmath-grpo"
 
@@ -66,7 +67,9 @@ def test_a_run_writes_a_record_and_shows_table_verdicts_and_report(done, root):
         assert row["n"] == 4
         assert 0 <= row["low"] <= row["value"] <= row["high"] <= 100
         assert row["limited"]
-        assert (root / "runs" / "results" / "samples" / f"{row['digest']}.jsonl.gz").is_file()
+    for path, sets in sample_files_of(run):
+        assert path.is_relative_to(root / "runs" / "results")
+        assert file_problem(path, sets) == ""
     steps = [step for step, _ in run["curves"]["held_out/accuracy"]]
     assert steps == [0, 2, 3]
     assert [step for step, _ in run["curves"]["reward"]] == [1, 2, 3]
@@ -142,7 +145,7 @@ def test_force_does_everything_again_and_comes_to_the_same_record(done, repro, s
 
 
 def test_an_arm_beside_the_main_one_leaves_outcomes_and_the_digests_of_its_texts(
-    done, repro, settings, root
+    done, repro, settings
 ):
     """Both are judged again; the texts stay where the stages lie, and nowhere else."""
     del done
@@ -150,15 +153,11 @@ def test_an_arm_beside_the_main_one_leaves_outcomes_and_the_digests_of_its_texts
     (run,) = [run for run in runs_of(read_records(PAPER)) if run["arm"] == "online-rft"]
     assert list(Regrader().damaged(run)) == list(Regrader().problems(run)) == []
     texts = {row.get("texts") for row in run["scores"]} | {*run["train"].get("texts", {}).values()}
-    kept = {
-        path.name.partition(".")[0] for path in (root / "runs" / "results" / "samples").iterdir()
-    }
-    assert kept >= set(sample_files(run))
-    assert not texts & kept - {
-        digest for main in records() if main["main"] for digest in sample_files(main)
-    }
+    stored = {digest for _, sets in sample_files_of(run) for digest in sets.values()}
+    assert stored == set(sample_files(run))
+    assert not texts & set(own_sets(run).values())
     for row in run["scores"]:
-        assert all(isinstance(one, Sealed) for one in read_samples(samples_file(row["digest"])))
+        assert all(isinstance(one, Sealed) for one in read_run_samples(run, row["digest"]))
 
 
 def stage_file(root, name, file):

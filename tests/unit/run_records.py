@@ -1,26 +1,27 @@
 """Makes records of runs with real graded samples, without a model."""
 
-from shutil import rmtree
+from functools import partial
+from shutil import copyfile
 
 from core.pages.render import render_all
 from core.pages.tables import record_reported
 from core.paper.registry import find_paper
 from core.records.form_splits import form_splits
-from core.records.places import SAMPLES, Shelf, own_results, record_files, samples_file
-from core.records.record import new_record, read_records, write_record
+from core.records.places import Shelf, own_results, root
+from core.records.record import named_record, new_record, read_records, write_record
+from core.records.run_samples import read_run_samples, write_run_samples
 from core.records.sample_files import sample_files
 from core.run.publish import move
 from core.settings.resolve import resolve
 from core.stages.evaluate import Question, Scored, at_k_curve, score_rows
 from core.stages.outcomes import held_out_outcomes, outcomes_of
-from core.stages.record import request_of, store_samples
+from core.stages.record import request_of
 from core.stages.sources import model_version
-from core.stages.stage import OUTCOMES
 from core.stages.start import Chosen
 from core.verdicts.verdict_records import judge_again
 from eval.pocket.suites import draw_of
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
-from eval.samples.store import Sample, write_samples
+from eval.samples.store import Sample, read_samples, write_samples
 
 SUITES = {"gsm8k": "pocket-gsm8k", "math": "pocket-math"}
 LIMIT = 60
@@ -44,12 +45,33 @@ def answering(benchmark, right):
     return sampler
 
 
+def made_file(digest):
+    """Return the path of samples that were made here, as a stage leaves them."""
+    return root() / "made" / f"{digest}.jsonl.gz"
+
+
+def made(digest):
+    """Return the samples of a digest that were made here."""
+    return read_samples(made_file(digest), digest)
+
+
 def stored(samples):
-    """The digest of samples, which lie where records refer to."""
-    path = own_results() / SAMPLES / "new.jsonl.gz"
-    digest = write_samples(path, samples)
-    path.rename(path.with_name(f"{digest}.jsonl.gz"))
+    """Store samples for records that refer to them; return their digest."""
+    digest = write_samples(made_file("new"), samples)
+    made_file("new").rename(made_file(digest))
     return digest
+
+
+def write_run(record, read=made):
+    """Store a record of a run and its samples, which `read` returns by their digests."""
+    write_run_samples(named_record(record), read, own_results())
+    return write_record(record)
+
+
+def written_again(record, **changed):
+    """Store the record of a run with other contents, and the same samples."""
+    content = {name: value for name, value in record.items() if name != "digest"}
+    return write_run(content | changed, partial(read_run_samples, record))
 
 
 def published(slug):
@@ -134,7 +156,7 @@ def run_record(
         name: [scored(suite, mirrors, n, seed) for mirrors, suite in suites.items()]
         for name, n in (("start_scores", START_RIGHT), ("scores", right))
     }
-    forms = form_splits(rows["start_scores"], rows["scores"])
+    forms = form_splits(rows["start_scores"], rows["scores"], made)
     chosen = Chosen(resolve(find_paper(slug), arm=arm, scale=scale).run.model, seed=seed)
     heldout = {0: 20.0, 3: min(100.0, count + 10.0)}
     content = {
@@ -172,24 +194,19 @@ def run_record(
         "created": created,
     }
     record = new_record("run", **content, **rows)
-    return write_record(without_texts(record) if sealed else record)
+    return write_run(without_texts(record) if sealed else record)
 
 
 def without_texts(record):
-    """The record as it is of another arm than the main one; the texts are gone, if but its own."""
-    files = {digest: samples_file(digest) for digest in sample_files(record)}
+    """Return the record as it is of another arm than the main one, without its texts."""
+    files = {digest: made_file(digest) for digest in sample_files(record)}
     at_k = {suite: change["after"] for suite, change in record["sampling"].items()}
     after = outcomes_of(Scored(scores=record["scores"], at_k=at_k, files=files))
     train, seen = held_out_outcomes(record["train"], Scored(files=files))
     sampling = {
         suite: change | {"after": after.at_k[suite]} for suite, change in record["sampling"].items()
     }
-    made = record | {"scores": after.scores, "train": train, "sampling": sampling}
-    made_files = after.files | seen.files
-    store_samples({digest: made_files[digest] for digest in sample_files(made)}, own_results())
-    rmtree(own_results() / SAMPLES / OUTCOMES)
-    named = "".join(path.read_text() for path in record_files(record["paper"]))
-    for digest in files.keys() - sample_files(made).keys():
-        if digest not in named:
-            samples_file(digest).unlink()
-    return made
+    for digest, path in (after.files | seen.files).items():
+        if path != made_file(digest):
+            copyfile(path, made_file(digest))
+    return record | {"scores": after.scores, "train": train, "sampling": sampling}

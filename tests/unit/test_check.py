@@ -4,14 +4,14 @@ import json
 import re
 
 import pytest
-from run_records import published, run_record
+from run_records import published, run_record, written_again
 
 from core.pages.families import family_files
 from core.pages.index import index_files
 from core.pages.render import render_outcome
 from core.paper.registry import find_paper
 from core.records.accepted import accept
-from core.records.places import Shelf, record_files, report_folder, results, samples_file
+from core.records.places import Shelf, record_files, report_folder, results, run_samples_file
 from core.records.record import read_records, standard, write_record
 from core.run.check import check_papers
 from core.verdicts.outcome import Outcome
@@ -60,9 +60,8 @@ def test_a_changed_number_is_found(accepted):
 
 def test_a_number_that_its_samples_do_not_give_is_found(accepted):
     """The record is whole and its name right, but it never came from these samples."""
-    forged = {k: v for k, v in accepted.items() if k != "digest"}
-    forged["scores"] = [{**accepted["scores"][0], "value": 70.0}, accepted["scores"][1]]
-    write_record(forged)
+    first, *rest = accepted["scores"]
+    written_again(accepted, scores=[{**first, "value": 70.0}, *rest])
     assert any("value is 70" in line and "samples give 66.6" in line for line in problems())
 
 
@@ -81,13 +80,14 @@ def test_a_record_of_other_printed_numbers_than_the_module_s_is_found_and_supers
 
 
 def test_damaged_and_missing_samples_are_named(accepted):
-    digest = accepted["scores"][0]["digest"]
-    path = samples_file(digest)
+    path = run_samples_file(SLUG, accepted["digest"])
     content = path.read_bytes()
     path.write_bytes(content[:-20])
-    assert any(digest in line for line in problems())
+    (line,) = problems()
+    assert f"{path}: not a whole Parquet file" in line
     path.unlink()
-    assert any(digest in line and "no such" in line for line in problems())
+    (line,) = problems()
+    assert f"{path}: no such samples file" in line
 
 
 @pytest.mark.usefixtures("accepted")

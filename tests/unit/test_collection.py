@@ -8,8 +8,9 @@ from run_records import run_record
 
 from core.bench.collection import collection
 from core.bench.commands import output, repro
-from core.records.places import ACCEPTED
+from core.records.places import ACCEPTED, root
 from core.records.record import read_record, read_records
+from core.records.run_samples import file_problem, sample_files_of
 from core.run.publish import move
 from eval.errors import BadValue
 
@@ -33,8 +34,9 @@ def test_every_copy_is_a_paper_with_runs_and_their_samples():
         records = [read_record(path) for path in folder.glob("*/*.json") if path.name != ACCEPTED]
         assert len(records) == 12
         for record in records:
-            for row in record["start_scores"] + record["scores"]:
-                assert (folder / "samples" / f"{row['digest']}.jsonl.gz").exists()
+            for path, sets in sample_files_of(record):
+                there = folder / path.relative_to(root() / "results")
+                assert file_problem(there, sets) == ""
 
 
 def test_without_runs_there_is_nothing_to_copy():

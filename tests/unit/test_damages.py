@@ -20,8 +20,8 @@ from core.records.accepted import accept, list_problems
 from core.records.answers import content_of, name_of
 from core.records.form_splits import form_splits
 from core.records.passed import Passed
-from core.records.places import samples_file
 from core.records.record import read_records, standard, write_record
+from core.records.run_samples import sample_files_of, write_run_samples
 from core.records.schema import runs_of
 from core.run.check import (
     reported_problems,
@@ -36,7 +36,8 @@ from core.verdicts.judge import judge
 from core.verdicts.regrade import Regrader
 from core.verdicts.verdict_records import verdicts_record
 from eval.samples.evaluation import score
-from eval.samples.store import read_samples, regrade, write_samples
+from eval.samples.parquet import read_columns
+from eval.samples.store import digest_of, regrade
 from eval.sets.benchmarks import find_benchmark
 
 SLUG = "deepseekmath-grpo"
@@ -58,6 +59,19 @@ class Forger:
         self.shown = {r["digest"] for r in shown}
         self.claims = self.of_kind("claims")
         self.gone: list[str] = []
+        self.samples = {
+            named: read_columns(path).samples(name)
+            for digest, record in self.records.items()
+            for run in runs_of([{**record, "digest": digest}])
+            for path, sets in sample_files_of(run)
+            for name, named in sets.items()
+        }
+
+    def add(self, samples):
+        """Add samples that are not stored; return their digest."""
+        digest = digest_of(samples)
+        self.samples[digest] = samples
+        return digest
 
     def run(self, arm=None, seed=0):
         """A shown run; of the arm that is damaged if no other is named."""
@@ -93,14 +107,19 @@ class Forger:
                     [d for d in self.claims["runs"] if d not in self.gone], renamed
                 )
             if record["kind"] == "run":
-                forms = form_splits(record["start_scores"], record["scores"])
+                forms = form_splits(
+                    record["start_scores"], record["scores"], self.samples.__getitem__
+                )
                 record["forms"] = canonical(forms)
             if "content" in record:
                 record["content"] = content_of(record)
             (self.folder / f"{digest}.json").unlink()
+            (self.folder / f"{digest}.parquet").unlink(missing_ok=True)
             if digest not in self.gone:
                 renamed[digest] = name_of(record)
                 (self.folder / f"{renamed[digest]}.json").write_text(json.dumps(record))
+                for run in runs_of([{**record, "digest": renamed[digest]}]):
+                    write_run_samples(run, self.samples.__getitem__, self.folder.parent)
         self.follow(renamed)
 
     def when(self, digest):
@@ -128,7 +147,7 @@ class Forger:
         log.write_text(f"{log.read_text()}- {claims}: {[claim.slug for claim in PAPER.claims]}")
         texts = " ".join(path.read_text() for path in self.folder.rglob("*.json"))
         for path in (self.folder.parent / "samples").iterdir():
-            if path.name.partition(".")[0] not in texts:
+            if path.stem not in texts:
                 path.unlink()
 
 
@@ -180,17 +199,15 @@ def set_in(found, name, value):
 def turned_samples(forger):
     """Each stored verdict is the contrary, under the right name."""
     row = row_of(forger)
-    turned = [replace(s, correct=not s.correct) for s in read_samples(samples_file(row["digest"]))]
-    row["digest"] = write_samples(samples_file("new"), turned)
-    samples_file("new").replace(samples_file(row["digest"]))
+    turned = [replace(s, correct=not s.correct) for s in forger.samples[row["digest"]]]
+    row["digest"] = forger.add(turned)
 
 
 def one_undecided(forger):
     """One stored verdict is taken away, under the right name."""
     row = row_of(forger)
-    first, *rest = read_samples(samples_file(row["digest"]))
-    row["digest"] = write_samples(samples_file("new"), [replace(first, correct=None), *rest])
-    samples_file("new").replace(samples_file(row["digest"]))
+    first, *rest = forger.samples[row["digest"]]
+    row["digest"] = forger.add([replace(first, correct=None), *rest])
 
 
 def said_whole(forger):
@@ -226,7 +243,7 @@ def deleted_predecessor(root):
 
 
 def stray_files(root):
-    for name in (f"{SLUG}/note.txt", "deepsekmath/note.txt", "samples/0123.jsonl.gz"):
+    for name in (f"{SLUG}/note.txt", "deepsekmath/note.txt", "samples/0123.parquet"):
         path = root / "results" / name
         path.parent.mkdir(exist_ok=True)
         path.touch()
@@ -251,16 +268,14 @@ def swapped_answers(forger):
 def rewritten_answers(forger):
     """Twenty wrong answers become right ones, and the score follows."""
     row = row_of(forger)
-    stored = read_samples(samples_file(row["digest"]))
+    stored = forger.samples[row["digest"]]
     problems = {problem.id: problem for problem in find_benchmark(row["benchmark"]).load()}
     wrong = [sample.id for sample in stored if not sample.correct][:20]
     spoken = {name: f"The answer is \\boxed{{{problems[name].answer}}}." for name in wrong}
     told = [replace(s, output=spoken.get(s.id, s.output)) for s in stored]
     graded = regrade(told, problems.values())
     row |= asdict(score(graded, find_benchmark(row["benchmark"]))[0])
-    path = samples_file("new")
-    row["digest"] = write_samples(path, graded)
-    path.replace(samples_file(row["digest"]))
+    row["digest"] = forger.add(graded)
 
 
 FIRST, SECOND = (claim.slug for claim in PAPER.claims[:2])
@@ -328,7 +343,12 @@ FILES = {
     "a deleted accepted.json": lambda root: (root / "results" / SLUG / "accepted.json").unlink(),
     "accepted runs that are others": accepted_swapped,
     "a deleted predecessor": deleted_predecessor,
-    "deleted samples": lambda root: next((root / "results" / "samples").iterdir()).unlink(),
+    "deleted samples of a starting model": lambda root: next(
+        (root / "results" / "samples").iterdir()
+    ).unlink(),
+    "deleted samples of a run": lambda root: next(
+        (root / "results" / SLUG).glob("*.parquet")
+    ).unlink(),
     "files that nothing refers to": stray_files,
 }
 # Only training again, or asking the trained policies, could tell.
@@ -396,8 +416,8 @@ def seen():
     return found
 
 
-def test_36_damages_of_which_34_can_be_seen():
-    assert (len(DAMAGES) + len(FILES), len(UNSEEN)) == (34, 2)
+def test_37_damages_of_which_35_can_be_seen():
+    assert (len(DAMAGES) + len(FILES), len(UNSEEN)) == (35, 2)
 
 
 @pytest.mark.usefixtures("folder")

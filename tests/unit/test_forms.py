@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_records import published, run_record
+from run_records import made, published, run_record
 
 from core.pages.gains_by_form import forms_tables
 from core.paper.registry import find_paper
@@ -78,12 +78,12 @@ def test_answers_to_other_problems_are_refused(after):
 def test_only_greedy_answers_to_the_very_same_question_are_split():
     record = run_record(40)
     before, after = record["start_scores"], record["scores"]
-    assert form_splits(before, after).keys() == {row["benchmark"] for row in after}
+    assert form_splits(before, after, made).keys() == {row["benchmark"] for row in after}
     for more in ({"metric": "pass@4"}, {"samples": 4}, {"temperature": 1.0}, {"draw": 5}):
-        assert form_splits(before, [row | more for row in after]) == {}
+        assert form_splits(before, [row | more for row in after], made) == {}
     in_programs = [[row | {"mode": "pal"} for row in rows] for rows in (before, after)]
-    assert "pocket-math pal" in form_splits(*in_programs)
-    assert form_splits(before, in_programs[1]) == {}
+    assert "pocket-math pal" in form_splits(*in_programs, made)
+    assert form_splits(before, in_programs[1], made) == {}
 
 
 def problems():

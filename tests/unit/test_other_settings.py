@@ -4,9 +4,9 @@ import pytest
 from run_records import run_record
 
 from core.pages.render import render_paper
-from core.records.places import Shelf, record_file, record_files, results, samples_file
+from core.records.places import Shelf, record_file, record_files, results
 from core.records.record import read_records, write_record
-from core.records.sample_files import sample_files
+from core.records.run_samples import sample_files_of
 from core.run.check import check_papers
 from core.run.publish import move
 from core.verdicts.history import unknown_files
@@ -47,7 +47,7 @@ def test_a_record_is_published_with_its_samples_and_those_that_it_supersedes():
     move([new])
     assert {path.stem for path in record_files()} == {r["digest"] for r in (old, new, standard)}
     assert record_files() == record_files(shelf=Shelf.PUBLISHED)
-    assert all(results() in samples_file(digest).parents for digest in sample_files(new))
+    assert all(results() in path.parents for path, _ in sample_files_of(new))
     assert list(unknown_files([PAPER.slug])) == []
 
 

@@ -13,7 +13,7 @@ from core.pages.examples import KINDS, firsts
 from core.pages.render import render_all
 from core.pages.report import report_files
 from core.paper.registry import find_paper
-from core.records.places import Shelf, report_folder, root, samples_file
+from core.records.places import Shelf, report_folder, root, run_samples_file
 from core.verdicts.controls import shown_records
 from eval.samples.store import Sample
 from eval.sets.benchmarks import find_benchmark
@@ -71,8 +71,9 @@ def test_samples_before_and_after_stand_side_by_side_with_their_question(form):
         assert ids == [str(START_RIGHT), "0", "1"]
     assert part.count("I do not know.") == 2 * len(SUITES)
     assert part.count("The answer is \\boxed{") == 4 * len(SUITES)
-    for row in (*record["start_scores"], *record["scores"]):
-        assert part.count(f"../../../results/samples/{row['digest']}.jsonl.gz") == 3
+    for row in record["start_scores"]:
+        assert part.count(f"../../../results/samples/{row['digest']}.parquet") == 3
+    assert part.count(f"../../../results/{SLUG}/{record['digest']}.parquet") == 3 * len(SUITES)
 
 
 def test_a_question_is_the_one_that_was_asked_on_the_draw_of_the_seed():
@@ -94,8 +95,8 @@ def test_where_no_texts_are_stored_the_page_says_so():
     run_record(30, seed=0, sealed=True)
     assert page("md").count("The texts of grpo are not stored") == len(SUITES)
     record = run_record(31, seed=0, created="2027-01-01")
-    samples_file(record["scores"][0]["digest"]).unlink()
-    assert page("md").count("Its samples are not stored here.") == 1
+    run_samples_file(SLUG, record["digest"]).unlink()
+    assert page("md").count("Its samples are not stored here.") == len(SUITES)
 
 
 def test_every_score_of_every_seed_is_on_the_page_with_its_files():
@@ -106,8 +107,10 @@ def test_every_score_of_every_seed_is_on_the_page_with_its_files():
     part = html.partition('<h2 id="seeds">')[2].partition("<h2")[0]
     for record in records:
         assert f"{record['digest']}.json" in part
-        for row in (*record["start_scores"], *record["scores"]):
-            link = f'<a href="../../../results/samples/{row["digest"]}.jsonl.gz">'
+        after = f"../../../results/{SLUG}/{record['digest']}"
+        starts = [(f"../../../results/samples/{r['digest']}", r) for r in record["start_scores"]]
+        for path, row in (*starts, *((after, row) for row in record["scores"])):
+            link = f'<a href="{path}.parquet">'
             assert f"{link}{row['value']:.1f}</a>" in part
             assert f"[{row['low']:.1f}, {row['high']:.1f}]" in part
     links = re.findall(r'href="(\.\.[^"]+)"', html)

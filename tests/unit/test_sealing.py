@@ -10,7 +10,8 @@ from run_records import run_record
 from core.cli.checking import check
 from core.pages.render import render_all
 from core.paper.registry import find_paper
-from core.records.places import record_files, samples_file
+from core.records.places import record_files, run_samples_file
+from core.records.run_samples import file_problem, read_run_samples, sample_files_of
 from core.records.sample_files import sample_files
 from core.records.sealed import absent_texts, is_sealed
 from core.stages.record import store_record
@@ -125,9 +126,10 @@ def test_a_run_that_comes_again_publishes_the_samples_its_standing_record_names(
     for record in (whole, short):
         files = {}
         for digest in sample_files(record):
-            files[digest] = samples_file(digest).rename(tmp_path / digest)
+            files[digest] = tmp_path / digest
+            write_samples(files[digest], read_run_samples(record, digest))
+        run_samples_file(SLUG, record["digest"]).unlink()
         other = write_samples(tmp_path / "other", [])
         again = {name: value for name, value in record.items() if name != "digest"}
         assert store_record(files | {other: tmp_path / "other"}, again) == record
-        assert all(samples_file(digest).exists() for digest in files)
-        assert not samples_file(other).exists()
+        assert not any(file_problem(path, sets) for path, sets in sample_files_of(record))

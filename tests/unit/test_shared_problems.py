@@ -1,15 +1,18 @@
 """The error of test problems that all seeds share, against what is known by hand."""
 
+from itertools import count
 from random import Random
 
 import pytest
 
 from core.claims import START, gain_at_k, score
-from core.records.places import results, samples_file
+from core.records.places import results
+from core.records.run_samples import write_run_samples
 from core.verdicts.shared_problems import shared_variance
-from eval.samples.store import Sample, write_samples
+from eval.samples.store import Sample, digest_of
 
 N, SLUG, NAME = 600, "a-paper", "gsm8k"
+MADE, NUMBERS = {}, count()  # samples by digest; the records that are made
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +21,7 @@ def root(tmp_path, monkeypatch):
 
 
 def stored(right, k=1):
-    """The digest of a file in which each problem has so many right answers of k."""
+    """Make samples in which each problem has so many right answers of k; return their digest."""
     rows = [
         Sample(
             benchmark="pocket-gsm8k",
@@ -35,27 +38,35 @@ def stored(right, k=1):
         for i, wanted in enumerate(right)
         for j in range(k)
     ]
-    path = results() / "samples" / "new.jsonl.gz"
-    digest = write_samples(path, rows)
-    path.rename(samples_file(digest))
+    digest = digest_of(rows)
+    MADE[digest] = rows
     return digest
 
 
 def run(digest, right, start, **more):
     """A record of a run, from what is right of each problem before and after."""
-    fields = {"mirrors": NAME, "metric": "top1", **more}
+    fields = {"benchmark": "pocket-gsm8k", "mode": "cot", "mirrors": NAME, "metric": "top1", **more}
 
     def row(values):
         return {**fields, "value": 100 * sum(values) / len(values), "digest": stored(values)}
 
-    return {
-        "digest": digest,
-        "paper": SLUG,
-        "start_scores": [row(start)],
-        "scores": [row(right)],
-        "curves": {},
-        "sampling": {},
-    }
+    return written(
+        {
+            "digest": f"{digest}{next(NUMBERS)}",
+            "paper": SLUG,
+            "start_scores": [row(start)],
+            "scores": [row(right)],
+            "train": {},
+            "curves": {},
+            "sampling": {},
+        }
+    )
+
+
+def written(record):
+    """Store the samples of a record; return it."""
+    write_run_samples(record, MADE.__getitem__, results())
+    return record
 
 
 def drawn(random, share, n=N):
@@ -109,7 +120,8 @@ def test_samples_at_k_count_too():
     for row, values in zip(rows.values(), (before, after), strict=True):
         row["pass"] = [25 * sum(values) / N, 100 * sum(v > 0 for v in values) / N]
         row["maj"] = [0.0, 0.0]
-    record = run("a", before, before) | {"sampling": {"suite": {"mirrors": NAME, **rows}}}
+    sampled = {"suite": {"mirrors": NAME, **rows}}
+    record = written(run("a", before, before) | {"digest": "sampled", "sampling": sampled})
     test = gain_at_k("pass", NAME).of("a") > 0
     found = shared_variance(test, [{"a": record}, {"a": record}])
     mean = sum(rises) / N
