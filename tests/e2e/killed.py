@@ -36,7 +36,7 @@ PHASES = {
     "train_model": "end of training",
     "evaluate": "eval",
     "write_samples": "samples",
-    "store_samples": "samples",
+    "write_run_samples": "samples",
     "write_record": "record",
     "render_outcome": "report",
 }
