@@ -90,7 +90,11 @@ class BoundedTemplate(Template):
     """Template that is rendered within `Bounds`."""
 
     def render(self, *args: Any, **keywords: Any) -> str:
-        """See `Template.render`."""
+        """Render as `Template.render` does, within the bounds on time, memory and length.
+
+        Raises:
+            TemplateBound: a bound is exceeded.
+        """
         with Bounds(self.environment):  # pyright: ignore[reportArgumentType] - its own sandbox
             return super().render(*args, **keywords)
 

@@ -94,7 +94,7 @@ class AtK(Measure):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """Samples of each benchmark, which a record must hold."""
+        """One need of samples for each benchmark, whatever `k` is."""
         return tuple(Need("samples", name) for name in self.benchmarks)
 
     @property

@@ -288,10 +288,11 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
                 raise BadValue(f"{name}={getattr(self, name)}: expected above 0")
 
     def check_entropy(self) -> None:
-        """Refuse invalid shares of tokens, and settings of entropy without effect.
+        """Check the settings of entropy.
 
         Raises:
-            BadValue: there are such settings.
+            BadValue: `top_entropy_quantile` is not in (0, 1], a setting has no effect, or
+                `entropy_coef_min` is above `entropy_coef_max`.
         """
         if not 0 < self.top_entropy_quantile <= 1:
             raise BadValue(

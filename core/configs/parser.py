@@ -67,7 +67,10 @@ class TrlParser(HfArgumentParser):
         return parsed
 
     def other_defaults(self, words: list[str], default: str | None) -> Mapping[str, object]:
-        """Return the defaults of the semantics that the command line, or else the file, names."""
+        """Return the defaults of the semantics named on the command line, or else in the file.
+
+        Empty if none is named or the name is unknown; the config itself refuses such a name.
+        """
         parser = ArgumentParser(add_help=False, allow_abbrev=False)
         parser.add_argument("--semantics", default=default)
         chosen = parser.parse_known_args(words)[0].semantics

@@ -53,7 +53,11 @@ def rename_fields(messages: object) -> object:
 
 
 def to_chatml(dataset: Data) -> Data:
-    """Convert a dataset to ChatML if its first row has ShareGPT conversations; else return it."""
+    """Convert a dataset to ChatML if its first row has a column of conversations to convert.
+
+    These are a column `conversations`, or any message column with ShareGPT's fields; a dataset
+    without them is returned as it is.
+    """
     first = next(iter(dataset), {})
     has_sharegpt_fields = any(starts_with(first.get(key), set(NAMES)) for key in MESSAGES)
     if not has_sharegpt_fields and "conversations" not in first:

@@ -46,10 +46,12 @@ def row_encoder(
 
 
 def check_losses(columns: set[str], *, completion_only: bool | None, assistant_only: bool) -> None:
-    """Raise if rows lack the completions or assistant messages that are trained on alone.
+    """Check that rows have the columns that a loss over a part of their tokens needs.
 
     Raises:
-        BadValue: they do.
+        BadValue: `completion_only` without `prompt` and `completion`, `labels` or
+            `completion_mask`; or `assistant_only` without `messages` or `prompt` and `completion`,
+            or with `input_ids` that have no `labels`.
     """
     pairs = {"prompt", "completion"} <= columns
     if completion_only and not (pairs or columns & {"labels", "completion_mask"}):

@@ -28,8 +28,8 @@ class Parts:
 
 
 def padded_width(rows: Sequence[Sequence[int]], multiple: int | None) -> int:
-    """Return the length of the longest row, rounded up to a multiple; at least 1."""
-    longest = max(1, *(len(row) for row in rows))
+    """Return the length of the longest row, at least 1 (also without rows), rounded up."""
+    longest = max(1, *map(len, rows), 1)
     return ceil(longest / multiple) * multiple if multiple else longest
 
 

@@ -71,7 +71,7 @@ def largest_of_long(answers: Sequence[AnswerLogps]) -> Quantity:
 
 
 def largest_of_short(answers: Sequence[AnswerLogps]) -> Quantity:
-    """Return `largest` of the shorter half of the answers."""
+    """Return `largest` of the shorter half of the answers, the middle one of an odd number too."""
     return largest(by_length(answers)[: (len(answers) + 1) // 2])
 
 

@@ -59,12 +59,18 @@ def render_outcome(paper: Paper, outcome: Outcome) -> Shown:
 def render_all(
     slugs: Sequence[str] = (), shelf: Shelf = Shelf.HERE, *, collection: bool = False
 ) -> tuple[list[Path], list[ReproError]]:
-    """Render the reports of papers, without `slugs` of all here, on a shelf.
+    """Render the reports of papers on a shelf.
 
-    The pages of the whole `collection` are rendered where it is asked for or no paper is named.
+    Args:
+        slugs: The papers; without any, all papers of this checkout or of plug-ins.
+        shelf: The records that are read, and the folder that is written.
+        collection: Render the pages of the whole collection, too, as is done without `slugs`.
 
     Returns:
-        The pages in Markdown, and why others could not be made.
+        The paths of the pages in Markdown, and the errors of the pages that were not made.
+
+    Raises:
+        UnknownName: a slug is unknown; nothing is rendered.
     """
     chosen = [find_entry(slug) for slug in slugs] or own_entries()
     pages, errors = list[Path](), list[ReproError]()

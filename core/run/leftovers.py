@@ -66,7 +66,7 @@ def leftovers(*, unfinished: bool = False) -> list[Leftover]:
 
 
 def end_notes() -> dict[Path, Note]:
-    """Return the end note of every stage in runs/ by its folder."""
+    """Return the end note of every stage folder in runs/; an empty one for an unfinished stage."""
     folders = (root() / "runs").glob("*")
     return {path: end_note(path) for path in folders if STAGE.fullmatch(path.name)}
 

@@ -19,7 +19,9 @@ def add_adapters(
     """Return the model with new adapters of `peft_config`, or the model itself if that is None.
 
     Raises:
-        BadValue: the config is none that the model can take.
+        BadValue: the settings do not fit the model's head, which is checked without adapters, too;
+            the model has adapters already or the config is not supported (`check_adapters`); or
+            peft refuses the config for this model.
     """
     if peft_config is None:
         check_head(model, args)

@@ -239,10 +239,15 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
     def counted_tokens(
         self, tokens: Sequence[Tensor], batches: Sequence[Batch]
     ) -> Sequence[Tensor]:
-        """Return the token count that each micro-batch divides by, as `token_normalizer` says.
+        """Return the token count that the loss of each micro-batch is divided by.
 
-        With `counts_kept` only the tokens selected by entropy count, scaled from the step to a
-        rollout.
+        Without `counts_kept` the counts are those of `token_normalizer`. With it all are equal:
+        the number of tokens selected by entropy in the step, over all processes, times
+        `rollout_parts` (1 in evaluation) and divided by the number of micro-batches.
+
+        Args:
+            tokens: Number of completion tokens of each micro-batch.
+            batches: The micro-batches of one step.
         """
         if not self.args.counts_kept:
             return TOKEN_NORMALIZERS[self.args.token_normalizer].counts(tokens)

@@ -122,7 +122,13 @@ def paired_answers(
 
 
 def answers_of(run: RunRecord, benchmarks: Sequence[str]) -> Array:
-    """Return 1 for each right greedy answer of a run to these benchmarks and 0 for the others."""
+    """Return the correctness (0 or 1) of greedy answers to these benchmarks as one vector.
+
+    The order is that of the scores of the run; a benchmark without a top1 score is left out.
+
+    Raises:
+        ValueError: no benchmark has one.
+    """
     rows = [r for r in run["scores"] if r["metric"] == "top1" and r["mirrors"] in benchmarks]
     return np.concatenate(
         [by_problem_at(sample_set(run, row["digest"]), "pass", 1) for row in rows]

@@ -174,7 +174,11 @@ def answer_of_phrase(phrase: str, following: str, before: str) -> str | None:
 
 
 def extract_from_program_output(text: str) -> Extraction | None:
-    """Return the answer in the last line of the last output block; None without such a line."""
+    """Return the answer in the last line of the last output block; None without such a line.
+
+    It is the answer stated in the line. It is the whole line if the line states none or is an
+    answer itself, or if the block is an error message.
+    """
     blocks = [m[2] for m in FENCE.finditer(text) if m[1] == OUTPUT] if "```" in text else []
     lines = blocks[-1].strip().splitlines() if blocks else []
     if not lines:

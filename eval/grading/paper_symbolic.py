@@ -11,7 +11,10 @@ Expression: TypeAlias = Any  # Any: sympy's grammar has no types
 
 
 def compare_as_paper(golds: Sequence[str], predictions: Sequence[str]) -> bool:
-    """Return whether the predictions are the golds; runs in the worker, which has a deadline."""
+    """Return whether two lists of formulas match by `same_lists`, pairs compared by `same_formula`.
+
+    It is called in the worker process, whose calls have a deadline.
+    """
     return same_lists(golds, predictions, same_formula)
 
 

@@ -110,7 +110,7 @@ def tags(text: str) -> list[re.Match[str]]:
 
 
 def tag_words(tag: re.Match[str]) -> list[str]:
-    """Return the lower-case words of a tag's name."""
+    """Return the words of a tag's name in lower case, as the pattern `WORD` separates them."""
     return WORD.findall(tag["name"].lower())
 
 

@@ -197,7 +197,10 @@ def bracketed_parts(text: str) -> Form | None:
 
 
 def number_in_base(text: str) -> Form | None:
-    """Return the form of a number written in a base; else None. The mark is digits and base."""
+    """Return the form of a number written in a base, None if the text is no such number.
+
+    The mark of the form is `digits_base`. Digits are not checked against the base.
+    """
     match = BASE.fullmatch(text)
     if match is None or not any(c.isdigit() for c in match[1]):
         return None

@@ -94,7 +94,7 @@ def text_as_json(text: str | None) -> str:
 
 
 def form_as_json(form: Sequence[int] | None) -> str:
-    """Return the field `form` of a line; empty for a sample that has none."""
+    """Return the field `form` of a JSON line with its comma, e.g. `"form":[1,2],`; "" for None."""
     return "" if form is None else f'"form":[{",".join(map(str, form))}],'
 
 

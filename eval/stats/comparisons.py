@@ -159,7 +159,14 @@ def paired_binary(pairs: Sequence[Pair]) -> Comparison:
 
 
 def paired_means(pairs: Sequence[Pair]) -> Comparison:
-    """Compare the mean scores of the same problems by a sign-flip test and Student's interval."""
+    """Compare the mean scores of the same problems by a sign-flip test and Student's interval.
+
+    Args:
+        pairs: For each problem the scores (0 to 1) of the first and of the second system.
+
+    Returns:
+        The difference second minus first in percent.
+    """
     differences = [float(np.mean(b)) - float(np.mean(a)) for a, b in pairs]
     estimate = mean_interval(differences)
     p = sign_flip(differences)

@@ -41,7 +41,11 @@ class Meter:
             self.bar.start()
 
     def show(self, done: int, total: int, text: str = "", *, now: bool = False) -> None:
-        """Show how many units are done, with a text."""
+        """Show the number of finished units and a text.
+
+        Without a progress bar a line is printed, and none within `LINE_S` seconds of the last one
+        unless `now`; the last unit is no exception.
+        """
         if self.bar is not None:
             self.bar.update(self.bar.task_ids[0], completed=done, total=total, text=visible(text))
         elif now or monotonic() - self.last_line > LINE_S:
