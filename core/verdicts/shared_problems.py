@@ -23,8 +23,9 @@ def shared_variance(test: Comparison, cases: Sequence[Runs]) -> float:
     """Return the variance that sampling the shared test problems adds to a mean difference.
 
     It is 0 if each seed has drawn its own problems, as the spread over seeds contains it then,
-    with fewer than two seeds, and if the comparison reads no samples. Otherwise it is a jackknife estimate: the problems are dealt into `BLOCKS` blocks, and the
-    difference is computed from the stored samples without one block at a time.
+    with fewer than two seeds, and if the comparison reads no samples. Otherwise it is a jackknife
+    estimate: the problems are dealt into `BLOCKS` blocks, and the difference is computed from the
+    stored samples without one block at a time.
 
     Args:
         test: the comparison.
