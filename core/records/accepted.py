@@ -1,4 +1,4 @@
-"""Which records were last accepted, and whether newer ones are significantly worse."""
+"""List of accepted records, and comparisons of newer records with them."""
 
 import json
 from collections import Counter
@@ -16,36 +16,46 @@ from eval.stats.regressions import Difference, find_drops
 
 
 def accepted(slug: str, kind: str = "runs") -> dict[str, str]:
-    """The accepted record of each `scale/arm/seed`; of `claims`, that of each scale."""
+    """Return the digest of the accepted record of each `scale/arm/seed`; empty without a list.
+
+    Args:
+        slug: The paper.
+        kind: `runs`, or `claims` for the accepted verdicts of each scale.
+
+    Raises:
+        DamagedFile: the file is not a list of accepted records.
+    """
     path = results() / slug / ACCEPTED
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return dict(found["runs"] if kind == "runs" else found.get(kind, {}))
+        lists = json.loads(path.read_text(encoding="utf-8"))
+        return dict(lists["runs"] if kind == "runs" else lists.get(kind, {}))
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedFile(f"{path}: not a list of records ({error}); restore it") from error
 
 
 def list_problems(slug: str, records: Sequence[Record]) -> Iterator[str]:
-    """Runs that the list of accepted ones lacks or names wrongly, and that there is no list.
+    """Yield a line for each accepted record that is absent or misnamed, and for runs not accepted.
 
-    An arm with a single seed needs none: its runs are no baseline of anything.
+    An arm with a single seed needs no accepted runs: its runs are no baseline of anything.
     """
-    known, shown = accepted(slug), runs_of(standard(records))
-    there = {run["digest"]: run_name(run) for run in runs_of(records)}
-    for name, digest in known.items():
-        if there.get(digest) != name:
-            said = f"is {there[digest]}" if digest in there else "is not there"
-            yield f"{slug}/{ACCEPTED}: the run of {name}, {digest}, {said}; restore it"
+    digests, runs = accepted(slug), runs_of(standard(records))
+    names_by_digest = {run["digest"]: run_name(run) for run in runs_of(records)}
+    for name, digest in digests.items():
+        if names_by_digest.get(digest) != name:
+            state_of_run = (
+                f"is {names_by_digest[digest]}" if digest in names_by_digest else "is not there"
+            )
+            yield f"{slug}/{ACCEPTED}: the run of {name}, {digest}, {state_of_run}; restore it"
     claims = {r["digest"] for r in records if r["kind"] == "claims"}
     for scale, digest in accepted(slug, "claims").items():
         if digest not in claims:
             yield f"{slug}/{ACCEPTED}: the verdicts at {scale}, {digest}, are not there; restore it"
-    arms = Counter((run["scale"], run["arm"]) for run in shown)
-    seeds = [run for run in shown if arms[run["scale"], run["arm"]] > 1]
-    if lacking := [run_name(run) for run in seeds if run_name(run) not in known]:
-        state = "not in" if known else "there is no"
+    arms = Counter((run["scale"], run["arm"]) for run in runs)
+    seeds = [run for run in runs if arms[run["scale"], run["arm"]] > 1]
+    if lacking := [run_name(run) for run in seeds if run_name(run) not in digests]:
+        state = "not in" if digests else "there is no"
         yield (
             f"{', '.join(lacking)}: {state} {slug}/{ACCEPTED}: restore it, or take them as the "
             f"ones to beat with `repro publish {slug} --accept`"
@@ -53,7 +63,7 @@ def list_problems(slug: str, records: Sequence[Record]) -> Iterator[str]:
 
 
 def accept(slug: str, records: list[Record]) -> int:
-    """Take the newest runs and verdicts as those to compare later ones with; how many runs."""
+    """Write the list of accepted records, unless there are no runs; return the number of runs."""
     runs = {run_name(run): run["digest"] for run in runs_of(records)}
     claims = {r["scale"]: r["digest"] for r in records if r["kind"] == "claims"}
     if runs:
@@ -63,17 +73,17 @@ def accept(slug: str, records: list[Record]) -> int:
 
 
 def drops(slug: str, records: list[Record]) -> Iterator[str]:
-    """What newer runs lost against the accepted ones, and verdicts that became their contrary."""
-    known, folder = accepted(slug), results() / slug
-    newer = [run for run in runs_of(records) if known.get(run_name(run), "") != run["digest"]]
+    """Yield a line for each significant loss against accepted runs, and each reversed verdict."""
+    digests, folder = accepted(slug), results() / slug
+    newer = [run for run in runs_of(records) if digests.get(run_name(run), "") != run["digest"]]
     differences: dict[str, list[Difference]] = {}
     for run in newer:
-        path = folder / f"{known.get(run_name(run), '')}.json"
-        if run_name(run) in known and path.is_file():  # else `list_problems` says so
+        path = folder / f"{digests.get(run_name(run), '')}.json"
+        if run_name(run) in digests and path.is_file():  # else `list_problems` says so
             (before,) = runs_of([read_record(path)])
-            differences.setdefault(run["scale"], []).extend(compared(before, run))
-    for scale, found in differences.items():
-        for drop in find_drops(found):
+            differences.setdefault(run["scale"], []).extend(suite_differences(before, run))
+    for scale, at_scale in differences.items():
+        for drop in find_drops(at_scale):
             yield (
                 f"{scale}, {drop.scope}: {drop.delta:+.1f} points against the accepted records, "
                 f"p {drop.p:.2g}{drop.largest_loss and f'; most in arm {drop.largest_loss}'}"
@@ -81,31 +91,34 @@ def drops(slug: str, records: list[Record]) -> Iterator[str]:
     for scale, digest in accepted(slug, "claims").items():
         before = read_record(folder / f"{digest}.json")
         for claims in claims_of(records, scale):
-            yield from turned(before, claims)
+            yield from verdict_reversals(before, claims)
 
 
-def turned(before: Record, after: ClaimsRecord) -> Iterator[str]:
-    """Claims that were held and are refuted, or the other way round."""
-    words = {row["id"]: row["verdict"] for row in before["verdicts"]}
+def verdict_reversals(before: Record, after: ClaimsRecord) -> Iterator[str]:
+    """Yield a line for each claim that was held and is refuted, or was refuted and is held."""
+    verdicts = {row["id"]: row["verdict"] for row in before["verdicts"]}
     for row in after["verdicts"]:
-        if {words.get(row["id"]), row["verdict"]} == {"held", "refuted"}:
-            yield f"{after['scale']}, {row['id']}: was {words[row['id']]}, is {row['verdict']}"
+        if {verdicts.get(row["id"]), row["verdict"]} == {"held", "refuted"}:
+            yield f"{after['scale']}, {row['id']}: was {verdicts[row['id']]}, is {row['verdict']}"
 
 
-def compared(before: RunRecord, after: RunRecord) -> Iterator[Difference]:
-    """How a run differs from the accepted one on every suite that both answered."""
+def suite_differences(before: RunRecord, after: RunRecord) -> Iterator[Difference]:
+    """Yield the change in accuracy on each suite that both runs answered.
+
+    Suites with another mode, number of problems or set of problems are left out.
+    """
     old = {row["benchmark"]: row for row in before["scores"]}
     for row in after["scores"]:
         suite = row["benchmark"]
         if suite not in old or (old[suite]["mode"], old[suite]["n"]) != (row["mode"], row["n"]):
             continue
-        one, other = (
+        old_correct, new_correct = (
             correct_by_problem(read_run_samples(run, digest))
             for run, digest in ((before, old[suite]["digest"]), (after, row["digest"]))
         )
-        if one.keys() != other.keys():
+        if old_correct.keys() != new_correct.keys():
             continue  # other problems
-        gains = [mean(other[name]) - mean(one[name]) for name in one]
+        gains = [mean(new_correct[name]) - mean(old_correct[name]) for name in old_correct]
         yield Difference(
             arm=after["arm"],
             seed=after["seed"],
@@ -117,5 +130,5 @@ def compared(before: RunRecord, after: RunRecord) -> Iterator[Difference]:
 
 
 def run_name(record: RunRecord) -> str:
-    """What a run is called in the list: scale, arm and seed."""
+    """Return the name of a run in the list of accepted records: `scale/arm/seed`."""
     return f"{record['scale']}/{record['arm']}/{record['seed']}"

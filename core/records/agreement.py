@@ -1,22 +1,25 @@
-"""Whether two stored values are the same but for the last digits of their numbers."""
+"""Equality of stored values up to the last digits of their numbers."""
 
 from typing import Any, cast
 
 EXACT = 1e-9  # of what the same numbers give again: sums may be taken in another order
 
 
-def agree(one: Any, other: Any, tolerance: float = EXACT) -> bool:  # Any: JSON of several types
-    """Whether two values are equal, numbers up to a relative (below 1 an absolute) tolerance."""
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        same_type = isinstance(one, bool) == isinstance(other, bool)
-        return same_type and abs(one - other) <= tolerance * max(1.0, abs(other))
-    if isinstance(one, list) and isinstance(other, list):
-        here, there = cast(list[Any], one), cast(list[Any], other)
-        pairs = zip(here, there, strict=False)
-        return len(here) == len(there) and all(agree(a, b, tolerance) for a, b in pairs)
-    if isinstance(one, dict) and isinstance(other, dict):
-        rows, others = cast(dict[str, Any], one), cast(dict[str, Any], other)
-        return rows.keys() == others.keys() and all(
-            agree(value, others[name], tolerance) for name, value in rows.items()
+def agree(first: Any, second: Any, tolerance: float = EXACT) -> bool:  # Any: JSON of several types
+    """Return whether two JSON values are equal up to a tolerance of their numbers.
+
+    The tolerance is relative, and absolute for numbers below 1.
+    """
+    if isinstance(first, int | float) and isinstance(second, int | float):
+        same_type = isinstance(first, bool) == isinstance(second, bool)
+        return same_type and abs(first - second) <= tolerance * max(1.0, abs(second))
+    if isinstance(first, list) and isinstance(second, list):
+        first_list, second_list = cast(list[Any], first), cast(list[Any], second)
+        pairs = zip(first_list, second_list, strict=False)
+        return len(first_list) == len(second_list) and all(agree(a, b, tolerance) for a, b in pairs)
+    if isinstance(first, dict) and isinstance(second, dict):
+        first_fields, second_fields = cast(dict[str, Any], first), cast(dict[str, Any], second)
+        return first_fields.keys() == second_fields.keys() and all(
+            agree(value, second_fields[name], tolerance) for name, value in first_fields.items()
         )
-    return one == other
+    return first == second

@@ -1,7 +1,7 @@
-"""What a record is named by: what was asked and what was answered, not to which last digit.
+"""Names of records: digests of what was asked and answered, without measured numbers.
 
-Curves, weights and versions stand beside the answers. They differ between processors, whose sums
-are taken in other orders, where no sampled token, no graded answer and no verdict does.
+Curves, weights and versions are no part of a name. They differ between processors, which sum in
+other orders, while sampled tokens, graded answers and verdicts do not.
 """
 
 from collections.abc import Mapping
@@ -26,64 +26,64 @@ Fields = Mapping[str, Any]  # Any: JSON of several types
 
 
 def name_of(record: Fields) -> str:
-    """The name of a record: a digest of what it answers; of all that it says in schema 1."""
+    """Return the name of a record: a digest of its answers, or of all its content in schema 1."""
     if record["schema"] == 1:
         return content_of(record)[:SHORT]
-    named = {name: record[name] for name in ("schema", "supersedes")}
-    return digest_of(answers(record) | named)[:SHORT]
+    header = {name: record[name] for name in ("schema", "supersedes")}
+    return digest_of(answers(record) | header)[:SHORT]
 
 
 def content_of(record: Fields) -> str:
-    """A digest of all that a record says but its circumstances."""
+    """Return a digest of all fields of a record except its circumstances."""
     return digest_of(said(record))
 
 
 def said(record: Fields) -> dict[str, Any]:
-    """All that a record says but its circumstances."""
+    """Return all fields of a record except its circumstances."""
     return {k: v for k, v in record.items() if k not in CIRCUMSTANCES}
 
 
 def seal_of(record: Fields) -> str:
-    """What changes with anything that a record that was read says."""
+    """Return the digest of all content of a stored record: `content`, or its name in schema 1."""
     return record.get("content", record["digest"])
 
 
 def unchanged(before: Fields, after: Fields) -> bool:
-    """Whether a record says what an older one says: the same answers, nearly the same numbers.
+    """Return whether two records have the same answers and nearly the same numbers.
 
-    A number that only one of them has is no difference.
+    Numbers that only one of the records has are not compared.
     """
-    old, new = beside(before), beside(after)
+    old, new = measured_numbers(before), measured_numbers(after)
     shared = old.keys() & new.keys()
     close = all(agree(old[name], new[name], NEAR) for name in shared)
     return close and answers(before) == answers(after)
 
 
 def answers(record: Fields) -> dict[str, Any]:
-    """What was asked and what was answered."""
-    said = {k: v for k, v in record.items() if k not in (*CIRCUMSTANCES, *ANY)}
+    """Return the fields of a record that say what was asked and what was answered."""
+    fields = {k: v for k, v in record.items() if k not in (*CIRCUMSTANCES, *ANY)}
     if record["kind"] == "claims":
-        return said | {name: words(record[name]) for name in VERDICTS if name in record}
+        return fields | {name: without_numbers(record[name]) for name in VERDICTS if name in record}
     if record["kind"] == "tuning":
-        return said | {"trials": [part(row, TRIED) for row in record["trials"]]}
+        return fields | {"trials": [select_fields(row, TRIED) for row in record["trials"]]}
     if record["kind"] != "run":
-        return said
+        return fields
     made_here = record["start_model"].startswith(PREPARED)
     model = {k: v for k, v in record["model"].items() if not (made_here and k == "digest")}
-    return {k: v for k, v in said.items() if k not in FOLLOWS} | {
+    return {k: v for k, v in fields.items() if k not in FOLLOWS} | {
         "model": model,
         "train": {k: v for k, v in with_texts(record["train"]).items() if k not in COMPUTED},
-        "start_scores": [part(with_texts(row), ROW) for row in record["start_scores"]],
-        "scores": [part(with_texts(row), ROW) for row in record["scores"]],
-        "sampling": {suite: at_k(row) for suite, row in record["sampling"].items()},
+        "start_scores": [select_fields(with_texts(row), ROW) for row in record["start_scores"]],
+        "scores": [select_fields(with_texts(row), ROW) for row in record["scores"]],
+        "sampling": {suite: curves_at_k(row) for suite, row in record["sampling"].items()},
     }
 
 
-def beside(record: Fields) -> dict[str, Any]:
-    """The numbers of a record that follow from its answers, or belong to none."""
+def measured_numbers(record: Fields) -> dict[str, Any]:
+    """Return the numbers of a record that are no part of its answers, such as curves."""
     if record["kind"] == "claims":
         rows = [(name, row) for name in VERDICTS for row in record.get(name, [])]
-        return {f"{name} {row['id']}": numbers(row) for name, row in rows}
+        return {f"{name} {row['id']}": effect_numbers(row) for name, row in rows}
     if record["kind"] == "tuning":
         return {f"{row['factor']}": row["curve"] for row in record["trials"]}
     if record["kind"] != "run":
@@ -91,40 +91,43 @@ def beside(record: Fields) -> dict[str, Any]:
     rows = [*record["start_scores"], *record["scores"]]
     return {
         **record["curves"],
-        **part(record, ("forms",)),
-        "scores": [part(row, MEASURED) for row in rows],
+        **select_fields(record, ("forms",)),
+        "scores": [select_fields(row, MEASURED) for row in rows],
     }
 
 
-def part(row: Fields, names: tuple[str, ...]) -> dict[str, Any]:
-    """Some fields of a row."""
+def select_fields(row: Fields, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of a row that have one of these names."""
     return {name: row[name] for name in names if name in row}
 
 
-def at_k(row: Fields) -> dict[str, Any]:
-    """What was asked and answered at every K, before and after."""
-    return {when: part(with_texts(row[when]), ROW) for when in ("before", "after")}
+def curves_at_k(row: Fields) -> dict[str, Any]:
+    """Return what was asked and answered at every K, before and after training."""
+    return {time: select_fields(with_texts(row[time]), ROW) for time in ("before", "after")}
 
 
 def with_texts(row: Fields) -> dict[str, Any]:
-    """A row, or a training, by the digests of whole answers: `texts` where those are not stored."""
-    named = "held_out" if "held_out" in row else "digest"
+    """Return a score row or a training with the digests of whole answers.
+
+    The field `texts`, present where texts are not stored, replaces `digest` or `held_out`.
+    """
+    field = "held_out" if "held_out" in row else "digest"
     return {k: v for k, v in row.items() if k != "texts"} | (
-        {named: row["texts"]} if "texts" in row else {}
+        {field: row["texts"]} if "texts" in row else {}
     )
 
 
-def words(value: Any) -> Any:  # Any: JSON of several types
-    """A verdict without the numbers that were measured for it."""
+def without_numbers(value: Any) -> Any:  # Any: JSON of several types
+    """Return a verdict with None in place of every measured number."""
     if isinstance(value, dict):
         rows = cast(dict[str, Any], value)
-        return {k: v if k in COUNTED else words(v) for k, v in rows.items()}
+        return {k: v if k in COUNTED else without_numbers(v) for k, v in rows.items()}
     if isinstance(value, list):
-        return [words(item) for item in cast(list[Any], value)]
+        return [without_numbers(item) for item in cast(list[Any], value)]
     return None if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def numbers(row: Fields) -> dict[str, Any]:
-    """The numbers of a verdict: its effect with interval and p, and the values of both sides."""
+def effect_numbers(row: Fields) -> dict[str, Any]:
+    """Return the effect of a verdict with interval and p-value, and the values of both sides."""
     sides = [row[side]["values"] for side in ("left", "right") if row[side]]
-    return {**part(row, ("effect", "low", "high", "p")), "sides": sides}
+    return {**select_fields(row, ("effect", "low", "high", "p")), "sides": sides}

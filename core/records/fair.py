@@ -1,4 +1,4 @@
-"""What trials of learning rates say, and which runs of an arm are at the rate that they chose."""
+"""Choice of a learning rate from trials, and the runs of each arm at the chosen rate."""
 
 from collections.abc import Iterable, Mapping
 from math import log
@@ -9,40 +9,51 @@ from core.settings.run_settings import ON_TRIAL
 
 
 def best_of(trials: Iterable[TrialRow]) -> TrialRow:
-    """The trial that ends with the highest held-out accuracy.
+    """Return the trial with the highest final held-out accuracy.
 
-    Of equal ones it is that next to the arm's own rate, and the lower of two such.
+    Of equal trials, return the one closest to the arm's own learning rate, then the lowest.
     """
-    return max(trials, key=lambda one: (final(one), -abs(log(one["factor"])), -one["factor"]))
+    return max(
+        trials, key=lambda trial: (final(trial), -abs(log(trial["factor"])), -trial["factor"])
+    )
 
 
 def final(trial: TrialRow) -> float:
-    """The held-out accuracy with which a trial ends."""
+    """Return the held-out accuracy at the end of a trial."""
     return trial["curve"][-1][1]
 
 
 def at_edge(tuning: TuningRecord) -> bool:
-    """Whether no rate on the other side of the best one was tried."""
+    """Return whether the best learning rate is the lowest or the highest that was tried."""
     factors = [trial["factor"] for trial in tuning["trials"]]
     return tuning["best"] in (min(factors), max(factors))
 
 
 def is_tuned(record: Mapping[str, Any]) -> bool:  # Any: a record of any kind
-    """Whether it is of a run whose learning rate trials chose, another than its arm's own."""
+    """Return whether a record is a run at a rate from trials that is not its arm's own."""
     rate = record.get("config", {}).get("learning_rate")
     return record["kind"] == "run" and rate is not None and rate["source"].endswith(ON_TRIAL)
 
 
 def fair(records: Iterable[Record]) -> list[Record]:
-    """The records without those runs of an arm that stand beside others at a better rate."""
-    kept = list(records)
-    moved = {(one["scale"], one["arm"]) for one in tunings_of(kept) if one["best"] != 1}
-    there = {(run["scale"], run["arm"]) for run in kept if is_tuned(run)} & moved
+    """Return the records with the runs of each arm at one learning rate.
+
+    This is the rate that trials chose if the arm has runs at this rate, else the arm's own.
+    """
+    all_records = list(records)
+    moved = {
+        (tuning["scale"], tuning["arm"])
+        for tuning in tunings_of(all_records)
+        if tuning["best"] != 1
+    }
+    tuned_arms = {(run["scale"], run["arm"]) for run in all_records if is_tuned(run)} & moved
     return [
-        r for r in kept if r["kind"] != "run" or is_tuned(r) == ((r["scale"], r["arm"]) in there)
+        r
+        for r in all_records
+        if r["kind"] != "run" or is_tuned(r) == ((r["scale"], r["arm"]) in tuned_arms)
     ]
 
 
 def at_own_rates(runs: Iterable[Record]) -> list[Record]:
-    """The runs with the learning rate that the paper, its profile or the arm says."""
+    """Return the records without runs at a learning rate that trials chose."""
     return [run for run in runs if not is_tuned(run)]

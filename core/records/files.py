@@ -1,4 +1,4 @@
-"""Files of a run: digests of what they hold, and writes that are whole or absent."""
+"""Digests of files and folders, and writes that leave a whole file or none."""
 
 import errno
 import hashlib
@@ -20,19 +20,19 @@ NOT_WRITTEN = re.compile(
 
 
 class DiskFull(ReproError, OSError):
-    """A write that found no space."""
+    """A write that failed because the disk, the quota or the file size was exhausted."""
 
     exit_code = 1
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def folder_files(folder: Path) -> dict[str, str]:
-    """The digest of every file below a folder, by its relative path."""
+    """Return the SHA-256 of every file below a folder, by its relative path."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): file_digest(path) for path in paths}
 
@@ -75,22 +75,25 @@ def copy_atomic(source: Path, target: Path) -> Path:
 
 
 @contextmanager
-def no_space(what: object) -> Generator[None]:
-    """Turn "no space left", "file too large" and "quota exceeded" into one clear error."""
+def no_space(target: object) -> Generator[None]:
+    """Raise `DiskFull` in place of errors that mean no space left.
+
+    These are "no space left", "file too large" and "quota exceeded".
+    """
     try:
         yield
     except Exception as error:  # also what safetensors and torch make of it
-        if isinstance(error, DiskFull) or (reason := full(error)) is None:
+        if isinstance(error, DiskFull) or (reason := no_space_reason(error)) is None:
             raise
         raise DiskFull(
-            f"no space to write {getattr(error, 'filename', None) or what} ({reason}): free some "
+            f"no space to write {getattr(error, 'filename', None) or target} ({reason}): free some "
             "and give the same command again; what was finished is kept"
         ) from error
 
 
-def full(error: Exception) -> str | None:
-    """How an error says that there is no space; None if it says something else."""
+def no_space_reason(error: Exception) -> str | None:
+    """Return the reason if an error means that there is no space, else None."""
     if isinstance(error, OSError):
         return error.strerror if error.errno in NO_SPACE else None
-    found = NOT_WRITTEN.search(str(error))
-    return found and os.strerror(int(found[1] or errno.ENOSPC))
+    match = NOT_WRITTEN.search(str(error))
+    return match and os.strerror(int(match[1] or errno.ENOSPC))

@@ -1,4 +1,4 @@
-"""How much of what a run won lies in answers of another form than its starting model's."""
+"""Splits of a run's gains by whether an answer's form differs from the starting model's."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -19,13 +19,16 @@ def form_splits(
 ) -> dict[str, FormSplit]:
     """Return the split of every suite that both models answered greedily, once a problem.
 
-    `read` returns the samples of a digest.
+    Args:
+        before: Scores of the starting model.
+        after: Scores of the trained model.
+        read: Returns the samples of a digest.
     """
-    start = {question(row): row["digest"] for row in before if greedy(row)}
+    start = {question_of(row): row["digest"] for row in before if is_greedy(row)}
     pairs = {
-        form_name(row): (start[question(row)], row["digest"])
+        form_name(row): (start[question_of(row)], row["digest"])
         for row in after
-        if greedy(row) and question(row) in start
+        if is_greedy(row) and question_of(row) in start
     }
     return {name: split_of(*map(read, digests)) for name, digests in pairs.items()}
 
@@ -35,27 +38,30 @@ def split_of(before: Sequence[Sample], after: Sequence[Sample]) -> FormSplit:
     return cast(FormSplit, asdict(split_by_form(before, after)))
 
 
-def greedy(row: Row) -> bool:
-    """Whether a score is of the likeliest answer to each problem, one."""
+def is_greedy(row: Row) -> bool:
+    """Return whether a score is computed from one greedy answer to each problem."""
     return row["metric"] == "top1" and row["samples"] == 1 and not row.get("temperature")
 
 
-def question(row: Row) -> tuple[str, str, int | None]:
-    """Which problems were asked, and how."""
+def question_of(row: Row) -> tuple[str, str, int | None]:
+    """Return the suite, the mode and the draw of a score, which identify its prompts."""
     return row["benchmark"], row["mode"], row.get("draw")
 
 
 def form_name(row: Row) -> str:
-    """The suite, and how it is answered if not step by step."""
+    """Return the name of a split: the suite, followed by the mode unless it is `cot`."""
     return row["benchmark"] if row["mode"] == "cot" else f"{row['benchmark']} {row['mode']}"
 
 
 def form_problems(run: RunRecord) -> Iterator[str]:
-    """Splits of a run that its stored samples do not give; of an older record, which has none."""
+    """Yield a line for each recorded split that differs from that of the stored samples.
+
+    Older records have no splits and yield none.
+    """
     if "forms" not in run:
         return
-    given = form_splits(run["start_scores"], run["scores"], partial(read_run_samples, run))
-    for name in sorted(given.keys() | run["forms"].keys()):
-        said, found = run["forms"].get(name), given.get(name)
-        if not agree(said, found):
-            yield f"{place_of(run)}, {name}: forms are {said}, its samples give {found}"
+    splits = form_splits(run["start_scores"], run["scores"], partial(read_run_samples, run))
+    for name in sorted(splits.keys() | run["forms"].keys()):
+        recorded, expected = run["forms"].get(name), splits.get(name)
+        if not agree(recorded, expected):
+            yield f"{place_of(run)}, {name}: forms are {recorded}, its samples give {expected}"

@@ -1,4 +1,4 @@
-"""Recorded runs, found by what one remembers of them."""
+"""Searches for recorded runs and for their trained models."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ def find_runs(
     scale: str | None = None,
     seed: int | None = None,
 ) -> list[RunRecord]:
-    """The runs that stand today and match all that is given, the newest last.
+    """Return the runs that are not superseded and match every given filter, oldest first.
 
     Raises:
         DamagedFile: a record is not what was written.
@@ -37,60 +37,62 @@ def list_runs(
     scale: str | None = None,
     seed: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what `repro runs` shows of the runs that match, as `find_runs` finds them.
+    """Return the fields that `repro runs` shows of each run that `find_runs` would return.
 
     Raises:
         DamagedFile: a record is not what was written.
     """
     with listed_runs() as index:
-        known = [run for run in index.shown(paper) if run is not None]
-    superseded = {run["supersedes"] for run in known}
-    asked = {"arm": arm, "scale": scale, "seed": seed}
-    found = [
+        runs = [run for run in index.shown(paper) if run is not None]
+    superseded = {run["supersedes"] for run in runs}
+    filters = {"arm": arm, "scale": scale, "seed": seed}
+    matches = [
         run
-        for run in known
+        for run in runs
         if run["digest"] not in superseded
-        and all(value in (None, run[name]) for name, value in asked.items())
+        and all(value in (None, run[name]) for name, value in filters.items())
     ]
-    return sorted(found, key=lambda run: (run["created"], run["digest"]))
+    return sorted(matches, key=lambda run: (run["created"], run["digest"]))
 
 
 def find_run(name: str) -> RunRecord:
-    """The run of a record, by its path, its digest, or the first characters of that.
+    """Return a run by the path of its record, its digest, or the first characters of the digest.
 
     Raises:
-        UnknownName: there is no such record.
-        BadValue: several begin like that, or it is the record of something else.
-        DamagedFile: it is not what was written.
+        UnknownName: no record has this name.
+        BadValue: several digests begin like this, or the record is not of a run.
+        DamagedFile: the record is not what was written.
     """
     path = Path(name)
-    known = record_files()
-    fits = [path] if path.is_file() else [p for p in known if p.stem.startswith(name)]
-    if not fits:
-        raise UnknownName("run", name, [p.stem for p in known], "repro runs")
-    if len(fits) > 1:
-        some = ", ".join(p.stem for p in fits[:3])
-        raise BadValue(f"run {name}: {len(fits)} records begin like that ({some}): give more of it")
-    found = runs_of([read_record(fits[0])])
-    if not found:
-        raise BadValue(f"{fits[0]} is no record of a run: `repro runs` lists those")
-    return found[0]
+    record_paths = record_files()
+    matches = [path] if path.is_file() else [p for p in record_paths if p.stem.startswith(name)]
+    if not matches:
+        raise UnknownName("run", name, [p.stem for p in record_paths], "repro runs")
+    if len(matches) > 1:
+        examples = ", ".join(p.stem for p in matches[:3])
+        raise BadValue(
+            f"run {name}: {len(matches)} records begin like that ({examples}): give more of it"
+        )
+    runs = runs_of([read_record(matches[0])])
+    if not runs:
+        raise BadValue(f"{matches[0]} is no record of a run: `repro runs` lists those")
+    return runs[0]
 
 
 def models_here() -> dict[str, Path]:
-    """The folders of the models that were trained on this machine, by the digest of the weights."""
-    found: dict[str, Path] = {}
+    """Return the folder of each model trained on this machine, by the digest of its weights."""
+    folders: dict[str, Path] = {}
     for note in sorted((root() / "runs").glob(f"train-*/{DONE}")):
         weights = read_note(note, f"delete {note.parent}")["outputs"].get("weights")
-        found.setdefault(weights, note.parent / MODEL)
-    return found
+        folders.setdefault(weights, note.parent / MODEL)
+    return folders
 
 
 def model_of(run: RunRecord) -> Path:
-    """The folder of the model that a run trained, on this machine.
+    """Return the folder of the model that a run trained on this machine.
 
     Raises:
-        MissingFile: it was trained elsewhere, or its stage was deleted.
+        MissingFile: the model was trained elsewhere, or its stage was deleted.
     """
     if (folder := models_here().get(run["train"]["weights"])) is not None:
         return folder

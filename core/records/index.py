@@ -1,7 +1,7 @@
-"""Indexes of the records: what commands that list them show of each file, read once.
+"""Indexes of the records: the fields that listing commands show, cached for each file.
 
-An index is made again wherever a file is new or has changed, and no number of a verdict is ever
-taken from it: what checks, judges or draws reads the records themselves.
+An entry is made again if its file is new or has changed. Commands that check, judge or draw read
+the records themselves, so that no number of a verdict comes from an index.
 """
 
 import json
@@ -20,28 +20,29 @@ T = TypeVar("T")  # what is shown of a record: a value of JSON
 
 
 class Index(Generic[T]):
-    """An index, read when it is opened; when it is closed, it is written if it has changed.
+    """An index that is read when it is opened and, if it has changed, written when it is closed.
 
-    It lies beside the runs of this machine; where it cannot be written it is made each time.
+    The file lies beside the runs of this machine. If it cannot be written, entries are made each
+    time.
 
     Args:
-        file: Its name in runs/.
-        make: Reads from a record's file what is shown of it.
+        file: The name of the index in runs/.
+        make: Returns the entry of a record, given the path of its file.
     """
 
     def __init__(self, file: str, make: Callable[[Path], T]):
         self._path, self._make = root() / "runs" / file, make
 
     def __enter__(self) -> Self:
-        self._lines = read(self._path)
+        self._lines = read_lines(self._path)
         self._changed = False
         return self
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         if self._changed:
             lines = {name: line for name, line in self._lines.items() if (root() / name).exists()}
@@ -49,7 +50,7 @@ class Index(Generic[T]):
                 write_atomic(self._path, json.dumps(lines) + "\n")
 
     def shown(self, slug: str | None = None) -> Iterator[T]:
-        """Yield what is shown of every record of a paper, or of all.
+        """Yield the entry of every record of a paper, or of all papers.
 
         Raises:
             DamagedFile: a record is not what was written.
@@ -63,11 +64,11 @@ class Index(Generic[T]):
             yield self._lines[name][-1]
 
 
-def read(path: Path) -> dict[str, list[Any]]:  # Any: JSON of several types
-    """Return the lines of an index by the file's name; none if it is absent or damaged."""
+def read_lines(path: Path) -> dict[str, list[Any]]:  # Any: JSON of several types
+    """Return size, time and entry by record path; empty if the index is absent or damaged."""
     try:
         lines = json.loads(path.read_text(encoding="utf-8")).items()
-        return {name: [size, time, shown] for name, (size, time, shown) in lines}
+        return {name: [size, time, entry] for name, (size, time, entry) in lines}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
@@ -81,7 +82,7 @@ def kind_and_scale(path: Path) -> tuple[str, str]:
     """Return the kind and the scale of a record.
 
     Raises:
-        DamagedFile: it is no JSON object.
+        DamagedFile: the record is no JSON object.
     """
     try:
         record = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -91,12 +92,12 @@ def kind_and_scale(path: Path) -> tuple[str, str]:
 
 
 def listed_runs() -> Index[dict[str, Any] | None]:  # Any: fields of several types
-    """Return the index of `repro runs`: what it shows of each run, None of another record."""
+    """Return the index of `repro runs`: an entry for each run, None for other records."""
     return Index("listed.json", listed_run)
 
 
 def listed_run(path: Path) -> dict[str, Any] | None:  # Any: fields of several types
-    """Return what ran, when, where its record lies, what it supersedes, and its scores.
+    """Return identity, time, scores and file of a run; None for a record of another kind.
 
     Raises:
         DamagedFile: the record is not what was written.

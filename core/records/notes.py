@@ -1,4 +1,4 @@
-"""Notes of a run: JSON files with the digest of what they say, checked when they are read."""
+"""Notes of a run: JSON files that hold the digest of their content, checked on reading."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ def read_note(path: Path, remedy: str) -> dict[str, Any]:  # Any: JSON of severa
     """Return the content of a note.
 
     Raises:
-        DamagedFile: its content does not have the digest that it was written with.
+        DamagedFile: the content does not have the digest that is written in the note.
     """
     try:
         note = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -38,16 +38,16 @@ def read_note(path: Path, remedy: str) -> dict[str, Any]:  # Any: JSON of severa
 def check_files(
     folder: Path, written: Mapping[str, str], remedy: str, *, allowed: Callable[[str], bool]
 ) -> None:
-    """Compare the files of a folder with their digests; added ones must be `allowed`.
+    """Compare the files of a folder with their digests; added files must be `allowed`.
 
     Raises:
         DamagedFile: a file is missing, was altered, or was added.
     """
-    found = folder_files(folder)
+    digests = folder_files(folder)
     for name, digest in written.items():
-        if found.get(name) != digest:
-            state = "is missing" if name not in found else "was altered or cut off"
+        if digests.get(name) != digest:
+            state = "is missing" if name not in digests else "was altered or cut off"
             raise DamagedFile(f"{folder / name} {state}; {remedy}")
-    for name in found.keys() - written.keys():
+    for name in digests.keys() - written.keys():
         if not allowed(name):
             raise DamagedFile(f"{folder / name} was added; move it away, or {remedy}")

@@ -1,4 +1,4 @@
-"""Checks that passed here: one whose record, files and code are the same need not be made again."""
+"""Cache of passed checks: a check of unchanged records, files and code is not repeated."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -17,35 +17,38 @@ SUFFIXES = (".py", ".j2", ".css", ".js", ".json", ".txt")
 
 
 class Passed:
-    """The digests of all that passed checks depended on.
+    """The digests of the inputs of all checks that passed.
 
-    They lie beside the runs of this machine and never beside the records: where they are missing,
+    The file lies beside the runs of this machine and never beside the records. If it is missing,
     as in a fresh checkout, or cannot be written, everything is checked.
+
+    Args:
+        ask_again: Ignore the checks that passed before.
     """
 
     def __init__(self, *, ask_again: bool = False):
         self.path = root() / "runs" / FILE
-        self._before = set[str]() if ask_again else read(self.path)
+        self._before = set[str]() if ask_again else read_keys(self.path)
         self._now = set[str]()
 
     def problems(self, inputs: Mapping[str, object], work: Iterable[str]) -> list[str]:
-        """What `work` finds; it is not asked if it found nothing with the same inputs before."""
+        """Return the problems that `work` yields; none if the same inputs passed before."""
         key = digest_of(inputs)[:SHORT]
-        found = [] if key in self._before else list(work)
-        if not found:
+        problems = [] if key in self._before else list(work)
+        if not problems:
             self._now.add(key)
-        return found
+        return problems
 
     def save(self, *, whole: bool) -> None:
-        """Keep what passed; after a check of the `whole` collection nothing else."""
-        keys = sorted(self._now if whole else self._now | read(self.path))
-        if keys and keys != sorted(read(self.path)):
+        """Store the passed checks; after a check of the `whole` collection, drop all older ones."""
+        keys = sorted(self._now if whole else self._now | read_keys(self.path))
+        if keys and keys != sorted(read_keys(self.path)):
             with suppress(OSError):  # then the next check asks again
                 write_atomic(self.path, json.dumps(keys, indent=0) + "\n")
 
 
-def read(path: Path) -> set[str]:
-    """The digests in a file; none if there is no such file or it is damaged."""
+def read_keys(path: Path) -> set[str]:
+    """Return the digests in a file; empty if the file is missing or damaged."""
     try:
         return set(map(str, json.loads(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, TypeError):
@@ -54,7 +57,7 @@ def read(path: Path) -> set[str]:
 
 @cache
 def code_digest(packages: tuple[str, ...], distributions: tuple[str, ...]) -> str:
-    """A digest of the source files of packages, and of the versions of distributions."""
+    """Return a digest of the source files of packages and the versions of distributions."""
     sources: dict[str, dict[str, str]] = {}
     for name in packages:
         spec = find_spec(name)

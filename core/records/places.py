@@ -1,4 +1,4 @@
-"""Places of records and pages; light enough for the command line to start fast."""
+"""Paths of records and pages; imports little, so that the command line starts fast."""
 
 import os
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ EARLIER = "earlier"  # beside a paper's records: those of pocket worlds that are
 
 
 def root() -> Path:
-    """The folder that holds runs/, results/ and reports/: REPRO_ROOT, else where we are."""
+    """Return the folder of runs/, results/ and reports/: REPRO_ROOT, else the working folder."""
     return Path(os.environ.get("REPRO_ROOT") or Path.cwd())
 
 
@@ -56,24 +56,25 @@ class Shelf(Enum):
 
 
 def page_of(slug: str, scale: str) -> str:
-    """The page of a paper at a scale: its path in reports/, without a suffix."""
+    """Return the path of a paper's page at a scale, in reports/ and without a suffix."""
     return f"{slug}/{scale}/report"
 
 
 def report_folder(slug: str, scale: str, shelf: Shelf) -> Path:
-    """Return the folder of that page, of its tables and figures."""
+    """Return the folder of a paper's page at a scale, with its tables and figures."""
     return (shelf.reports / page_of(slug, scale)).parent
 
 
 def claims_table() -> Path:
-    """The claims of every paper that is known, with a module or without; a checkout has it."""
+    """Return the path of the claims of all known papers, a file that only a checkout has."""
     return root() / "papers" / "claims.csv"
 
 
 def own_entries() -> list[Entry]:
-    """The papers that records and reports here are about: in a checkout all that are known.
+    """Return the papers that the records and pages here are about.
 
-    Elsewhere they are those of other distributions and plug-ins, and those that have records here.
+    In a checkout these are all known papers. Elsewhere they are the papers of other distributions
+    and plug-ins, those that cannot be loaded, and those with records here.
     """
     return [
         entry
@@ -86,7 +87,7 @@ def own_entries() -> list[Entry]:
 
 
 def no_runs(slug: str = "PAPER") -> str:
-    """That there are no runs to show, and how there come to be some."""
+    """Return the message that there are no runs to show and how to make some."""
     return (
         f"no runs of standard settings in {results()} or {own_results()}: `repro run {slug}` "
         "makes one; those of the repository are in its checkout, not in what pip installs"
@@ -94,15 +95,15 @@ def no_runs(slug: str = "PAPER") -> str:
 
 
 def check_writable(*folders: Path) -> None:
-    """Try to write in folders, or where they will be made, before work that ends there.
+    """Try to write in folders, or in their nearest existing parents.
 
     Raises:
         BadValue: with the folder and the reason.
     """
     for folder in folders:
-        there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+        ancestor = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
         try:
-            TemporaryFile(dir=there).close()
+            TemporaryFile(dir=ancestor).close()
         except OSError as error:
             raise BadValue(
                 f"{folder} cannot be written ({error.strerror}): make it a folder that can, or "
@@ -111,45 +112,45 @@ def check_writable(*folders: Path) -> None:
 
 
 def from_here(path: Path) -> Path:
-    """The path as one would type it where we are."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    """Return a path relative to the working folder if it lies below, else unchanged."""
+    working_folder = Path.cwd()
+    return path.relative_to(working_folder) if path.is_relative_to(working_folder) else path
 
 
 def record_files(slug: str | None = None, shelf: Shelf = Shelf.HERE) -> list[Path]:
     """Return the record files of a shelf, of one paper or of all."""
     folders = shelf.records
-    return [path for one in folders for path in records_in(one.glob(f"{slug or '*'}/*.json"))]
+    return [path for folder in folders for path in records_in(folder.glob(f"{slug or '*'}/*.json"))]
 
 
 def earlier_files(slug: str) -> list[Path]:
-    """The records of a paper that are kept and no longer shown."""
+    """Return the record files of a paper that are kept and no longer shown."""
     return records_in((results() / slug / EARLIER).glob("*.json"))
 
 
 def records_in(files: Iterable[Path]) -> list[Path]:
-    """The files that are records; beside them lies the list of those that were accepted."""
+    """Return the sorted paths of records, without the list of accepted records."""
     return sorted(path for path in files if path.name != ACCEPTED)
 
 
 def record_file(slug: str, digest: str) -> Path:
-    """Where a record of a paper lies."""
-    return placed(f"{slug}/{digest}.json")
+    """Return the path of a record of a paper."""
+    return published_or_local(f"{slug}/{digest}.json")
 
 
 def run_samples_file(slug: str, digest: str) -> Path:
     """Return the path of the samples of a run, beside its record."""
-    path = placed(f"{slug}/{digest}{PARQUET}")
+    path = published_or_local(f"{slug}/{digest}{PARQUET}")
     earlier = results() / slug / EARLIER / path.name
     return earlier if earlier.is_file() and not path.is_file() else path
 
 
 def start_samples_file(digest: str) -> Path:
     """Return the path of a set of samples of a starting model, which many runs share."""
-    return placed(f"{SAMPLES}/{digest}{PARQUET}")
+    return published_or_local(f"{SAMPLES}/{digest}{PARQUET}")
 
 
-def placed(name: str) -> Path:
-    """A file in results/ or, if it is there alone, beside the runs."""
-    published, own = results() / name, own_results() / name
-    return own if own.is_file() and not published.is_file() else published
+def published_or_local(name: str) -> Path:
+    """Return a path in results/, or in runs/results/ if the file exists only there."""
+    published, local = results() / name, own_results() / name
+    return local if local.is_file() and not published.is_file() else published

@@ -1,4 +1,4 @@
-"""Immutable records: one JSON file each, named by the digest of what it says, checked when read."""
+"""Immutable records: JSON files named by the digest of their answers, checked on reading."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from eval.errors import BadValue, DamagedFile
 
 
 def new_record(kind: str, **content: object) -> Record:
-    """A record of our schema with this moment and this machine's versions."""
+    """Return a record of this schema with the current time and this machine's versions."""
     return {
         "kind": kind,
         "schema": VERSION,
@@ -32,16 +32,16 @@ def new_record(kind: str, **content: object) -> Record:
     }
 
 
-def versions(*more: str) -> dict[str, str]:
-    """Versions of what a number depends on."""
-    names = ("accelerate", "datasets", "math-verify", "torch", "transformers", *more)
-    found = {"python": platform.python_version()}
+def versions(*libraries: str) -> dict[str, str]:
+    """Return the versions of Python, repro and the libraries; absent ones are left out."""
+    names = ("accelerate", "datasets", "math-verify", "torch", "transformers", *libraries)
+    installed = {"python": platform.python_version()}
     for name, distribution in {**{name: name for name in names}, "repro": "repro-papers"}.items():
         try:
-            found[name] = version(distribution)
+            installed[name] = version(distribution)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def validate(record: Record, where: object = "record") -> None:
@@ -63,21 +63,21 @@ def validate(record: Record, where: object = "record") -> None:
 
 
 def write_record(record: Record) -> Record:
-    """Store a record in runs/ under the digest of its answers, once; one of the same is left.
+    """Store a record in runs/results/ under its digest, unless the same record exists; return it.
 
-    A run of the same settings that came out differently is superseded, not overwritten.
+    A record of the same settings with other answers is superseded, not overwritten.
     """
-    named = named_record(record)
-    path = record_file(named["paper"], named["digest"])
+    stored = named_record(record)
+    path = record_file(stored["paper"], stored["digest"])
     if path.exists():
         return read_record(path)
-    content = {name: value for name, value in named.items() if name != "digest"}
-    write_atomic(own_results() / named["paper"] / path.name, as_lines(content))
-    return named
+    content = {name: value for name, value in stored.items() if name != "digest"}
+    write_atomic(own_results() / stored["paper"] / path.name, as_lines(content))
+    return stored
 
 
 def named_record(record: Record) -> Record:
-    """Return the record to store, with its digest: the one that stands if it says the same.
+    """Return the record to store, with its digest: a current one with the same answers if any.
 
     Raises:
         BadValue: a field is missing or of another type.
@@ -85,8 +85,8 @@ def named_record(record: Record) -> Record:
     content = cast(Record, canonical(record))
     validate(content)
     previous = predecessors(content)
-    if (other := standing(content, previous)) is not None:
-        return other
+    if (existing := find_same_answers(content, previous)) is not None:
+        return existing
     if previous:
         content["supersedes"] = previous[-1]["digest"]
     content["content"] = content_of(content)
@@ -94,27 +94,27 @@ def named_record(record: Record) -> Record:
 
 
 def predecessors(content: Record) -> list[Record]:
-    """The records that stand and answer the question of this one."""
+    """Return the current records that answer the same question as this one."""
     return [r for r in current(read_records(content["paper"])) if same_question(r, content)]
 
 
-def standing(content: Record, previous: Iterable[Record]) -> Record | None:
-    """The record among previous ones that says what this one says, if there is one."""
-    return next((other for other in previous if unchanged(other, content)), None)
+def find_same_answers(content: Record, previous: Iterable[Record]) -> Record | None:
+    """Return the first previous record that this one leaves unchanged, or None."""
+    return next((candidate for candidate in previous if unchanged(candidate, content)), None)
 
 
 def as_lines(content: Record) -> str:
-    """The text of a record: a line for each field."""
+    """Return a record as JSON text with one line for each field."""
     how: dict[str, Any] = {"sort_keys": True, "ensure_ascii": False, "separators": (",", ":")}
     fields = [f"{json.dumps(name)}: {json.dumps(content[name], **how)}" for name in sorted(content)]
     return "{\n " + ",\n ".join(fields) + "\n}\n"
 
 
 def read_record(path: Path) -> Record:
-    """A record, with its digest, after checking both; a file that has not changed is read once.
+    """Return a record with its digest after checking both; cached while the file is unchanged.
 
     Raises:
-        DamagedFile: it is not JSON, lacks a field, or says something else than its name promises.
+        DamagedFile: the file is not JSON, lacks a field, or has content of another digest.
     """
     file = path.stat()
     return {**_read(path, file.st_ino, file.st_size, file.st_mtime_ns)}
@@ -144,42 +144,43 @@ def _read(path: Path, *_state: int) -> Record:  # the state tells a file from wh
 
 
 def read_records(slug: str | None = None, shelf: Shelf = Shelf.HERE) -> list[Record]:
-    """Return the records of a shelf, of one paper or of all, in the order of their making."""
-    found = [read_record(path) for path in record_files(slug, shelf)]
-    return sorted(found, key=lambda record: (record.get("created", ""), record["digest"]))
+    """Return the records of a shelf, of one paper or of all, oldest first."""
+    records = [read_record(path) for path in record_files(slug, shelf)]
+    return sorted(records, key=lambda record: (record.get("created", ""), record["digest"]))
 
 
 def current(records: Iterable[Record]) -> list[Record]:
-    """The records that no other one supersedes."""
-    kept = list(records)
-    gone = {record.get("supersedes") for record in kept}
-    return [record for record in kept if record["digest"] not in gone]
+    """Return the records that no other record supersedes."""
+    all_records = list(records)
+    superseded = {record.get("supersedes") for record in all_records}
+    return [record for record in all_records if record["digest"] not in superseded]
 
 
 def standard(records: Iterable[Record]) -> list[Record]:
-    """What tables and reports are made of: the `latest`, of each arm at one learning rate."""
+    """Return the records of tables and reports: `latest`, each arm at one learning rate."""
     return fair(latest(records))
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """The newest record of each kind, arm, scale and seed, at its own learning rate and the best.
+    """Return the newest record of each kind, paper, scale, arm and seed.
 
-    Runs with command-line overrides are left out; of claims, those over most seeds are taken.
+    Runs at a learning rate that trials chose stand beside those at the arm's own. Runs with
+    command-line overrides are left out. Of claims, the record over the most seeds is taken.
     """
-    chosen: dict[tuple[object, ...], Record] = {}
+    newest: dict[tuple[object, ...], Record] = {}
     for record in current(records):
         if record.get("overrides"):
             continue
-        named = (record.get(name) for name in ("kind", "paper", "scale", "arm", "seed"))
-        key = (*named, is_tuned(record))
-        kept = chosen.get(key)
-        if kept is None or len(record.get("seeds", ())) >= len(kept.get("seeds", ())):
-            chosen[key] = record
-    return list(chosen.values())
+        identity = (record.get(name) for name in ("kind", "paper", "scale", "arm", "seed"))
+        key = (*identity, is_tuned(record))
+        previous = newest.get(key)
+        if previous is None or len(record.get("seeds", ())) >= len(previous.get("seeds", ())):
+            newest[key] = record
+    return list(newest.values())
 
 
 def machine() -> str:
-    """Name the machine in a few words; a circumstance, not a result."""
+    """Return the processor architecture and the number of CPUs as text."""
     return f"{platform.machine()}, {os.cpu_count()} CPUs"
 
 
@@ -197,6 +198,6 @@ IDENTITY = (
 )
 
 
-def same_question(one: Record, other: Record) -> bool:
-    """Whether two records answer the same question: same settings, model, data and seed."""
-    return all(canonical(one.get(name)) == canonical(other.get(name)) for name in IDENTITY)
+def same_question(first: Record, second: Record) -> bool:
+    """Return whether two records have the same settings, model, data and seeds."""
+    return all(canonical(first.get(name)) == canonical(second.get(name)) for name in IDENTITY)

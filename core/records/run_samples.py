@@ -1,4 +1,4 @@
-"""Stored samples of recorded runs: where each set lies, reading, writing and checking it."""
+"""Stored samples of recorded runs: their paths, reading, writing and checking."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ START = "start"  # the name of the only set in a file of a starting model
 
 @dataclass(frozen=True)
 class SampleSet:
-    """A set of samples in a Parquet file: its name there, and the digest in the record."""
+    """A set of samples in a Parquet file, with its name in the file and its recorded digest."""
 
     path: Path
     name: str
@@ -42,8 +42,8 @@ def sample_set(run: RunRecord, digest: str) -> SampleSet:
     if digest in start_digests(run):
         return SampleSet(start_samples_file(digest), START, digest)
     path = run_samples_file(run["paper"], run["digest"])
-    for name, known in own_sets(run).items():
-        if known == digest:
+    for name, set_digest in own_sets(run).items():
+        if set_digest == digest:
             return SampleSet(path, name, digest)
     raise DamagedFile(f"{path}: its record names no samples with the digest {digest}; {ADVICE}")
 
@@ -52,7 +52,7 @@ def read_run_samples(run: RunRecord, digest: str) -> list[Sample]:
     """Return the samples of the set of a run that has a digest.
 
     Raises:
-        MissingFile: the file is not there.
+        MissingFile: the file does not exist.
         DamagedFile: the file or the set is not what was written, or the record names no such set.
     """
     return sample_set(run, digest).read()
@@ -67,7 +67,7 @@ def sample_files_of(run: RunRecord) -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def file_problem(path: Path, sets: Mapping[str, str]) -> str:
-    """Return in one line how a file of samples differs from these sets; empty if it does not."""
+    """Return one line on how a file differs from these sets; empty if it does not differ."""
     try:
         problem = sets_problem(read_columns(path), sets)
     except ReproError as error:
@@ -78,7 +78,7 @@ def file_problem(path: Path, sets: Mapping[str, str]) -> str:
 def write_run_samples(
     run: RunRecord, read: Callable[[str], Sequence[Sample]], folder: Path
 ) -> None:
-    """Write the samples of a run to a folder of records; files that are there and whole are left.
+    """Write the samples of a run to a folder of records, except files that exist and are whole.
 
     Args:
         run: A record with its digest.

@@ -1,4 +1,4 @@
-"""Keeps `repro clean` apart from commands that work in runs/."""
+"""Lock on runs/ that keeps `repro clean` apart from commands that work there."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ LOCK = ".lock"
 
 @contextmanager
 def working_in_runs() -> Generator[None]:
-    """Hold a shared lock on runs/, and write into its file who does.
+    """Hold a shared lock on runs/ and write this process and its command to the lock file.
 
     The system releases the lock when the process ends, however it ends.
     """
@@ -26,8 +26,8 @@ def working_in_runs() -> Generator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file.truncate(0)
         fcntl.flock(file, fcntl.LOCK_SH)  # waits for a `repro clean`
-        words = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
-        file.write(f"{os.getpid()} {socket.gethostname()} {ascii(words)[1:-1]}\n")
+        command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+        file.write(f"{os.getpid()} {socket.gethostname()} {ascii(command)[1:-1]}\n")
         file.flush()
         yield
 
@@ -37,7 +37,7 @@ def alone_in_runs() -> Generator[None]:
     """Hold the lock on runs/ exclusively.
 
     Raises:
-        BadValue: commands work there; the message names them.
+        BadValue: other commands work in runs/; the message names the commands.
     """
     with _lock_file() as file:
         try:
@@ -52,26 +52,26 @@ def alone_in_runs() -> Generator[None]:
 
 
 def _lock_file() -> TextIOWrapper:
-    """Open the file of the lock."""
+    """Open the lock file for reading and appending."""
     path = root() / "runs" / LOCK
     path.parent.mkdir(parents=True, exist_ok=True)
     return path.open("a+", encoding="utf-8", errors="replace")
 
 
 def _workers(file: TextIOWrapper) -> list[str]:
-    """Return the processes that wrote that they work here, without those that have ended."""
+    """Return a description of each process in the lock file that has not ended."""
     file.seek(0)
-    found: list[str] = []
+    workers: list[str] = []
     for line in file.read().splitlines():
-        pid, _, rest = line.partition(" ")
-        host, _, words = rest.partition(" ")
+        pid, _, origin = line.partition(" ")
+        host, _, command = origin.partition(" ")
         if pid.isdigit() and (host != socket.gethostname() or _is_alive(int(pid))):
-            found.append(f"process {pid} on {host} ({words})")
-    return list(dict.fromkeys(found))
+            workers.append(f"process {pid} on {host} ({command})")
+    return list(dict.fromkeys(workers))
 
 
 def _is_alive(pid: int) -> bool:
-    """Return whether a process of this machine has not ended."""
+    """Return whether a process of this machine is running."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

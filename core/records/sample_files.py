@@ -1,4 +1,4 @@
-"""Sets of graded samples that a record of a run names: which there are, and their digests."""
+"""Names and digests of the sets of graded samples of a recorded run."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -23,7 +23,7 @@ def sample_files(run: RunRecord | Record) -> dict[str, str]:
 
 
 def start_digests(run: RunRecord) -> set[str]:
-    """Return the digests of what the starting model of a run answered.
+    """Return the digests of the sample sets that the starting model of a run answered.
 
     These are the scores and curves before training, and the held-out answers before the first step.
     """

@@ -1,4 +1,4 @@
-"""What a record of each kind holds: the one place where its fields and their types stand."""
+"""Schema of records: the fields of each kind with their types, and checks against them."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -23,7 +23,7 @@ Record: TypeAlias = dict[str, Any]  # Any: a record of any kind, JSON of several
 
 
 class ScoreRow(TypedDict):
-    """One score of a run: in percent, with its 95 % interval and the digest of its samples."""
+    """A score of a run in percent, with its 95 % interval and the digest of its samples."""
 
     benchmark: str
     mirrors: str
@@ -59,7 +59,7 @@ class AtKChange(TypedDict):
 
 
 class QuantityChange(TypedDict):
-    """A quantity of the probabilities of texts, before and after, with 95 % intervals over rows."""
+    """A quantity of text probabilities before and after, with 95 % intervals over rows."""
 
     before: float
     after: float
@@ -69,7 +69,7 @@ class QuantityChange(TypedDict):
 
 
 class FormPart(TypedDict):
-    """Answers of one kind: how many, and how many of them became right or became wrong."""
+    """Counts of answers of one kind: all, those that became right, those that became wrong."""
 
     n: int
     won: int
@@ -77,14 +77,14 @@ class FormPart(TypedDict):
 
 
 class FormSplit(TypedDict):
-    """The greedy answers to a suite, by whether their form is another than the starting model's."""
+    """Counts of greedy answers to a suite, by whether the form differs from the start's."""
 
     changed: FormPart
     unchanged: FormPart
 
 
 class AnyRecord(TypedDict):
-    """What every record says; `digest` is its name and stands in no file."""
+    """The fields of every record; `digest` is the record's name and is not in its file."""
 
     kind: str
     schema: int
@@ -99,14 +99,14 @@ class AnyRecord(TypedDict):
 
 
 class SettingValue(TypedDict):
-    """The value that a setting had, and where it came from."""
+    """The value of a setting and its source."""
 
     value: Any  # any type that JSON has
     source: str
 
 
 class RunRecord(AnyRecord):
-    """One arm and seed of a paper at one scale."""
+    """A run: one arm and seed of a paper at one scale."""
 
     arm: str
     main: bool
@@ -127,7 +127,7 @@ class RunRecord(AnyRecord):
 
 
 class TrialRow(TypedDict):
-    """A training at one learning rate: its own times a factor, and its held-out accuracy."""
+    """A trial: the held-out accuracy at the arm's learning rate times a factor."""
 
     factor: float
     learning_rate: float
@@ -136,7 +136,7 @@ class TrialRow(TypedDict):
 
 
 class TuningRecord(AnyRecord):
-    """The trials of an arm, with a seed that no verdict sees, and the factor of the best one.
+    """The trials of an arm, with a seed that no verdict uses, and the factor of the best trial.
 
     `config` is that of the arm with its own learning rate.
     """
@@ -154,9 +154,9 @@ class TuningRecord(AnyRecord):
 class ClaimsRecord(AnyRecord):
     """The verdicts on a paper's claims over several seeds.
 
-    `looks` are the numbers of seeds at which they were judged, each with its level; none for once.
-    Where trials chose the arms' learning rates, `tunings` are their records, and `own_rates` the
-    verdicts on the same arms at their own rates, if a choice was another one.
+    `looks` are the numbers of seeds at which the claims were judged, each with its level;
+    none if they were judged once. Where trials chose the arms' learning rates, `tunings` are the
+    records of the trials, and `own_rates` the verdicts at the arms' own rates, if these differ.
     """
 
     seeds: list[int]
@@ -170,9 +170,10 @@ class ClaimsRecord(AnyRecord):
 
 
 class SuiteControls(TypedDict):
-    """Shares of right answers in percent, under every intervention on the valid split by its name.
+    """Accuracy in percent under every intervention on the valid split, by its name.
 
-    `start` and `helped` are those on `n` test problems, without any and under the `best` one.
+    `start` and `helped` are the accuracy on `n` test problems, without an intervention and under
+    the `best` one.
     """
 
     valid: dict[str, float]
@@ -183,9 +184,9 @@ class SuiteControls(TypedDict):
 
 
 class ControlsRecord(AnyRecord):
-    """What fixed interventions do for a build of the start policy, chosen on so many problems.
+    """The effects of fixed interventions on a build of the start policy.
 
-    `data` is the version of the pocket world.
+    `data` is the version of the pocket world, `chosen_on` the number of problems of the choice.
     """
 
     model: dict[str, str]
@@ -202,7 +203,7 @@ class ReportedRecord(AnyRecord):
 
 
 class BenchRecord(AnyRecord):
-    """What `repro bench` measured; a row holds the fields of `core.bench.measure.Measure`."""
+    """The measurements of `repro bench`; a row has the fields of `core.bench.measure.Measure`."""
 
     machine: str
     measures: list[dict[str, Any]]  # Any: texts and numbers
@@ -221,11 +222,11 @@ KINDS: dict[str, type] = {
 
 
 def mistakes(value: object, hint: Any, name: str = "") -> Iterator[str]:  # Any: an annotation
-    """What keeps a JSON value from being of a type: fields that it lacks or that are of another."""
+    """Yield a line for each field of a JSON value that is missing or of another type."""
     if is_typeddict(hint) and isinstance(value, dict):
         row = cast(Record, value)
-        wanted: frozenset[str] = hint.__required_keys__
-        yield from (f"no field {name_of(name, key)!r}" for key in sorted(wanted - row.keys()))
+        required: frozenset[str] = hint.__required_keys__
+        yield from (f"no field {name_of(name, key)!r}" for key in sorted(required - row.keys()))
         for key, part in fields_of(hint).items():
             if key in row:
                 yield from mistakes(row[key], part, name_of(name, key))
@@ -245,9 +246,9 @@ def mistakes(value: object, hint: Any, name: str = "") -> Iterator[str]:  # Any:
 
 
 def only_scalars(items: list[object], part: Any) -> bool:  # Any: an annotation
-    """Whether all items, or those of all items, are numbers or texts of the type that is asked for.
+    """Return whether a list holds only numbers or texts of a type, in lists or not.
 
-    A curve has thousands of numbers in pairs, all of one or two types, and one of each is tried.
+    Curves hold thousands of pairs of numbers: for speed, one number of each type is checked.
     """
     origin, inner = form_of(part)
     if origin is list and inner[0] in SCALARS and all(isinstance(item, list) for item in items):
@@ -259,33 +260,33 @@ def only_scalars(items: list[object], part: Any) -> bool:  # Any: an annotation
 
 @cache
 def fields_of(hint: Any) -> dict[str, Any]:  # Any: annotations
-    """The fields of a TypedDict with their types."""
+    """Return the fields of a TypedDict with their types."""
     return get_type_hints(hint)
 
 
 def name_of(parent: str, key: str) -> str:
-    """A field as a path from the record."""
+    """Return the path of a field from the record, such as `train.held_out`."""
     return f"{parent}.{key}" if parent else key
 
 
 def place_of(record: AnyRecord | Record) -> str:
-    """Where a record lies in results/."""
+    """Return the path of a record in results/."""
     return f"{record['paper']}/{record['digest']}.json"
 
 
 def runs_of(records: Iterable[Record], scale: str | None = None) -> list[RunRecord]:
-    """The runs among records of several kinds, at one scale or at all."""
+    """Return the runs among records, at one scale or at all."""
     runs = cast(list[RunRecord], [r for r in records if r["kind"] == "run"])
     return [run for run in runs if scale in (None, run["scale"])]
 
 
 def tunings_of(records: Iterable[Record], scale: str | None = None) -> list[TuningRecord]:
-    """The trials of learning rates among records of several kinds, at one scale or at all."""
-    found = cast(list[TuningRecord], [r for r in records if r["kind"] == "tuning"])
-    return [tuning for tuning in found if scale in (None, tuning["scale"])]
+    """Return the learning rate trials among records, at one scale or at all."""
+    tunings = cast(list[TuningRecord], [r for r in records if r["kind"] == "tuning"])
+    return [tuning for tuning in tunings if scale in (None, tuning["scale"])]
 
 
 def claims_of(records: Iterable[Record], scale: str) -> list[ClaimsRecord]:
-    """The verdicts among records of several kinds, at one scale."""
-    found = [r for r in records if r["kind"] == "claims" and r["scale"] == scale]
-    return cast(list[ClaimsRecord], found)
+    """Return the records of verdicts among records, at one scale."""
+    claims = [r for r in records if r["kind"] == "claims" and r["scale"] == scale]
+    return cast(list[ClaimsRecord], claims)
