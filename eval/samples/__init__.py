@@ -1,1 +1,1 @@
-"""Answers of a model: asked for, graded, kept."""
+"""Sampling, grading and storage of a model's answers."""

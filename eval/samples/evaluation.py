@@ -1,4 +1,4 @@
-"""Runs a benchmark with a sampler handed in and grades every output."""
+"""Sampling and grading of a model's answers to a benchmark."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,10 +28,10 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """How completions are drawn; temperature 0 is greedy and allows one sample only.
+    """Settings of a sampler; temperature 0 is greedy and allows one sample only.
 
-    `top_k` keeps the most likely tokens before `top_p` does, None all of them. `system` is said
-    before the user's turn.
+    `top_k` keeps the most likely tokens before `top_p` does, None keeps all tokens. `system` is the
+    system prompt.
     """
 
     samples: int = 1
@@ -69,9 +69,9 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Completion:
-    """What the sampler returns for one prompt: text, its tokens, and whether the limit cut it.
+    """A completion of one prompt: its text, number of tokens, and whether a limit cut it.
 
-    `stopped` if a stop text ended it and not the end token.
+    `stopped` is true if a stop text ended the completion and not the end token.
     """
 
     text: str
@@ -81,14 +81,14 @@ class Completion:
 
 
 class Sampler(Protocol):
-    """Turns user turns into completions; it applies the chat template itself."""
+    """Callable that completes user turns; the sampler applies the chat template itself."""
 
     def __call__(
         self, prompts: Sequence[str], decoding: Decoding, starts: Sequence[str] | None = None
     ) -> Sequence[Sequence[Completion]]:
-        """`decoding.samples` completions for each prompt, in the order of the prompts.
+        """Return `decoding.samples` completions for each prompt, in the order of the prompts.
 
-        `starts` are beginnings of the answers, to be continued; completions do not repeat them.
+        `starts` are beginnings of the answers, which completions continue and do not repeat.
         """
         ...
 
@@ -102,7 +102,7 @@ def run_benchmark(
     mode: str = "cot",
     decoding: Decoding,
 ) -> list[Sample]:
-    """The graded samples of all problems, or of a fair part of `limit`; see `answer_problems`.
+    """Return the graded samples of a benchmark's problems, or of a representative `limit`.
 
     Raises:
         MissingFile, DamagedFile, BadValue: see `Benchmark.load` and `answer_problems`.
@@ -119,13 +119,13 @@ def answer_problems(
     mode: str = "cot",
     decoding: Decoding,
 ) -> list[Sample]:
-    """The graded samples of these problems of a benchmark, ordered by problem, then by sample.
+    """Return the graded samples of these problems, ordered by problem, then by sample.
 
     Raises:
-        BadValue: the sampler returned another number of prompts or samples than asked for.
+        BadValue: the sampler returned a wrong number of prompts or of samples.
     """
-    asked = replace(decoding, stop=benchmark.stop(mode), chat=mode not in (FEW_SHOT, PAL))
-    completions = sampler([benchmark.prompt(p, mode) for p in problems], asked)
+    mode_decoding = replace(decoding, stop=benchmark.stop(mode), chat=mode not in (FEW_SHOT, PAL))
+    completions = sampler([benchmark.prompt(p, mode) for p in problems], mode_decoding)
     counts = [len(c) for c in completions]
     if counts != [decoding.samples] * len(problems):
         raise BadValue(

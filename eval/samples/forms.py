@@ -1,4 +1,4 @@
-"""A gain split in two: answers whose form changed, and answers whose form did not."""
+"""Splits of a gain: answers whose form changed, and answers whose form did not."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from eval.samples.store import Sample, Sealed
 
 
 def form_of(output: str) -> tuple[int, int, bool, bool]:
-    """How many lines, how many of them done again, whether it is a program, whether it boxes."""
+    """Return numbers of lines and of redone lines, and whether there are a program and a box."""
     lines = output.splitlines()
     redone = sum(line.startswith(tuple(REDO.values())) for line in lines)
     return len(lines), redone, "```" in output, "\\boxed" in output
 
 
 def form_in(sample: Sample) -> list[int]:
-    """The form of an output, though its text is not kept."""
+    """Return the form of a sample's whole output; a sealed sample stores its form."""
     return sample.form if isinstance(sample, Sealed) else [*map(int, form_of(sample.output))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Answers of one kind: how many, and how many of them became right or became wrong."""
+    """Counts of answers of one kind: all, those that became right, those that became wrong."""
 
     n: int
     won: int
@@ -31,17 +31,17 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """The answers to the same problems before and after, by whether their form is another."""
+    """Counts of the answers to the same problems, by whether their form changed."""
 
     changed: Part
     unchanged: Part
 
 
 def split_by_form(before: Sequence[Sample], after: Sequence[Sample]) -> Split:
-    """How one answer to each problem became another: lines, corrections, program, box; and right.
+    """Return counts of answers that became right or wrong, by whether `form_of` changed.
 
     Raises:
-        BadValue: the answers are not one to each of the same problems.
+        BadValue: the samples are not one answer to each of the same problems.
     """
     old = {sample.id: sample for sample in before}
     if not len(old) == len(before) == len(after) or old.keys() != {s.id for s in after}:
@@ -49,16 +49,18 @@ def split_by_form(before: Sequence[Sample], after: Sequence[Sample]) -> Split:
             f"{len(before)} answers before and {len(after)} after: expected one to each of the "
             "same problems"
         )
-    kinds: dict[bool, list[tuple[bool, bool]]] = {True: [], False: []}
+    correctness: dict[bool, list[tuple[bool, bool]]] = {True: [], False: []}
     for new in after:
         was = old[new.id]
-        other = form_in(was) != form_in(new)
-        kinds[other].append((was.correct is True, new.correct is True))
-    return Split(changed=counted(kinds[True]), unchanged=counted(kinds[False]))
+        has_changed = form_in(was) != form_in(new)
+        correctness[has_changed].append((was.correct is True, new.correct is True))
+    return Split(
+        changed=count_changes(correctness[True]), unchanged=count_changes(correctness[False])
+    )
 
 
-def counted(pairs: Sequence[tuple[bool, bool]]) -> Part:
-    """Answers that were right before and are right after, counted."""
+def count_changes(pairs: Sequence[tuple[bool, bool]]) -> Part:
+    """Count pairs of whether an answer was right before and whether it is right after."""
     won = sum(is_right and not was_right for was_right, is_right in pairs)
     lost = sum(was_right and not is_right for was_right, is_right in pairs)
     return Part(n=len(pairs), won=won, lost=lost)

@@ -1,8 +1,8 @@
-"""Answers that are programs (PAL): each is run, and what it gives is the answer.
+"""Program-aided answers (PAL): each answer is a program, whose value is graded.
 
-The value of `solution()` counts, else what was last assigned to `ans` or `answer`, else the last
-line that was printed. DeepSeekMath's evaluation (`infer/run_pal_eval.py`) reads the first on GSM8K
-and `answer` on MATH; Program of Thoughts reads `ans`.
+The value is that of `solution()`, else of `ans`, else of `answer`, else the last printed line.
+DeepSeekMath's evaluation (`infer/run_pal_eval.py`) reads `solution()` on GSM8K and `answer` on
+MATH; Program of Thoughts reads `ans`.
 """
 
 import re
@@ -22,7 +22,7 @@ VALUE = files("eval.samples").joinpath("templates", "value_of.py").read_text(enc
 
 @dataclass(frozen=True)
 class ProgramSampler:
-    """A sampler whose answers are programs, with what each gave behind it."""
+    """A sampler whose answers are programs, each followed by its value in an output block."""
 
     sampler: Sampler
     executor: Executor
@@ -30,35 +30,37 @@ class ProgramSampler:
     def __call__(
         self, prompts: Sequence[str], decoding: Decoding, starts: Sequence[str] | None = None
     ) -> list[list[Completion]]:
-        """`decoding.samples` programs for each prompt, run."""
-        written = self.sampler(prompts, decoding, starts)
-        ran = iter(executed([c.text for row in written for c in row], self.executor))
-        return [[replace(one, text=next(ran)) for one in row] for row in written]
+        """Return `decoding.samples` programs for each prompt, each with its output block."""
+        programs = self.sampler(prompts, decoding, starts)
+        ran = iter(executed([c.text for row in programs for c in row], self.executor))
+        return [[replace(completion, text=next(ran)) for completion in row] for row in programs]
 
 
 def executed(outputs: Sequence[str], executor: Executor) -> list[str]:
-    """Each output with an output block that holds what its program gave, or its error."""
+    """Run the program of each output; return the outputs with the value or error appended."""
     texts = [OUTPUT.sub("", output) for output in outputs]  # a model may write one of its own
-    ran = executor.run([valued(program_in(text)) for text in texts])
+    ran = executor.run([with_value_printed(program_in(text)) for text in texts])
     return [
-        with_output(text if "```" in text else f"```python\n{text.strip()}\n```", given(done))
-        for text, done in zip(texts, ran, strict=True)
+        with_output(
+            text if "```" in text else f"```python\n{text.strip()}\n```", value_or_error(execution)
+        )
+        for text, execution in zip(texts, ran, strict=True)
     ]
 
 
 def program_in(text: str) -> str:
-    """The program of an output: its fenced blocks, those of imports first, or all of it."""
+    """Return an output's fenced blocks joined, imports first; without blocks, the whole text."""
     blocks = BLOCK.findall(text)
     return "\n".join(sorted(blocks, key=lambda b: not IMPORTS.fullmatch(b))) if blocks else text
 
 
-def valued(program: str) -> str:
-    """A program that prints its value at its end, whatever names it gave to other things."""
+def with_value_printed(program: str) -> str:
+    """Return a program with code appended that prints the program's value."""
     return f"{program}\n__import__('builtins').exec({VALUE!r}, {{'program': globals()}})\n"
 
 
-def given(done: Execution) -> str:
-    """The value of a program, empty without one, or the error that it ended in."""
-    if done.status != "ok":
-        return neutral(shown(replace(done, output="")))
-    return neutral((done.output.strip().splitlines() or [""])[-1])
+def value_or_error(execution: Execution) -> str:
+    """Return the value of a program, empty if it has none, or the error that ended it."""
+    if execution.status != "ok":
+        return neutral(shown(replace(execution, output="")))
+    return neutral((execution.output.strip().splitlines() or [""])[-1])

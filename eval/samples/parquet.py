@@ -1,4 +1,4 @@
-"""Sets of graded samples in one Parquet file, which `pandas.read_parquet` opens."""
+"""Storage of sets of graded samples in one Parquet file, readable by `pandas.read_parquet`."""
 
 import hashlib
 import io
@@ -142,7 +142,7 @@ def write_sets(path: Path, sets: Mapping[str, Sequence[Sample]]) -> None:
 
 
 def stored_text(sample: Sample) -> str | None:
-    """Return what the column `output` holds: None for a sealed sample that is only its answer."""
+    """Return the value of column `output`: None for a sealed sample that is only its answer."""
     sealed = isinstance(sample, Sealed) and sample.output == boxed_answer(sample.extracted)
     return None if sealed else sample.output
 
@@ -152,29 +152,29 @@ def read_set(path: Path, name: str, digest: str) -> list[Sample]:
 
     Raises:
         MissingFile: there is no such file.
-        DamagedFile: it is not a whole file of samples, lacks the set, or has another one.
+        DamagedFile: the file is not whole, lacks the set, or the set has another digest.
     """
-    found = read_columns(path)
-    if problem := set_problem(found, name, digest):
+    columns = read_columns(path)
+    if problem := set_problem(columns, name, digest):
         raise DamagedFile(f"{path}: {problem}; {ADVICE}")
-    return found.samples(name)
+    return columns.samples(name)
 
 
-def sets_problem(found: SampleColumns, sets: Mapping[str, str]) -> str:
-    """Return how the sets of a file differ from those with these digests; empty if they do not."""
-    if found.sets.keys() != sets.keys():
-        there, expected = (", ".join(sorted(names)) or "none" for names in (found.sets, sets))
-        return f"the sets {there}, expected {expected}"
-    problems = (set_problem(found, name, digest) for name, digest in sets.items())
+def sets_problem(columns: SampleColumns, sets: Mapping[str, str]) -> str:
+    """Return how the sets of a file differ from these digests; empty if all agree."""
+    if columns.sets.keys() != sets.keys():
+        actual, expected = (", ".join(sorted(names)) or "none" for names in (columns.sets, sets))
+        return f"the sets {actual}, expected {expected}"
+    problems = (set_problem(columns, name, digest) for name, digest in sets.items())
     return "; ".join(filter(None, problems))
 
 
-def set_problem(found: SampleColumns, name: str, digest: str) -> str:
-    """Return how a set differs from the one with this digest; empty if it does not."""
-    if name not in found.sets:
-        return f"no set {name}, only {', '.join(found.sets) or 'none'}"
-    other = found.digest(name)
-    return "" if other == digest else f"{name} has the digest {other}, expected {digest}"
+def set_problem(columns: SampleColumns, name: str, digest: str) -> str:
+    """Return how a set differs from this digest; empty if the digests agree."""
+    if name not in columns.sets:
+        return f"no set {name}, only {', '.join(columns.sets) or 'none'}"
+    actual = columns.digest(name)
+    return "" if actual == digest else f"{name} has the digest {actual}, expected {digest}"
 
 
 def read_columns(path: Path) -> SampleColumns:
@@ -182,7 +182,7 @@ def read_columns(path: Path) -> SampleColumns:
 
     Raises:
         MissingFile: there is no such file.
-        DamagedFile: it is not a whole Parquet file with the columns of samples.
+        DamagedFile: the file is not a whole Parquet file with the columns of samples.
     """
     try:
         state = path.stat()

@@ -1,4 +1,4 @@
-"""Scores of parts of a benchmark: of the problems that share a value of one of their fields."""
+"""Scores of parts of a benchmark, such as the problems of one level or subject."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ PARTS = ("level", "subject", "language")  # fields of a problem by which scores 
 def score_parts(
     samples: Sequence[Sample], benchmark: Benchmark, metric: str, field: str
 ) -> dict[str, dict[str, float]]:
-    """By each value of a field, in order: the score in percent, its 95 % interval and n.
+    """Return score in percent, 95 % interval and n for each value of a field, in sorted order.
 
     Problems without a value are in no part.
 
     Raises:
-        BadValue: problems have no such field.
+        BadValue: scores cannot be split by this field.
     """
     if field not in PARTS:
         raise BadValue(f"scores by {field!r}: expected one of {', '.join(PARTS)}")
@@ -29,8 +29,13 @@ def score_parts(
     for sample in samples:
         if values[sample.id] is not None:
             groups[values[sample.id]].append(sample)
-    found: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, float]] = {}
     for value in sorted(groups):
-        (one,) = score(groups[value], benchmark, (metric,))
-        found[str(value)] = {"value": one.value, "low": one.low, "high": one.high, "n": one.n}
-    return found
+        (part_score,) = score(groups[value], benchmark, (metric,))
+        scores[str(value)] = {
+            "value": part_score.value,
+            "low": part_score.low,
+            "high": part_score.high,
+            "n": part_score.n,
+        }
+    return scores

@@ -1,4 +1,4 @@
-"""Graded samples with what was asked: the rows that `repro eval --out` writes and a page shows."""
+"""Graded samples with prompts and references: the rows of `repro eval --out` and of pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
@@ -15,7 +15,7 @@ S = TypeVar("S", bound=Sample)
 
 @dataclass(frozen=True, kw_only=True)
 class PromptedSample(Sample):
-    """A sample with its user turn, the reference answer and what is known of the problem.
+    """A sample with its user turn, reference answer, and level and subject of the problem.
 
     `prompt_tokens` is 0 if unknown; `paper_correct` is the verdict by the paper's own rules, None
     without one, and `paper_reason` says why.
@@ -47,13 +47,13 @@ def with_questions(
     prompts: Sequence[str],
     prompt_tokens: Sequence[int] = (),
 ) -> list[PromptedSample]:
-    """Each sample with its problem's user turn and reference answer.
+    """Return each sample with the user turn and the reference answer of its problem.
 
     Raises:
         BadValue: a sample belongs to no problem.
     """
     sizes = prompt_tokens or [0] * len(prompts)
-    known = {
+    questions = {
         problem.id: {
             "prompt": prompt,
             "answer": problem.answer,
@@ -64,23 +64,27 @@ def with_questions(
         for problem, prompt, size in zip(problems, prompts, sizes, strict=True)
     }
     try:
-        return [PromptedSample(**asdict(sample), **known[sample.id]) for sample in samples]
+        return [PromptedSample(**asdict(sample), **questions[sample.id]) for sample in samples]
     except KeyError as error:
         raise BadValue(f"a sample of the unknown problem {error}") from None
 
 
 def read_graded(path: Path, kind: type[S] = Sample) -> list[S]:
-    """The samples of a JSONL file, gzipped or not, whose rows may hold more than the `kind` has.
+    """Read samples from a JSONL file, gzipped or not; fields that `kind` lacks are ignored.
 
     Raises:
         MissingFile: there is no such file.
-        DamagedFile: with the line and what was expected there.
+        DamagedFile: a row is not a graded sample; the message has the line and the reason.
     """
     return [to_kind(row, kind, f"{path}, line {number}") for number, row in json_lines(path)]
 
 
 def to_kind(row: Mapping[str, Any], kind: type[S], where: str) -> S:
-    """Return one row as a sample of a kind, every field present and of its type."""
+    """Return a row as a sample of a kind.
+
+    Raises:
+        DamagedFile: a field is missing or of another type.
+    """
     names = [field.name for field in fields(kind)]
     needed = [field.name for field in fields(kind) if field.default is MISSING]
     missing = [name for name in needed if name not in row]
@@ -89,9 +93,9 @@ def to_kind(row: Mapping[str, Any], kind: type[S], where: str) -> S:
             f"{where}: no {', '.join(missing)}: expected a graded sample, as "
             "`repro eval --out` or `repro score --per-sample` write them"
         )
-    given = [name for name in names if name in row]
-    for name in given:
+    present = [name for name in names if name in row]
+    for name in present:
         if type(row[name]) not in KINDS[name]:
-            expected = " or ".join(one.__name__ for one in KINDS[name])
+            expected = " or ".join(allowed.__name__ for allowed in KINDS[name])
             raise DamagedFile(f"{where}: {name}={row[name]!r:.80}: expected {expected}")
-    return kind(**{name: row[name] for name in given})
+    return kind(**{name: row[name] for name in present})

@@ -1,4 +1,4 @@
-"""Samples without their texts: what came out of each, and enough to judge it again."""
+"""Samples without their texts: outcomes, and answers that can be graded again."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
@@ -9,16 +9,18 @@ from eval.sets.problem import Problem
 
 
 def brief(sample: Sample) -> Sealed:
-    """A sample whose text is the answer that was read from it, boxed; empty if there was none."""
+    """Return a sample with its extracted answer in a box as output, empty if it has none."""
     answer = replace(sample, output=boxed_answer(sample.extracted))
     return Sealed(**asdict(answer), form=form_in(sample))
 
 
 def sealed(samples: Sequence[Sample], problems: Iterable[Problem], mode: str) -> list[Sealed]:
-    """The samples in brief; a text stays of which its answer alone is judged otherwise."""
+    """Return the samples without texts, except texts whose boxed answer is graded otherwise."""
     short = [brief(sample) for sample in samples]
     again = regrade(short, problems, mode)
     return [
-        one if one == fresh else replace(one, output=sample.output)
-        for sample, one, fresh in zip(samples, short, again, strict=True)
+        sample_in_brief
+        if sample_in_brief == fresh
+        else replace(sample_in_brief, output=sample.output)
+        for sample, sample_in_brief, fresh in zip(samples, short, again, strict=True)
     ]

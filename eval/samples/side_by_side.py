@@ -1,4 +1,4 @@
-"""Both graders' verdicts on the same outputs: strict, which counts, and the paper's beside it."""
+"""Comparison of two graders on the same outputs: the strict one, which counts, and the paper's."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -26,57 +26,62 @@ class Judged:
 
     @property
     def differ(self) -> bool:
-        """Do the graders disagree? No verdict counts as wrong, as in a score."""
+        """Disagreement of the graders; no verdict counts as wrong, as in a score."""
         return (self.sample.correct is True) != (self.paper.correct is True)
 
 
 def judge_both(
     samples: Sequence[Sample], problems: Iterable[Problem], benchmark: Benchmark, mode: str
 ) -> list[Judged]:
-    """The paper's verdicts beside the strict ones that the samples carry.
+    """Grade samples by the paper's rules; return both verdicts on each.
 
-    The paper reads an answer to a few-shot prompt by rules of its own, and of a program its value.
-    A benchmark that judges in its own way has no second verdict.
+    The paper has separate rules for answers to few-shot prompts and for values of programs. If a
+    benchmark overrides the grading, the second verdict is a copy of the strict one.
     """
-    known = {problem.id: problem for problem in problems}
-    asked = [known[sample.id] for sample in samples]
+    problems_by_id = {problem.id: problem for problem in problems}
+    sample_problems = [problems_by_id[sample.id] for sample in samples]
     outputs = [sample.output for sample in samples]
     part = PARTS.get(mode, "answer")
     if benchmark.grading_overrides:
         verdicts = [Verdict(s.correct, s.extracted, s.rule, s.reason) for s in samples]
     else:
-        verdicts = grade_as_paper(outputs, asked, listed=benchmark.style == "latex", part=part)
+        verdicts = grade_as_paper(
+            outputs, sample_problems, listed=benchmark.style == "latex", part=part
+        )
     return [
         Judged(sample, verdict, problem.answer)
-        for sample, verdict, problem in zip(samples, verdicts, asked, strict=True)
+        for sample, verdict, problem in zip(samples, verdicts, sample_problems, strict=True)
     ]
 
 
 def paper_scores(
-    judged: Sequence[Judged], benchmark: Benchmark, metrics: Sequence[str], mode: str
+    comparisons: Sequence[Judged], benchmark: Benchmark, metrics: Sequence[str], mode: str
 ) -> list[Score]:
-    """The scores that the paper's grader gives."""
+    """Return the scores by the verdicts of the paper's grader."""
     regraded = [
         replace(j.sample, correct=j.paper.correct, extracted=j.paper.extracted, rule=j.paper.rule)
-        for j in judged
+        for j in comparisons
     ]
-    return [replace(one, grader="paper") for one in score(regraded, benchmark, metrics, mode=mode)]
+    return [
+        replace(paper_score, grader="paper")
+        for paper_score in score(regraded, benchmark, metrics, mode=mode)
+    ]
 
 
-def verdict_lines(judged: Iterable[Judged]) -> bytes:
-    """One JSON line for each sample: what was read as its answer, both verdicts, and why."""
+def verdict_lines(comparisons: Iterable[Judged]) -> bytes:
+    """Return a JSON line for each sample with its fields and the paper's verdict and reason."""
     return b"".join(
-        json.dumps(asdict(j.sample) | by_paper(j.paper)).encode() + b"\n" for j in judged
+        json.dumps(asdict(j.sample) | by_paper(j.paper)).encode() + b"\n" for j in comparisons
     )
 
 
 def by_paper(verdict: Verdict) -> dict[str, Any]:
-    """The paper's verdict as columns beside the strict one."""
+    """Return the paper's verdict and reason as columns for a sample's row."""
     return {"paper_correct": verdict.correct, "paper_reason": verdict.reason}
 
 
-def differences(judged: Iterable[Judged]) -> list[dict[str, Any]]:
-    """The samples on which the graders disagree, with what each read and decided."""
+def differences(comparisons: Iterable[Judged]) -> list[dict[str, Any]]:
+    """Return a row with both verdicts for each sample on which the graders disagree."""
     return [
         {
             "id": j.sample.id,
@@ -85,41 +90,41 @@ def differences(judged: Iterable[Judged]) -> list[dict[str, Any]]:
             "strict": {k: getattr(j.sample, k) for k in ("correct", "extracted", "rule", "reason")},
             "paper": asdict(j.paper),
         }
-        for j in judged
+        for j in comparisons
         if j.differ
     ]
 
 
-def counts(judged: Sequence[Judged]) -> dict[str, int | None]:
-    """How many samples there are, were cut, have no answer, passed the deadline, broke a parser.
+def counts(comparisons: Sequence[Judged]) -> dict[str, int | None]:
+    """Count samples, truncated outputs, absent answers, timeouts and grading errors.
 
-    How many were cut is not known (None) unless every sample says whether it was.
+    `truncated` is None unless `Sample.truncated` is known of every sample.
     """
-    samples = [j.sample for j in judged]
-    cut = [s.truncated for s in samples if s.truncated is not None]
+    samples = [j.sample for j in comparisons]
+    truncations = [s.truncated for s in samples if s.truncated is not None]
     return {
         "samples": len(samples),
-        "truncated": sum(cut) if len(cut) == len(samples) else None,
+        "truncated": sum(truncations) if len(truncations) == len(samples) else None,
         "unanswered": sum(s.extracted is None for s in samples),
         "timeouts": sum(s.rule == "timeout" for s in samples),
         "errors": sum(s.rule == "error" for s in samples),
-        "paper_timeouts": sum(j.paper.correct is None for j in judged),
+        "paper_timeouts": sum(j.paper.correct is None for j in comparisons),
     }
 
 
 def beside(
-    rows: Iterable[dict[str, Any]], judged: Sequence[Judged], paper: Iterable[Score]
+    rows: Iterable[dict[str, Any]], comparisons: Sequence[Judged], paper: Iterable[Score]
 ) -> list[dict[str, Any]]:
-    """Score rows with the short names of their number, the counts, and the paper's score."""
+    """Return score rows with short names of their fields, counts and the paper's score added."""
     return [
         row
         | {
             "problems": row["n"],
             "score": row["value"],
             "interval": [row["low"], row["high"]],
-            "counts": counts(judged) | {"executor_errors": row["executor_errors"]},
-            "paper": {"score": other.value, "interval": [other.low, other.high]},
-            "differ": sum(j.differ for j in judged),
+            "counts": counts(comparisons) | {"executor_errors": row["executor_errors"]},
+            "paper": {"score": paper_score.value, "interval": [paper_score.low, paper_score.high]},
+            "differ": sum(j.differ for j in comparisons),
         }
-        for row, other in zip(rows, paper, strict=True)
+        for row, paper_score in zip(rows, paper, strict=True)
     ]

@@ -20,7 +20,7 @@ ADVICE = "restore it from version control, or run the same command with --force 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One graded output; `correct` is None when the grader reached no verdict.
+    """A graded output; `correct` is None when the grader reached no verdict.
 
     `truncated` is None when it is not known whether a limit cut the output.
     """
@@ -39,7 +39,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Sealed(Sample):
-    """A graded output of which no more text is kept than the judge needs to judge it again.
+    """A graded output whose text is shortened to what the grader needs to grade it again.
 
     `form` is that of the whole text: see `eval.samples.forms`.
     """
@@ -68,7 +68,7 @@ SEALED_TYPES = TYPES | {"form": (list,)}
 
 
 def to_lines(samples: Iterable[Sample]) -> bytes:
-    """Canonical JSON lines: sorted keys, no spaces, UTF-8; a lone surrogate is written escaped."""
+    """Return canonical JSON lines: sorted keys, no spaces, UTF-8, lone surrogates escaped."""
     lines: list[bytes] = []
     for sample in samples:
         row = asdict(sample)
@@ -81,12 +81,12 @@ def to_lines(samples: Iterable[Sample]) -> bytes:
 
 
 def digest_of(samples: Iterable[Sample]) -> str:
-    """SHA-256 of the canonical lines."""
+    """Return the SHA-256 of the canonical lines of samples."""
     return hashlib.sha256(to_lines(samples)).hexdigest()
 
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> str:
-    """Write the file whole or not at all, and give the digest of its uncompressed content.
+    """Write a gzipped file, whole or not at all; return the SHA-256 of its JSON lines.
 
     Raises:
         OSError: the disk is full or not writable; an older file of that name is untouched.
@@ -100,11 +100,11 @@ def write_samples(path: Path, samples: Iterable[Sample]) -> str:
 
 
 def read_content(path: Path, digest: str | None = None) -> bytes:
-    """The uncompressed content of a file of samples, which has the digest if one is expected.
+    """Return the uncompressed content of a file of samples, checked against a digest if given.
 
     Raises:
         MissingFile: there is no such file.
-        DamagedFile: truncated, or altered; says where and what to do.
+        DamagedFile: the file is truncated or altered.
     """
     try:
         content = gzip.decompress(path.read_bytes())
@@ -112,18 +112,18 @@ def read_content(path: Path, digest: str | None = None) -> bytes:
         raise MissingFile(f"{path}: no such samples file; {ADVICE}") from None
     except (EOFError, OSError, zlib.error) as error:
         raise DamagedFile(f"{path}: not a whole gzip file ({error}); {ADVICE}") from None
-    found = hashlib.sha256(content).hexdigest()
-    if digest is not None and found != digest:
-        raise DamagedFile(f"{path}: digest {found}, expected {digest}; {ADVICE}")
+    actual = hashlib.sha256(content).hexdigest()
+    if digest is not None and actual != digest:
+        raise DamagedFile(f"{path}: digest {actual}, expected {digest}; {ADVICE}")
     return content
 
 
 def read_samples(path: Path, digest: str | None = None) -> list[Sample]:
-    """The samples of a file.
+    """Return the samples of a gzipped file, checked against a digest if given.
 
     Raises:
         MissingFile: there is no such file.
-        DamagedFile: truncated, altered, or not of this format; says where and what to do.
+        DamagedFile: the file is truncated, altered, or not of this format.
     """
     content = read_content(path, digest)
     if content and not content.endswith(b"\n"):
@@ -133,7 +133,11 @@ def read_samples(path: Path, digest: str | None = None) -> list[Sample]:
 
 
 def to_sample(line: bytes, where: str) -> Sample:
-    """One line as a sample, every field present and of its type."""
+    """Return a JSON line as a sample.
+
+    Raises:
+        DamagedFile: the line is not JSON, or a field is missing, unknown or of another type.
+    """
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -142,8 +146,8 @@ def to_sample(line: bytes, where: str) -> Sample:
     kind, types = (Sealed, SEALED_TYPES) if sealed else (Sample, TYPES)
     if not isinstance(row, dict) or row.keys() != types.keys():
         names = [f.name for f in fields(kind)]
-        found = sorted(row) if isinstance(row, dict) else type(row).__name__
-        raise DamagedFile(f"{where}: expected the keys {names}, got {found}; {ADVICE}")
+        keys = sorted(row) if isinstance(row, dict) else type(row).__name__
+        raise DamagedFile(f"{where}: expected the keys {names}, got {keys}; {ADVICE}")
     for key, kinds in types.items():
         if type(row[key]) not in kinds:
             expected = " or ".join(kind.__name__ for kind in kinds)
@@ -152,7 +156,7 @@ def to_sample(line: bytes, where: str) -> Sample:
 
 
 def judged(outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-    """The verdict on an output to each problem."""
+    """Return the verdict on each output, compared with the reference of its problem."""
     references = [problem.reference for problem in problems]
     return grade_many(outputs, references, [problem.language for problem in problems])
 
@@ -160,20 +164,20 @@ def judged(outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]
 def regrade(
     samples: Sequence[Sample], problems: Iterable[Problem], mode: str = "cot"
 ) -> list[Sample]:
-    """The samples with fresh verdicts from the stored outputs; needs no model.
+    """Return the samples with new verdicts on their stored outputs; needs no model.
 
     Raises:
         BadValue: a sample belongs to no problem.
     """
-    known = {problem.id: problem for problem in problems}
-    strangers = sorted({s.id for s in samples} - known.keys())
+    problems_by_id = {problem.id: problem for problem in problems}
+    strangers = sorted({s.id for s in samples} - problems_by_id.keys())
     if strangers:
         raise BadValue(
             f"{len(strangers)} samples of unknown problems, the first is {strangers[0]!r}: "
             "expected the benchmark's own problem ids"
         )
     outputs = [graded_part(sample.output, mode) for sample in samples]
-    verdicts = judged(outputs, [known[sample.id] for sample in samples])
+    verdicts = judged(outputs, [problems_by_id[sample.id] for sample in samples])
     return [
         replace(s, extracted=v.extracted, correct=v.correct, rule=v.rule, reason=v.reason)
         for s, v in zip(samples, verdicts, strict=True)

@@ -1,8 +1,8 @@
-"""Tool-integrated reasoning: programs in an answer are run and their output goes into it.
+"""Tool-integrated reasoning: programs in an answer are run, their output is inserted.
 
-The loop of DeepSeekMath's evaluation (`infer/run_tool_integrated_eval.py`): two rounds, each with
-the full token limit. A round ends at the end token, at the limit, or where the model opens an
-output block. A text that then ends in a fence has its programs run.
+The loop is that of DeepSeekMath's evaluation (`infer/run_tool_integrated_eval.py`): two rounds,
+each with the full token limit. A round ends at the end token, at the limit, or where the model
+opens an output block. If a text then ends in a fence, its programs are run.
 """
 
 import re
@@ -25,10 +25,10 @@ PLACE = re.compile(r'File "[^"]*", ')
 
 
 class Executor(Protocol):
-    """Runs programs somewhere safe, see `eval.sandbox`."""
+    """Runner of programs in a sandbox, see `eval.sandbox`."""
 
     def run(self, programs: Sequence[str]) -> list[Execution]:
-        """What became of each program, in order."""
+        """Run programs; return the execution of each, in order."""
         ...
 
 
@@ -42,20 +42,21 @@ class ToolSampler:
     def __call__(
         self, prompts: Sequence[str], decoding: Decoding, starts: Sequence[str] | None = None
     ) -> list[list[Completion]]:
-        """`decoding.samples` transcripts for each prompt; their tokens are those the model wrote.
+        """Return `decoding.samples` transcripts for each prompt.
 
-        Truncated are those that have not come to their end after the last round.
+        `tokens` counts the tokens that the model wrote. `truncated` is true for transcripts
+        without an end token after the last round.
         """
         k = decoding.samples
         repeated = [prompt for prompt in prompts for _ in range(k)]
         begun = [start for start in starts or [""] * len(prompts) for _ in range(k)]
         answers = [Completion(start, 0, truncated=True) for start in begun]
         for number in range(ROUNDS):
-            going = [i for i, answer in enumerate(answers) if answer.truncated]
-            one = replace(decoding, samples=1, stop=(STOP,), seed=decoding.seed + number)
-            texts = [answers[i].text for i in going]
-            written = self.sampler([repeated[i] for i in going], one, texts)
-            for i, (new,) in zip(going, written, strict=True):
+            unfinished = [i for i, answer in enumerate(answers) if answer.truncated]
+            round_decoding = replace(decoding, samples=1, stop=(STOP,), seed=decoding.seed + number)
+            texts = [answers[i].text for i in unfinished]
+            written = self.sampler([repeated[i] for i in unfinished], round_decoding, texts)
+            for i, (new,) in zip(unfinished, written, strict=True):
                 answers[i] = Completion(
                     answers[i].text + new.text,
                     answers[i].tokens + new.tokens,
@@ -65,7 +66,7 @@ class ToolSampler:
         return [answers[i : i + k] for i in range(0, len(answers), k)]
 
     def run_programs(self, answers: list[Completion]) -> None:
-        """Append to each unfinished answer that ends in a program what this prints."""
+        """Run the programs of unfinished answers that end in one; append the output in place."""
         waiting = {
             i: program
             for i, answer in enumerate(answers)
@@ -78,14 +79,16 @@ class ToolSampler:
 
 
 def shown(execution: Execution) -> str:
-    """What the model gets to see: the output, or the error where nothing was printed."""
+    """Return the shortened output of a program, or its error if it printed nothing."""
     output = execution.output.strip()
     if output:
         long = len(output) > SHOWN
         return f"{output[:KEPT]}...{output[-KEPT:]}" if long else output
-    words = PLACE.sub("", execution.error or execution.status).split()
-    long = len(words) > 2 * WORDS
-    return ERROR + " ".join([*words[:WORDS], "...", *words[-WORDS:]] if long else words)
+    error_words = PLACE.sub("", execution.error or execution.status).split()
+    long = len(error_words) > 2 * WORDS
+    return ERROR + " ".join(
+        [*error_words[:WORDS], "...", *error_words[-WORDS:]] if long else error_words
+    )
 
 
 def program_scores(
@@ -94,11 +97,16 @@ def program_scores(
     benchmark: Benchmark,
     metrics: Sequence[str],
 ) -> list[Score]:
-    """The paper's `program_accuracy`: the grade of what the last program printed."""
+    """Return scores of the last program's output, as the paper's `program_accuracy`."""
     printed = [replace(sample, output=last_output(sample.output) or "") for sample in samples]
-    found = score(regrade(printed, problems), benchmark, metrics, mode="tir")
+    scores = score(regrade(printed, problems), benchmark, metrics, mode="tir")
     ran, failed = programs_of(samples)
     return [
-        replace(one, metric=f"program {one.metric}", programs=ran, executor_errors=failed)
-        for one in found
+        replace(
+            program_score,
+            metric=f"program {program_score.metric}",
+            programs=ran,
+            executor_errors=failed,
+        )
+        for program_score in scores
     ]

@@ -14,9 +14,10 @@ OUTPUT = re.compile(r"```output\n(.*?)\n?```", re.DOTALL)
 
 
 def program_of(text: str) -> str | None:
-    """All programs of a text that ends in a fence as one; of the earlier ones no top-level print.
+    """Join the programs of a text that ends in a fence; top-level prints stay in the last only.
 
-    None if it ends otherwise or holds no program.
+    Returns:
+        The joined program; None if the text does not end in a fence or has no program.
     """
     blocks = PROGRAM.findall(text) if text.rstrip().endswith("```") else []
     if not blocks:
@@ -28,30 +29,30 @@ def program_of(text: str) -> str | None:
 
 
 def with_output(text: str, output: str) -> str:
-    """The text with an output block after its last program."""
+    """Return a text with an output block appended."""
     return f"{text.rstrip()}\n{STOP}\n{output}\n```\n"
 
 
 def programs_run(transcript: str) -> tuple[int, int]:
-    """How many programs a transcript shows the output of, and of how many an error instead."""
+    """Return the number of output blocks in a transcript, and how many of these are errors."""
     blocks = OUTPUT.findall(transcript)
     return len(blocks), sum(map(is_error, blocks))
 
 
 def is_error(output: str) -> bool:
-    """Whether an output block holds an error; after other output an error is not shown."""
+    """Return whether an output starts with our error mark or ends in an exception line."""
     lines = output.strip().splitlines()
     return output.startswith(ERROR) or (bool(lines) and RAISED.match(lines[-1]) is not None)
 
 
 def last_output(transcript: str) -> str | None:
-    """What the last program printed; None without one."""
+    """Return the last output block of a transcript, or None if it has none."""
     blocks = OUTPUT.findall(transcript)
     return blocks[-1] if blocks else None
 
 
 def graded_part(output: str, mode: str) -> str:
-    """What of an output is graded: all of it, or of a program what it gave and not its error."""
+    """Return the text to grade: the output, or for PAL its program's value (empty on error)."""
     if mode != PAL:
         return output
     value = last_output(output)

@@ -3,16 +3,18 @@
 import sys
 
 
-def written(value):
-    """A value as a mathematician writes it: a list without brackets, LaTeX for sympy's objects."""
+def format_value(value):
+    """Return a value in mathematical notation: lists without brackets, LaTeX for sympy objects."""
     if hasattr(value, "tolist"):  # numpy's
-        return written(value.tolist())
+        return format_value(value.tolist())
     if isinstance(value, dict):
-        return ", ".join(f"{written(key)} = {written(one)}" for key, one in value.items())
+        return ", ".join(
+            f"{format_value(key)} = {format_value(entry)}" for key, entry in value.items()
+        )
     if isinstance(value, list | set | frozenset):
-        return ", ".join(map(written, value))
+        return ", ".join(map(format_value, value))
     if isinstance(value, tuple):
-        return f"({', '.join(map(written, value))})"
+        return f"({', '.join(map(format_value, value))})"
     if isinstance(value, complex):
         return str(value).strip("()").replace("j", "i")
     sympy = sys.modules.get("sympy")
@@ -26,4 +28,4 @@ solution = names.get("solution")
 value = solution() if callable(solution) else names.get("ans", names.get("answer"))
 if value is not None:
     print()
-    print(" ".join(written(value).split()))
+    print(" ".join(format_value(value).split()))
