@@ -33,7 +33,7 @@ def test_a_benchmark_of_a_gpu_without_one_is_misuse(repro, root):
     result = repro("bench", "gpu")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert "found no CUDA device, expected one: run it where there is a GPU" in line
+    assert "found no CUDA device, expected one: run it on a machine with a GPU" in line
     assert not (root / "runs" / "results" / "bench").exists()
 
 

@@ -117,7 +117,7 @@ def test_samples_of_another_question_are_refused(kept, repro, tiny_model, change
     [
         ("pocket-math.jsonl.gz", b"cut", "was altered or cut off; delete it to make it again"),
         ("pocket-math.json", b"{}", "not a note with its digest"),
-        ("pocket-math.json", None, "but not the note beside it"),
+        ("pocket-math.json", None, "without the note of this command beside it"),
     ],
 )
 def test_damaged_and_foreign_files_are_one_line(kept, repro, tiny_model, name, content, message):

@@ -202,10 +202,10 @@ def misplaced(folder, out):
 
     from core import GRPOTrainer
 
-    right = GRPOTrainer.weighing.fget
+    right = GRPOTrainer.advantage_settings.fget
     wrong = property(lambda self: replace(right(self), weights=right(self).weights.cpu()))
     try:
-        with patch.object(GRPOTrainer, "weighing", wrong):
+        with patch.object(GRPOTrainer, "advantage_settings", wrong):
             CASES["best"](folder, out, 1).train()
     except RuntimeError as error:
         return str(error)

@@ -28,7 +28,7 @@ def test_missing_prompt_column_is_named(make_grpo):
                 "completion_ids": [[7]] * len(rows),
                 "logprobs": None,
             },
-            "prompt_ids without a token",
+            "empty prompt_ids",
         ),
     ],
 )

@@ -94,7 +94,7 @@ def test_a_plug_in_and_an_entry_point_add_theirs(tmp_path, monkeypatch):
         EntryPoint("RightAnswer", "core.rewards:Accuracy", "repro.rewards"),
         EntryPoint("Gone", "core.not_there:Gone", "repro.rewards"),
     ]
-    monkeypatch.setattr(named_rewards, "registered", {"repro.rewards": points}.__getitem__)
+    monkeypatch.setattr(named_rewards, "group_entry_points", {"repro.rewards": points}.__getitem__)
     assert parse_rewards("RightAnswer(right=2)", PAPER) == (Accuracy(right=2),)
     with pytest.raises(BadValue, match=r"reward 'Gone' \(core.not_there:Gone\): import failed"):
         parse_rewards("Gone", PAPER)

@@ -207,7 +207,7 @@ def test_packed_and_padded_rows_keep_the_same(build_llama):
     kept = support(torch.zeros(cut.shape).masked_fill(cut, -torch.inf))
     batch["support"] = kept
     packed = token_logps(model, batch, 0.9, with_entropy=True)
-    padded = padded_logps(model, batch, 0.9, Entropy(asked=True))
+    padded = padded_logps(model, batch, 0.9, Entropy(computed=True))
     torch.testing.assert_close(packed.logps, padded.logps)
     torch.testing.assert_close(packed.entropy, padded.entropy)
     del batch["support"]

@@ -36,7 +36,7 @@ def test_log_probabilities_are_those_of_its_logits(wide, build_llama):
     if wide:
         widen_head(model)
     found, gradients = [], []
-    for read in (token_logps, lambda *a: padded_logps(*a, Entropy(asked=False))):
+    for read in (token_logps, lambda *a: padded_logps(*a, Entropy(computed=False))):
         model.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16):
             logps = read(model, batch, 1.0).logps
