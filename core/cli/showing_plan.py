@@ -66,7 +66,7 @@ def plan(
 
 def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
     """Print the non-default settings, batches, stages, cost, and claims without a verdict."""
-    from core.verdicts.judge import cannot_test
+    from core.verdicts.unmeasured import cannot_test
     from eval.stats.seeds import LOOKS
 
     values = sorted(resolved.values.items())

@@ -20,8 +20,8 @@ from core.stages.chain import Chain
 from core.stages.loading import scoring_of
 from core.stages.sources import model_folder
 from core.stages.stage import Stage
-from core.verdicts.judge import cannot_test
 from core.verdicts.trials import compared_arms, rate_of, trials_of
+from core.verdicts.unmeasured import cannot_test
 from eval.errors import BadValue
 from eval.stats.seeds import LOOKS
 

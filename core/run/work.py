@@ -15,8 +15,8 @@ from core.stages.chain import Chain
 from core.stages.evaluate import modes_of
 from core.stages.spread.launch import check_installed
 from core.stages.tools import check_tools
-from core.verdicts.judge import cannot_test
 from core.verdicts.trials import check_trials, compared_arms, trials_of
+from core.verdicts.unmeasured import cannot_test
 from eval.errors import BadValue
 from eval.terminal import say
 

@@ -1,77 +1,25 @@
 """Judges a paper's claims from the records of its runs: effect, interval, p and a verdict."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isclose
 from statistics import mean
-from typing import TypedDict
 
-from core.claims import Claim, Comparison, MissingMeasure, Need, Runs, Side, Untestable
+from core.claims import Claim, Comparison, MissingMeasure, Runs, Untestable
 from core.claims.measures import is_validation
-from core.families.family import SEEN
-from core.families.table import find_family
 from core.paper import Paper
 from core.records.record import Record
-from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
 from core.verdicts.conjunctions import JudgedComparison, judge_conjunction
+from core.verdicts.verdict_rows import (
+    FINITE,
+    NO_NUMBERS,
+    VerdictRow,
+    claim_fields,
+)
 from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Effect, Look
 
-FINITE = 1e300  # stands for infinity, which JSON cannot express
 UNEQUAL = (">", ">=", "<", "<=")
 ROOM = 3.0  # points from 0 or 100 %; a percentage that stays this close cannot have moved
-
-
-class VerdictSide(TypedDict):
-    """A side of a judged comparison: its measure, its arm, and a value per case."""
-
-    measure: str
-    arm: str | None
-    values: list[float]
-
-
-class ClaimFields(TypedDict):
-    """The claim as a verdict states it: the sentence, the comparison and both sides."""
-
-    id: str
-    statement: str
-    relation: str
-    margin: float
-    equal: float
-    unit: str
-    left: VerdictSide | None
-    right: VerdictSide | None
-
-
-class Numbers(TypedDict):
-    """The numbers of a verdict, None where there are none.
-
-    `effect`, `low` and `high` are those of left - right. `holm` is `p` after Holm's correction over
-    the claims of the paper, `seen` the smallest effect that these seeds could have decided.
-    """
-
-    effect: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    holm: float | None
-    level: float | None
-    freedom: float | None
-    seen: float | None
-
-
-class VerdictRow(ClaimFields, Numbers):
-    """The verdict on one claim as it is stored in a record of verdicts."""
-
-    verdict: str
-    reason: str
-    seeds: list[int]
-    runs: list[str]
-
-
-NO_NUMBERS: Numbers = {
-    "effect": None, "low": None, "high": None, "p": None,
-    "holm": None, "level": None, "freedom": None, "seen": None,
-}  # fmt: skip
 
 
 def judge(paper: Paper, runs: Iterable[Record], looks: Sequence[Look] = ()) -> list[VerdictRow]:
@@ -323,126 +271,3 @@ def untested_verdict(claim: Claim, reason: str, verdict: str = "undecided") -> V
         "seeds": [],
         "runs": [],
     }
-
-
-def cannot_test(paper: Paper, settings: RunSettings) -> dict[str, str]:
-    """Return why runs with these settings cannot test a claim, by the name of the claim.
-
-    Claims that they can test are left out. No run is needed to tell.
-    """
-    quantities = quantities_of(paper)
-    reasons = {claim.slug: lacking(claim, settings, quantities) for claim in paper.claims}
-    return {slug: "; ".join(dict.fromkeys(lines)) for slug, lines in reasons.items() if lines}
-
-
-def quantities_of(paper: Paper) -> set[str]:
-    """Return the quantities of probabilities that the families of a paper's arms measure."""
-    families = [find_family(paper.family_of(arm)) for arm in paper.arms or (paper.main_arm,)]
-    on_held_out = {name for family in families for name in family.probabilities}
-    on_seen = {name + SEEN for name in on_held_out}
-    sampled = {name for family in families for name in (*family.own_answers, *family.sampler_gaps)}
-    return on_held_out | on_seen | sampled
-
-
-def lacking(claim: Claim, settings: RunSettings, quantities: Collection[str]) -> list[str]:
-    """Return why a claim cannot be tested: its own reason, or what is not measured; else empty.
-
-    Args:
-        claim: the claim.
-        settings: of the runs.
-        quantities: of probabilities, which are measured if there are held-out problems.
-    """
-    if isinstance(claim.test, Untestable):
-        return [claim.test.reason]
-    needs = [need for _, need in claim.needs if need.kind in UNMEASURED]
-    lines = [UNMEASURED[need.kind](need, settings, quantities) for need in needs]
-    return [line for line in lines if line]
-
-
-def unmeasured_curve(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
-    """Return why runs with these settings do not log a curve; empty if they do."""
-    del quantities
-    if need.name == HELD_OUT and not settings.heldout_problems:
-        return "no held-out problems (heldout_problems=0)"
-    suite = need.name.removeprefix(BENCHMARK)
-    if need.name.startswith(BENCHMARK) and suite not in settings.watched_suites:
-        return f"{suite} is not among heldout_benchmarks"
-    return ""
-
-
-def unmeasured_samples(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
-    """Return why runs with these settings draw no samples of a suite; empty if they do."""
-    del quantities
-    sampled = list(settings.suites)[: settings.at_k_benchmarks]
-    return "" if need.name in sampled else f"no samples of {need.name}"
-
-
-def unmeasured_score(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
-    """Return why runs with these settings do not score a suite; empty if they do."""
-    del quantities
-    if need.name not in settings.suites:
-        return f"{need.name} is not scored"
-    if settings.eval_modes and (mode := need.how[1]) not in settings.eval_modes:
-        return f"{need.name} is not answered in the mode {mode}, which is not among eval_modes"
-    return ""
-
-
-def unmeasured_quantity(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
-    """Return why runs with these settings do not measure a quantity; empty if they do."""
-    if need.name not in quantities:
-        return f"probabilities are not measured ({need.name})"
-    if not settings.heldout_problems:
-        return f"no held-out problems to measure {need.name} on (heldout_problems=0)"
-    return ""
-
-
-# By kind of need; a setting is recorded in every run.
-UNMEASURED: Mapping[str, Callable[[Need, RunSettings, Collection[str]], str]] = {
-    "curve": unmeasured_curve,
-    "samples": unmeasured_samples,
-    "score": unmeasured_score,
-    "probabilities": unmeasured_quantity,
-}
-
-
-def claim_fields(
-    claim: Claim,
-    test: Comparison | Untestable,
-    left: Sequence[float],
-    right: Sequence[float],
-) -> ClaimFields:
-    """Return what a verdict states about its claim.
-
-    Args:
-        claim: the claim.
-        test: its comparison, or the one of its comparisons that decides.
-        left: the values of the left side, case by case.
-        right: those of the right side.
-    """
-    fields: ClaimFields = {
-        "id": claim.slug,
-        "statement": claim.statement,
-        "relation": "",
-        "margin": 0.0,
-        "equal": 0.0,
-        "unit": "",
-        "left": None,
-        "right": None,
-    }
-    if isinstance(test, Untestable):
-        return fields
-    return {
-        **fields,
-        "relation": test.relation,
-        "margin": test.margin,
-        "equal": test.equal,
-        "unit": "points" if test.percent else "",
-        "left": side_fields(test.left, left),
-        "right": side_fields(test.right, right),
-    }
-
-
-def side_fields(side: Side, values: Sequence[float]) -> VerdictSide:
-    """Return what a side measures, on which arm, and its values."""
-    measure, arm = side.label
-    return {"measure": measure, "arm": arm, "values": list(values)}

@@ -16,7 +16,8 @@ from core.records.record import (
 )
 from core.records.schema import ClaimsRecord, claims_of, runs_of, tunings_of
 from core.settings.canonical import SHORT, as_text, canonical, digest_of
-from core.verdicts.judge import VerdictRow, judge
+from core.verdicts.judge import judge
+from core.verdicts.verdict_rows import VerdictRow
 from eval.stats.seeds import LOOKS, Look
 
 ROUNDING = 1e-9  # of differences between floats that a law holds equal

@@ -70,7 +70,7 @@ class Quantity:
 
     @property
     def clear(self) -> bool:
-        """Whether it can be an answer by itself."""
+        """True if the quantity can be an answer by itself."""
         return self.plain and not self.together
 
     @property

@@ -33,7 +33,7 @@ class Trial:
 
     @property
     def passed(self) -> bool:
-        """Whether every answer was graded as expected; undecided ones count as not accepted."""
+        """True if every answer was graded as expected; an undecided one counts as not accepted."""
         if self.expected is None:
             return True
         return self.accepted == (self.tried if self.expected else 0)

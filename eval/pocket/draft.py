@@ -36,7 +36,7 @@ class Draft:
 
     @property
     def exact_form(self) -> bool:
-        """Whether the form of the answer counts: fractions must be in lowest terms, as in MATH."""
+        """True if the form of the answer counts: fractions in lowest terms, as in MATH."""
         return self.kind == "fraction"
 
     @property

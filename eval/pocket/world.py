@@ -62,7 +62,7 @@ class Case:
 
     @property
     def labels(self) -> list[bool]:
-        """Whether each line of the solution is right."""
+        """True for each right line of the solution."""
         return [is_right for _, is_right in self.solution.lines]
 
 

@@ -36,7 +36,8 @@ from core.claims import (
 )
 from core.paper.registry import entries
 from core.settings.resolve import resolve
-from core.verdicts.judge import cannot_test, judge_claim, lacking
+from core.verdicts.judge import judge_claim
+from core.verdicts.unmeasured import cannot_test, lacking
 from papers.deepseekmath_grpo import PAPER
 
 A, B = final("reward").of("a"), final("reward").of("b")

@@ -9,7 +9,8 @@ import pytest
 from core.claims import START, Claim, Comparison, Untestable, gain_at_k, law, score
 from core.settings.resolve import resolve
 from core.settings.run_settings import HELD_OUT
-from core.verdicts.judge import cannot_test, judge, judge_claim
+from core.verdicts.judge import judge, judge_claim
+from core.verdicts.unmeasured import cannot_test
 from eval.stats.seeds import Look
 from papers.deepseekmath_grpo import PAPER
 

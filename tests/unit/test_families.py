@@ -21,7 +21,7 @@ from core.settings.resolve import resolve
 from core.stages import tools as stage_tools
 from core.stages.chain import Chain
 from core.stages.start import Chosen, Start
-from core.verdicts.judge import cannot_test
+from core.verdicts.unmeasured import cannot_test
 from eval.errors import BadValue, UnknownName
 from eval.samples.evaluation import Decoding
 from eval.sandbox import SandboxUnavailable

@@ -1,0 +1,89 @@
+"""Reasons why a claim cannot be tested by the runs of its paper: what they do not measure."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from core.claims import Claim, Need, Untestable
+from core.families.family import SEEN
+from core.families.table import find_family
+from core.paper import Paper
+from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
+
+
+def cannot_test(paper: Paper, settings: RunSettings) -> dict[str, str]:
+    """Return why runs with these settings cannot test a claim, by the name of the claim.
+
+    Claims that they can test are left out. No run is needed to tell.
+    """
+    quantities = quantities_of(paper)
+    reasons = {claim.slug: lacking(claim, settings, quantities) for claim in paper.claims}
+    return {slug: "; ".join(dict.fromkeys(lines)) for slug, lines in reasons.items() if lines}
+
+
+def quantities_of(paper: Paper) -> set[str]:
+    """Return the quantities of probabilities that the families of a paper's arms measure."""
+    families = [find_family(paper.family_of(arm)) for arm in paper.arms or (paper.main_arm,)]
+    on_held_out = {name for family in families for name in family.probabilities}
+    on_seen = {name + SEEN for name in on_held_out}
+    sampled = {name for family in families for name in (*family.own_answers, *family.sampler_gaps)}
+    return on_held_out | on_seen | sampled
+
+
+def lacking(claim: Claim, settings: RunSettings, quantities: Collection[str]) -> list[str]:
+    """Return why a claim cannot be tested: its own reason, or what is not measured; else empty.
+
+    Args:
+        claim: the claim.
+        settings: of the runs.
+        quantities: of probabilities, which are measured if there are held-out problems.
+    """
+    if isinstance(claim.test, Untestable):
+        return [claim.test.reason]
+    needs = [need for _, need in claim.needs if need.kind in UNMEASURED]
+    lines = [UNMEASURED[need.kind](need, settings, quantities) for need in needs]
+    return [line for line in lines if line]
+
+
+def unmeasured_curve(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
+    """Return why runs with these settings do not log a curve; empty if they do."""
+    del quantities
+    if need.name == HELD_OUT and not settings.heldout_problems:
+        return "no held-out problems (heldout_problems=0)"
+    suite = need.name.removeprefix(BENCHMARK)
+    if need.name.startswith(BENCHMARK) and suite not in settings.watched_suites:
+        return f"{suite} is not among heldout_benchmarks"
+    return ""
+
+
+def unmeasured_samples(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
+    """Return why runs with these settings draw no samples of a suite; empty if they do."""
+    del quantities
+    sampled = list(settings.suites)[: settings.at_k_benchmarks]
+    return "" if need.name in sampled else f"no samples of {need.name}"
+
+
+def unmeasured_score(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
+    """Return why runs with these settings do not score a suite; empty if they do."""
+    del quantities
+    if need.name not in settings.suites:
+        return f"{need.name} is not scored"
+    if settings.eval_modes and (mode := need.how[1]) not in settings.eval_modes:
+        return f"{need.name} is not answered in the mode {mode}, which is not among eval_modes"
+    return ""
+
+
+def unmeasured_quantity(need: Need, settings: RunSettings, quantities: Collection[str]) -> str:
+    """Return why runs with these settings do not measure a quantity; empty if they do."""
+    if need.name not in quantities:
+        return f"probabilities are not measured ({need.name})"
+    if not settings.heldout_problems:
+        return f"no held-out problems to measure {need.name} on (heldout_problems=0)"
+    return ""
+
+
+# By kind of need; a setting is recorded in every run.
+UNMEASURED: Mapping[str, Callable[[Need, RunSettings, Collection[str]], str]] = {
+    "curve": unmeasured_curve,
+    "samples": unmeasured_samples,
+    "score": unmeasured_score,
+    "probabilities": unmeasured_quantity,
+}
