@@ -51,8 +51,9 @@ def test_the_table_of_claims_is_that_of_the_record_of_all_seeds(records):
     assert rows == expected
 
 
-def test_the_readme_stays_short():
+def test_the_readme_and_the_changelog_stay_short():
     assert len(README.encode()) <= 9_000
+    assert (ROOT / "CHANGELOG.md").stat().st_size <= 12_000
 
 
 def test_nothing_says_to_install_the_project_of_another_that_is_called_repro():
