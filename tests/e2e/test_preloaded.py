@@ -2,8 +2,10 @@
 
 import os
 
+import pytest
+
 from core.stages.spread.pool import COMMAND
-from core.stages.spread.preloaded import Forked, is_current
+from core.stages.spread.preloaded import Forked, can_fork
 
 
 def run(*arguments, module=COMMAND, **variables):
@@ -47,7 +49,14 @@ def test_a_signal_is_a_negative_exit_code():
 def test_another_environment_needs_a_process_of_its_own(monkeypatch):
     monkeypatch.setattr("core.stages.spread.preloaded.started_with", {})
     variables = {"HOME": "here", "REPRO_ROOT": "a"}
-    assert is_current(variables)
-    assert is_current({**variables, "REPRO_ROOT": "b"})
-    assert not is_current({**variables, "HF_HOME": "elsewhere"})
-    assert not is_current({"REPRO_ROOT": "a"})
+    assert can_fork(variables)
+    assert can_fork({**variables, "REPRO_ROOT": "b"})
+    assert not can_fork({**variables, "HF_HOME": "elsewhere"})
+    assert not can_fork({"REPRO_ROOT": "a"})
+
+
+@pytest.mark.parametrize("kind", ["cuda", "hip"])
+def test_a_torch_for_gpus_is_not_forked(monkeypatch, kind):
+    monkeypatch.setattr("core.stages.spread.preloaded.started_with", {})
+    monkeypatch.setattr(f"torch.version.{kind}", "13.0")
+    assert not can_fork({"HOME": "here"})

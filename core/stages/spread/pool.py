@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Thread
 from time import sleep
 
-from core.stages.spread.preloaded import Forked, is_current
+from core.stages.spread.preloaded import Forked, can_fork
 from eval.errors import ReproError
 from eval.terminal import say
 
@@ -75,15 +75,15 @@ def run_units(
 def start_process(unit: Unit, stderr: int) -> subprocess.Popen[bytes] | Forked:
     """Start a unit in a session of its own: Ctrl-C reaches its parent alone, which stops it.
 
-    A command of `repro` is forked from a process that has imported torch, unless that process was
-    started in another environment.
+    A command of `repro` is forked from a process that has imported torch where that is as good
+    (`can_fork`).
 
     Args:
         unit: The command.
         stderr: File descriptor that its standard error is written to.
     """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    if unit.program == REPRO and is_current(environment):
+    if unit.program == REPRO and can_fork(environment):
         return Forked(COMMAND, unit.arguments, environment, stderr)
     return subprocess.Popen(
         [*unit.program, *unit.arguments],

@@ -16,11 +16,17 @@ READ_WHEN_USED = ("REPRO_", "PYTEST_")  # prefixes of variables that no import r
 started_with: dict[str, str] = {}
 
 
-def is_current(environment: Mapping[str, str]) -> bool:
+def can_fork(environment: Mapping[str, str]) -> bool:
     """Return whether a forked process is as good as one started in this environment.
 
-    Libraries read variables when they are imported, and the server imports them once.
+    Libraries read variables when they are imported, and the server imports them once: the
+    environment of the first call is the server's. A process that imported a torch for GPUs may
+    have initialised a driver, which works in no fork.
     """
+    import torch
+
+    if sys.platform != "linux" or torch.version.cuda or torch.version.hip:
+        return False
     read = {k: v for k, v in environment.items() if not k.startswith(READ_WHEN_USED)}
     if not started_with:
         started_with.update(read)
