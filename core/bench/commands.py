@@ -11,7 +11,7 @@ from core.bench.checkout import projected_bytes
 from core.bench.collection import collection
 from core.bench.measure import Measure, median_seconds, seconds
 from core.records.places import no_runs, record_files
-from core.stages.spread.pool import PYTHON
+from core.spread.pool import PYTHON
 from eval.terminal import say
 
 LIGHT = {"--help": None, "list": 0.4}  # allowed seconds of each command

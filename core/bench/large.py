@@ -17,7 +17,7 @@ from core.bench.measure import Measure, peak_memory, several_in_turn
 from core.bench.step import QUIET, Timer, peer, spread
 from core.bench.words import word_prompts, word_tokenizer
 from core.configs.grpo import GRPOConfig
-from core.stages.spread.pool import PYTHON
+from core.spread.pool import PYTHON
 from core.trainers.grpo import GRPOTrainer
 
 PAIRS = 5  # processes of each side, in turn

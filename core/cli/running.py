@@ -152,7 +152,7 @@ def run(
     resolved_paper = find_paper(requested.paper)
     from core.run.order import run_order
     from core.run.request import Order
-    from core.stages.spread.jobs import read_options
+    from core.spread.jobs import read_options
     from eval.stats.seeds import LOOKS
 
     check_exclusive(requested.arm, sweep, push_to_hub, claims=claims)
@@ -330,9 +330,9 @@ def one(
     """Run one arm with one seed, or, without an arm, score the starting model of the seed."""
     from core.records.runs_lock import working_in_runs
     from core.settings.resolve import resolve
+    from core.spread.pool import die_with_parent
     from core.stages.chain import Chain
     from core.stages.record import run_chain, run_trial, score_start
-    from core.stages.spread.pool import die_with_parent
 
     die_with_parent()
     resolved = resolve(

@@ -26,7 +26,7 @@ class Order:
         arguments: The settings from the command line, each as `name=value`.
         jobs: The largest number of processes or cluster jobs at a time.
         force: Whether finished stages are run again.
-        cluster: The cluster that runs the units as jobs, see `core.stages.spread.jobs`; None for
+        cluster: The cluster that runs the units as jobs, see `core.spread.jobs`; None for
             processes on this machine.
         job: The options of a cluster job by name.
     """

@@ -19,9 +19,9 @@ from core.run.check import whole_records
 from core.run.request import Order
 from core.run.units import chain_command, label_of
 from core.settings.resolve import resolve
+from core.spread.pool import FailedUnit, Unit, run_units
 from core.stages.chain import Chain
 from core.stages.kernels import PROCESSOR
-from core.stages.spread.pool import FailedUnit, Unit, run_units
 from core.verdicts.up_to_date import asked_problems, factor_of
 from eval.errors import BadValue
 from eval.terminal import say

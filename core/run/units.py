@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from core.records.record import Record
 from core.run.request import Order
+from core.spread.jobs import run_jobs
+from core.spread.pool import Unit, run_units
 from core.stages.chain import Chain
 from core.stages.held_out import split_as_asked
 from core.stages.record import run_chain, score_start
-from core.stages.spread.jobs import run_jobs
-from core.stages.spread.pool import Unit, run_units
 from core.stages.stage import Stage
 from core.verdicts.up_to_date import recorded_runs
 

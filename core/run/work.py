@@ -11,9 +11,9 @@ from core.run.request import Order
 from core.settings.refusals import refuse, refuse_paper
 from core.settings.resolve import Resolved, resolve
 from core.settings.run_settings import TRIAL_SEED
+from core.spread.launch import check_installed
 from core.stages.chain import Chain
 from core.stages.evaluate import modes_of
-from core.stages.spread.launch import check_installed
 from core.stages.tools import check_tools
 from core.verdicts.trials import check_trials, compared_arms, trials_of
 from core.verdicts.unmeasured import cannot_test

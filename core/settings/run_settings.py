@@ -8,7 +8,7 @@ from core.data.prompts import Prompts
 from core.paper import Reward
 from eval.errors import BadValue, UnknownName
 
-LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/stages/spread/accelerate_configs
+LAUNCHES = ("ddp", "fsdp2", "zero2", "zero3")  # files of core/spread/accelerate_configs
 # What answers benchmarks: our engine, vLLM in this process, or a server that is started for it.
 EVAL_ENGINES = ("native", "vllm", "server")
 HELD_OUT = "held_out/accuracy"  # the metric of the held-out problems

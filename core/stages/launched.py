@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from core.stages.spread.launcher import FAILED, OUTPUTS
-from core.stages.spread.pool import die_with_parent
+from core.spread.launcher import FAILED, OUTPUTS
+from core.spread.pool import die_with_parent
 
 
 def main(seed: str, models: str, data: str, folder: str, *arguments: str) -> None:
@@ -18,7 +18,7 @@ def main(seed: str, models: str, data: str, folder: str, *arguments: str) -> Non
     import torch
 
     from core.records.files import DiskFull, no_space, write_atomic
-    from core.stages.spread.launch import Models, run_of
+    from core.spread.launch import Models, run_of
     from core.stages.train import train_model
     from eval.errors import ReproError
     from eval.terminal import say

@@ -29,14 +29,14 @@ from core.settings.canonical import digest_of
 from core.settings.effective import effective
 from core.settings.resolve import Resolved
 from core.settings.run_settings import RunSettings
+from core.spread.checkpoints import SealCallback, last_checkpoint
+from core.spread.launch import Models, launch
 from core.stages.data import Data
 from core.stages.held_out import Rows, split_as_asked
 from core.stages.kernels import PROCESSOR, acting_kernels, check_kernels, processor
 from core.stages.sources import source_of
-from core.stages.spread.launch import Models, launch
 from core.stages.stage import Policy
 from core.stages.start import Chosen
-from core.stages.watch.checkpoints import SealCallback, last_checkpoint
 from core.stages.watch.heldout import (
     FOLDER,
     HeldOutCallback,

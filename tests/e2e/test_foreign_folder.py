@@ -7,9 +7,9 @@ from changed_settings import changed
 
 from core.bench.commands import output
 from core.bench.commands import repro as command
-from core.stages.spread.jobs import run_jobs
-from core.stages.spread.launch import LAUNCHER
-from core.stages.spread.pool import Unit, run_units
+from core.spread.jobs import run_jobs
+from core.spread.launch import LAUNCHER
+from core.spread.pool import Unit, run_units
 from eval.grading.worker import Worker
 
 NAMES = ("core/__init__", "core/run/__init__", "eval", "papers/__init__", "sympy", "random")

@@ -143,7 +143,7 @@ def test_a_crash_is_tried_once_more(name, starts, repro, root, settings, monkeyp
     ends = f"open(sys.argv[1] + '/ended.txt', 'w').write('{name} ended process 1')"
     counts = f"open('{root}/starts', 'a').write('.')"
     script = f"import sys; {counts}; {ends}; sys.exit(1)"
-    monkeypatch.setattr("core.stages.spread.launch.LAUNCHER", (sys.executable, "-c", script))
+    monkeypatch.setattr("core.spread.launch.LAUNCHER", (sys.executable, "-c", script))
     done = repro(*launched(settings))
     assert done.exit_code == 1
     assert done.stderr.endswith(f"fsdp2 x2: {name} ended process 1\n")

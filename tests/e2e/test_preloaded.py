@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from core.stages.spread.pool import COMMAND
-from core.stages.spread.preloaded import Forked, can_fork
+from core.spread.pool import COMMAND
+from core.spread.preloaded import Forked, can_fork
 
 
 def run(*arguments, module=COMMAND, **variables):
@@ -47,7 +47,7 @@ def test_a_signal_is_a_negative_exit_code():
 
 
 def test_another_environment_needs_a_process_of_its_own(monkeypatch):
-    monkeypatch.setattr("core.stages.spread.preloaded.started_with", {})
+    monkeypatch.setattr("core.spread.preloaded.started_with", {})
     variables = {"HOME": "here", "REPRO_ROOT": "a"}
     assert can_fork(variables)
     assert can_fork({**variables, "REPRO_ROOT": "b"})
@@ -57,6 +57,6 @@ def test_another_environment_needs_a_process_of_its_own(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["cuda", "hip"])
 def test_a_torch_for_gpus_is_not_forked(monkeypatch, kind):
-    monkeypatch.setattr("core.stages.spread.preloaded.started_with", {})
+    monkeypatch.setattr("core.spread.preloaded.started_with", {})
     monkeypatch.setattr(f"torch.version.{kind}", "13.0")
     assert not can_fork({"HOME": "here"})

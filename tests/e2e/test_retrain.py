@@ -18,7 +18,7 @@ from core.records.sample_files import sample_files
 from core.run.check import whole_records
 from core.run.retrain import differences, draw_runs, retrained_problems
 from core.settings.canonical import canonical
-from core.stages.spread.pool import Unit, run_units
+from core.spread.pool import Unit, run_units
 from core.verdicts.regrade import Regrader
 from core.verdicts.up_to_date import asked_problems
 from eval.plugins import VARIABLE, use

@@ -13,10 +13,10 @@ from core.records.found import models_here
 from core.records.notes import DIGEST, read_note, write_note
 from core.records.places import DONE
 from core.run.leftovers import end_note
+from core.spread.checkpoints import SEAL, check_seal
 from core.stages.browse import is_of, seal_of
 from core.stages.stage import Stage
 from core.stages.train import TRAINED, train_model
-from core.stages.watch.checkpoints import SEAL, check_seal
 from eval.errors import DamagedFile
 
 VALUES = st.recursive(

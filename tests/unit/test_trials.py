@@ -14,8 +14,8 @@ from core.run.plan import make_plan
 from core.run.request import Order
 from core.settings.resolve import resolve
 from core.settings.run_settings import ON_TRIAL, SCORING, TRIAL_SEED
+from core.spread.launch import run_of, words_of
 from core.stages.chain import Chain
-from core.stages.spread.launch import run_of, words_of
 from core.verdicts.trials import compared_arms, rate_of, trials_of
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER

@@ -18,7 +18,7 @@ from core import A2POTrainer, GRPOTrainer, PPOTrainer, RLOOTrainer, SFTConfig, S
 from core.forward.packing import can_pack
 from core.losses.policy import LOSS_TYPES
 from core.shards.sharding import gather_weights, without_weights
-from core.stages.spread.launch import CONFIGS
+from core.spread.launch import CONFIGS
 
 PARTS = ("prompt", "completion")
 

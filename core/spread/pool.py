@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Thread
 from time import sleep
 
-from core.stages.spread.preloaded import Forked, can_fork
+from core.spread.preloaded import Forked, can_fork
 from eval.errors import ReproError
 from eval.terminal import say
 

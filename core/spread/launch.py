@@ -12,14 +12,14 @@ from shutil import which
 from core.paper.registry import find_paper
 from core.settings.resolve import Resolved, resolve
 from core.settings.run_settings import RunSettings
-from core.stages.spread.launcher import ENDED, FAILED, OUTPUTS
-from core.stages.spread.pool import PYTHON, FailedUnit, Unit, run_units
-from core.stages.watch.checkpoints import last_checkpoint
+from core.spread.checkpoints import last_checkpoint
+from core.spread.launcher import ENDED, FAILED, OUTPUTS
+from core.spread.pool import PYTHON, FailedUnit, Unit, run_units
 from eval.errors import BadValue
 from eval.terminal import say
 
 CONFIGS = Path(__file__).parent / "accelerate_configs"
-LAUNCHER = (*PYTHON, "-m", "core.stages.spread.launcher")
+LAUNCHER = (*PYTHON, "-m", "core.spread.launcher")
 CRASHES = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")
 
 

@@ -11,7 +11,7 @@ from signal import Signals
 from typing import Any
 
 from core.records.files import write_atomic
-from core.stages.spread.pool import die_with_parent
+from core.spread.pool import die_with_parent
 
 ENDED = "ended.txt"
 OUTPUTS, FAILED = "outputs.json", "failed.txt"  # what a process leaves there itself

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.records.places import root
-from core.stages.spread.pool import PYTHON, FailedUnit, Unit
+from core.spread.pool import PYTHON, FailedUnit, Unit
 from eval.errors import BadValue, UnknownName
 from eval.terminal import say
 

@@ -1,1 +1,0 @@
-"""Runs spread over processes, machines and jobs of a queue."""
