@@ -2,9 +2,9 @@
 
 Where the sources disagree, and what is not the paper's here:
 
-- The source is a blog (fengyao.notion.site/off-policy-rl) that prints curves alone; the cap of 2
-  is that of TRL's index and verl's default, where the authors' own example has 10. The paper named
-  is that of Retrace, which TRL cites for truncated ratios.
+- The source is a blog that prints curves alone; the cap of 2 is that of TRL's index and verl's
+  default, where the authors' own example has 10. TRL cites another paper for truncated ratios,
+  Retrace (arXiv 1606.02647).
 - TRL's default is another correction: completions whose whole ratio is above 3 are left out.
 - The blog's runs are DAPO on 32B and PPO on GSM8K with a sampler of 8 bits; here it is DAPO's loss,
   and at cpu a sampler whose weights are rounded to 4 bits.
@@ -21,7 +21,7 @@ LARGEST_IN_SHORT = probability("largest_sampler_difference/short_answers").of(ST
 PAPER = Paper(
     slug="tis",
     title="Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
-    arxiv="1606.02647",
+    url="https://fengyao.notion.site/off-policy-rl",
     family="grpo",
     config=(
         cite("blog", use_vllm=True, vllm_importance_sampling_correction=True),
@@ -84,16 +84,19 @@ PAPER = Paper(
             "recovers-quantised-rollouts",
             "With a sampler of few bits the reward ends higher with the weights than without.",
             late("reward").of("tis") > late("reward").of("no-correction"),
+            mechanism="off-policy correction",
         ),
         Claim(
             "entropy-not-collapsing",
             "With such a sampler the entropy ends higher with the weights than without.",
             final("entropy").of("tis") > final("entropy").of("no-correction"),
+            mechanism="off-policy correction",
         ),
         Claim(
             "mismatch-grows-with-length",
             "The largest difference of probabilities within an answer is larger in long answers.",
             LARGEST_IN_LONG > LARGEST_IN_SHORT,
+            mechanism="off-policy correction",
         ),
     ),
 )
