@@ -137,22 +137,26 @@ PAPER = Paper(
             "values take.",
             completions_to(HELD_OUT, final(HELD_OUT).of("grpo")).of("a2po")
             < completions_to(HELD_OUT, final(HELD_OUT).of("grpo")).of("grpo"),
+            mechanism="baselines",
         ),
         Claim(
             "lowest-kl",
             "The policy ends nearer to where it started than with GRPO.",
             probability(KL).of("a2po") < probability(KL).of("grpo"),
+            mechanism="KL",
         ),
         Claim(
             "accuracy-similar",
             "The accuracy is GRPO's or more.",
             final(HELD_OUT).of("a2po") >= final(HELD_OUT).of("grpo"),
+            mechanism="baselines",
         ),
         Claim(
             "filter-speeds",
             "Without prompts that the start never solves the accuracy that both reach takes fewer "
             "completions.",
             completions_to(HELD_OUT, BOTH).of("filter") < completions_to(HELD_OUT, BOTH).of("a2po"),
+            mechanism="data",
         ),
     ),
 )

@@ -125,32 +125,38 @@ PAPER = Paper(
             "entropy-is-skewed",
             "Of the starting model's entropy more than half lies on a fifth of the tokens.",
             probability("entropy/share_of_top_fifth").of(START) > 0.5,
+            mechanism="entropy",
         ),
         Claim(
             "top20-not-worse",
             "Training on the most uncertain fifth ends no less accurate than on all tokens.",
             final(HELD_OUT).of("top-20") >= final(HELD_OUT).of("all-tokens"),
+            mechanism="entropy",
         ),
         Claim(
             "bottom80-worse",
             "Training on the other four fifths ends less accurate than on all tokens.",
             final(HELD_OUT).of("bottom-80") < final(HELD_OUT).of("all-tokens"),
+            mechanism="entropy",
         ),
         Claim(
             "top20-keeps-entropy",
             "It leaves the policy with more entropy than training on the other four fifths.",
             final("entropy").of("top-20") > final("entropy").of("bottom-80"),
+            mechanism="entropy",
         ),
         Claim(
             "longer-responses",
             "It ends with longer answers than training on all tokens.",
             final("completions/mean_length").of("top-20")
             > final("completions/mean_length").of("all-tokens"),
+            mechanism="entropy",
         ),
         Claim(
             "pattern-preserved",
             "After training the most uncertain fifth lies where it lay, more than by chance.",
             probability("entropy/overlap_of_top_fifth").of("all-tokens") > 0.2,
+            mechanism="entropy",
         ),
         Claim(
             "trl-normaliser",

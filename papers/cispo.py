@@ -130,16 +130,19 @@ PAPER = Paper(
             "The final reward of DAPO is reached in fewer updates.",
             steps_to("reward", DAPO_REWARD).of("cispo")
             < steps_to("reward", DAPO_REWARD).of("dapo"),
+            mechanism="clipping",
         ),
         Claim(
             "rare-tokens-survive",
             "Rare tokens of good answers gain more probability than with a clip.",
             RARE.of("cispo") > RARE.of("grpo"),
+            mechanism="clipping",
         ),
         Claim(
             "fp32-head-correlation",
             "With a head in 32 bits trainer and sampler agree better on probabilities.",
             SAME_HEAD > COARSE_HEAD,
+            mechanism="off-policy correction",
         ),
     ),
 )

@@ -65,6 +65,7 @@ PAPER = Paper(
             "cmath-grade-order",
             "Accuracy falls with the grade.",
             score("cmath", level=3).of(START) > score("cmath", level=5).of(START),
+            mechanism="data",
         ),
         Claim(
             "cmath-distractors",

@@ -145,18 +145,21 @@ PAPER = Paper(
             "clip-higher-entropy",
             "Widening the upper clip alone keeps the entropy up.",
             late("entropy").of("no-dynamic-sampling") > late("entropy").of("symmetric-clip"),
+            mechanism="clipping",
         ),
         Claim(
             "zero-signal-groups-grow",
             "Without dynamic sampling groups without signal become more frequent in training.",
             late(IDLE_GROUPS).of("no-dynamic-sampling")
             > early(IDLE_GROUPS).of("no-dynamic-sampling"),
+            mechanism="groups without signal",
         ),
         Claim(
             "dynamic-sampling-steps",
             "With dynamic sampling a given accuracy is reached in fewer updates.",
             steps_to(HELD_OUT, REACHED).of("dapo")
             < steps_to(HELD_OUT, REACHED).of("no-dynamic-sampling"),
+            mechanism="groups without signal",
         ),
         Claim(
             "dynamic-sampling-gradient",
@@ -172,16 +175,19 @@ PAPER = Paper(
             "token-level-length",
             "A mean over tokens keeps wrong answers shorter than a mean over answers.",
             late(WRONG).of("no-dynamic-sampling") < late(WRONG).of("sequence-level"),
+            mechanism="length",
         ),
         Claim(
             "overlong-filter-stability",
             "Where answers are often cut, leaving these out of the loss raises the accuracy.",
             final(HELD_OUT).of("filter") > final(HELD_OUT).of("plain"),
+            mechanism="length",
         ),
         Claim(
             "soft-punishment-shortens",
             "The punishment of long answers lowers the share of those that are cut.",
             late(CUT).of("punishment") < late(CUT).of("plain"),
+            mechanism="length",
         ),
     ),
 )

@@ -186,12 +186,14 @@ PAPER = Paper(
             "rule-reward-only-rl-works",
             "RL of the base with rules for answer and form alone raises its accuracy.",
             score("math500").of("zero") > score("math500").of(START),
+            mechanism="learning signal",
         ),
         Claim("format-learned-first", "The form is learned before the answers.", FORMED),
         Claim(
             "length-grows",
             "The answers grow longer in the course of RL.",
             late(LENGTH, 0.9).of("zero") > early(LENGTH, 0.1).of("zero"),
+            mechanism="length",
         ),
         Claim(
             "language-consistency-raises-consistency",
@@ -207,16 +209,19 @@ PAPER = Paper(
             "small-clip-truncates-gradient",
             "In sixteen updates of a rollout a clip of 0.2 cuts more tokens than one of 10.",
             late(CLIPPED).of("clip-0.2") > late(CLIPPED).of("clip-10"),
+            mechanism="clipping",
         ),
         Claim(
             "ppo-lambda",
             "PPO is better with a lambda of 1 than with 0.95.",
             final(HELD_OUT).of("ppo-lambda-1") > final(HELD_OUT).of("ppo-lambda-0.95"),
+            mechanism="baselines",
         ),
         Claim(
             "distil-beats-small-rl",
             "SFT on a larger model's right answers ends above RL of the small model.",
             score("math500").of("distilled") > score("math500").of("zero"),
+            mechanism="learning signal",
         ),
     ),
 )

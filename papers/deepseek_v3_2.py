@@ -93,6 +93,7 @@ PAPER = Paper(
             "With many updates of a rollout the mask keeps the last reward nearer to the best one.",
             final("reward").of("masked") - largest("reward").of("masked")
             >= final("reward").of("unmasked") - largest("reward").of("unmasked"),
+            mechanism="reuse of rollouts",
         ),
         Claim(
             "kl-unaffected-by-mask",

@@ -157,26 +157,31 @@ PAPER = Paper(
             "grpo-improves-policy",
             "GRPO raises greedy accuracy over the starting model on the training domain.",
             score(*TRAINED).of("grpo") > score(*TRAINED).of(START),
+            mechanism="learning signal",
         ),
         Claim(
             "ood-transfer",
             "Training on English questions only also raises accuracy on the Chinese benchmarks.",
             score(*UNSEEN).of("grpo") > score(*UNSEEN).of(START),
+            mechanism="learning signal",
         ),
         Claim(
             "grpo-beats-online-rft",
             "At equal samples GRPO ends above Online RFT, which weights correct answers equally.",
             score(*TRAINED).of("grpo") > score(*TRAINED).of("online-rft"),
+            mechanism="learning signal",
         ),
         Claim(
             "online-rft-beats-rft",
             "Sampling from the current policy beats sampling from the starting one, late on.",
             late(HELD_OUT).of("online-rft") > late(HELD_OUT).of("rft"),
+            mechanism="learning signal",
         ),
         Claim(
             "process-beats-outcome",
             "Step-level supervision is at least as good as outcome supervision, within a point.",
             (score(*TRAINED).of("process") >= score(*TRAINED).of("grpo")).by(1.0),
+            mechanism="learning signal",
         ),
         Claim(
             "iterative-rl-first-round",
@@ -184,11 +189,13 @@ PAPER = Paper(
             "as many steps of GRPO without a reset.",
             gain(HELD_OUT, 0.0, 0.5).of("iterative") - gain(HELD_OUT, 0.5, 1.0).of("iterative")
             > gain(HELD_OUT, 0.0, 0.5).of("grpo") - gain(HELD_OUT, 0.5, 1.0).of("grpo"),
+            mechanism="KL",
         ),
         Claim(
             "maj-not-pass",
             "RL raises Maj@K more than Pass@K at the largest K: it sharpens what is there.",
             gain_at_k("maj", *TRAINED).of("grpo") > gain_at_k("pass", *TRAINED).of("grpo"),
+            mechanism="learning signal",
         ),
         Claim(
             "k3-nonnegative-unbiased",

@@ -127,23 +127,27 @@ PAPER = Paper(
             "Fewer answers are cut at the end than with a reward for the right answer alone.",
             final("completions/clipped_ratio").of("cosine")
             < final("completions/clipped_ratio").of("classic"),
+            mechanism="length",
         ),
         Claim(
             "correct-prefers-long-explodes",
             "Answers become longer if long right ones are paid more than short ones.",
             final("completions/mean_length").of("long-pays-more")
             > final("completions/mean_length").of("cosine"),
+            mechanism="length",
         ),
         Claim(
             "repetition-penalty-less-repetition",
             "With the repetition penalty fewer n-grams are repeated at the end.",
             final("completions/repetition").of("repetition-penalty")
             < final("completions/repetition").of("cosine"),
+            mechanism="length",
         ),
         Claim(
             "discount-the-penalty-not-the-outcome",
             "Discounting the penalty ends more accurate than discounting the outcome.",
             ACCURACY.of("discounted-penalty") > ACCURACY.of("discounted-outcome"),
+            mechanism="length",
         ),
         Claim(
             "window-size-nonmonotone",

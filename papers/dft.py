@@ -104,11 +104,26 @@ PAPER = Paper(
                 law("core.laws.update_weights:probabilities"), within=1e-12
             ),
         ),
-        Claim("sft-lower-train-nll", "SFT ends with a lower training NLL than DFT.", LOWER_NLL),
-        Claim("dft-polarises", "After DFT more tokens have extreme probabilities.", MORE_EXTREME),
+        Claim(
+            "sft-lower-train-nll",
+            "SFT ends with a lower training NLL than DFT.",
+            LOWER_NLL,
+            mechanism="learning signal",
+        ),
+        Claim(
+            "dft-polarises",
+            "After DFT more tokens have extreme probabilities.",
+            MORE_EXTREME,
+            mechanism="learning signal",
+        ),
         Claim("dft-noise-robust", "DFT loses less accuracy to noisy targets.", TARGETS),
         Claim("dft-generalises", "Where several answers are right, DFT samples better.", TARGETS),
-        Claim("dft-no-gain-deterministic", "With one right answer DFT gains nothing.", NO_GAIN),
+        Claim(
+            "dft-no-gain-deterministic",
+            "With one right answer DFT gains nothing.",
+            NO_GAIN,
+            mechanism="learning signal",
+        ),
         Claim("dft-lr-robust", "The gain lasts over learning rates of 1, 2 and 4 times.", RATES),
     ),
 )

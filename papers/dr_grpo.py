@@ -98,22 +98,26 @@ PAPER = Paper(
             "wrong-answers-shorter",
             "Wrong answers end up shorter than with GRPO at equal reward.",
             final(WRONG_LENGTH).of("dr-grpo") < final(WRONG_LENGTH).of("grpo"),
+            mechanism="length",
         ),
         Claim(
             "accuracy-equal",
             "The final accuracy is that of GRPO.",
             final(HELD_OUT).of("dr-grpo").about(final(HELD_OUT).of("grpo"), within=3.0),
+            mechanism="length",
         ),
         Claim(
             "token-efficiency",
             "A given accuracy is reached with fewer tokens.",
             tokens_to(HELD_OUT, REACHED).of("dr-grpo") < tokens_to(HELD_OUT, REACHED).of("grpo"),
+            mechanism="length",
         ),
         Claim(
             "length-divisor-dominates",
             "Without the length divisor alone the length changes more than without the deviation.",
             abs(final(LENGTH).of("no-divisor") - final(LENGTH).of("grpo"))
             > abs(final(LENGTH).of("no-std") - final(LENGTH).of("grpo")),
+            mechanism="length",
         ),
         Claim(
             "per-token-penalty",

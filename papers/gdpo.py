@@ -158,11 +158,13 @@ PAPER = Paper(
                 late(RIGHT).of("gdpo-format") - late(RIGHT).of("grpo-format"),
             )
             >= 0,
+            mechanism="several rewards",
         ),
         Claim(
             "batch-norm-needed",
             "Without the last division the reward at the end differs more from seed to seed.",
             deviation(late(RIGHT).of("no-batch-norm")) > deviation(late(RIGHT).of("gdpo-format")),
+            mechanism="several rewards",
         ),
         Claim(
             "easy-reward-dominates",
@@ -173,11 +175,13 @@ PAPER = Paper(
             > when(HELD_OUT, SHORT, least(final(SHORT).of("gdpo"), final(SHORT).of("grpo"))).of(
                 "grpo"
             ),
+            mechanism="several rewards",
         ),
         Claim(
             "weights-do-not-save-conflict",
             "A length that counts for right answers alone costs less accuracy than half a weight.",
             final(HELD_OUT).of("conditioned") > final(HELD_OUT).of("half-weight"),
+            mechanism="several rewards",
         ),
         Claim(
             "scale-independent-of-number",

@@ -133,16 +133,19 @@ PAPER = Paper(
             "shorter-at-equal-accuracy",
             "Learning from the shortest 8 of 16 answers ends with shorter ones than GRPO with 8.",
             final(LENGTH).of("8-of-16") < final(LENGTH).of(GRPO),
+            mechanism="length",
         ),
         Claim(
             "accuracy-kept",
             "The accuracy stays that of GRPO.",
             final(HELD_OUT).of("8-of-16").about(final(HELD_OUT).of(GRPO), within=3.0),
+            mechanism="length",
         ),
         Claim(
             "retention-ratio",
             "The smaller the share that is kept, the shorter the answers.",
             final(LENGTH).of("4-of-16") < final(LENGTH).of("12-of-16"),
+            mechanism="length",
         ),
         Claim(
             "more-samples-needed",
@@ -151,6 +154,7 @@ PAPER = Paper(
             / (final(LENGTH).of(GRPO) - early(LENGTH, 0).of(GRPO))
             < (final(LENGTH).of(GRPO) - final(LENGTH).of(SHORTEST))
             / (final(LENGTH).of(GRPO) - early(LENGTH, 0).of(GRPO)),
+            mechanism="length",
         ),
         Claim(
             "token-efficiency-best",
@@ -159,6 +163,7 @@ PAPER = Paper(
             / (final(LENGTH).of(GRPO) - early(LENGTH, 0).of(GRPO))
             > (final(LENGTH).of(GRPO) - final(LENGTH).of("8-of-16"))
             / (final(LENGTH).of(GRPO) - early(LENGTH, 0).of(GRPO)),
+            mechanism="length",
         ),
         Claim(
             "zero-advantage-rejected",

@@ -110,21 +110,25 @@ PAPER = Paper(
             "entropy-higher",
             "The entropy stays higher than with GRPO.",
             late("entropy").of("gmpo") > late("entropy").of("grpo"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "kl-lower",
             "The policy ends nearer to where it began.",
             KL.of("gmpo") < KL.of("grpo"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "gradient-steadier",
             "The norm of the gradient varies less in the course of training.",
             fluctuation("grad_norm", 0).of("gmpo") < fluctuation("grad_norm", 0).of("grpo"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "reward-not-worse",
             "The final accuracy is at least that of GRPO.",
             final(HELD_OUT).of("gmpo") >= final(HELD_OUT).of("grpo"),
+            mechanism="sequence ratios",
         ),
     ),
 )

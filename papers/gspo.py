@@ -71,16 +71,19 @@ PAPER = Paper(
             "ratio-dispersion",
             "Off policy the logarithms of answers' ratios spread less than those of tokens.",
             late(SEQUENCE).of("gspo") < late(TOKEN).of("gspo"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "clip-fraction",
             "A larger share of tokens is clipped than with GRPO.",
             late(CLIPPED).of("gspo") > late(CLIPPED).of("grpo"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "training-efficiency",
             "The reward late in training is at least that of GRPO.",
             late("reward", 0.75).of("gspo") >= late("reward", 0.75).of("grpo"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "equal-token-weights",

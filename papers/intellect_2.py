@@ -119,17 +119,20 @@ PAPER = Paper(
             "fewer-gradient-spikes",
             "With many updates at a high rate the largest norm of a gradient is smaller with it.",
             largest("grad_norm").of("delta") < largest("grad_norm").of("no-delta"),
+            mechanism="clipping",
         ),
         Claim(
             "staleness-tolerated",
             "Rollouts that are two steps old end at the reward of fresh ones.",
             late("reward").of("two-steps-old").about(late("reward").of("fresh"), within=0.05),
+            mechanism="reuse of rollouts",
         ),
         Claim(
             "difficulty-filter-helps",
             "On prompts that are neither too easy nor too hard at the start, accuracy on held-out "
             "problems gains more.",
             gain("held_out/accuracy").of("filtered") > gain("held_out/accuracy").of("fresh"),
+            mechanism="data",
         ),
     ),
 )

@@ -123,34 +123,40 @@ PAPER = Paper(
             "std-removal-helps-when-concentrated",
             "On problems that are mostly solved, training ends more accurate without a deviation.",
             ACCURACY.of("easy-no-std") > ACCURACY.of("easy-group-std"),
+            mechanism="baselines",
         ),
         Claim(
             "lite-ppo-beats-grpo",
             "From a base model Lite PPO ends more accurate than GRPO.",
             ACCURACY.of("lite-ppo") > ACCURACY.of("grpo"),
+            mechanism="baselines",
         ),
         Claim(
             "lite-ppo-beats-dapo",
             "From a base model it ends no less accurate than DAPO with all its tricks.",
             ACCURACY.of("lite-ppo") >= ACCURACY.of("dapo"),
+            mechanism="baselines",
         ),
         Claim(
             "clip-higher-only-aligned",
             "A wider upper clip gains more for an aligned model than for a base model.",
             ACCURACY.of("instruct-clip-higher") - ACCURACY.of("instruct-symmetric")
             > ACCURACY.of("base-clip-higher") - ACCURACY.of("base-symmetric"),
+            mechanism="clipping",
         ),
         Claim(
             "token-level-base",
             "A mean over tokens gains more over one over completions for a base model.",
             ACCURACY.of("base-clip-higher") - ACCURACY.of("base-sequence")
             > ACCURACY.of("instruct-clip-higher") - ACCURACY.of("instruct-sequence"),
+            mechanism="length",
         ),
         Claim(
             "overlong-filter-short-budget",
             "Leaving cut answers out gains more where many are cut than where few are.",
             ACCURACY.of("short-filter") - ACCURACY.of("short")
             > ACCURACY.of("long-filter") - ACCURACY.of("long"),
+            mechanism="length",
         ),
     ),
 )

@@ -134,16 +134,19 @@ PAPER = Paper(
             "longer-than-gspo",
             "Answers end up longer than with GSPO.",
             late(LENGTH).of("luspo") > late(LENGTH).of("gspo"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "gspo-shrinks-correct",
             "With GSPO right answers end up shorter.",
             late(RIGHT).of("gspo") < late(RIGHT).of("luspo"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "accuracy-higher",
             "The final accuracy is at least that of GSPO.",
             final(HELD_OUT).of("luspo") >= final(HELD_OUT).of("gspo"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "proportional-to-length",

@@ -91,16 +91,19 @@ PAPER = Paper(
             "Sampler and policy move apart less in the course of training than without the mask.",
             late(GAP).of("mis") - early(GAP).of("mis")
             < late(GAP).of("no-correction") - early(GAP).of("no-correction"),
+            mechanism="off-policy correction",
         ),
         Claim(
             "mis-vs-none",
             "With another sampler the reward ends higher with the mask than without.",
             late("reward").of("mis") > late("reward").of("no-correction"),
+            mechanism="off-policy correction",
         ),
         Claim(
             "few-tokens-masked",
             "More than nineteen twentieths of the tokens are kept.",
             late("sampling/kept_fraction", 0).of("mis") > 0.95,
+            mechanism="off-policy correction",
         ),
     ),
 )

@@ -94,6 +94,7 @@ PAPER = Paper(
             "clip-beats-none",
             "In ten epochs on each rollout the reward ends higher with the clip than without.",
             late(REWARD).of("clip-0.2") > late(REWARD).of("no-clip"),
+            mechanism="clipping",
         ),
         Claim(
             "clip-best-at-02",
@@ -103,22 +104,26 @@ PAPER = Paper(
                 late(REWARD).of("clip-0.2") - late(REWARD).of("clip-0.3"),
             )
             >= 0,
+            mechanism="clipping",
         ),
         Claim(
             "clip-vs-kl",
             "The clip does as well as a fixed KL to the policy at rollout.",
             late(REWARD).of("clip-0.2") >= late(REWARD).of("fixed-kl"),
+            mechanism="clipping",
         ),
         Claim(
             "lambda-llm",
             "With one reward at the end of an answer a lambda of 1 is better than 0.95.",
             late(REWARD).of("lambda-1") > late(REWARD).of("ppo"),
+            mechanism="baselines",
         ),
         Claim(
             "epochs-more-efficient",
             "Four epochs on each rollout reach the reward that both reach with fewer completions.",
             completions_to(REWARD, REACHED).of("ppo")
             < completions_to(REWARD, REACHED).of("one-epoch"),
+            mechanism="reuse of rollouts",
         ),
     ),
 )

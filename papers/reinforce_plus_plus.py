@@ -152,12 +152,14 @@ PAPER = Paper(
             "less-overfit-on-tiny-set",
             "Trained on 30 problems the policy solves more others than with the group's deviation.",
             score("math500").of(TINY_GLOBAL) > score("math500").of(TINY_GROUP),
+            mechanism="baselines",
         ),
         Claim(
             "generalisation-gap",
             "There it is less better on these problems than on others.",
             late(RIGHT).of(TINY_GLOBAL) - late(HELD_OUT).of(TINY_GLOBAL) / 100
             < late(RIGHT).of(TINY_GROUP) - late(HELD_OUT).of(TINY_GROUP) / 100,
+            mechanism="baselines",
         ),
         Claim(
             "k2-gradient",
@@ -170,6 +172,7 @@ PAPER = Paper(
             "The answers earn more reward a token than with the group's deviation.",
             late("reward").of("baseline") / final(LENGTH).of("baseline")
             > late("reward").of("group-norm") / final(LENGTH).of("group-norm"),
+            mechanism="baselines",
         ),
     ),
 )

@@ -150,27 +150,32 @@ PAPER = Paper(
             "beats-ppo",
             "The reward ends higher than PPO's at equal samples.",
             late(REWARD).of("rloo") > late(REWARD).of("ppo"),
+            mechanism="baselines",
         ),
         Claim(
             "clip-unnecessary",
             "With two updates of a rollout the reward is the same without the clip.",
             late(REWARD).of("clip-0.2").about(late(REWARD).of("no-clip"), within=0.02),
+            mechanism="clipping",
         ),
         Claim(
             "rloo2-vs-raft4",
             "Two answers a prompt do as well as RAFT with four.",
             late(REWARD).of("rloo-2") >= late(REWARD).of("raft-4"),
+            mechanism="baselines",
         ),
         Claim(
             "lambda-one-best",
             "In PPO a lambda of 1 ends above one of 0.",
             late(REWARD).of("ppo-lambda-1") > late(REWARD).of("ppo-lambda-0"),
+            mechanism="baselines",
         ),
         Claim(
             "noise-robustness",
             "Noise in the reward costs less accuracy than with RAFT.",
             final(HELD_OUT).of("rloo") - final(HELD_OUT).of("rloo-noise")
             < final(HELD_OUT).of("raft-4") - final(HELD_OUT).of("raft-4-noise"),
+            mechanism="baselines",
         ),
     ),
 )

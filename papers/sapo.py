@@ -87,11 +87,13 @@ PAPER = Paper(
             "stability",
             "From its highest point the reward falls less than with GSPO.",
             drawdown("reward").of("sapo") < drawdown("reward").of("gspo"),
+            mechanism="clipping",
         ),
         Claim(
             "temperature-order",
             "The reward fluctuates less at a negative temperature of 1.05 than at 0.95.",
             fluctuation("reward").of("sapo") < fluctuation("reward").of("tau-0.95"),
+            mechanism="clipping",
         ),
         Claim(
             "approximates-sequence-gate",

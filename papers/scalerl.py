@@ -132,12 +132,14 @@ PAPER = Paper(
             "cispo-beats-dapo",
             "With several updates of a rollout CISPO's reward ends above that of DAPO's clip.",
             late("reward", 0.75).of("cispo-5") > late("reward", 0.75).of("dapo-0.28"),
+            mechanism="clipping",
         ),
         Claim(
             "cispo-cap-insensitive",
             "The cap of CISPO moves the last reward less than the upper clip of DAPO does.",
             spread(late("reward"), "cispo-4", "cispo-5", "cispo-8")
             < spread(late("reward"), "dapo-0.2", "dapo-0.28", "dapo-0.35"),
+            mechanism="clipping",
         ),
         Claim(
             "all-tokens-have-gradient",
@@ -150,26 +152,31 @@ PAPER = Paper(
             "teach something.",
             when(HELD_OUT, EFFECTIVE, BOTH).of("scalerl")
             > when(HELD_OUT, EFFECTIVE, BOTH).of("all-groups"),
+            mechanism="groups without signal",
         ),
         Claim(
             "batch-vs-group-norm",
             "Dividing by the deviation of the batch ends no less accurate than by the group's.",
             final(HELD_OUT).of("scalerl") >= final(HELD_OUT).of("group-norm"),
+            mechanism="baselines",
         ),
         Claim(
             "fp32-head",
             "With a head in 32 bits sampler and trainer differ less at equal weights.",
             SAME_HEAD < COARSE_HEAD,
+            mechanism="off-policy correction",
         ),
         Claim(
             "sigmoid-extrapolation",
             "A saturating curve that is fitted to the first half foretells the end.",
             foretold(HELD_OUT).of("scalerl").about(final(HELD_OUT).of("scalerl"), within=NOISE),
+            mechanism="learning signal",
         ),
         Claim(
             "truncation-instability",
             "Where many answers are cut, the reward fluctuates more late in training.",
             fluctuation("reward").of("tight-limit") > fluctuation("reward").of("generous-limit"),
+            mechanism="length",
         ),
     ),
 )

@@ -91,11 +91,13 @@ PAPER = Paper(
             "seq-mis-stable",
             "With a sampler that differs strongly the reward falls less from its highest point.",
             drawdown("reward").of("sequence-mask") < drawdown("reward").of("token-truncate"),
+            mechanism="off-policy correction",
         ),
         Claim(
             "low-prob-tokens-mismatch",
             "Sampler and trainer differ most on tokens that the sampler finds unlikely.",
             UNLIKELY > LIKELY,
+            mechanism="off-policy correction",
         ),
     ),
 )

@@ -160,12 +160,14 @@ PAPER = Paper(
             "with one.",
             when("entropy", SAMPLES, SEEN).of("four-updates")
             < when("entropy", SAMPLES, SEEN).of("plain"),
+            mechanism="reuse of rollouts",
         ),
         Claim(
             "adaptive-entropy-floor",
             "With the steered bonus more of the later steps are at the target or above it.",
             share_of_steps("entropy", ">=", TARGET, 0.5).of("adaptive")
             > share_of_steps("entropy", ">=", TARGET, 0.5).of("plain"),
+            mechanism="entropy",
         ),
         Claim(
             "controller-law",
@@ -177,17 +179,20 @@ PAPER = Paper(
             "temperature",
             "Training ends more accurate at a temperature of 1 than of 0.6.",
             final(HELD_OUT).of("plain") > final(HELD_OUT).of("temperature-0.6"),
+            mechanism="sampling",
         ),
         Claim(
             "kl-hurts-late",
             "In the second half accuracy gains more without a KL than with one.",
             gain(HELD_OUT, 0.5, 1.0).of("plain") > gain(HELD_OUT, 0.5, 1.0).of("kl"),
+            mechanism="KL",
         ),
         Claim(
             "multistage-cheaper",
             "A short limit at first reaches an accuracy with shorter answers.",
             when(LENGTH, HELD_OUT, REACHED).of("stages")
             < when(LENGTH, HELD_OUT, REACHED).of("long-from-the-start"),
+            mechanism="length",
         ),
     ),
 )

@@ -155,23 +155,27 @@ PAPER = Paper(
             "With as many answers in an update pairs end at nine tenths of the accuracy of groups "
             "of 16 or more.",
             final(HELD_OUT).of(PAIRS) / final(HELD_OUT).of(GROUPS) > 0.9,
+            mechanism="sampling",
         ),
         Claim(
             "fewer-rollouts",
             "Pairs reach the accuracy that both reach with fewer completions.",
             completions_to(HELD_OUT, REACHED).of(PAIRS)
             < completions_to(HELD_OUT, REACHED).of(GROUPS),
+            mechanism="sampling",
         ),
         Claim(
             "small-group-beats-at-equal-prompts",
             "With as many prompts in an update the accuracy depends little on the group.",
             spread(final(HELD_OUT), "32-prompts-x-2", "32-prompts-x-4", "32-prompts-x-8", GROUPS)
             < 3,
+            mechanism="sampling",
         ),
         Claim(
             "discard-rate",
             "More pairs than groups of 16 have equal rewards, which teach nothing.",
             late(SILENT, 0).of(PAIRS) > late(SILENT, 0).of(GROUPS),
+            mechanism="groups without signal",
         ),
         Claim(
             "dpo-direction",

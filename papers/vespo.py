@@ -175,11 +175,13 @@ PAPER = Paper(
             "From few to many updates of a rollout less accuracy is lost than with GSPO.",
             ACCURACY.of("vespo-few") - ACCURACY.of("vespo-many")
             < ACCURACY.of("gspo-few") - ACCURACY.of("gspo-many"),
+            mechanism="reuse of rollouts",
         ),
         Claim(
             "length-normalisation-hurts",
             "With the geometric mean of an answer's ratios the reward is lower after many updates.",
             late("reward").of("vespo-many") > late("reward").of("length-normalised"),
+            mechanism="sequence ratios",
         ),
         Claim(
             "bounded-variance",
@@ -193,6 +195,7 @@ PAPER = Paper(
             > most(
                 ACCURACY.of("grpo"), ACCURACY.of("gspo"), ACCURACY.of("sapo"), ACCURACY.of("cispo")
             ),
+            mechanism="sequence ratios",
         ),
     ),
 )

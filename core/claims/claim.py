@@ -1,13 +1,20 @@
 """Claims of a paper: each a sentence with the comparison that tests it, or why none can."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from core.claims.comparison import Comparison, Side
 from core.claims.laws import Law, Simulated
 from core.claims.measures import START
 from core.claims.needs import BadClaim, Need
+
+# In the order in which pages show them.
+MECHANISMS = (
+    "learning signal", "clipping", "sequence ratios", "length", "entropy", "groups without signal",
+    "baselines", "several rewards", "KL", "off-policy correction", "reuse of rollouts", "sampling",
+    "data",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,9 @@ class Untestable:
 class Claim:
     """A sentence of the paper and its test, under a name (`slug`) that is unique in the paper.
 
+    `mechanism` is the part of a method that the claim is about, one of `MECHANISMS`, by which pages
+    group claims. It is no part of the claim's digest.
+
     Raises:
         BadClaim: the test is neither a comparison of two sides nor `Untestable`.
     """
@@ -31,6 +41,7 @@ class Claim:
     slug: str
     statement: str
     test: Comparison | Untestable
+    mechanism: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         test = cast(object, self.test)  # a slip such as `a > b > c` makes something else

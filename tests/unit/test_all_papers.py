@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from core.claims import Untestable
+from core.claims import Comparison, Untestable
+from core.claims.claim import MECHANISMS
 from core.families.profiles import SCALES
 from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
@@ -70,6 +71,14 @@ def test_its_claims_without_runs_have_verdicts_and_the_others_say_what_they_need
         else:
             assert (verdict["verdict"] == "undecided") == bool(claim.needs), verdict
         assert verdict["reason"]
+
+
+def test_its_claims_over_runs_name_a_mechanism_by_which_pages_group_them(entry):
+    tests = {claim: claim.test for claim in entry.load().claims}
+    over_runs = [
+        c for c, test in tests.items() if isinstance(test, Comparison) and test.kind == "runs"
+    ]
+    assert all(claim.mechanism in MECHANISMS for claim in over_runs)
 
 
 def held_out_of(data):
