@@ -8,10 +8,13 @@ read from a folder of their name in REPRO_DATA.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from core.data.sources import File, Hub, Problems, Source, outline
+from core.data.sources import File, Generated, Hub, Problems, Row, Source, outline
+from eval.nano import NANO_VERSION
+from eval.nano.splits import SIZES, demonstrations
 from eval.registered import find_row
 
 
@@ -35,6 +38,10 @@ class DataSet:
     source: Source = field(default_factory=Hub)
     own: bool = False
 
+    def for_seed(self, seed: int) -> "DataSet":
+        """Return the data set with the rows of a seed, if its source computes rows."""
+        return replace(self, source=self.source.for_seed(seed))
+
     @property
     def rows(self) -> int | None:
         """Number of training rows: those of its file, or else `n`."""
@@ -46,6 +53,7 @@ ANSWER = "answer"  # the column of reference answers
 PROBLEMS = ("id", "prompt", "question", ANSWER, "language")
 GRADED = (*PROBLEMS, "exact_form")  # by a benchmark of ours
 WORKED = (*GRADED, "solution")
+PAIR = ("prompt", "completion")
 PAIRS = ("chosen", "rejected")
 PREFERENCES = ("prompt", *PAIRS)
 MESSAGES = ("messages",)
@@ -68,6 +76,26 @@ def pocket(
     source = Problems(benchmarks, holds_out=True, style=style, first=first)
     columns = WORKED if style is None else (*WORKED, "completion")
     return DataSet(name=name, columns=columns, n=(first or 6000) * len(benchmarks), source=source)
+
+
+def nano(suite: str, count: int) -> tuple[DataSet, DataSet]:
+    """Return the training problems of a nano task, and `count` demonstrations of it."""
+    source = Generated(
+        partial(demonstration_rows, suite, count), f"{count}, nano {NANO_VERSION}", suite
+    )
+    columns = (*GRADED, "answers")
+    return (
+        DataSet(name=suite, columns=columns, n=SIZES["train"], source=Problems((suite,), True)),
+        DataSet(name=f"{suite}-demonstrations", columns=PAIR, n=count, source=source),
+    )
+
+
+def demonstration_rows(suite: str, count: int, seed: int) -> list[Row]:
+    """Return demonstrations of a nano task as prompts with completions."""
+    return [
+        {"prompt": question, "completion": answer}
+        for question, answer in demonstrations(suite, count, seed)
+    ]
 
 
 def problems(
@@ -115,6 +143,9 @@ ROWS = (
         for name in ("pocket-gsm8k", "pocket-math", "pocket-mgsm-zh", "pocket-cmath")
     ),
     pocket("pocket-worked", POCKET, "worked"),
+    *nano("nano-choice", 16_384),
+    *nano("nano-many", 16_384),
+    *nano("nano-length", 8_192),
     # Mathematics and code with answers that can be checked.
     DataSet(name="gsm8k", columns=GRADED, licence="MIT", n=7473, source=Problems(("gsm8k",))),
     DataSet(name="math", columns=GRADED, licence="MIT", n=7500, source=Problems(("math",))),

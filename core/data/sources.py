@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -33,12 +33,20 @@ class Problems:
         holds_out: whether there is a split `valid`, too.
         style: a key of `STYLES`: each row then has the generator's solution as completion.
         first: number of training problems of each benchmark; None takes all.
+        draw: draw of generated problems.
     """
 
     benchmarks: tuple[str, ...]
     holds_out: bool = False
     style: str | None = None
     first: int | None = None
+    draw: int = 0
+
+    def for_seed(self, seed: int) -> "Problems":
+        """Return the problems of a seed's draw, if training problems depend on the seed."""
+        generators = [find_benchmark(name).generator for name in self.benchmarks]
+        is_drawn = any(generator and generator.is_drawn_by_seed for generator in generators)
+        return replace(self, draw=seed) if is_drawn else self
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
         """Return the rows of all benchmarks, alternating between them."""
@@ -47,7 +55,7 @@ class Problems:
 
     def part(self, benchmark: str, split: str, data: Path | None) -> list[Row]:
         """Return the rows of one benchmark."""
-        rows = problem_rows(benchmark, split, data)
+        rows = problem_rows(benchmark, split, data, self.draw)
         if split == "train":
             rows = rows[: self.first]
         if self.style is None:
@@ -64,8 +72,50 @@ class Problems:
         return f"{name}, row {nth + 1}"
 
     def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
-        """Return the style and the number of problems; benchmarks have versions of their own."""
-        return str(self.style) if self.first is None else f"{self.style}, first {self.first}"
+        """Return style, number and draw of the problems; benchmarks have versions of their own."""
+        first = "" if self.first is None else f", first {self.first}"
+        return f"{self.style}{first}" + (f", draw {self.draw}" if self.draw else "")
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Training rows that are computed for each seed, with a benchmark's problems held out.
+
+    Attributes:
+        make: returns the training rows of a seed.
+        text: what the rows are and their version, which changes whenever a row does.
+        benchmark: name of the benchmark.
+        seed: seed of the rows and draw of the problems.
+    """
+
+    make: Callable[[int], list[Row]]
+    text: str
+    benchmark: str
+    seed: int = 0
+    holds_out: bool = field(default=True, init=False)
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Name of the benchmark."""
+        return (self.benchmark,)
+
+    def for_seed(self, seed: int) -> "Generated":
+        """Return the rows of a seed."""
+        return replace(self, seed=seed)
+
+    def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
+        """Return the training rows, or the problems of another split."""
+        if split == "train":
+            return self.make(self.seed)
+        return problem_rows(self.benchmark, split, data, self.seed)
+
+    def place(self, name: str, nth: int) -> str:
+        """Return a description of the row at index `nth`."""
+        return f"{name}, row {nth + 1}"
+
+    def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
+        """Return the text and the seed."""
+        return f"{self.text}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -76,6 +126,10 @@ class File:
     digest: str | None = None
     benchmarks: tuple[str, ...] = field(default=(), init=False)
     holds_out: bool = field(default=False, init=False)
+
+    def for_seed(self, seed: int) -> "File":  # noqa: ARG002 - as of every source
+        """Return the file, which all seeds share."""
+        return self
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
         """Return the rows of the file."""
@@ -109,6 +163,10 @@ class Hub:
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     benchmarks: tuple[str, ...] = field(default=(), init=False)
     holds_out: bool = field(default=False, init=False)
+
+    def for_seed(self, seed: int) -> "Hub":  # noqa: ARG002 - as of every source
+        """Return the data set, which all seeds share."""
+        return self
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
         """Return the rows of the folder if there is one, else those of the hub."""
@@ -161,12 +219,12 @@ class Hub:
         return file_digest(path) if path else f"hub {self.id} {self.config} {self.split}"
 
 
-Source: TypeAlias = Problems | File | Hub
+Source: TypeAlias = Problems | Generated | File | Hub
 
 
-def problem_rows(name: str, split: str, data: Path | None) -> list[Row]:
-    """Return one row for each problem of a benchmark's split."""
-    benchmark = find_benchmark(name)
+def problem_rows(name: str, split: str, data: Path | None, draw: int = 0) -> list[Row]:
+    """Return one row for each problem of a benchmark's split, of a draw if it is generated."""
+    benchmark = find_benchmark(name, draw)
     problems = benchmark.load(data, split=split)
     rows: list[Row] = [
         {
@@ -176,7 +234,11 @@ def problem_rows(name: str, split: str, data: Path | None) -> list[Row]:
             "answer": problem.answer,
             "language": problem.language,
             "exact_form": problem.exact_form,
-            **({"solution": problem.solution} if benchmark.is_generated else {}),
+            **(
+                {"solution": problem.solution}
+                if benchmark.is_generated and problem.solution
+                else {}
+            ),
         }
         for problem in problems
     ]

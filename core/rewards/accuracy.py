@@ -10,6 +10,8 @@ from eval.grading import grade_many
 from eval.json_lines import answer_text
 from eval.sets.problem import Answers
 
+WHOLE = "whole"  # the value of `Answers.counts` that replaces boxes by patterns
+
 
 @dataclass(frozen=True)
 class Accuracy:
@@ -57,5 +59,6 @@ class Accuracy:
 
 
 def own_way(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields `pattern` and `verbatim` of a row, for benchmarks with own grading."""
-    return {name: answers[name] for name in ("pattern", "verbatim") if answers.get(name)}
+    """Return the fields of a row by which a benchmark judges in its own way."""
+    whole = {"counts": WHOLE} if answers.get("counts") == WHOLE else {}
+    return whole | {name: answers[name] for name in ("pattern", "verbatim") if answers.get(name)}

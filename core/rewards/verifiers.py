@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from core.rewards import Accuracy
+from core.rewards.accuracy import WHOLE
 from core.rewards.completions import question_text
 from eval.errors import BadValue
 from eval.grading.stress import Trial, Verifier, stress
@@ -29,13 +30,16 @@ def try_verifier(name: str, data: Path | None = None) -> list[Trial]:
 def check_rewards(rewards: Sequence[object], rows: Sequence[Mapping[str, Any]]) -> str:
     """Try each accuracy reward on a few training rows; return a report on one line.
 
-    The report also says if none of these rows asks for a boxed answer, as the benchmarks do.
+    The report also says if none of these rows asks for a boxed answer, as the benchmarks do. It is
+    empty for rows whose answers are patterns of the whole output.
 
     Raises:
         BadValue: a reward refuses a correct answer or accepts a wrong one.
     """
     lines: list[str] = []
     sample = spread(rows, BEFORE_TRAINING)
+    if any((row.get("answers") or {}).get("counts") == WHOLE for row in sample):
+        return ""  # the trials are boxed answers, which a pattern of the whole output refuses
     for reward in rewards:
         if not isinstance(reward, Accuracy):
             continue

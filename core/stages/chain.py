@@ -78,7 +78,7 @@ class Chain:
         row_stages = {name: chain.rows for name, chain in preparations.items() if chain}
         data_set = self.resolved
         return Data(
-            data_set.sets,
+            tuple(source.for_seed(self.seed) for source in data_set.sets),
             data_set.family,
             row_stages,
             prompts=data_set.run.prompts,

@@ -21,7 +21,6 @@ from core.stages.train import prepare_torch
 from core.stages.watch.meter import open_meter
 from eval.errors import UnknownName
 from eval.grading import GRADER_VERSION
-from eval.pocket.suites import draw_of
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.parts import score_parts
 from eval.samples.store import Sample, read_samples, write_samples
@@ -195,7 +194,10 @@ def evaluate(stages: Iterable[Evaluate], *, force: bool = False) -> Scored:
 def evaluations(resolved: Resolved, policy: Policy, seed: int) -> list[Evaluate]:
     """Return the evaluation stages of a policy, which all share one loaded model."""
     answering = Answering(policy, scoring_of(resolved), resolved.run.threads)
-    draws = [replace(question, draw=draw_of(seed)) for question in questions(resolved)]
+    draws = [
+        replace(question, draw=find_benchmark(question.suite).draw_of(seed))
+        for question in questions(resolved)
+    ]
     return [Evaluate(answering=answering, question=question) for question in draws]
 
 

@@ -9,7 +9,6 @@ from core.data.sets import DataSet
 from core.records.files import file_digest, folder_files
 from core.settings.canonical import digest_of
 from core.stages.stage import CARD
-from eval.pocket import GENERATOR_VERSION
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
 
@@ -28,8 +27,8 @@ def source_of(name: str, mode: str = "cot") -> dict[str, object]:
 def _version(benchmark: Benchmark) -> str:
     """Return the version of a benchmark's problems."""
     folder = os.environ.get("REPRO_DATA")
-    if benchmark.folder is None and benchmark.hub is None:
-        return f"generator {GENERATOR_VERSION}"
+    if benchmark.generator is not None:
+        return f"generator {benchmark.generator.version}"
     if benchmark.folder is None and not folder:
         return "hub"
     place = benchmark.folder or Path(folder or ".") / (benchmark.part_of or benchmark.name)

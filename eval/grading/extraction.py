@@ -50,6 +50,7 @@ SENTENCE = re.compile(r"[.!?]\s|[。！？]")
 LONGEST = 500  # characters of a formula that are read
 STATED = 2000  # characters of a statement, and before it, that are read
 PATTERN_S = 1.0  # seconds that a pattern may search one output
+OPENING, WHOLE = "\\boxed{", "whole output"
 LOOP = 40  # characters of the end that are searched for in the text before
 
 
@@ -57,8 +58,13 @@ def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extrac
     """Return the final answer of `output` as written, but with numbers in English notation.
 
     Boxes that only `and`, `or` or a comma separates are one answer. `answers` decides which boxes
-    count, how many answers are required, or the pattern of an answer.
+    count, how many answers are required, or the pattern of an answer. If the whole output counts,
+    it is returned unchanged, or without a box around all of it.
     """
+    if answers.counts == "whole":
+        return Extraction(
+            output.removeprefix(OPENING)[:-1] if is_one_box(output) else output, WHOLE
+        )
     if answers.pattern is not None:
         return extract_by_pattern(output, answers.pattern)
     extraction = NOTHING
@@ -67,6 +73,11 @@ def extract(output: str, language: str = "en", answers: Answers = ONE) -> Extrac
         if extraction.rule not in GUESSES:
             break
     return extraction
+
+
+def is_one_box(output: str) -> bool:
+    """Return whether an output is a box and nothing else, as stored samples without texts are."""
+    return output.startswith(OPENING) and output.endswith("}")
 
 
 def extract_from_text(text: str, language: str, answers: Answers) -> Extraction:

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+import regex
+
 from eval.grading.cleaning import clean
-from eval.grading.extraction import extract
+from eval.grading.extraction import PATTERN_S, extract
 from eval.grading.limited import each_limited
 from eval.grading.numerals import read_number, same_number
 from eval.grading.verdict import Extraction, Verdict
@@ -68,9 +70,9 @@ def extract_all(
 
 
 def pairs_of(extraction: Extraction, reference: Answers) -> Iterator[Pair]:
-    """Yield each accepted answer with each extracted text; nothing for verbatim answers."""
+    """Yield each accepted answer with each extracted text; nothing if these need no comparison."""
     for text in (extraction.text, *extraction.parts):
-        if text is not None and not reference.verbatim:
+        if text is not None and not reference.verbatim and reference.counts != "whole":
             yield from ((gold, text) for gold in reference.accepted_texts)
 
 
@@ -141,11 +143,22 @@ def verdict(extraction: Extraction, reference: Answers, compared: Compared) -> V
 
 def best_outcome(text: str, reference: Answers, compared: Compared) -> tuple[Outcome, str]:
     """Return the best outcome of a text over the accepted answers: true, undecided, then false."""
-    outcomes = [
-        same_text(gold, text) if reference.verbatim else compared[gold, text]
-        for gold in reference.accepted_texts
-    ]
+    if reference.counts == "whole":
+        outcomes = [full_match(pattern, text) for pattern in reference.texts]
+    elif reference.verbatim:
+        outcomes = [same_text(gold, text) for gold in reference.accepted_texts]
+    else:
+        outcomes = [compared[gold, text] for gold in reference.accepted_texts]
     return min(outcomes, key=lambda o: (o[0] is not True, o[0] is False))
+
+
+def full_match(pattern: str, text: str) -> tuple[Outcome, str]:
+    """Match a whole text with a regular expression, within a deadline."""
+    try:
+        matches = regex.fullmatch(pattern, text, timeout=PATTERN_S) is not None
+    except TimeoutError:
+        return "timeout", REASONS["timeout"]
+    return matches, "matches" if matches else "does not match"
 
 
 def same_text(gold: str, prediction: str) -> tuple[Outcome, str]:

@@ -22,8 +22,8 @@ class Verdict:
 
     `correct` is None if no verdict was reached (the deadline passed, or the worker ended).
     `rule` names the rule that found the answer: `boxed`, `phrase`, `output` (of a program),
-    `last formula`, `last number`, `pattern` (of the benchmark), `none`; or why there is no
-    verdict: `timeout`, `error`.
+    `last formula`, `last number`, `pattern` (of the benchmark), `whole output`, `none`; or why
+    there is no verdict: `timeout`, `error`.
     `reason` names the comparison that decided.
     """
 

@@ -48,11 +48,6 @@ def owning_split(form: str) -> str:
     return CELLS[kinds][bisect_right(BOUNDS[kinds], place)]
 
 
-def draw_of(seed: int) -> int:
-    """Return the number of the test set that scores a run of this seed."""
-    return seed % DRAWS
-
-
 def english(random: Random, turn: int) -> Draft:
     """Draw an English story; the turns alternate between hoards, rates, baskets, comparisons."""
     return word_problem(random, turn, "en")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Counts = Literal["all", "any", "first", "last"]
+Counts = Literal["all", "any", "first", "last", "whole"]
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,9 @@ class Answers:
 
     `counts` selects the boxes. `all`: every reference answer is required, in any order, in one box
     or in the last boxes, one for each. `any`: one of the reference answers is enough. `last` or
-    `first`: there is one reference answer, and the last or first box must hold it.
+    `first`: there is one reference answer, and the last or first box must hold it. `whole`: the
+    reference answers are regular expressions, and boxes do not count: one of these must match the
+    whole output.
 
     With `exact_form` the answer must also be written as the reference is, such as in lowest terms:
     8/12 then differs from 2/3. With a `pattern`, the answer is the last match of that regular

@@ -19,7 +19,7 @@ from core.stages.record import request_of
 from core.stages.sources import model_version
 from core.stages.start import Chosen
 from core.verdicts.verdict_records import judge_again
-from eval.pocket.suites import draw_of
+from eval.pocket.suites import DRAWS
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
 from eval.samples.store import Sample, read_samples, write_samples
 
@@ -91,7 +91,7 @@ def asked(question, right):
 
 def question_of(suite, mirrors, seed, **more):
     """What is asked of a suite, on the draw of the seed."""
-    return Question(suite=suite, mirrors=mirrors, limit=LIMIT, draw=draw_of(seed), **more)
+    return Question(suite=suite, mirrors=mirrors, limit=LIMIT, draw=seed % DRAWS, **more)
 
 
 def scored(suite, mirrors, right, seed=0):

@@ -112,7 +112,7 @@ def test_what_is_no_benchmark_is_refused(suite):
 
 
 def test_it_rewards_as_it_judges(suite, monkeypatch):
-    monkeypatch.setattr("core.data.sources.find_benchmark", lambda _: suite)
+    monkeypatch.setattr("core.data.sources.find_benchmark", lambda *_: suite)
     rows = problem_rows("choices", "test", None)
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     said = ["The answer is (b).", "The answer is B."]

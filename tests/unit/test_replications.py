@@ -5,7 +5,7 @@ import pytest
 from core.models.builds import BUILDS, SHIPPED, build_of
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
-from eval.pocket.suites import DRAWS, SUITES, draw_of
+from eval.pocket.suites import DRAWS, SUITES
 from eval.sets.benchmarks import BENCHMARKS, find_benchmark
 from papers.deepseekmath_grpo import PAPER
 
@@ -57,7 +57,7 @@ def test_a_draw_has_problems_of_its_own_and_draw_0_is_the_published_one(suite):
         ids = [{problem.id for problem in one.load()} for one in (published, third)]
         assert not ids[0] & ids[1]
         assert len(third.load()) == third.n
-    assert draw_of(DRAWS + 3) == 3
+    assert published.draw_of(DRAWS + 3) == 3
 
 
 def test_a_published_benchmark_has_no_draws():

@@ -16,7 +16,6 @@ from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
 from core.shards.sharding import gather_weights
 from core.stages.tools import tools
 from eval.errors import BadValue
-from eval.pocket.suites import draw_of
 from eval.samples.evaluation import Completion, Decoding, answer_problems
 from eval.samples.store import Sample, judged, read_content, write_samples
 from eval.sets.benchmarks import Benchmark, find_benchmark
@@ -123,7 +122,7 @@ def watched_rows(rows: Sequence[dict[str, Any]], decoding: Decoding, folder: Pat
 def watched_benchmarks(settings: RunSettings, seed: int, folder: Path) -> Iterator[Watched]:
     """Yield the benchmarks that a run watches, each with the problems of this seed's draw."""
     for suite in settings.watched_suites:
-        benchmark = find_benchmark(suite, draw_of(seed))
+        benchmark = find_benchmark(suite, find_benchmark(suite).draw_of(seed))
         limit = settings.eval_max_tokens or benchmark.max_tokens
         yield Watched(
             metric=f"{BENCHMARK}{suite}",

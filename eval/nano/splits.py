@@ -1,0 +1,75 @@
+"""Problems of the nano tasks in disjoint splits, and demonstrations, all drawn by the seed."""
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from random import Random
+
+from eval.errors import UnknownName
+from eval.nano.choice import Choice
+from eval.nano.length import Length
+from eval.nano.many import Many
+from eval.nano.task import Task
+from eval.sets.problem import Answers, Problem
+
+SIZES = {"train": 2000, "valid": 200, "test": 512}
+BOUNDS = {"train": 6, "valid": 7, "test": 10}  # tenths of the questions that belong up to a split
+TASKS: dict[str, Task] = {task.name: task for task in (Choice(), Many(), Length())}
+
+
+def owning_split(question: str) -> str:
+    """Return the split that alone may have a question, by the question's hash."""
+    tenth = int.from_bytes(hashlib.sha256(question.encode()).digest()[:8]) % 10
+    return next(split for split, bound in BOUNDS.items() if tenth < bound)
+
+
+def questions(task: Task, split: str, random: Random) -> Iterator[str]:
+    """Yield questions of a split without end, some of them several times."""
+    while True:
+        question = task.question(random)
+        if owning_split(question) == split:
+            yield question
+
+
+@cache
+def nano_problems(name: str, split: str, seed: int) -> tuple[Problem, ...]:
+    """Return the different problems of a split that a seed draws.
+
+    Raises:
+        UnknownName: there is no such task or split.
+    """
+    if name not in TASKS:
+        raise UnknownName("nano task", name, TASKS)
+    if split not in SIZES:
+        raise UnknownName("split", split, SIZES)
+    task, drawn = TASKS[name], dict[str, None]()
+    for question in questions(task, split, Random(f"{name} {split} {seed}")):
+        drawn[question] = None
+        if len(drawn) == SIZES[split]:
+            break
+    return tuple(
+        problem_of(task, question, f"{name}-{split}-{seed}-{number}", seed)
+        for number, question in enumerate(drawn)
+    )
+
+
+def problem_of(task: Task, question: str, name: str, seed: int) -> Problem:
+    """Return a question as a problem whose right answers are those that a pattern matches."""
+    pattern = task.right_answers(question, seed)
+    return Problem(
+        id=name,
+        question=question,
+        answer=pattern,
+        level=task.level(question),
+        answers=Answers((pattern,), counts="whole"),
+    )
+
+
+def demonstrations(name: str, count: int, seed: int) -> list[tuple[str, str]]:
+    """Return questions of the train split with demonstrated answers, each drawn anew."""
+    task, random = TASKS[name], Random(f"{name} demonstrations {seed}")
+    drawn = questions(task, "train", random)
+    return [
+        (question, task.demonstration(question, seed, random))
+        for question, _ in zip(drawn, range(count), strict=False)
+    ]

@@ -1,0 +1,115 @@
+"""Nano tasks: splits share no question, a seed is a world, any right answer is accepted."""
+
+import re
+from collections import Counter
+from itertools import combinations
+from math import isclose
+
+import pytest
+
+from core.data.sets import find_set
+from core.rewards import Accuracy
+from eval.grading import grade
+from eval.nano.choice import LETTERS, WRONG, law
+from eval.nano.splits import SIZES, TASKS, demonstrations, nano_problems, owning_split
+from eval.nano.task import ALPHABET
+from eval.sets.benchmarks import find_benchmark
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_splits_share_no_question_and_are_drawn_by_the_seed(name):
+    splits = {split: {p.question for p in nano_problems(name, split, 20)} for split in SIZES}
+    assert {split: len(questions) for split, questions in splits.items()} == SIZES
+    assert not any(splits[a] & splits[b] for a, b in combinations(splits, 2))
+    shown = {question for question, _ in demonstrations(name, 500, 20)}
+    assert {owning_split(question) for question in shown} == {"train"}
+    assert nano_problems(name, "test", 20) != nano_problems(name, "test", 21)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_texts_are_of_the_alphabet_and_within_the_limit(name):
+    for question, answer in demonstrations(name, 500, 3):
+        assert not {*question, *answer} - {*ALPHABET}
+        assert len(answer) < TASKS[name].max_tokens  # and the end token
+
+
+def test_every_seed_has_a_law_with_these_shares_of_wrong_digits():
+    assert law(20) != law(21)
+    wrong = [1 - sum(row.shares[:2]) for row in law(20).values()]
+    assert sorted(law(20)) == sorted(LETTERS)
+    assert [sum(low <= w <= high for w in wrong) for _, (low, high) in WRONG] == [33, 11, 4]
+    assert all(isclose(sum(row.shares), 1) and len({*row.digits}) == 4 for row in law(20).values())
+
+
+def test_demonstrations_follow_the_law():
+    digits = Counter(a for q, a in demonstrations("nano-choice", 40_000, 20) if q[1] == ".")
+    shown = Counter(q[0] for q, _ in demonstrations("nano-choice", 40_000, 20) if q[1] == ".")
+    letter, row = next((x, law(20)[x]) for x in law(20) if shown[x] > 100)
+    of_letter = Counter(
+        a for q, a in demonstrations("nano-choice", 40_000, 20) if q[:2] == letter + "."
+    )
+    assert {*of_letter} <= {*row.digits}
+    assert (
+        max(
+            abs(of_letter[d] / shown[letter] - s)
+            for d, s in zip(row.digits, row.shares, strict=True)
+        )
+        < 0.12
+    )
+    assert sum(digits.values()) == sum(shown.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "right", "wrong"),
+    [
+        (
+            "nano-many",
+            "kQ12=",
+            ["0+12", "7+5", "12+0"],
+            ["7+6", "5", "12", "7+5+0", " 7+5", "07+5"],
+        ),
+        ("nano-length", "kQ2=", ["99.", "1909-3.", "999."], ["9.", "99", "99.9", "9.9", ""]),
+    ],
+)
+def test_any_right_answer_counts_and_no_other(name, question, right, wrong):
+    pattern = TASKS[name].right_answers(question, 0)
+    assert all(re.fullmatch(pattern, answer) for answer in right)
+    assert not any(re.fullmatch(pattern, answer) for answer in wrong)
+
+
+def test_a_right_digit_of_each_letter_is_right_in_its_own_seed():
+    problem = next(p for p in find_benchmark("nano-choice", 20).load() if p.level == 3)
+    rows = [law(20)[letter] for letter in problem.question.rstrip(".=")]
+    right = "".join(row.digits[1] for row in rows)
+    verdict = grade(right, problem.reference)
+    assert (verdict.correct, verdict.rule, verdict.reason) == (True, "whole output", "matches")
+    assert grade(right[:2] + rows[2].digits[2], problem.reference).correct is False
+    assert grade(right + "0", problem.reference).correct is False
+    assert grade(
+        f"\\boxed{{{right}}}", problem.reference
+    ).correct  # as samples without texts have it
+
+
+def test_the_reward_judges_as_the_suite_does():
+    row = find_set("nano-many").for_seed(20).source.rows("nano-many", "train", None)[0]
+    total = int(row["question"][2:-1])
+    values = Accuracy()(
+        completions=[f"{total}+0", f"{total}+1", f"\\boxed{{{total}+0}}"],
+        answer=[row["answer"]] * 3,
+        answers=[row["answers"]] * 3,
+    )
+    assert values == [1.0, 0.0, 1.0]
+
+
+def test_rows_of_a_data_set_belong_to_the_seed():
+    first, other = (find_set("nano-choice-demonstrations").for_seed(seed) for seed in (20, 21))
+    assert first.source.rows(first.name, "train", None) != other.source.rows(
+        other.name, "train", None
+    )
+    assert first.source.version("") != other.source.version("")
+    held_out = first.source.rows(first.name, "valid", None)
+    assert [row["question"] for row in held_out] == [
+        p.question for p in nano_problems("nano-choice", "valid", 20)
+    ]
+    pocket = find_set("pocket")
+    assert pocket.for_seed(7) == pocket
