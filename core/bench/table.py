@@ -1,4 +1,4 @@
-"""The benchmarks by name; runs them and stores records with charts."""
+"""The benchmarks by name; runs them and stores records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -16,8 +16,6 @@ from core.bench.rollout import bench_rollout
 from core.bench.sandbox import bench_sandbox
 from core.bench.step import bench_step
 from core.bench.training import bench_training
-from core.pages.speed_chart import chart
-from core.records.files import write_atomic
 from core.records.places import check_writable, own_results
 from core.records.record import machine, new_record, versions, write_record
 from eval.errors import BadValue, UnknownName
@@ -53,7 +51,7 @@ def bench(names: Sequence[str]) -> list[MeasureRow]:
 
 
 def run_and_record(name: str) -> list[MeasureRow]:
-    """Run a benchmark, store its record and its chart, and return its measures as rows."""
+    """Run a benchmark, store its record, and return its measures as rows."""
     rows = [measure_row(name, measure) for measure in run_benchmark(name)]
     cards = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     content = {
@@ -62,8 +60,7 @@ def run_and_record(name: str) -> list[MeasureRow]:
         "machine": ", ".join([machine(), *cards]),
         "measures": rows,
     }
-    record = write_record(new_record("bench", versions=versions(*PEERS), **content))
-    write_atomic(own_results() / "bench" / f"{record['digest']}.svg", chart(rows))
+    write_record(new_record("bench", versions=versions(*PEERS), **content))
     return rows
 
 

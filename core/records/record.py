@@ -1,6 +1,5 @@
 """Immutable records: JSON files named by the digest of their answers, checked on reading."""
 
-import json
 import os
 import platform
 from collections.abc import Iterable
@@ -8,12 +7,13 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from core.records.answers import content_of, name_of, said, unchanged
 from core.records.fair import fair, is_tuned
 from core.records.files import write_atomic
 from core.records.places import Shelf, own_results, record_file, record_files
+from core.records.record_text import parse_record, record_text
 from core.records.schema import KINDS, VERSION, Record, mistakes
 from core.settings.canonical import canonical, has_digest
 from eval.errors import BadValue, DamagedFile
@@ -72,7 +72,7 @@ def write_record(record: Record) -> Record:
     if path.exists():
         return read_record(path)
     content = {name: value for name, value in stored.items() if name != "digest"}
-    write_atomic(own_results() / stored["paper"] / path.name, as_lines(content))
+    write_atomic(own_results() / stored["paper"] / path.name, record_text(content))
     return stored
 
 
@@ -103,13 +103,6 @@ def find_same_answers(content: Record, previous: Iterable[Record]) -> Record | N
     return next((candidate for candidate in previous if unchanged(candidate, content)), None)
 
 
-def as_lines(content: Record) -> str:
-    """Return a record as JSON text with one line for each field."""
-    how: dict[str, Any] = {"sort_keys": True, "ensure_ascii": False, "separators": (",", ":")}
-    fields = [f"{json.dumps(name)}: {json.dumps(content[name], **how)}" for name in sorted(content)]
-    return "{\n " + ",\n ".join(fields) + "\n}\n"
-
-
 def read_record(path: Path) -> Record:
     """Return a record with its digest after checking both; cached while the file is unchanged.
 
@@ -124,7 +117,7 @@ def read_record(path: Path) -> Record:
 def _read(path: Path, *_state: int) -> Record:  # the state tells a file from what it was
     remedy = "restore it (git checkout), or delete it and run again"
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_record(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise
     except (ValueError, RecursionError) as error:

@@ -27,8 +27,6 @@ from core.verdicts.regrade import Regrader
 from core.verdicts.verdict_records import at_other_settings, judge_again
 from eval.errors import ReproError, UnknownName
 
-PICTURE = ".svg"  # of a record of speed, beside it
-
 
 class FailedCheck(ReproError):
     """The failure of records in the checks of `repro check`."""
@@ -120,7 +118,7 @@ def move(records: Iterable[Record]) -> list[Path]:
 def move_record(path: Path, record: Record) -> Path:
     """Move a record from runs/ to results/ with its samples, and return its new path."""
     samples = [file for run in runs_of([record]) for file, _ in sample_files_of(run)]
-    for file in (*samples, path.with_suffix(PICTURE), path):
+    for file in (*samples, path):
         if file.is_file() and file.is_relative_to(own_results()):
             copy_atomic(file, results() / file.relative_to(own_results()))
             file.unlink()

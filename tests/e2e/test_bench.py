@@ -1,4 +1,4 @@
-"""`repro bench` measures what is named and keeps the numbers as a record with a chart."""
+"""`repro bench` measures what is named and stores the numbers as a record."""
 
 import json
 
@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from core.bench.growth import Shape, bench_growth, slope
+from core.pages.speed import speed_files
 from core.records.record import read_records
 
 
-def test_the_light_commands_are_measured_recorded_and_reported(repro, root):
+@pytest.mark.usefixtures("root")
+def test_the_light_commands_are_measured_recorded_and_reported(repro):
     result = repro("bench", "commands", "--json")
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)
@@ -17,7 +19,7 @@ def test_the_light_commands_are_measured_recorded_and_reported(repro, root):
     assert all(0.01 < row["ours"] < 60 for row in rows)  # a process was really started
     (record,) = read_records("bench")
     assert record["measures"] == rows
-    drawn = (root / "runs" / "results" / "bench" / f"{record['digest']}.svg").read_text()
+    drawn = speed_files([record])["speed.svg"].decode()
     assert ">commands: repro list</text>" in drawn
     assert ">commands: repro --help</text>" in drawn
 

@@ -21,6 +21,7 @@ from core.records.answers import content_of, name_of
 from core.records.form_splits import form_splits
 from core.records.passed import Passed
 from core.records.record import read_records, standard, write_record
+from core.records.record_text import parse_record
 from core.records.run_samples import sample_files_of, write_run_samples
 from core.records.schema import runs_of
 from core.run.check import (
@@ -53,7 +54,9 @@ class Forger:
     def __init__(self, root, arm=MAIN):
         self.arm = arm
         self.folder = root / "results" / SLUG
-        self.records = {p.stem: json.loads(p.read_text()) for p in self.folder.glob("?????*.json")}
+        self.records = {
+            p.stem: parse_record(p.read_text()) for p in self.folder.glob("?????*.json")
+        }
         del self.records["accepted"]
         shown = standard({**r, "digest": d} for d, r in self.records.items())
         self.shown = {r["digest"] for r in shown}

@@ -1,6 +1,5 @@
 """Each health condition fires on a series of logs that shows it and is silent on a healthy one."""
 
-import json
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ from transformers import TrainerControl, TrainerState
 
 from core.explain.health import WATCHES, Diagnosis, HealthCallback
 from core.paper.registry import find_paper
+from core.records.record_text import parse_record
 
 RECORDS = Path(__file__).parents[2] / "results" / "deepseekmath-grpo"
 GROUP = 8
@@ -159,7 +159,7 @@ def test_two_completions_per_group_that_differ_are_not_clones():
 
 def test_the_recorded_trainings_are_healthy():
     """They learned, and no condition holds at any of their steps; controls are to learn nothing."""
-    records = [json.loads(path.read_text("utf-8")) for path in RECORDS.glob("*.json")]
+    records = [parse_record(path.read_text("utf-8")) for path in RECORDS.glob("*.json")]
     compared = find_paper(RECORDS.name).claimed_arms
     trained = [one for one in records if one.get("curves") and one["arm"] in compared]
     assert len(trained) >= 15

@@ -1,6 +1,5 @@
 """Gains are split by form without rest, in every run's record, held by the check, on its page."""
 
-import json
 from dataclasses import asdict
 
 import pytest
@@ -14,6 +13,7 @@ from core.records.answers import content_of, name_of
 from core.records.form_splits import form_splits
 from core.records.places import Shelf, record_file, report_folder
 from core.records.record import read_records, write_record
+from core.records.record_text import parse_record, record_text
 from core.records.schema import runs_of
 from core.run.check import check_papers
 from eval.errors import BadValue
@@ -93,12 +93,12 @@ def problems():
 def forged(record, **said):
     """The record with other contents, under the name and seal that it then has."""
     path = record_file(SLUG, record["digest"])
-    other = {**json.loads(path.read_text()), **said}
+    other = {**parse_record(path.read_text()), **said}
     if other["forms"] is None:
         del other["forms"]
     other["content"] = content_of(other)
     path.unlink()
-    path.with_name(f"{name_of(other)}.json").write_text(json.dumps(other))
+    path.with_name(f"{name_of(other)}.json").write_text(record_text(other))
     return other
 
 

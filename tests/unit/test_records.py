@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.records.answers import name_of
@@ -17,8 +17,15 @@ from core.records.record import (
     validate,
     write_record,
 )
+from core.records.record_text import curve_tables, parse_record, record_text
 from core.records.schema import KINDS, ScoreRow
-from core.settings.canonical import canonical_text, digest_of, has_digest
+from core.settings.canonical import (
+    canonical_number,
+    canonical_text,
+    digest_of,
+    has_digest,
+    line_of,
+)
 from eval.errors import BadValue, DamagedFile
 
 
@@ -244,6 +251,53 @@ def test_a_record_of_the_first_schema_is_read_and_stays_where_the_answers_are_th
     path.with_name(f"{name_of(old)}.json").write_text(json.dumps(old))
     (read,) = read_records("p")
     assert write_record(a_run(train={"weights": "9"}))["digest"] == read["digest"]
+
+
+NUMBERS = st.integers(-9, 9) | st.floats(-9, 9).map(canonical_number)
+POINTS = st.lists(st.lists(NUMBERS, min_size=2, max_size=2), max_size=4)
+CURVES = st.dictionaries(st.sampled_from(["a", "b", "held_out/c", "1"]), POINTS)
+
+
+@given(curves=CURVES)
+@example(curves={"a": [[1, 2], [2, 3]], "b": [[1, 2], [2, 3]], "c": [[1, 5], [2, 5]]})
+def test_the_text_of_a_record_holds_its_curves_to_the_last_digit(curves):
+    """The digest of a record is one of its content, in whichever form a file holds that."""
+    record = {"kind": "run", "curves": curves}
+    read = parse_record(record_text(record))
+    assert line_of(read) == line_of(record)
+    assert list(read["curves"]) == sorted(curves)
+    assert record_text(read) == record_text(record)
+
+
+def test_the_steps_and_the_values_of_equal_curves_are_stored_once():
+    steps = [[step, step / 3] for step in range(50)]
+    (table,) = curve_tables({"a": steps, "b": steps, "c": [[step, 7] for step in range(50)]})
+    assert table["steps"] == list(range(50))
+    assert table["values"] == {"a": [value for _, value in steps], "b": "a", "c": 7}
+
+
+def test_curves_of_records_of_earlier_versions_are_lists_of_points():
+    text = json.dumps({"kind": "run", "curves": {"reward": [[1, 0.5]]}})
+    assert parse_record(text)["curves"] == {"reward": [[1, 0.5]]}
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        [{"steps": [1]}],
+        [7],
+        [{"steps": [1, 2], "values": {"a": [3]}}],
+        [{"steps": [1], "values": {"a": "b"}}],
+        [{"steps": 1, "values": {"a": 1}}],
+    ],
+    ids=["no values", "no table", "too few values", "no such curve", "no steps"],
+)
+def test_damaged_tables_of_curves_are_named_and_refused(tables):
+    write_record(a_run())
+    path = record_files("p")[0]
+    path.write_text(json.dumps({**json.loads(path.read_text()), "curves": tables}))
+    with pytest.raises(DamagedFile, match=rf"{path.name}.*tables of its curves"):
+        read_record(path)
 
 
 def test_what_stands_beside_the_answers_is_sealed_too():

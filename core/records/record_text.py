@@ -1,0 +1,78 @@
+"""The JSON text of records: a line for each field, curves as tables without repeated numbers."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypedDict, cast
+
+from core.records.schema import Record
+from core.settings.canonical import line_of
+
+Curves: TypeAlias = Mapping[str, list[list[float]]]
+CURVES = "curves"  # the field of a run
+
+
+class CurveTable(TypedDict):
+    """The curves that have the same steps, with their values by name.
+
+    A number stands for a constant curve, and a name for a curve with the values of another one.
+    """
+
+    steps: list[float]
+    values: dict[str, list[float] | float | str]
+
+
+def record_text(content: Record) -> str:
+    """Return a record as JSON text with one line for each field."""
+    tables = {CURVES: curve_tables(content[CURVES])} if CURVES in content else {}
+    fields = [f"{json.dumps(k)}: {line_of(v)}" for k, v in sorted((content | tables).items())]
+    return "{\n " + ",\n ".join(fields) + "\n}\n"
+
+
+def parse_record(text: str) -> Any:  # Any: JSON that may be no record
+    """Return the value that a JSON text has, with curves as lists of points.
+
+    Raises:
+        ValueError: the text is no JSON, or its curves are neither tables nor lists of points.
+    """
+    content: Any = json.loads(text)
+    if isinstance(content, dict) and isinstance(tables := cast(Record, content).get(CURVES), list):
+        try:
+            content[CURVES] = read_curves(cast(list[CurveTable], tables))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ValueError(f"the tables of its curves are incomplete: {error!r}") from None
+    return cast(Any, content)
+
+
+def curve_tables(curves: Curves) -> list[CurveTable]:
+    """Return curves as tables, one for each list of steps."""
+    tables: dict[tuple[float, ...], CurveTable] = {}
+    for name, curve in sorted(curves.items()):
+        steps, values = [step for step, _ in curve], [value for _, value in curve]
+        table = tables.setdefault(tuple(steps), {"steps": steps, "values": {}})
+        table["values"][name] = shortened(values, table)
+    return list(tables.values())
+
+
+def shortened(values: list[float], table: CurveTable) -> list[float] | float | str:
+    """Return the number of a constant curve, the name of an equal curve of a table, or values."""
+    if values and values.count(values[0]) == len(values):
+        return values[0]
+    return next((name for name, other in table["values"].items() if other == values), values)
+
+
+def read_curves(tables: list[CurveTable]) -> Curves:
+    """Return the curves of tables as [step, value] pairs, sorted by name.
+
+    Raises:
+        ValueError, LookupError, TypeError, AttributeError: the tables are not of `curve_tables`.
+    """
+    curves: dict[str, list[list[float]]] = {}
+    for table in tables:
+        steps, columns = table["steps"], table["values"]
+        for name, stored in columns.items():
+            values = columns[stored] if isinstance(stored, str) else stored
+            column = cast(
+                list[float], values if isinstance(values, list) else [values] * len(steps)
+            )
+            curves[name] = [list(point) for point in zip(steps, column, strict=True)]
+    return dict(sorted(curves.items()))
