@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from typer.testing import CliRunner
@@ -75,6 +76,26 @@ def repro(root):
         return CliRunner().invoke(app, [str(a) for a in arguments])
 
     return call
+
+
+@pytest.fixture(scope="session")
+def run_once(tmp_path_factory):
+    """Run commands in a new folder, once in a session for all tests that ask for the same ones:
+    `run_once(("run", ...), ...)` gives the folder, which only copies of are changed, and the result
+    of the last command."""
+    from core.cli.main import app
+
+    @cache
+    def run(*commands):
+        folder = tmp_path_factory.mktemp("once")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("REPRO_ROOT", str(folder))
+            patch.setenv("REPRO_PLUGINS", "")
+            results = [CliRunner().invoke(app, [str(a) for a in command]) for command in commands]
+        assert all(result.exit_code == 0 for result in results), results[-1].output
+        return folder, results[-1]
+
+    return run
 
 
 @pytest.fixture

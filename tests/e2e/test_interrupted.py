@@ -1,9 +1,8 @@
 """A run that is killed, interrupted or out of space continues to the very same record."""
 
+import os
 import resource
 import signal
-import subprocess
-import sys
 from contextlib import contextmanager
 
 import pytest
@@ -14,10 +13,43 @@ from waiting import checkpoint, wait_for
 from core.paper.registry import find_paper
 from core.records.places import record_files
 from core.settings.resolve import resolve
+from core.spread.pool import COMMAND
+from core.spread.preloaded import Forked
 from core.stages.chain import Chain
 
 PAPER = "deepseekmath-grpo"
 FOUR = "max_steps=8"  # long enough to be hit in the middle
+
+
+class Started(Forked):
+    """A command forked from a process that has imported torch, and what it says on stderr."""
+
+    def __init__(self, root, *arguments):
+        receiving, sending = os.pipe()
+        self.lines = os.fdopen(receiving)
+        place = {**os.environ, "REPRO_ROOT": str(root)}
+        super().__init__(COMMAND, [str(a) for a in arguments], place, sending)
+        os.close(sending)
+
+    def communicate(self):
+        """Nothing, and all that it says until it ends."""
+        with self.lines:
+            return None, self.lines.read()
+
+
+@pytest.fixture
+def start(root):
+    """`start("run", ...)` gives the running process."""
+    processes = []
+
+    def launch(*arguments):
+        processes.append(Started(root, *arguments))
+        return processes[-1]
+
+    yield launch
+    for process in processes:
+        process.kill()
+        process.lines.close()
 
 
 def names():
@@ -52,8 +84,8 @@ def test_ctrl_c_says_so_and_the_same_command_continues(start, root, repro, setti
     process = start("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
     wait_for(checkpoint(root, 2), process)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
+    _, said = process.communicate()
+    assert process.wait(timeout=60) == 130
     assert said.strip().splitlines()[-1].startswith("interrupted: what was finished is kept")
     assert "Traceback" not in said
     again = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
@@ -123,14 +155,9 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_one_line_too(repro, settings, st
 
 def test_a_full_disk_is_one_line_and_the_same_command_continues(repro, settings, straight):
     """A file-size limit fails writes with the same kind of error as a full disk."""
-    limit = (
-        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000));"
-        "sys.argv[0] = 'repro'; from core.cli.main import app; app()"
-    )
-    command = [sys.executable, "-c", limit, "run", PAPER, "--jobs", "1", *changed(settings, FOUR)]
-    full = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert full.returncode == 1, full.stderr[-2000:]
+    with no_larger_file(200_000):
+        full = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))
+    assert full.exit_code == 1, full.output
     assert full.stderr.strip().splitlines()[-1].startswith("DiskFull: no space to write")
     assert "Traceback" not in full.stderr
     again = repro("run", PAPER, "--jobs", 1, *changed(settings, FOUR))

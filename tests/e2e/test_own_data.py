@@ -16,7 +16,7 @@ def test_a_run_on_a_file_of_json_lines(repro, root, settings):
     rows = [{"problem": f"{i} + 1?", "answer": str(i + 1), "level": i % 3} for i in range(12)]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     asked = (f"data={file}", "prompt_template=of {{ level }}: {{ problem }}")
-    done = repro("run", PAPER, *settings, *asked, f"system_prompt={SYSTEM}")
+    done = repro("run", PAPER, *settings, *asked, f"system_prompt={SYSTEM}", "--jobs", "1")
     assert done.exit_code == 0, done.output
     (run,) = runs_of(read_records(PAPER))
     assert run["data"]["name"] == str(file)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from changed_settings import changed
 from huggingface_hub import ModelCard
-from typer.testing import CliRunner
 
 from core.models.chat_templates import template_text
 from core.pages.card import elsewhere
@@ -31,16 +30,9 @@ def records(kind="run"):
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory, settings):
+def first(run_once, settings):
     """The folder and the result of one short run."""
-    from core.cli.main import app
-
-    folder = tmp_path_factory.mktemp("first")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REPRO_ROOT", str(folder))
-        result = CliRunner().invoke(app, ["run", PAPER, "--jobs", "1", *settings])
-    assert result.exit_code == 0, result.output
-    return folder, result
+    return run_once(("run", PAPER, "--jobs", "1", *settings))
 
 
 @pytest.fixture

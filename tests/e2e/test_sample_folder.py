@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from shutil import copytree
 
 import pandas
 import pytest
@@ -55,12 +56,17 @@ def test_kill_9_twice_ends_with_the_same_bytes(repro, tiny_model, tmp_path):
     assert sorted(files(cut)) == ["pocket-math.html", "pocket-math.json", "pocket-math.jsonl.gz"]
 
 
-@pytest.fixture
-def kept(repro, tiny_model, tmp_path):
+@pytest.fixture(scope="module")
+def greedy(run_once, tiny_model, tmp_path_factory):
     """A folder of greedy samples of two benchmarks, and what the command printed."""
-    done = repro("eval", tiny_model, *GREEDY, "--out", tmp_path / "out", "--json")
-    assert done.exit_code == 0, done.output
-    return tmp_path / "out", done.stdout
+    folder = tmp_path_factory.mktemp("greedy") / "out"
+    return folder, run_once(("eval", tiny_model, *GREEDY, "--out", folder, "--json"))[1].stdout
+
+
+@pytest.fixture
+def kept(greedy, tmp_path):
+    """A copy of the folder for one test, and what the command printed."""
+    return copytree(greedy[0], tmp_path / "out"), greedy[1]
 
 
 def test_a_row_says_what_was_asked_answered_and_judged(kept, repro, tiny_model):
