@@ -14,13 +14,17 @@ export TOKENIZERS_PARALLELISM := false
 # What the tests of a file share is made once; the long files come first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 12
 
-.PHONY: demo test dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce wheels publish docs check clean
+.PHONY: demo test all-tests dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce wheels publish docs check clean
 
 demo: $(VENV)/.run
 	$(BIN)/repro run deepseekmath-grpo
 
 test: $(VENV)/.test
 	$(PYTEST) -m "not stats and not long"
+
+# Those of `test` and of `long` in one start of the workers.
+all-tests: $(VENV)/.test
+	$(PYTEST) -m "not stats"
 
 unit parity e2e: $(VENV)/.test
 	$(PYTEST) -m "not stats" tests/$@
@@ -80,7 +84,7 @@ publish: $(VENV)/.run
 docs: $(VENV)/.test
 	$(BIN)/python -m sphinx -W --keep-going -q docs build/docs
 
-check: lint types floors docs test long
+check: lint types floors docs all-tests
 	$(BIN)/repro check
 
 clean:
