@@ -79,10 +79,11 @@ def refusal(tokenizer, template, **keywords):
 
 
 @pytest.mark.parametrize("template", SLOW)
-def test_a_slow_template_is_ended(tokenizer, template):
+def test_a_slow_template_is_ended(tokenizer, template, monkeypatch):
+    monkeypatch.setattr("core.bounded_templates.SECONDS", SECONDS / 10)
     before = process_time()
-    assert "2 s of processor time" in refusal(tokenizer, template)
-    assert process_time() - before < 5 * SECONDS
+    assert "0.2 s of processor time" in refusal(tokenizer, template)
+    assert process_time() - before < SECONDS
 
 
 @pytest.mark.parametrize("template", LARGE)
@@ -101,7 +102,8 @@ def test_a_template_that_fails_is_one_line(tokenizer, template):
         chat_text(tokenizer, "1+1?")
 
 
-def test_text_with_marks_of_the_assistant_is_bounded_too(tokenizer):
+def test_text_with_marks_of_the_assistant_is_bounded_too(tokenizer, monkeypatch):
+    monkeypatch.setattr("core.bounded_templates.SECONDS", SECONDS / 10)
     template = "{% generation %}x{% endgeneration %}" + NESTED.replace("BODY", "xy")
     keywords = {"return_dict": True, "return_assistant_tokens_mask": True}
     tokenizer.chat_template = template
