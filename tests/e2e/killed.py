@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 
 PHASES = {
@@ -100,6 +101,23 @@ def run(request):
         if calls is not None:
             Path(request["said"]).with_suffix(".json").write_text(json.dumps(calls.counts))
         os._exit(int(end.code or 0))
+
+
+def run_to_fsync(number, arguments, environment):
+    """Run the command line in a fork, which kills itself when it secures a file that often."""
+    secured, real = count(1), os.fsync
+
+    def fsync(file):
+        if next(secured) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(file)
+
+    os.fsync = fsync
+    os.environ.update(environment)
+    sys.argv = ["repro", *arguments]
+    from core.cli.main import app
+
+    app()
 
 
 def serve():

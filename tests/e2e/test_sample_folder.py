@@ -2,38 +2,29 @@
 
 import gzip
 import json
+import os
 import signal
-import subprocess
-import sys
 from shutil import copytree
 
 import pandas
 import pytest
+from killed import run_to_fsync
 from pyarrow.parquet import read_table
+
+from core.spread.preloaded import SERVER
 
 SAMPLED = ("--benchmarks", "pocket-math", "--limit", 40, "--samples", 16, "--max-tokens", 6)
 GREEDY = ("--benchmarks", "pocket-math,pocket-cmath", "--limit", 5, "--max-tokens", 6)
-KILL = """
-import os, signal, sys
-left, real = int(sys.argv.pop(1)), os.fsync
-
-def fsync(file):
-    global left
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), signal.SIGKILL)
-    real(file)
-
-os.fsync = fsync
-from core.cli.main import app
-app()
-"""
 
 
 def killed(at, *arguments):
     """The command, killed when it secures a file for the `at`-th time."""
-    command = [sys.executable, "-c", KILL, str(at), *map(str, arguments)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    process = SERVER.Process(
+        target=run_to_fsync, args=(at, [str(a) for a in arguments], dict(os.environ))
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
 
 
 def files(folder):
