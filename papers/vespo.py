@@ -182,6 +182,7 @@ PAPER = Paper(
             "With the geometric mean of an answer's ratios the reward is lower after many updates.",
             late("reward").of("vespo-many") > late("reward").of("length-normalised"),
             mechanism="sequence ratios",
+            healthy=("vespo-many",),  # the paper: the other one degrades or collapses
         ),
         Claim(
             "bounded-variance",

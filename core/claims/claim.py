@@ -1,10 +1,11 @@
 """Claims of a paper: each a sentence with the comparison that tests it, or why none can."""
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import MISSING, dataclass, field, fields
 from typing import cast
 
-from core.claims.comparison import Comparison, Side
+from core.claims.comparison import Comparison, Number, Side
+from core.claims.gates import Gate, health
 from core.claims.laws import Law, Simulated
 from core.claims.measures import START
 from core.claims.needs import BadClaim, Need
@@ -27,21 +28,41 @@ class Untestable:
         return f"untestable: {self.reason}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Claim:
     """A sentence of the paper and its test, under a name (`slug`) that is unique in the paper.
 
-    `mechanism` is the part of a method that the claim is about, one of `MECHANISMS`, by which pages
-    group claims. It is no part of the claim's digest.
+    A claim that runs test has gates. A gate is judged on the mean over the seeds, before the
+    interval of the effect is read.
+
+    Attributes:
+        mechanism: The part of a method that the claim is about, one of `MECHANISMS`, by which pages
+            group claims. It is no part of the claim's digest.
+        acts: Comparisons of a side with a number, which hold if the mechanism acts in these runs,
+            such as `late("clip_ratio/high_mean").of("dapo") >= 0.01`. If one fails, the claim is
+            `inert`.
+        healthy: The arms that must not end more than 1.5 points of accuracy below their start; if
+            one does, the claim is `unhealthy`. The default, None, stands for every compared arm,
+            but for none if the claim compares the accuracy of an arm with that of its start. An arm
+            that ends below its start according to the claim is left out, with the reason beside it.
 
     Raises:
-        BadClaim: the test is neither a comparison of two sides nor `Untestable`.
+        BadClaim: the test is neither a comparison of two sides nor `Untestable`, or a gate is no
+            comparison of runs with a number.
     """
 
     slug: str
     statement: str
     test: Comparison | Untestable
     mechanism: str = field(default="", repr=False)
+    acts: Comparison | tuple[Comparison, ...] = ()
+    healthy: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        """Return the fields that are set: the digest of a claim does not know of the others."""
+        values = [(f, getattr(self, f.name)) for f in fields(self) if f.repr]
+        given = [(f.name, v) for f, v in values if f.default is MISSING or v is not f.default]
+        return f"Claim({', '.join(f'{name}={value!r}' for name, value in given)})"
 
     def __post_init__(self) -> None:
         test = cast(object, self.test)  # a slip such as `a > b > c` makes something else
@@ -50,16 +71,61 @@ class Claim:
                 f"claim {self.slug}: its test is {test!r}; expected a comparison such as "
                 "late(m).of(a) > late(m).of(b), or Untestable(reason)"
             )
+        by_runs = isinstance(test, Comparison) and test.kind == "runs"
+        if (self.act_comparisons or self.healthy is not None) and not by_runs:
+            raise BadClaim(f"claim {self.slug}: has gates, and its test needs no runs")
+        for act in self.act_comparisons:
+            check_act(self.slug, act)
+
+    @property
+    def act_comparisons(self) -> tuple[Comparison, ...]:
+        """The comparisons that hold if the mechanism of the claim acts."""
+        return self.acts if isinstance(self.acts, tuple) else (self.acts,)
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates of a claim that runs test, in the order in which they are judged."""
+        if not isinstance(self.test, Comparison) or self.test.kind != "runs":
+            return ()
+        if (arms := self.healthy) is None:
+            arms = () if is_about_start(self.test) else arms_in(self.test.needs)
+        return (*(Gate("inert", act) for act in self.act_comparisons), *map(health, arms))
 
     @property
     def needs(self) -> tuple[tuple[str, Need], ...]:
         """Pairs of an arm, or `start`, and what its record must hold."""
-        return self.test.needs if isinstance(self.test, Comparison) else ()
+        tests = (self.test, *self.act_comparisons)
+        needs = [need for test in tests if isinstance(test, Comparison) for need in test.needs]
+        return tuple(dict.fromkeys(needs))
 
     @property
     def arms(self) -> tuple[str, ...]:
         """The arms that must have run before this claim can be tested."""
-        return tuple(dict.fromkeys(arm for arm, _ in self.needs if arm != START))
+        return arms_in(self.needs)
+
+
+def arms_in(needs: Iterable[tuple[str, Need]]) -> tuple[str, ...]:
+    """Return the distinct arms of pairs of an arm and a need, without the starting model."""
+    return tuple(dict.fromkeys(arm for arm, _ in needs if arm != START))
+
+
+def is_about_start(test: Comparison) -> bool:
+    """Return whether a comparison sets a percentage of an arm against that of its start.
+
+    Such a claim is refuted by an arm that ends below its start.
+    """
+    starts = [{arm for arm, _ in side.needs} == {START} for side in (test.left, test.right)]
+    return test.percent and any(starts)
+
+
+def check_act(slug: str, act: object) -> None:
+    """Raise `BadClaim` if a gate of a claim is no comparison of runs with a number."""
+    is_bound = isinstance(act, Comparison) and isinstance(act.right, Number) and not act.margin
+    if not is_bound or act.kind != "runs":
+        raise BadClaim(
+            f"claim {slug}: acts={act}: expected comparisons of a side with a number, such as "
+            'late("clip_ratio/high_mean").of("dapo") >= 0.01'
+        )
 
 
 def problems(
@@ -76,6 +142,9 @@ def problems(
         benchmarks: that the paper's evaluations use.
         scores: that the paper's evaluations give; empty to skip that check.
     """
+    for arm in claim.healthy or ():
+        if arm not in arms:
+            yield f"no arm {arm!r}, which must stay healthy"
     for arm, need in claim.needs:
         if arm not in (START, *arms):
             yield f"no arm {arm!r}"

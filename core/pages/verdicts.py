@@ -10,7 +10,10 @@ from core.settings.canonical import as_text
 from eval.stats.seeds import LEVEL
 from eval.tables.report import ClaimResult
 
-WORDS = ("held", "refuted", "tie", "undecided", "no room", "untestable", "untested")
+WORDS = (
+    "held", "refuted", "tie", "undecided",
+    "no room", "inert", "unhealthy", "untestable", "untested",
+)  # fmt: skip
 NAME = re.compile(r"[\w.-]+")
 ALWAYS = ("held", "refuted", "undecided")  # are counted where there are none, too
 

@@ -5,6 +5,7 @@ from math import isclose
 from statistics import mean
 
 from core.claims import Claim, Comparison, MissingMeasure, Runs, Untestable
+from core.claims.gates import CheckedGate
 from core.claims.measures import is_validation
 from core.paper import Paper
 from core.records.record import Record
@@ -14,6 +15,7 @@ from core.verdicts.verdict_rows import (
     NO_NUMBERS,
     VerdictRow,
     claim_fields,
+    gate_row,
 )
 from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Effect, Look
@@ -129,7 +131,7 @@ def judge_at_looks(
 def judge_seeds(
     claim: Claim, test: Comparison, cases: Mapping[int, Runs], level: float, place: str = ""
 ) -> VerdictRow:
-    """Judge a claim over the records of these seeds.
+    """Judge a claim over the records of these seeds, its gates before its effect.
 
     Args:
         claim: the claim.
@@ -137,17 +139,51 @@ def judge_seeds(
         cases: the records of each seed.
         level: of the test, 0 to 1.
         place: which look it is, to end the reason with.
+
+    Raises:
+        MissingMeasure: a record lacks what a gate reads, or, if all gates are passed, a side.
+    """
+    runs = [*cases.values()]
+    checked = [gate.check(runs) for gate in claim.gates]
+    missed = [gate for gate in checked if not gate.passes]
+    try:
+        verdict = effect_verdict(claim, test, cases, level)
+    except MissingMeasure:
+        if not missed:
+            raise
+        verdict = untested_verdict(claim, "")
+        verdict["seeds"] = [*cases]
+    verdict["runs"] = sorted({record["digest"] for case in runs for record in case.values()})
+    verdict["gates"] = [gate_row(gate) for gate in checked]
+    if missed and verdict["verdict"] != "no room":
+        verdict["verdict"] = missed[0].gate.below
+        verdict["reason"] = "; ".join(gate.reason for gate in missed)
+    elif verdict["verdict"] != "no room":
+        verdict["reason"] += partly_passed(checked) + place
+    return verdict
+
+
+def effect_verdict(
+    claim: Claim, test: Comparison, cases: Mapping[int, Runs], level: float
+) -> VerdictRow:
+    """Return the verdict on the effect of a claim over these seeds, whatever its gates say.
+
+    The arguments are those of `judge_seeds`.
     """
     runs = [*cases.values()]
     judged = judge_conjunction(test, runs, level)
     verdict = seeds_verdict(claim, judged, [*cases])
-    verdict["runs"] = sorted({record["digest"] for case in runs for record in case.values()})
     if any(is_validation(need) for _, need in test.needs):
         verdict["reason"] += "; the held-out problems are the same for all seeds"
-    verdict["reason"] += place
     if blocked := no_room(test, runs) or out_of_reach(judged, runs):
         verdict["verdict"], verdict["reason"] = "no room", blocked
     return verdict
+
+
+def partly_passed(checked: Iterable[CheckedGate]) -> str:
+    """Say which gates hold of the mean over the seeds and not of every seed; empty if none."""
+    partly = [gate for gate in checked if gate.passing_seeds < len(gate.values)]
+    return "".join(f"; {gate.condition}, {gate.seeds}" for gate in partly)
 
 
 def simulated_verdict(claim: Claim, test: Comparison) -> VerdictRow:

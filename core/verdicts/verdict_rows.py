@@ -1,9 +1,10 @@
 """Verdicts as records store them: the claim, its numbers and the reason."""
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from core.claims import Claim, Comparison, Side, Untestable
+from core.claims.gates import CheckedGate
 
 FINITE = 1e300  # stands for infinity, which JSON cannot express
 
@@ -46,13 +47,31 @@ class Numbers(TypedDict):
     seen: float | None
 
 
+class GateRow(TypedDict):
+    """A gate of a claim: its measure, arm, relation and bound, and a value per seed.
+
+    `below` is the verdict if the mean of the values misses the bound.
+    """
+
+    below: str
+    measure: str
+    arm: str | None
+    relation: str
+    bound: float
+    values: list[float]
+
+
 class VerdictRow(ClaimFields, Numbers):
-    """The verdict on one claim as it is stored in a record of verdicts."""
+    """The verdict on one claim as it is stored in a record of verdicts.
+
+    A claim judged over runs has its `gates`.
+    """
 
     verdict: str
     reason: str
     seeds: list[int]
     runs: list[str]
+    gates: NotRequired[list[GateRow]]
 
 
 NO_NUMBERS: Numbers = {
@@ -96,6 +115,13 @@ def claim_fields(
         "left": side_fields(test.left, left),
         "right": side_fields(test.right, right),
     }
+
+
+def gate_row(checked: CheckedGate) -> GateRow:
+    """Return a gate as a verdict stores it."""
+    gate = checked.gate
+    side = side_fields(gate.test.left, checked.values)
+    return {**side, "below": gate.below, "relation": gate.test.relation, "bound": checked.bound}
 
 
 def side_fields(side: Side, values: Sequence[float]) -> VerdictSide:

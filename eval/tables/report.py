@@ -14,10 +14,10 @@ REPORT_FORMATS = ("md", "html")
 class ClaimResult:
     """A claim with its measured effect (left minus right) in `unit` and its verdict.
 
-    `verdict` is `held`, `refuted`, `tie`, `undecided` or `no room`, or without numbers `untested`
-    or `untestable`; `detail` gives the reason. `compare` prints both sides and their relation.
-    `holm` is the p value adjusted over all claims of the paper, and `seen` the smallest true effect
-    that a test with these seeds detects with 80 % power.
+    `verdict` is `held`, `refuted`, `tie`, `undecided`, `no room`, `inert` or `unhealthy`, or
+    without numbers `untested` or `untestable`; `detail` gives the reason. `compare` prints both
+    sides and their relation. `holm` is the p value adjusted over all claims of the paper, and
+    `seen` the smallest true effect that a test with these seeds detects with 80 % power.
     """
 
     slug: str

@@ -192,9 +192,9 @@ def test_a_margin_lets_at_least_as_good_fall_a_little_short():
 
 
 def test_one_seed_decides_nothing_and_says_why():
-    found = judge_claim(claim("good", ">", "bad"), runs(good=(90.0,), bad=(10.0,)))
+    found = judge_claim(claim("good", ">", "bad"), runs(good=(90.0,), bad=(50.0,)))
     assert found["verdict"] == "undecided"
-    assert found["effect"] == 80.0
+    assert found["effect"] == 40.0
     assert "at least two" in found["reason"]
 
 

@@ -1,0 +1,217 @@
+"""Gates of claims: a claim is judged only where its mechanism acts and no compared arm broke."""
+
+from dataclasses import replace
+from statistics import mean
+
+import pytest
+
+from core.claims import START, BadClaim, Claim, Untestable, early, final, late, law, score, steps_to
+from core.claims.claim import problems
+from core.paper.registry import entries, find_paper
+from core.records.record import latest, read_records
+from core.records.schema import claims_of, runs_of
+from core.settings.canonical import as_text
+from core.verdicts.judge import judge_claim
+
+CLIP = "clip_ratio/high_mean"
+HELD = "held_out/accuracy"
+BETTER = late("reward").of("method") > late("reward").of("plain")
+ACTS = late(CLIP).of("method") >= 0.01
+# Held-out accuracy at steps 0 to 9, whose last third has the mean 41, and at its end 30.
+STEADY = [[step, 40.0 + (step > 6)] for step in range(10)]
+LATE_DIP = [*STEADY[:-1], [9, 39.0]]
+
+
+def run(arm, seed, reward, clip=0.02, held=STEADY):
+    curves = {"reward": [[0, 0.1], [9, reward]], CLIP: [[0, 0.0], [9, clip]], HELD: held}
+    return {
+        "digest": f"{arm}{seed}",
+        "arm": arm,
+        "seed": seed,
+        "curves": {name: points for name, points in curves.items() if points},
+        "scores": [],
+        "start_scores": [],
+        "sampling": {},
+    }
+
+
+def runs(method=(), plain=()):
+    """Return the runs of both arms over three seeds, with other fields of a seed if given."""
+    arms = {"method": (0.8, method), "plain": (0.5, plain)}
+    return {
+        arm: {
+            seed: run(arm, seed, reward + seed / 100 * (arm == "plain"), **fields)
+            for seed, fields in enumerate(list(given) or [{}] * 3)
+        }
+        for arm, (reward, given) in arms.items()
+    }
+
+
+def verdict(by_arm, **gates):
+    row = judge_claim(Claim("c", "s", BETTER, **gates), by_arm)
+    return row["verdict"], row["reason"]
+
+
+def fallen(points):
+    return [[step, value - points * (step > 6)] for step, value in STEADY]
+
+
+def test_a_claim_holds_where_its_mechanism_acts_and_is_inert_where_it_does_not():
+    assert verdict(runs(), acts=ACTS)[0] == "held"
+    idle = [{"clip": value} for value in (0.0, 0.004, 0.011)]
+    word, reason = verdict(runs(method=idle), acts=ACTS)
+    assert word == "inert"
+    assert "late(clip_ratio/high_mean) of method is 0.005, expected >= 0.01" in reason
+    assert "1 of 3 seeds pass" in reason
+    assert verdict(runs(method=idle))[0] == "held"  # the same runs, without the gate
+
+
+def test_a_gate_that_only_some_seeds_pass_holds_by_its_mean_and_says_so():
+    some = [{"clip": value} for value in (0.005, 0.02, 0.02)]
+    word, reason = verdict(runs(method=some), acts=ACTS)
+    assert word == "held"
+    assert "late(clip_ratio/high_mean) of method >= 0.01, which 2 of 3 seeds pass" in reason
+
+
+def test_each_of_several_gates_counts():
+    moves = abs(late(CLIP).of("plain") - early(CLIP).of("plain")) >= 0.5
+    assert verdict(runs(), acts=(ACTS, moves))[0] == "inert"
+
+
+@pytest.mark.parametrize("arm", ["method", "plain"])
+def test_a_broken_arm_on_either_side_is_unhealthy_with_its_numbers(arm):
+    broken = [{"held": fallen(points)} for points in (8.0, 9.0, 10.0)]
+    word, reason = verdict(runs(**{arm: broken}))
+    assert word == "unhealthy"
+    assert f"accuracy change of {arm} is -8 (40.0 to 32.0 %), expected >= -1.5" in reason
+
+
+@pytest.mark.parametrize(("points", "word"), [(2.4, "held"), (2.6, "unhealthy")])
+def test_an_arm_may_end_one_and_a_half_points_below_its_start(points, word):
+    """The last third stands one point above the start before the fall."""
+    assert verdict(runs(plain=[{"held": fallen(points)}] * 3))[0] == word
+
+
+def test_the_end_is_the_mean_of_the_last_third_and_not_the_last_point():
+    assert verdict(runs(plain=[{"held": LATE_DIP}] * 3))[0] == "held"
+
+
+def test_an_arm_that_the_claim_says_breaks_is_left_out():
+    broken = runs(plain=[{"held": fallen(9.0)}] * 3)
+    assert verdict(broken, healthy=("method",))[0] == "held"
+    assert verdict(broken, healthy=("plain",))[0] == "unhealthy"
+    assert verdict(broken, healthy=())[0] == "held"
+
+
+def test_swapped_arms_have_the_same_gates_and_do_not_hold():
+    swapped = replace(Claim("c", "s", BETTER), test=late("reward").of("plain") > BETTER.left)
+    assert judge_claim(swapped, runs())["verdict"] == "refuted"
+    broken = runs(plain=[{"held": fallen(9.0)}] * 3)
+    rows = [judge_claim(claim, broken) for claim in (Claim("c", "s", BETTER), swapped)]
+    assert [row["verdict"] for row in rows] == ["unhealthy", "unhealthy"]
+
+
+def test_scores_and_then_the_reward_stand_for_held_out_accuracy():
+    scored = runs(plain=[{"held": None}] * 3)
+    for record in scored["plain"].values():
+        row = {"mirrors": "gsm8k", "metric": "top1"}
+        record["start_scores"] = [{**row, "value": 40.0}, {**row, "mirrors": "cmath", "value": 0.0}]
+        record["scores"] = [{**row, "value": 30.0}]
+    assert "(40.0 to 30.0 %)" in verdict(scored)[1]
+    rewarded = runs(plain=[{"held": None}] * 3)
+    assert verdict(rewarded)[0] == "held"  # the reward rises from 0.1
+    for record in rewarded["plain"].values():
+        record["curves"]["reward"] = [[0, 0.6], [9, 0.5]]
+    assert "(60.0 to 50.0 %)" in verdict(rewarded)[1]
+
+
+def test_a_gate_that_cannot_be_read_is_undecided_with_the_reason():
+    word, reason = verdict(runs(), acts=late("gap").of("method") >= 0.05)
+    assert word == "undecided"
+    assert "gap" in reason
+    blind = runs(plain=[{"held": None}] * 3)
+    for record in blind["plain"].values():
+        del record["curves"]["reward"]
+    about_clip = Claim("c", "s", late(CLIP).of("method") > late(CLIP).of("plain"))
+    row = judge_claim(about_clip, blind)
+    assert row["verdict"] == "undecided"
+    assert "to compare with its start" in row["reason"]
+
+
+def test_a_broken_arm_is_unhealthy_also_where_it_never_reaches_the_threshold():
+    reach = steps_to(HELD, 45.0)
+    test = reach.of("method") < reach.of("plain")
+    reaching = [{"held": [[0, 40.0], [9, 50.0]]}] * 3
+    broken = [{"held": fallen(9.0)}] * 3
+    row = judge_claim(Claim("c", "s", test), runs(method=reaching, plain=broken))
+    assert (row["verdict"], row["effect"], len(row["runs"])) == ("unhealthy", None, 6)
+    steady = judge_claim(Claim("c", "s", test), runs(method=reaching))
+    assert (steady["verdict"], steady["runs"]) == ("undecided", [])
+
+
+def test_a_claim_about_the_start_is_refuted_and_not_gated():
+    better = Claim("c", "s", final(HELD).of("method") > score("gsm8k").of(START))
+    assert [gate.below for gate in better.gates] == []
+    about_reward = Claim("c", "s", late("reward").of("method") > 0.0)
+    assert [gate.below for gate in about_reward.gates] == ["unhealthy"]
+
+
+def test_the_verdict_holds_the_values_of_its_gates_by_seed():
+    gates = judge_claim(Claim("c", "s", BETTER, acts=ACTS), runs())["gates"]
+    assert [(gate["below"], gate["arm"], gate["values"]) for gate in gates] == [
+        ("inert", "method", [0.02] * 3),
+        ("unhealthy", "method", [1.0] * 3),
+        ("unhealthy", "plain", [1.0] * 3),
+    ]
+    assert gates[0]["bound"] == 0.01
+
+
+def test_a_gate_is_part_of_a_claims_text_only_where_it_is_declared():
+    plain, gated = Claim("c", "s", BETTER), Claim("c", "s", BETTER, acts=ACTS, healthy=())
+    assert as_text(plain) == f"Claim(slug='c', statement='s', test={as_text(BETTER)})"
+    assert "acts=" in as_text(gated)
+    assert "healthy=()" in as_text(gated)
+
+
+def test_a_claim_needs_the_runs_and_curves_of_its_gates():
+    claim = Claim("c", "s", BETTER, acts=late(CLIP).of("control") >= 0.01, healthy=("methd",))
+    assert claim.arms == ("method", "plain", "control")
+    assert [*problems(claim, ["method", "plain"], [])] == [
+        "no arm 'methd', which must stay healthy",
+        "no arm 'control'",
+    ]
+
+
+@pytest.mark.parametrize("acts", [BETTER, late(CLIP).of("method"), (ACTS, 0.01)])
+def test_a_gate_is_a_comparison_with_a_number(acts):
+    with pytest.raises(BadClaim, match="expected comparisons of a side with a number"):
+        Claim("c", "s", BETTER, acts=acts)
+
+
+@pytest.mark.parametrize("test", [Untestable("why"), law("core.laws.kl_variance", "k1") > 0.0])
+def test_only_a_claim_that_runs_test_has_gates(test):
+    with pytest.raises(BadClaim, match="its test needs no runs"):
+        Claim("c", "s", test, healthy=())
+
+
+@pytest.mark.parametrize("slug", [*entries()])
+def test_no_published_verdict_is_decided_over_a_broken_arm(slug):
+    """The accuracy is read from the curves here, apart from the code of the gate."""
+    records = read_records(slug)
+    runs_by_digest = {run["digest"]: run for run in runs_of(records)}
+    claims = {claim.slug: claim for claim in find_paper(slug).claims}
+    verdicts = [row for record in claims_of(latest(records), "cpu") for row in record["verdicts"]]
+    for row in verdicts:
+        if row["runs"] and row["verdict"] in ("held", "refuted", "tie"):
+            excepted = {*claims[row["id"]].arms} - {
+                g.test.left.arm for g in claims[row["id"]].gates
+            }
+            judged = [runs_by_digest[digest] for digest in row["runs"]]
+            for arm in {run["arm"] for run in judged} - excepted:
+                falls = [fall(run["curves"][HELD]) for run in judged if run["arm"] == arm]
+                assert mean(falls) <= 1.5, (row["id"], arm)
+
+
+def fall(points):
+    last_third = [value for step, value in points if step > 2 / 3 * points[-1][0]]
+    return points[0][1] - mean(last_third)
