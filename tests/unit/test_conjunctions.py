@@ -90,8 +90,8 @@ def test_little_between_arms_holds_where_every_two_of_them_are_near(rows):
 
 def test_the_verdict_shows_what_holds_least_and_says_of_how_many():
     runs = {
-        arm: {seed: {"digest": f"{arm}{seed}", "curves": {"reward": [(9, value + 0.1 * seed)]}}
-              for seed in range(3)}
+        arm: {seed: {"digest": f"{arm}{seed}", "curves": {"reward": [(9, value + 0.1 * seed)]},
+                     "scores": [], "start_scores": []} for seed in range(3)}
         for arm, value in zip("abcd", (5.0, 0.0, 1.0, 1.5), strict=True)
     }  # fmt: skip
     runs["c"][0]["curves"]["reward"] = [(9, 1.1)]
