@@ -120,8 +120,8 @@ def is_about_start(test: Comparison) -> bool:
 
 def check_act(slug: str, act: object) -> None:
     """Raise `BadClaim` if a gate of a claim is no comparison of runs with a number."""
-    is_bound = isinstance(act, Comparison) and isinstance(act.right, Number) and not act.margin
-    if not is_bound or act.kind != "runs":
+    is_comparison = isinstance(act, Comparison) and act.kind == "runs"
+    if not is_comparison or not isinstance(act.right, Number) or act.margin:
         raise BadClaim(
             f"claim {slug}: acts={act}: expected comparisons of a side with a number, such as "
             'late("clip_ratio/high_mean").of("dapo") >= 0.01'
