@@ -118,10 +118,14 @@ def is_about_start(test: Comparison) -> bool:
     return test.percent and any(starts)
 
 
+def is_bound(act: Comparison) -> bool:
+    """Return whether a comparison bounds a side of runs by a number, without a margin."""
+    return act.kind == "runs" and isinstance(act.right, Number) and not act.margin
+
+
 def check_act(slug: str, act: object) -> None:
     """Raise `BadClaim` if a gate of a claim is no comparison of runs with a number."""
-    is_comparison = isinstance(act, Comparison) and act.kind == "runs"
-    if not is_comparison or not isinstance(act.right, Number) or act.margin:
+    if not isinstance(act, Comparison) or not is_bound(act):
         raise BadClaim(
             f"claim {slug}: acts={act}: expected comparisons of a side with a number, such as "
             'late("clip_ratio/high_mean").of("dapo") >= 0.01'
