@@ -1,0 +1,63 @@
+"""Exact laws notice a wrong sign, constant or mask in a loss."""
+
+from random import Random
+
+import pytest
+from mutations import applied, mutants
+
+from core.claims import Comparison
+from core.laws.house import LAWS
+from core.paper.registry import entries
+from core.verdicts.judge import judge_claim
+
+LEAST_CAUGHT = 0.9
+
+
+@pytest.fixture(scope="module")
+def laws():
+    """The laws of the losses and the exact claims of all papers, which all hold."""
+    claims = [claim for entry in entries().values() for claim in entry.load().claims]
+    exact = [c for c in claims if isinstance(c.test, Comparison) and c.test.kind == "exact"]
+    assert [claim.slug for claim in (*LAWS, *exact) if not holds(claim)] == []
+    return (*LAWS, *exact)
+
+
+def forget(side):
+    """Let a side be computed again."""
+    vars(side).pop("computed", None)
+    for part in side.parts:
+        forget(part)
+
+
+def holds(claim):
+    for side in (claim.test.left, claim.test.right):
+        forget(side)
+    try:
+        return judge_claim(claim, {})["verdict"] == "held"
+    except Exception:  # a changed loss may raise anything
+        return False
+
+
+def survives(mutant, laws):
+    with applied(mutant):
+        return all(map(holds, laws))
+
+
+def test_laws_notice_36_of_40_changes(laws):
+    drawn = Random(0).sample(mutants(), 40)
+    survivors = [str(mutant) for mutant in drawn if survives(mutant, laws)]
+    assert len(survivors) <= 4, survivors
+
+
+@pytest.mark.long
+def test_laws_notice_nine_tenths_of_all_changes(laws):
+    every = mutants()
+    survivors = [str(mutant) for mutant in every if survives(mutant, laws)]
+    print(f"{len(every) - len(survivors)} of {len(every)} changes fail a law", *survivors, sep="\n")
+    assert len(survivors) <= (1 - LEAST_CAUGHT) * len(every), survivors
+
+
+def test_a_change_ends_with_its_block(laws):
+    mutant = next(m for m in mutants() if m.module == "kl" and m.kind == "sign")
+    assert not survives(mutant, laws)
+    assert all(map(holds, LAWS))
