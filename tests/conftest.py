@@ -17,12 +17,28 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-LONGEST = ("test_all_papers.py", "test_two_processes.py", "test_sandbox_hostile.py")
+LONGEST = (  # half a minute or more, some with the tests that are `long`
+    "test_all_papers.py",
+    "test_printed_commands.py",
+    "test_two_processes.py",
+    "test_killed.py",
+    "test_wheel.py",
+    "test_transformers_range.py",
+    "test_demo_elsewhere.py",
+    "test_launch.py",
+    "test_sandbox_hostile.py",
+    "test_kernels.py",
+    "test_started_server.py",
+    "test_plugin.py",
+    "test_device_apart.py",
+    "test_damages.py",
+)
 
 
 def pytest_collection_modifyitems(items):
     """Put the longest files first, so that no worker is alone with one of them in the end."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +55,16 @@ def checkout(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRO_ROOT", str(folder))
         yield folder
+
+
+@pytest.fixture(autouse=True)
+def environment():
+    """Undo what a library that a test imports sets in the environment: commands are forked only if
+    that is the one in which the server of forks has started."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture(scope="module", autouse=True)
