@@ -62,7 +62,13 @@ def test_kernels_that_act_are_in_the_key_of_what_a_processor_computes():
     changed = {stage for stage, key in pinned.items() if plain[stage] != key}
     assert {"start", "train", "eval"} <= changed
     assert "data" not in changed
-    assert keys(ATEN_CPU_CAPABILITY="avx2") == pinned
+
+
+def test_kernels_that_are_asked_for_are_those_that_are_pinned():
+    shown = "import core.cli, os; print({name: os.environ.get(name) for name in %r})" % [*KERNELS]
+    for asked in ({}, {"ATEN_CPU_CAPABILITY": "avx2"}):
+        command, place = [sys.executable, "-c", shown], unpinned(**asked)
+        assert subprocess.check_output(command, env=place, text=True) == f"{KERNELS}\n"
 
 
 def test_kernels_chosen_too_late_are_refused():
