@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 
+import forked_repro
 import pytest
 from typer.testing import CliRunner
 
@@ -56,6 +57,17 @@ def pip_install():
         subprocess.run([*pip, "--no-index", "--target", target, source], check=True)
 
     return install
+
+
+@pytest.fixture(scope="session")
+def forked(tmp_path_factory):
+    """A program `repro` in a folder of its own, which starts without the seconds of imports."""
+    folder = tmp_path_factory.mktemp("bin")
+    command = [sys.executable, forked_repro.__file__, folder / "socket"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+        assert server.stdout.readline() == b"ready\n"
+        yield forked_repro.write_program(folder, folder / "socket")
+        server.kill()
 
 
 @pytest.fixture

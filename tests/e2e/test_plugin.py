@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -121,12 +120,12 @@ def target(tmp_path_factory, pip_install):
 
 
 @pytest.fixture
-def repro(target, tmp_path):
+def repro(target, tmp_path, forked):
     """The command line with the distribution on the path."""
     place = {**os.environ, "PYTHONPATH": str(target), "REPRO_ROOT": str(tmp_path)}
 
     def call(*arguments):
-        command = [sys.executable, "-m", "core.cli.main", *arguments]
+        command = [forked, *arguments]
         return subprocess.run(command, env=place, capture_output=True, text=True, check=False)
 
     return call
@@ -140,11 +139,11 @@ def file(target, tmp_path):
 
 
 @pytest.fixture
-def uninstalled(tmp_path):
+def uninstalled(tmp_path, forked):
     """The command line where no other distribution is installed."""
 
     def call(*arguments, **environment):
-        command = [sys.executable, "-m", "core.cli.main", *map(str, arguments)]
+        command = [forked, *map(str, arguments)]
         place = {**os.environ, "REPRO_ROOT": str(tmp_path), **environment}
         return subprocess.run(command, env=place, capture_output=True, text=True, check=False)
 

@@ -72,15 +72,15 @@ def parse(line):
             assert make_plan(resolve(paper, scale=given["at"] or "cpu", arguments=told), 0).stages
 
 
-def run(language, text, folder):
-    """Run a block, or save it under the name that it begins with."""
+def run(language, text, folder, repro):
+    """Run a block with a program `repro`, or save it under the name that it begins with."""
     if language == "python" and (name := NAMED.match(text)):
         (folder / name[1]).write_text(text)
         return
     kept = "\n".join(line for line in text.splitlines() if language == "python" or is_run(line))
     programs = {"sh": ["bash", "-e", "-o", "pipefail"], "python": [sys.executable]}
     place = {name: v for name, v in os.environ.items() if not name.startswith("REPRO_")}
-    place["PATH"] = f"{Path(sys.executable).parent}:{place['PATH']}"
+    place["PATH"] = f"{repro.parent}:{Path(sys.executable).parent}:{place['PATH']}"
     command = [*programs[language], "-c", kept]
     done = subprocess.run(
         command, cwd=folder, env=place, capture_output=True, text=True, check=False
@@ -96,10 +96,10 @@ def run(language, text, folder):
         if any(language not in SHOWN for language, _ in blocks(page))
     ],
 )
-def test_the_commands_of_a_page_run_as_printed(page, tmp_path):
+def test_the_commands_of_a_page_run_as_printed(page, tmp_path, forked):
     for language, text in blocks(page):
         if language not in SHOWN:
-            run(language, text, tmp_path)
+            run(language, text, tmp_path, forked)
 
 
 @pytest.mark.parametrize(

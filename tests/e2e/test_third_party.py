@@ -16,12 +16,13 @@ WORKFLOW = Path(".github", "workflows", "check.yml")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, pip_install, tiny_model):
+def place(tmp_path_factory, pip_install, tiny_model, forked):
     """A copy of the folder, its distribution installed, and records of short runs."""
     folder = tmp_path_factory.mktemp("third") / "party"
     shutil.copytree(EXAMPLE, folder)
     site = folder.with_name("site")
     pip_install(folder, site)
+    folder.with_name("bin").symlink_to(forked.parent)
     shutil.rmtree(folder / "more_papers")  # it is the installed one that is found
     short = {"model": str(tiny_model), "max_steps": 1, "num_generations": 4, "heldout_problems": 2,
              "per_device_train_batch_size": 8, "max_completion_length": 8, "eval_max_tokens": 8,
@@ -37,12 +38,14 @@ def copy(place, tmp_path):
     """A folder of one test's own, with its distribution beside it."""
     shutil.copytree(place, tmp_path / "party")
     shutil.copytree(place.with_name("site"), tmp_path / "site")
+    (tmp_path / "bin").symlink_to(place.with_name("bin"))
     return tmp_path / "party"
 
 
 def shell(folder, command):
     """Run a command as a step of a workflow does, where the distribution and ours are installed."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    programs = (folder.with_name("bin"), Path(sys.executable).parent, os.environ["PATH"])
+    path = os.pathsep.join(map(str, programs))
     packages = os.pathsep.join(map(str, (folder.with_name("site"), ROOT)))
     unset = ("REPRO_ROOT", "REPRO_PLUGINS")
     kept = {name: value for name, value in os.environ.items() if name not in unset}
