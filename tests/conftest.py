@@ -17,7 +17,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-LONGEST = (  # half a minute or more, some with the tests that are `long`
+LONGEST = (  # half a minute of processor time or more, the long tests included
     "test_all_papers.py",
     "test_printed_commands.py",
     "test_two_processes.py",
@@ -59,8 +59,8 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def environment():
-    """Undo what a library that a test imports sets in the environment: commands are forked only if
-    that is the one in which the server of forks has started."""
+    """Restore the environment variables after each test. Some libraries set one when they are
+    imported, and `can_fork` then refuses to fork later commands."""
     before = dict(os.environ)
     yield
     os.environ.clear()

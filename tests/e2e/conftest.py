@@ -61,7 +61,7 @@ def pip_install():
 
 @pytest.fixture(scope="session")
 def forked(tmp_path_factory):
-    """A program `repro` in a folder of its own, which starts without the seconds of imports."""
+    """A program `repro` in a folder of its own, whose commands start without importing torch."""
     folder = tmp_path_factory.mktemp("bin")
     command = [sys.executable, forked_repro.__file__, folder / "socket"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
@@ -92,9 +92,8 @@ def repro(root):
 
 @pytest.fixture(scope="session")
 def run_once(tmp_path_factory):
-    """Run commands in a new folder, once in a session for all tests that ask for the same ones:
-    `run_once(("run", ...), ...)` gives the folder, which only copies of are changed, and the result
-    of the last command."""
+    """Run commands in a new folder, once per session: `run_once(("run", ...), ...)` returns the
+    folder and the result of the last command. A test works on a copy of the folder."""
     from core.cli.main import app
 
     @cache

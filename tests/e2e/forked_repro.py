@@ -1,7 +1,7 @@
-"""A server that has imported what commands need, and a program `repro` whose work it does in forks.
+"""A program `repro` whose commands run in forks of a server that has imported torch.
 
-The program sends its arguments, environment, folder and standard streams. A fork of the server runs
-the command with them, as a process of its own would, without its seconds of imports.
+The program sends its arguments, environment, working directory and standard streams to the server.
+A fork runs the command with them as a new process would, without the seconds of the imports.
 """
 
 import gc
@@ -35,7 +35,7 @@ sys.exit(int(code) if code else "the server died")
 
 
 def write_program(folder, path):
-    """Write the program, which asks the server at a path, and return its file."""
+    """Write the program for the server at a socket path, and return its file."""
     program = folder / "repro"
     program.write_text(PROGRAM.format(path=str(path)))
     program.chmod(0o755)
@@ -43,7 +43,7 @@ def write_program(folder, path):
 
 
 def serve(path):
-    """Answer requests at a path, each in a fork, until the parent process ends."""
+    """Answer requests at a socket path, each in a fork, until the parent process ends."""
     del sys.path[0]  # the folder of this file
     for name in IMPORTS:
         import_module(name)
@@ -53,7 +53,7 @@ def serve(path):
     die_with_parent()
     pinned = {name: os.environ[name] for name in KERNELS if name in os.environ}
     gc.collect()
-    gc.freeze()  # what is here stays, and a fork shares it
+    gc.freeze()  # forks share these objects, and no collection copies their pages
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
