@@ -10,32 +10,39 @@ from core.cli.options import AsJson
 from core.cli.output import print_columns, print_json, print_text, say_loading
 from eval.errors import BadValue
 
+Papers = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PAPER",
+        help="Default: all in a checkout, else those of others or with records here.",
+    ),
+]
+Accept = Annotated[bool, typer.Option("--accept", hidden=True)]
+AskAgain = Annotated[
+    bool, typer.Option("--all", help="Grade and render again what passed here before.")
+]
+Retrain = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Train N recorded runs again, drawn at random, and compare."
+    ),
+]
+Draw = Annotated[
+    int | None, typer.Option(metavar="SEED", help="Of that draw; default: a random one.")
+]
+Within = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Draw only trainings that took at most this long."),
+]
+
 
 def check(
-    papers: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PAPER",
-            help="Default: all in a checkout, else those of others or with records here.",
-        ),
-    ] = None,
-    accept: Annotated[bool, typer.Option("--accept", hidden=True)] = False,
-    ask_again: Annotated[
-        bool, typer.Option("--all", help="Grade and render again what passed here before.")
-    ] = False,
-    retrain: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Train N recorded runs again, drawn at random, and compare."
-        ),
-    ] = None,
-    draw: Annotated[
-        int | None, typer.Option(metavar="SEED", help="Of that draw; default: a random one.")
-    ] = None,
-    within: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Draw only trainings that took at most this long."),
-    ] = None,
+    papers: Papers = None,
+    accept: Accept = False,
+    ask_again: AskAgain = False,
+    retrain: Retrain = None,
+    draw: Draw = None,
+    within: Within = None,
     as_json: AsJson = False,
 ) -> int:
     """Check modules, records, samples, reports and regressions; exit code 1 if one fails."""

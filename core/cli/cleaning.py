@@ -44,18 +44,7 @@ def clean(
     if not unused:
         print_text("nothing: records refer to all that lies in runs/")
         return 0
-    print_columns(
-        ("path", "MB", "age", "why"),
-        [
-            (
-                from_here(item.path),
-                f"{item.size / MB:.1f}",
-                age(iso_time(item.path.stat().st_mtime)),
-                item.why,
-            )
-            for item in unused
-        ],
-    )
+    print_columns(("path", "MB", "age", "why"), map(cells, unused))
     total = f"{size_of(unused)} MB in {root() / 'runs'}"
     if not (yes or (sys.stdin.isatty() and typer.confirm(f"delete {total}?", err=True))):
         print_text(f"nothing was deleted; --yes deletes these {total}")
@@ -63,6 +52,12 @@ def clean(
     removed = delete({item.path for item in unused}, unfinished=unfinished)
     print_text(f"deleted {size_of(removed)} MB in {root() / 'runs'}")
     return 0
+
+
+def cells(item: "Leftover") -> tuple[object, ...]:
+    """Return the cells of an item: its path, its size in MB, its age and why it is unused."""
+    changed = datetime.fromtimestamp(item.path.stat().st_mtime, UTC).isoformat()
+    return from_here(item.path), f"{item.size / MB:.1f}", age(changed), item.why
 
 
 def delete(paths: Set[Path], *, unfinished: bool) -> "list[Leftover]":
@@ -80,8 +75,3 @@ def delete(paths: Set[Path], *, unfinished: bool) -> "list[Leftover]":
 def size_of(items: "Sequence[Leftover]") -> str:
     """Return the total size of the items in MB, with one decimal."""
     return f"{sum(item.size for item in items) / MB:.1f}"
-
-
-def iso_time(seconds: float) -> str:
-    """Return a file's modification time in the format of records."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat()

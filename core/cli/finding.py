@@ -70,48 +70,60 @@ def runs(
     return print_columns(head, rows)
 
 
+Changed = Annotated[
+    int, typer.Option(min=0, help="So many answers that changed, with their texts if kept.")
+]
+Figure = Annotated[
+    Path | None, typer.Option(help="Draw the curves over each other: FILE.svg or FILE.png.")
+]
+
+
 def compare(
     before: Run,
     after: Run,
-    samples: Annotated[
-        int, typer.Option(min=0, help="So many answers that changed, with their texts if kept.")
-    ] = 0,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw the curves over each other: FILE.svg or FILE.png.")
-    ] = None,
+    samples: Changed = 0,
+    figure: Figure = None,
     as_json: AsJson = False,
 ) -> None:
     """Hold two recorded runs against each other: settings, curves, scores by problem, answers."""
     old, new = find_run(before), find_run(after)
-    from core.verdicts.run_differences import ends_apart, scores_apart, settings_apart
-
-    settings, ends = list(settings_apart(old, new)), list(ends_apart(old, new))
-    scores = list(scores_apart(old, new))
     if figure is not None:
         draw(figure, old, new)
     if as_json:
-        records = [record_file(run["paper"], run["digest"]) for run in (old, new)]
-        return print_json(
-            {
-                "runs": [listed_run(record) for record in records],
-                "settings": [{"name": n, "before": a, "after": b} for n, a, b in settings],
-                "curves": [{"name": n, "before": a, "after": b} for n, a, b in ends],
-                "scores": [score_data(change, samples) for change in scores],
-                "figure": figure and str(figure),
-            }
-        )
+        difference = difference_data(old, new, samples)
+        return print_json({**difference, "figure": figure and str(figure)})
+    print_difference(old, new, samples)
+    return print_text(f"figure: {from_here(figure)}") if figure is not None else None
+
+
+def difference_data(old: "RunRecord", new: "RunRecord", samples: int) -> dict[str, object]:
+    """Return the differences of two runs as JSON, with up to `samples` answers of each score."""
+    from core.verdicts.run_differences import ends_apart, scores_apart, settings_apart
+
+    records = [record_file(run["paper"], run["digest"]) for run in (old, new)]
+    return {
+        "runs": [listed_run(record) for record in records],
+        "settings": [{"name": n, "before": a, "after": b} for n, a, b in settings_apart(old, new)],
+        "curves": [{"name": n, "before": a, "after": b} for n, a, b in ends_apart(old, new)],
+        "scores": [score_data(change, samples) for change in scores_apart(old, new)],
+    }
+
+
+def print_difference(old: "RunRecord", new: "RunRecord", samples: int) -> None:
+    """Print the differences of two runs, with up to `samples` answers of each score."""
+    from core.verdicts.run_differences import ends_apart, scores_apart, settings_apart
+
     names = [run["digest"][:SHORT] for run in (old, new)]
-    print_columns(("setting", *names), settings)
+    scores = list(scores_apart(old, new))  # raises for a damaged file, before anything is printed
+    print_columns(("setting", *names), settings_apart(old, new))
     print_text()
     head = ("score", *names, "difference in points", "p", "won", "lost")
     print_columns(head, map(score_line, scores))
     print_text()
-    print_columns(("curve ends at", *names), [(n, f"{a:.4g}", f"{b:.4g}") for n, a, b in ends])
+    ends = [(n, f"{a:.4g}", f"{b:.4g}") for n, a, b in ends_apart(old, new)]
+    print_columns(("curve ends at", *names), ends)
     for change in scores:
         print_answers(change, names, samples)
-    if figure is not None:
-        print_text(f"figure: {from_here(figure)}")
-    return None
 
 
 def print_answers(change: "ScoreChange", names: Sequence[str], count: int) -> None:

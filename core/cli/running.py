@@ -1,26 +1,12 @@
 """`repro run`, `repro reproduce` and the hidden `repro one`."""
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from core.cli.finding import announce
-from core.cli.options import (
-    Arm,
-    AsJson,
-    At,
-    Force,
-    Launch,
-    Processes,
-    Seed,
-    Settings,
-    Slug,
-    complete_paper,
-    complete_scale,
-)
+from core.cli.options import Arm, At, Force, Settings, Slug, takes
 from core.cli.output import (
     print_json,
     print_markdown,
@@ -29,171 +15,31 @@ from core.cli.output import (
     say_loading,
     tell,
 )
+from core.cli.run_options import Jobs, OrderOptions
 from core.paper.registry import entries, find_paper
 from core.records.places import from_here
-from eval.errors import BadValue, ReproError
+from eval.errors import ReproError
 
 if TYPE_CHECKING:
     from core.run.request import Order
-    from core.settings.run_file import RunFile
     from core.verdicts.outcome import Outcome
 
 
-Seeds = Annotated[
-    int | None,
-    typer.Option(min=1, max=1000, help="How many seeds; default 1, with --claims up to 8."),
-]
-Claims = Annotated[bool, typer.Option("--claims", help="Run every arm that a claim needs.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; default: the CPUs.")]
-On = Annotated[
-    str | None, typer.Option(help="Queue arms and seeds as jobs: slurm, or local to try.")
-]
-JobOptions = Annotated[
-    list[str] | None,
-    typer.Option(metavar="name=value", help="Of such a job, e.g. gpus_per_node=8."),
-]
-Named = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="PAPER",
-        help="Slug, see `repro list`, or FILE.py.",
-        autocompletion=complete_paper,
-    ),
-]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.yaml", help="A run that `repro plan --yaml` printed; what is given wins."
-    ),
-]
-MaybeAt = Annotated[
-    str | None,
-    typer.Option(
-        "--at",
-        metavar="SCALE",
-        help="Scale: cpu (default), gpu or paper.",
-        autocompletion=complete_scale,
-    ),
-]
-Sweep = Annotated[
-    list[str] | None,
-    typer.Option(metavar="name=a,b,c", help="Run each value; of several, each combination."),
-]
-
-PushToHub = Annotated[
-    str | None,
-    typer.Option(
-        metavar="OWNER/NAME", help="Send the trained models, each with its card, to the HF hub."
-    ),
-]
-
-
-def asked_run(
-    paper: str | None,
-    settings: tuple[str, ...],
-    at: str | None,
-    arm: str | None,
-    seed: int | None,
-    config: Path | None,
-    sweep: Sequence[str] = (),
-) -> "RunFile":
-    """Return the requested run: the given options, and otherwise those of the file.
-
-    Raises:
-        BadValue: no paper is named, or two different ones are.
-    """
-    if config is not None and paper is not None and "=" in paper:
-        paper, settings = None, (paper, *settings)  # the file names the paper
-    if paper is not None:
-        find_paper(paper)  # before what is slow to import
-    say_loading()
-    from core.settings.run_file import RunFile, read_run_file
-
-    if config is None:
-        if paper is None:
-            raise BadValue("no paper: expected PAPER, see `repro list`, or --config FILE.yaml")
-        return RunFile(paper=paper, at=at or "cpu", arm=arm, seed=seed or 0, arguments=settings)
-    file = read_run_file(config)
-    if paper not in (None, file.paper):
-        raise BadValue(f"PAPER {paper} and --config {config} of {file.paper}: leave one out")
-    return RunFile(
-        paper=file.paper,
-        at=file.at if at is None else at,
-        arm=file.arm if arm is None else arm,
-        seed=file.seed if seed is None else seed,
-        arguments=(*file.without([*settings, *sweep]).arguments, *settings),
-    )
-
-
-def run(
-    paper: Named = None,
-    settings: Settings = None,
-    at: MaybeAt = None,
-    arm: Arm = None,
-    seed: Seed = None,
-    seeds: Seeds = None,
-    claims: Claims = False,
-    jobs: Jobs = None,
-    launch: Launch = None,
-    processes: Processes = None,
-    on: On = None,
-    job: JobOptions = None,
-    config: Config = None,
-    sweep: Sweep = None,
-    push_to_hub: PushToHub = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> int:
+@takes(OrderOptions)
+def run(options: OrderOptions) -> int:
     """Run a paper: train, score, judge its claims, render its report."""
-    arguments = with_launch(settings, launch, processes)
-    if paper is not None and not (claims or sweep or config):
-        announce(paper, arguments, at or "cpu", arm, seed or 0)
-    requested = asked_run(paper, arguments, at, arm, seed, config, sweep or ())
-    resolved_paper = find_paper(requested.paper)
+    one_run = not (options.claims or options.sweep or options.config)
+    if options.paper is not None and one_run:
+        at, seed = options.at or "cpu", options.seed or 0
+        announce(options.paper, options.arguments, at, options.arm, seed)
+    order = options.order()
+    if options.sweep:
+        return print_sweep(order, options.sweep, as_json=options.as_json)
     from core.run.order import run_order
-    from core.run.request import Order
-    from core.spread.jobs import read_options
-    from eval.stats.seeds import LOOKS
 
-    check_exclusive(requested.arm, sweep, push_to_hub, claims=claims)
-    looks = LOOKS if claims and seeds is None else ()
-    count = looks[-1].seeds if looks else seeds or 1
-    launched = any(text.startswith("launch=") for text in requested.arguments)
-    arms = resolved_paper.claimed_arms if claims else (requested.arm or resolved_paper.main_arm,)
-    order = Order(
-        paper=resolved_paper,
-        scale=requested.at,
-        arms=arms,
-        seeds=tuple(range(requested.seed, requested.seed + count)),
-        looks=looks,
-        fair=claims,
-        arguments=requested.arguments,
-        jobs=jobs or (1 if launched or requested.at != "cpu" else len(os.sched_getaffinity(0))),
-        force=force,
-        cluster=on,
-        job=read_options(job or ()),
-    )
-    if sweep:
-        return print_sweep(order, sweep, as_json=as_json)
-    if push_to_hub is None:
-        return print_outcome(order, run_order(order), as_json=as_json)
-    return run_and_push(order, push_to_hub, as_json=as_json)
-
-
-def check_exclusive(
-    arm: str | None, sweep: list[str] | None, push_to_hub: str | None, *, claims: bool
-) -> None:
-    """Raise `BadValue` for options of `repro run` that exclude each other."""
-    for name, value in {"arm": arm, "sweep": sweep}.items():
-        if claims and value is not None:
-            raise BadValue(
-                f"--{name} {value} with --claims, which runs every arm it needs: leave one out"
-            )
-    if push_to_hub is not None and (claims or sweep):
-        raise BadValue(
-            "--push-to-hub with --claims or --sweep, which train many models: give it to the "
-            "command of the run that you choose"
-        )
+    if options.push_to_hub is None:
+        return print_outcome(order, run_order(order), as_json=options.as_json)
+    return run_and_push(order, options.push_to_hub, as_json=options.as_json)
 
 
 def run_and_push(order: "Order", address: str, *, as_json: bool) -> int:
@@ -208,14 +54,6 @@ def run_and_push(order: "Order", address: str, *, as_json: bool) -> int:
     for pushed in push_models(outcome.runs, address):
         say(f"pushed: {pushed}")
     return code
-
-
-def with_launch(
-    settings: list[str] | None, launch: str | None, processes: int | None
-) -> tuple[str, ...]:
-    """Return the settings with those of the launch."""
-    launch_settings = {"launch": launch, "processes": processes}
-    return (*(settings or ()), *(f"{n}={v}" for n, v in launch_settings.items() if v is not None))
 
 
 def print_outcome(order: "Order", outcome: "Outcome", *, as_json: bool) -> int:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from eval.stats.summary import Score
 
 
+OutputFile = Annotated[Path, typer.Argument(help="JSONL or .gz with id, output, optional sample.")]
+BenchmarkName = Annotated[str, typer.Option(help="Whose answers they are.")]
 PerSample = Annotated[
     Path | None, typer.Option(help="Write every verdict with its reason (.jsonl).")
 ]
@@ -24,8 +26,8 @@ Explain = Annotated[
 
 
 def score(
-    file: Annotated[Path, typer.Argument(help="JSONL or .gz with id, output, optional sample.")],
-    benchmark: Annotated[str, typer.Option(help="Whose answers they are.")],
+    file: OutputFile,
+    benchmark: BenchmarkName,
     mode: Mode = "cot",
     per_sample: PerSample = None,
     html: Html = None,
@@ -50,19 +52,12 @@ def score(
     printed = read_reported(reported, [benchmark])
     samples, scores = score_file(file, scored_benchmark, data=data, mode=mode)
     verdicts = judge_both(samples, scored_benchmark.load(data), scored_benchmark, mode)
-    paper = paper_scores(
-        verdicts, scored_benchmark, [row_score.metric for row_score in scores], mode
-    )
+    paper = paper_scores(verdicts, scored_benchmark, [one.metric for one in scores], mode)
     if per_sample is not None:
         write_atomic(per_sample, verdict_lines(verdicts))
     if html is not None:
-        page = page_of(
-            verdicts,
-            scored_benchmark,
-            data=data,
-            mode=mode,
-            title=f"{scored_benchmark.title}: {file.name}",
-        )
+        title = f"{scored_benchmark.title}: {file.name}"
+        page = page_of(verdicts, scored_benchmark, data=data, mode=mode, title=title)
         write_atomic(html, page)
     rows = beside(as_rows(scores, printed), verdicts, paper)
     if not as_json:

@@ -1,13 +1,13 @@
 """`repro plan`: the stages of a run, the source of each setting, cost and memory."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.cli.options import Arm, AsJson, Launch, Processes, Seed, Settings
+from core.cli.options import AsJson, takes
 from core.cli.output import print_columns, print_json, print_text
-from core.cli.running import Config, MaybeAt, Named, asked_run, with_launch
+from core.cli.run_options import RunOptions
 from core.paper.registry import find_paper
 from core.settings.canonical import as_text
 from eval.errors import BadValue
@@ -17,49 +17,43 @@ if TYPE_CHECKING:
     from core.settings.memory import Cluster, Memory
     from core.settings.resolve import Resolved
 
-Gpus = Annotated[
-    str | None, typer.Option(metavar="NxKIND", help="Memory on these GPUs, e.g. 8xH100.")
-]
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(RunOptions):
+    """Options of `repro plan`."""
+
+    gpus: Annotated[
+        str | None, typer.Option(metavar="NxKIND", help="Memory on these GPUs, e.g. 8xH100.")
+    ] = None
+    as_json: AsJson = False
+    as_yaml: Annotated[bool, typer.Option("--yaml", help="Print a file for --config.")] = False
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.as_yaml:
+            raise BadValue("--json with --yaml: leave one out")
 
 
-def plan(
-    paper: Named = None,
-    settings: Settings = None,
-    at: MaybeAt = None,
-    arm: Arm = None,
-    seed: Seed = None,
-    launch: Launch = None,
-    processes: Processes = None,
-    gpus: Gpus = None,
-    config: Config = None,
-    as_json: AsJson = False,
-    as_yaml: Annotated[bool, typer.Option("--yaml", help="Print a file for --config.")] = False,
-) -> None:
+@takes(PlanOptions)
+def plan(options: PlanOptions) -> None:
     """Show what would run: settings that are no defaults, stages with keys, cost."""
-    requested = asked_run(paper, with_launch(settings, launch, processes), at, arm, seed, config)
-    planned_paper = find_paper(requested.paper)
-    if as_json and as_yaml:
-        raise BadValue("--json with --yaml: leave one out")
+    requested = options.requested()
+    paper = find_paper(requested.paper)
     from core.run.plan import make_plan, plan_memory
     from core.settings.memory import Cluster
     from core.settings.resolve import resolve
 
-    resolved = resolve(
-        planned_paper, arm=requested.arm, scale=requested.at, arguments=requested.arguments
-    )
-    if as_yaml:
+    resolved = resolve(paper, arm=requested.arm, scale=requested.at, arguments=requested.arguments)
+    if options.as_yaml:
         from core.settings.run_file import run_as_yaml
 
         return print_text(run_as_yaml(resolved, requested.seed), end="")
     run_plan = make_plan(resolved, requested.seed)
-    cluster = Cluster.parse(gpus) if gpus else None
+    cluster = Cluster.parse(options.gpus) if options.gpus else None
     memory = plan_memory(resolved, cluster) if cluster else []
-    if as_json:
+    if options.as_json:
         rows = [asdict(m) | {"peak": m.peak, "fits": m.fits(cluster)} for m in memory if cluster]
         return print_json(run_plan.as_data() | ({"memory": rows} if rows else {}))
-    print_text(
-        f"{planned_paper.slug}, arm {resolved.arm}, at {requested.at}, seed {requested.seed}\n"
-    )
+    print_text(f"{paper.slug}, arm {resolved.arm}, at {requested.at}, seed {requested.seed}\n")
     print_plan(resolved, run_plan)
     return print_memory(cluster, memory) if cluster else None
 

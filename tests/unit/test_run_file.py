@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from core.cli.main import app
-from core.cli.running import asked_run
+from core.cli.run_options import RunOptions
 from core.families.profiles import SCALES
 from core.paper.overrides import BadOverride
 from core.paper.registry import entries, find_paper
@@ -108,8 +108,8 @@ def test_a_sweep_without_two_values_is_refused(sweeps):
 
 def test_what_is_given_or_swept_takes_the_place_of_what_a_file_sets(file):
     path = file("paper: gspo\nsettings: {max_steps: 7, learning_rate: 3e-4, epsilon: 0.0003}\n")
-    given = ("max_steps = 3", "beta=0.1")
-    asked = asked_run(None, given, None, None, None, path, ["epsilon=0.1,0.2"])
+    given = ["max_steps = 3", "beta=0.1"]
+    asked = RunOptions(settings=given, config=path).requested(["epsilon=0.1,0.2"])
     assert asked.arguments == ("learning_rate=3e-4", *given)
 
 
