@@ -246,7 +246,7 @@ def check_options(ctx: typer.Context) -> None:
     """
     options = {p.name or "": p.opts[0] for p in ctx.command.params} | {"model": "MODEL"}
     names = [name for name in options if is_on_command_line(ctx, name)]
-    kind = next(kind for kind in TAKES if kind in names)
+    kind = next(filter(names.__contains__, TAKES))
     for name in names:
         if name not in TAKES[kind]:
             suitable = " or ".join(options[k] for k in TAKES if name in TAKES[k])

@@ -80,35 +80,36 @@ def show_contamination(
     """Print the test questions that a training file contains; return 1 if there are any, else 0."""
     from eval.errors import DamagedFile
     from eval.sets.benchmarks import find_benchmark
-    from eval.sets.contamination import KINDS, find_questions, read_texts
+    from eval.sets.contamination import find_questions, read_texts
 
     benchmarks = [find_benchmark(name) for name in names]
     rows = read_texts(path)
     if not rows:
         raise DamagedFile(f"{path} holds no rows: nothing to look for test questions in")
-    pairs = {benchmark.name: find_questions(rows, benchmark.load(data)) for benchmark in benchmarks}
+    matches = [find_questions(rows, benchmark.load(data)) for benchmark in benchmarks]
     counts = [
-        {
-            "benchmark": benchmark.name,
-            "questions": benchmark.n,
-            "rows": len(rows),
-            "found": distinct(pairs[benchmark.name]),
-            **{
-                kind: distinct(p for p in pairs[benchmark.name] if p.kind == kind) for kind in KINDS
-            },
-        }
-        for benchmark in benchmarks
+        {"benchmark": one.name, "questions": one.n, "rows": len(rows), **count_kinds(pairs)}
+        for one, pairs in zip(benchmarks, matches, strict=True)
     ]
     if as_json:
+        rows_of_pairs = ([asdict(pair) for pair in pairs] for pairs in matches)
         print_json(
-            [{**row, "pairs": [asdict(p) for p in pairs[row["benchmark"]]]} for row in counts]
+            [{**row, "pairs": pairs} for row, pairs in zip(counts, rows_of_pairs, strict=True)]
         )
     else:
         print_columns(tuple(counts[0]), [tuple(row.values()) for row in counts])
         print_text(REWORDED_NOTE)
-        for matches in pairs.values():
-            print_questions(matches)
-    return int(any(pairs.values()))
+        for pairs in matches:
+            print_questions(pairs)
+    return int(any(matches))
+
+
+def count_kinds(matches: "Sequence[Match]") -> dict[str, int]:
+    """Return the number of distinct questions that were found, in all and of each kind."""
+    from eval.sets.contamination import KINDS
+
+    of_kind = {kind: distinct(m for m in matches if m.kind == kind) for kind in KINDS}
+    return {"found": distinct(matches), **of_kind}
 
 
 def print_questions(matches: "Sequence[Match]") -> None:

@@ -89,18 +89,23 @@ def print_paper(paper: Paper, text: str) -> None:
         ("  name", "value", "passage"),
         [(f"  {s.name}", repr(s.value), s.passage) for s in paper.settings],
     )
-    for title, trainings in (("preparations", paper.preparations), ("arms", paper.arms)):
-        if trainings:
-            print_text(f"\n{title}")
-        for name, changes in trainings.items():
-            changed = ", ".join(f"{field}={as_text(value)}" for field, value in changes.items())
-            print_text(f"  {name}: {changed or 'as above'}")
+    print_trainings("preparations", paper.preparations)
+    print_trainings("arms", paper.arms)
     print_text("\nclaims")
     for claim in paper.claims:
         print_text(f"  {claim.slug}: {claim.statement}\n    {claim.test}")
     print_text(f"\nreported ({len(paper.reported)} numbers)\n")
     tables = [printed_table(paper, passage) for passage in passages(paper)]
     return print_markdown(render_all(tables, "md").rstrip("\n"))
+
+
+def print_trainings(title: str, trainings: Mapping[str, Mapping[str, object]]) -> None:
+    """Print the settings that each training of a paper changes, under a title if there are any."""
+    if trainings:
+        print_text(f"\n{title}")
+    for name, changes in trainings.items():
+        changed = ", ".join(f"{field}={as_text(value)}" for field, value in changes.items())
+        print_text(f"  {name}: {changed or 'as above'}")
 
 
 def diff(

@@ -1,5 +1,6 @@
 """`repro plan`: the stages of a run, the source of each setting, cost and memory."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,7 +62,6 @@ def plan(options: PlanOptions) -> None:
 def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
     """Print the non-default settings, batches, stages, cost, and claims without a verdict."""
     from core.verdicts.unmeasured import cannot_test
-    from eval.stats.seeds import LOOKS
 
     values = sorted(resolved.values.items())
     print_columns(
@@ -76,23 +76,26 @@ def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
         rows = [(f"{rate:.3g}", stage.key, state) for rate, stage, state in run_plan.trials]
         print_text(f"\nwith --claims, {len(rows)} trainings more choose the learning rate")
         print_columns(("on trial", "key", "state"), rows)
-    print_text()
-    print_columns(("cost", ""), [(k, v) for k, v in run_plan.cost.items() if v is not None])
-    print_text()
-    scoring = [(k, v) for k, v in run_plan.scored_by.items() if v is not None]
-    print_columns(("scored by", ""), scoring)
+    for title, fields in (("cost", run_plan.cost), ("scored by", run_plan.scored_by)):
+        print_text()
+        print_columns((title, ""), [(k, v) for k, v in fields.items() if v is not None])
     if resolved.paper.not_run:
         print_text(f"\nnot run here: {resolved.paper.not_run}")
     if untestable := cannot_test(resolved.paper, resolved.run):
         print_text()
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())
     if run_plan.visible:
-        looks = [f"{look.seeds} seeds" for look in LOOKS]
-        rows = [
-            (slug, *(f"{x:.1f}" for x in effects)) for slug, effects in run_plan.visible.items()
-        ]
-        print_text()
-        print_columns(("effect in points that is decided in 4 of 5 cases", *looks), rows)
+        print_visible(run_plan.visible)
+
+
+def print_visible(effects: Mapping[str, Sequence[float]]) -> None:
+    """Print the effect that each claim's comparison decides at each look, in points."""
+    from eval.stats.seeds import LOOKS
+
+    looks = [f"{look.seeds} seeds" for look in LOOKS]
+    rows = [(slug, *(f"{effect:.1f}" for effect in row)) for slug, row in effects.items()]
+    print_text()
+    print_columns(("effect in points that is decided in 4 of 5 cases", *looks), rows)
 
 
 def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:

@@ -43,26 +43,31 @@ PREPARED_ROWS = """data="prepared:rows",
 
 def family_fields(family: Family) -> dict[str, str]:
     """Return the fields of `MODULE` that depend on the family: imports, data and rewards."""
-    from core.data.sets import find_sets
-    from core.families.table import FAMILIES
-
     has_rewards = "rewards" not in family.unused
-    data = "pocket-worked" if "completion" in family.columns else "gsm8k+math"
-    missing = {*family.columns} - {
-        name for dataset in find_sets(data) for name in dataset.columns or ()
-    }
-    makers = [maker.name for maker in FAMILIES.values() if missing & {*maker.gives}]
-    rows = PREPARED_ROWS.format(maker=makers[0], data=data) if makers else f'data="{data}"'
     lines = {
         'config=(cite("unstated", learning_rate=1e-6),)': family.trains,
         "rewards=(Accuracy(),)": has_rewards,
-        rows: family.trains,
+        data_field(family): family.trains,
     }
     return {
         "names": "Paper, cite" if family.trains else "Paper",
         "imports": "from core.rewards import Accuracy\n" if has_rewards else "",
         "settings": "".join(f"    {line},\n" for line, needed in lines.items() if needed),
     }
+
+
+def data_field(family: Family) -> str:
+    """Return the field `data` for a family, with the preparation of columns no data set has."""
+    from core.data.sets import find_sets
+    from core.families.table import FAMILIES
+
+    data = "pocket-worked" if "completion" in family.columns else "gsm8k+math"
+    available = {name for dataset in find_sets(data) for name in dataset.columns or ()}
+    missing = {*family.columns} - available
+    for maker in FAMILIES.values():
+        if missing & {*maker.gives}:
+            return PREPARED_ROWS.format(maker=maker.name, data=data)
+    return f'data="{data}"'
 
 
 def new(

@@ -46,15 +46,14 @@ def assistant_pieces(tokenizer: Tokenizer, messages: Sequence[Row], keywords: Ro
     template = Template(tokenizer, keywords, messages[0])
     full_text = template.text(messages)
     indices = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
-    places = [template.place(messages, index) for index in indices]
-    last_places = [template.place(messages[: index + 1], index) for index in indices]
-    is_alike = all(
-        place_of_turn.lead == place_as_last.lead
-        for place_of_turn, place_as_last in zip(places, last_places, strict=True)
-    )
+    places = [
+        (template.place(messages, index), template.place(messages[: index + 1], index))
+        for index in indices
+    ]
+    is_alike = all(place.lead == last_place.lead for place, last_place in places)
     pieces: Pieces = []
     cut_until = 0
-    for index, place, last_place in zip(indices, places, last_places, strict=True):
+    for index, (place, last_place) in zip(indices, places, strict=True):
         is_final = index + 1 == len(messages)
         end = place.tail if is_final else template.common_prefix(place.tail, last_place.tail)
         start, stop = len(place.front), len(full_text) - len(place.tail) + len(end)
@@ -66,7 +65,7 @@ def assistant_pieces(tokenizer: Tokenizer, messages: Sequence[Row], keywords: Ro
             answer = template.generated_answer(messages[: index + 1], last_place, content, end)
         next_turn = "" if template.ends_turns else template.next_beginning(messages, index, end)
         pieces += [(full_text[cut_until:start], False), (answer + next_turn, True)]
-        cut_until = stop + (0 if is_final else len(next_turn))
+        cut_until = stop + len(next_turn)
     return [*pieces, (full_text[cut_until:], False)]
 
 

@@ -36,7 +36,8 @@ class DataCollatorForLanguageModeling:
         if not (self.padding_free or LENGTHS in rows[0]):
             mask = [[1] * len(row) for row in ids]
             return self.batch(ids, labels, attention_mask=mask)
-        positions = [place for row in rows for length in lengths(row) for place in range(length)]
+        documents = (range(length) for row in rows for length in lengths(row))
+        positions = list(chain.from_iterable(documents))
         tokens = list(chain.from_iterable(ids))
         pairs = zip(positions, chain.from_iterable(labels), strict=True)
         targets = [label if place else IGNORED for place, label in pairs]

@@ -148,13 +148,7 @@ def tokenize_rows(
     encode = row_encoder(column_names(chatml), tokenizer, text_field=text_field, **losses)
     processes: dict[str, object] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
     encoded = chatml.with_format(None).map(encode, **processes)
-    rows = to_length(encoded, max_length, packing, processes)
-    if not any(map(is_trained_on, rows)):
-        raise BadValue(
-            "no row of the dataset has a token to train on within "
-            f"max_length={max_length}: give rows, or a greater max_length"
-        )
-    return rows
+    return require_labels(to_length(encoded, max_length, packing, processes), max_length)
 
 
 def to_length(
@@ -178,6 +172,20 @@ def to_length(
 def is_trained_on(row: Mapping[str, Sequence[int]]) -> bool:
     """Return whether any token of a row has a label."""
     return any(label != IGNORED for label in row["labels"])
+
+
+def require_labels(rows: Data, max_length: int | None) -> Data:
+    """Return the rows unchanged.
+
+    Raises:
+        BadValue: no token of any row has a label.
+    """
+    if not any(map(is_trained_on, rows)):
+        raise BadValue(
+            "no row of the dataset has a token to train on within "
+            f"max_length={max_length}: give rows, or a greater max_length"
+        )
+    return rows
 
 
 def require_dataset(dataset: Data) -> Data:

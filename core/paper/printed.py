@@ -1,12 +1,13 @@
 """Printed numbers of papers as data, with their system, benchmark, metric, unit and table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TypeAlias
 
 from eval.names import check_name
 
 Number: TypeAlias = "float | Marked | None"
+Row: TypeAlias = Sequence[Number]
 PERCENT = "%"
 
 
@@ -36,6 +37,10 @@ class Column:
     group: str = ""
     metric: str | None = None
     unit: str | None = None
+
+    def usual(self, metric: str) -> str:
+        """Return the metric of the column; without one, that of its table."""
+        return metric if self.metric is None else self.metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +97,7 @@ def printed(
     passage: str,
     columns: Sequence[str | Column],
     metric: str,
-    rows: Mapping[str, Sequence[Number]] | Mapping[tuple[str, str], Sequence[Number]],
+    rows: Mapping[str, Row] | Mapping[tuple[str, str], Row],
     *,
     unit: str = PERCENT,
     block: str = "",
@@ -107,31 +112,38 @@ def printed(
         ValueError: a row has another number of cells than there are columns.
     """
     heads = [Column(benchmark=head) if isinstance(head, str) else head for head in columns]
-    numbers: list[Reported] = []
-    for row, cells in rows.items():
-        system, size = (row, None) if isinstance(row, str) else row
-        if len(cells) != len(heads):
-            raise ValueError(f"{passage}: {system} has {len(cells)} cells, not {len(heads)}")
-        for place, (head, cell) in enumerate(zip(heads, cells, strict=True)):
-            if cell is None:
-                continue
-            usual = metric if head.metric is None else head.metric
-            number = cell if isinstance(cell, Marked) else Marked(cell, usual)
-            numbers.append(
-                Reported(
-                    system=system,
-                    size=size,
-                    block=block,
-                    source=source,
-                    benchmark=head.benchmark,
-                    metric=number.metric,
-                    value=number.value,
-                    passage=passage,
-                    unit=unit if head.unit is None else head.unit,
-                    column=head.title,
-                    group=head.group,
-                    usual=usual,
-                    place=place,
-                )
-            )
-    return tuple(numbers)
+    return tuple(
+        Reported(
+            system=system,
+            size=size,
+            block=block,
+            source=source,
+            benchmark=head.benchmark,
+            metric=cell.metric if isinstance(cell, Marked) else head.usual(metric),
+            value=cell.value if isinstance(cell, Marked) else cell,
+            passage=passage,
+            unit=unit if head.unit is None else head.unit,
+            column=head.title,
+            group=head.group,
+            usual=head.usual(metric),
+            place=place,
+        )
+        for system, size, cells in named_rows(passage, rows, len(heads))
+        for place, (head, cell) in enumerate(zip(heads, cells, strict=True))
+        if cell is not None
+    )
+
+
+def named_rows(
+    passage: str, rows: Mapping[str, Row] | Mapping[tuple[str, str], Row], width: int
+) -> Iterator[tuple[str, str | None, Row]]:
+    """Yield the system, its size if the key has one, and the cells of each row.
+
+    Raises:
+        ValueError: a row has another number of cells than `width`.
+    """
+    for key, cells in rows.items():
+        system, size = (key, None) if isinstance(key, str) else key
+        if len(cells) != width:
+            raise ValueError(f"{passage}: {system} has {len(cells)} cells, not {width}")
+        yield system, size, cells

@@ -41,17 +41,7 @@ def list_problems(slug: str, records: Sequence[Record]) -> Iterator[str]:
     An arm with a single seed needs no accepted runs: its runs are no baseline of anything.
     """
     digests, runs = accepted(slug), runs_of(standard(records))
-    names_by_digest = {run["digest"]: run_name(run) for run in runs_of(records)}
-    for name, digest in digests.items():
-        if names_by_digest.get(digest) != name:
-            state_of_run = (
-                f"is {names_by_digest[digest]}" if digest in names_by_digest else "is not there"
-            )
-            yield f"{slug}/{ACCEPTED}: the run of {name}, {digest}, {state_of_run}; restore it"
-    claims = {r["digest"] for r in records if r["kind"] == "claims"}
-    for scale, digest in accepted(slug, "claims").items():
-        if digest not in claims:
-            yield f"{slug}/{ACCEPTED}: the verdicts at {scale}, {digest}, are not there; restore it"
+    yield from absent_records(slug, records)
     arms = Counter((run["scale"], run["arm"]) for run in runs)
     seeds = [run for run in runs if arms[run["scale"], run["arm"]] > 1]
     if lacking := [run_name(run) for run in seeds if run_name(run) not in digests]:
@@ -60,6 +50,19 @@ def list_problems(slug: str, records: Sequence[Record]) -> Iterator[str]:
             f"{', '.join(lacking)}: {state} {slug}/{ACCEPTED}: restore it, or take them as the "
             f"ones to beat with `repro publish {slug} --accept`"
         )
+
+
+def absent_records(slug: str, records: Sequence[Record]) -> Iterator[str]:
+    """Yield a line for each accepted run or record of verdicts that is absent or misnamed."""
+    names = {run["digest"]: run_name(run) for run in runs_of(records)}
+    for name, digest in accepted(slug).items():
+        if names.get(digest) != name:
+            state = f"is {names[digest]}" if digest in names else "is not there"
+            yield f"{slug}/{ACCEPTED}: the run of {name}, {digest}, {state}; restore it"
+    claims = {r["digest"] for r in records if r["kind"] == "claims"}
+    for scale, digest in accepted(slug, "claims").items():
+        if digest not in claims:
+            yield f"{slug}/{ACCEPTED}: the verdicts at {scale}, {digest}, are not there; restore it"
 
 
 def accept(slug: str, records: list[Record]) -> int:
@@ -75,11 +78,11 @@ def accept(slug: str, records: list[Record]) -> int:
 def drops(slug: str, records: list[Record]) -> Iterator[str]:
     """Yield a line for each significant loss against accepted runs, and each reversed verdict."""
     digests, folder = accepted(slug), results() / slug
-    newer = [run for run in runs_of(records) if digests.get(run_name(run), "") != run["digest"]]
     differences: dict[str, list[Difference]] = {}
-    for run in newer:
-        path = folder / f"{digests.get(run_name(run), '')}.json"
-        if run_name(run) in digests and path.is_file():  # else `list_problems` says so
+    for run in runs_of(records):
+        digest = digests.get(run_name(run), run["digest"])
+        path = folder / f"{digest}.json"
+        if digest != run["digest"] and path.is_file():  # else `list_problems` says so
             (before,) = runs_of([read_record(path)])
             differences.setdefault(run["scale"], []).extend(suite_differences(before, run))
     for scale, at_scale in differences.items():

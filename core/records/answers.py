@@ -40,7 +40,7 @@ def content_of(record: Fields) -> str:
 
 def said(record: Fields) -> dict[str, Any]:
     """Return all fields of a record except its circumstances."""
-    return {k: v for k, v in record.items() if k not in CIRCUMSTANCES}
+    return without_fields(record, CIRCUMSTANCES)
 
 
 def seal_of(record: Fields) -> str:
@@ -61,18 +61,17 @@ def unchanged(before: Fields, after: Fields) -> bool:
 
 def answers(record: Fields) -> dict[str, Any]:
     """Return the fields of a record that say what was asked and what was answered."""
-    fields = {k: v for k, v in record.items() if k not in (*CIRCUMSTANCES, *ANY)}
+    fields = without_fields(record, (*CIRCUMSTANCES, *ANY))
     if record["kind"] == "claims":
-        return fields | {name: without_numbers(record[name]) for name in VERDICTS if name in record}
+        return fields | without_numbers(select_fields(record, VERDICTS))
     if record["kind"] == "tuning":
         return fields | {"trials": [select_fields(row, TRIED) for row in record["trials"]]}
     if record["kind"] != "run":
         return fields
     made_here = record["start_model"].startswith(PREPARED)
-    model = {k: v for k, v in record["model"].items() if not (made_here and k == "digest")}
-    return {k: v for k, v in fields.items() if k not in FOLLOWS} | {
-        "model": model,
-        "train": {k: v for k, v in with_texts(record["train"]).items() if k not in COMPUTED},
+    return without_fields(fields, FOLLOWS) | {
+        "model": without_fields(record["model"], ("digest",) if made_here else ()),
+        "train": without_fields(with_texts(record["train"]), COMPUTED),
         "start_scores": [select_fields(with_texts(row), ROW) for row in record["start_scores"]],
         "scores": [select_fields(with_texts(row), ROW) for row in record["scores"]],
         "sampling": {suite: curves_at_k(row) for suite, row in record["sampling"].items()},
@@ -101,6 +100,11 @@ def select_fields(row: Fields, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: row[name] for name in names if name in row}
 
 
+def without_fields(row: Fields, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of a row that have none of these names."""
+    return {name: value for name, value in row.items() if name not in names}
+
+
 def curves_at_k(row: Fields) -> dict[str, Any]:
     """Return what was asked and answered at every K, before and after training."""
     return {time: select_fields(with_texts(row[time]), ROW) for time in ("before", "after")}
@@ -112,9 +116,8 @@ def with_texts(row: Fields) -> dict[str, Any]:
     The field `texts`, present where texts are not stored, replaces `digest` or `held_out`.
     """
     field = "held_out" if "held_out" in row else "digest"
-    return {k: v for k, v in row.items() if k != "texts"} | (
-        {field: row["texts"]} if "texts" in row else {}
-    )
+    texts = {field: row["texts"]} if "texts" in row else {}
+    return without_fields(row, ("texts",)) | texts
 
 
 def without_numbers(value: Any) -> Any:  # Any: JSON of several types

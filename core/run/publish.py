@@ -49,17 +49,12 @@ def publish(names: Sequence[str] = (), *, accept: bool = False) -> tuple[list[Pa
         FailedCheck: a record of these papers fails a check; nothing was moved.
         BadValue: a folder cannot be written.
     """
-    for name in names:
-        if name not in {*entries(), *ROOMS}:
-            raise UnknownName("paper or room of records", name, {*entries(), *ROOMS})
+    papers, rooms = choose(names)
     check_writable(results(), Shelf.PUBLISHED.reports)
     with working_in_runs():
-        papers = [slug for slug in entries() if slug in names or (not names and record_files(slug))]
-        records = {slug: publishable(slug, accept=accept) for slug in papers}
-        for room in ROOMS:
-            if room in names or not names:
-                records[room] = read_records(room)
-        moved = [path for paper_records in records.values() for path in move(paper_records)]
+        records = [publishable(slug, accept=accept) for slug in papers]
+        records += map(read_records, rooms)
+        moved = [path for records_of_one in records for path in move(records_of_one)]
     if accept:
         for slug in papers:
             accept_records(slug, standard(read_records(slug, Shelf.PUBLISHED)))
@@ -67,6 +62,20 @@ def publish(names: Sequence[str] = (), *, accept: bool = False) -> tuple[list[Pa
     if errors:
         raise errors[0]
     return moved, pages
+
+
+def choose(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the papers and the rooms of records that are named; all with records here by default.
+
+    Raises:
+        UnknownName: there is no such paper or room.
+    """
+    for name in names:
+        if name not in {*entries(), *ROOMS}:
+            raise UnknownName("paper or room of records", name, {*entries(), *ROOMS})
+    if not names:
+        return [slug for slug in entries() if record_files(slug)], [*ROOMS]
+    return [slug for slug in entries() if slug in names], [room for room in ROOMS if room in names]
 
 
 def publishable(slug: str, *, accept: bool) -> list[Record]:

@@ -210,16 +210,27 @@ def split_rows(
         [without_split(row) for row in rows if row["split"] == split] for split in (TRAIN, VALID)
     )
     source = valid or train
-    if given:
-        check_held_out(heldout, len(source), of_their_own=bool(valid))
-    elif heldout > (len(valid) or len(train) - 1):
-        heldout = len(valid) or len(train) // ONE_IN
-    places = draw_places(len(source), heldout)
+    count = held_out_count(heldout, len(train), len(valid), given=given)
+    places = draw_places(len(source), count)
     held_out = [source[place] for place in places]
     if valid or not held_out:
         return train, held_out
     chosen = {*places}
     return [row for place, row in enumerate(train) if place not in chosen], held_out
+
+
+def held_out_count(heldout: int, train: int, valid: int, *, given: bool) -> int:
+    """Return the number of rows to hold out: of the data's own held-out rows, or of training rows.
+
+    Raises:
+        BadValue: a given number of rows cannot be held out.
+    """
+    if given:
+        check_held_out(heldout, valid or train, of_their_own=bool(valid))
+        return heldout
+    if valid:
+        return min(heldout, valid)
+    return heldout if heldout < train else train // ONE_IN
 
 
 def draw_places(rows: int, count: int) -> list[int]:

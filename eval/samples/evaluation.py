@@ -45,26 +45,30 @@ class Decoding:
     system: str | None = None
 
     def __post_init__(self) -> None:
-        if self.samples < 1 or self.max_tokens < 1:
-            raise BadValue(f"samples={self.samples}, max_tokens={self.max_tokens}: expected >= 1")
-        if not 0 <= self.temperature < inf or not 0 < self.top_p <= 1:
-            raise BadValue(
-                f"temperature={self.temperature}, top_p={self.top_p}: expected >= 0 and (0, 1]"
-            )
-        if self.top_k is not None and self.top_k < 1:
-            raise BadValue(f"top_k={self.top_k}: expected at least 1, or none to keep all tokens")
-        if self.temperature == 0 and (self.top_p, self.top_k) != (1.0, None):
-            raise BadValue(
-                f"top_p={self.top_p}, top_k={self.top_k}: at temperature 0 the most likely token "
-                "is taken whatever they are: set a temperature above 0, or leave them out"
-            )
-        if self.system is not None and not self.chat:
-            raise BadValue("plain text has no system prompt: leave it out, or ask as a chat")
-        if self.temperature == 0 and self.samples > 1:
-            raise BadValue(
-                f"samples={self.samples} at temperature 0 are one sample repeated: "
-                "set a temperature above 0 or samples=1"
-            )
+        greedy, cut = self.temperature == 0, (self.top_p, self.top_k)
+        temperature_allowed = 0 <= self.temperature < inf
+        mistakes = {
+            f"samples={self.samples}, max_tokens={self.max_tokens}: expected >= 1": (
+                min(self.samples, self.max_tokens) < 1
+            ),
+            f"temperature={self.temperature}, top_p={self.top_p}: expected >= 0 and (0, 1]": (
+                not (temperature_allowed and 0 < self.top_p <= 1)
+            ),
+            f"top_k={self.top_k}: expected at least 1, or none to keep all tokens": (
+                self.top_k is not None and self.top_k < 1
+            ),
+            f"top_p={self.top_p}, top_k={self.top_k}: at temperature 0 the most likely token is "
+            "taken whatever they are: set a temperature above 0, or leave them out": (
+                greedy and cut != (1.0, None)
+            ),
+            "plain text has no system prompt: leave it out, or ask as a chat": (
+                self.system is not None and not self.chat
+            ),
+            f"samples={self.samples} at temperature 0 are one sample repeated: "
+            "set a temperature above 0 or samples=1": greedy and self.samples > 1,
+        }
+        for mistake in filter(mistakes.get, mistakes):
+            raise BadValue(mistake)
 
 
 @dataclass(frozen=True)

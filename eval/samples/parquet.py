@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
@@ -113,12 +113,12 @@ def write_sets(path: Path, sets: Mapping[str, Sequence[Sample]]) -> None:
         BadValue: a text holds half of a surrogate pair, which UTF-8 has no bytes for.
         OSError: the disk is full or not writable; an older file of that name is untouched.
     """
-    rows = [(name, sample) for name, samples in sets.items() for sample in samples]
+    samples = list(chain.from_iterable(sets.values()))
     columns: dict[str, list[Any]] = {  # Any: texts, counts, truth values and lists of counts
-        "set": [name for name, _ in rows],
-        **{column: [getattr(sample, column) for _, sample in rows] for column in FIELDS[:-1]},
-        "output": [stored_text(sample) for _, sample in rows],
-        "form": [sample.form if isinstance(sample, Sealed) else None for _, sample in rows],
+        "set": [name for name, set_samples in sets.items() for _ in set_samples],
+        **{column: [getattr(sample, column) for sample in samples] for column in FIELDS[:-1]},
+        "output": list(map(stored_text, samples)),
+        "form": [sample.form if isinstance(sample, Sealed) else None for sample in samples],
     }
     try:
         table = pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
@@ -134,7 +134,7 @@ def write_sets(path: Path, sets: Mapping[str, Sequence[Sample]]) -> None:
         column_encoding=ENCODINGS,
         dictionary_pagesize_limit=PAGE,
         data_page_size=PAGE,
-        row_group_size=max(1, len(rows)),
+        row_group_size=max(1, len(samples)),
         write_statistics=False,
         store_schema=False,
     )

@@ -85,17 +85,15 @@ def to_kind(row: Mapping[str, Any], kind: type[S], where: str) -> S:
     Raises:
         DamagedFile: a field is missing or of another type.
     """
-    names = [field.name for field in fields(kind)]
     needed = [field.name for field in fields(kind) if field.default is MISSING]
-    missing = [name for name in needed if name not in row]
-    if missing:
+    if missing := [name for name in needed if name not in row]:
         raise DamagedFile(
             f"{where}: no {', '.join(missing)}: expected a graded sample, as "
             "`repro eval --out` or `repro score --per-sample` write them"
         )
-    present = [name for name in names if name in row]
-    for name in present:
-        if type(row[name]) not in KINDS[name]:
+    present = {field.name: row[field.name] for field in fields(kind) if field.name in row}
+    for name, value in present.items():
+        if type(value) not in KINDS[name]:
             expected = " or ".join(allowed.__name__ for allowed in KINDS[name])
-            raise DamagedFile(f"{where}: {name}={row[name]!r:.80}: expected {expected}")
-    return kind(**{name: row[name] for name in present})
+            raise DamagedFile(f"{where}: {name}={value!r:.80}: expected {expected}")
+    return kind(**present)

@@ -6,7 +6,7 @@ import io
 import json
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from eval.errors import BadValue, DamagedFile, MissingFile
@@ -142,12 +142,13 @@ def to_sample(line: bytes, where: str) -> Sample:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{where}: not JSON ({error}); {ADVICE}") from None
-    sealed = isinstance(row, dict) and "form" in row
-    kind, types = (Sealed, SEALED_TYPES) if sealed else (Sample, TYPES)
-    if not isinstance(row, dict) or row.keys() != types.keys():
-        names = [f.name for f in fields(kind)]
-        keys = sorted(row) if isinstance(row, dict) else type(row).__name__
-        raise DamagedFile(f"{where}: expected the keys {names}, got {keys}; {ADVICE}")
+    if not isinstance(row, dict):
+        found = type(row).__name__
+        raise DamagedFile(f"{where}: expected the keys {[*TYPES]}, got {found}; {ADVICE}")
+    kind, types = (Sealed, SEALED_TYPES) if "form" in row else (Sample, TYPES)
+    if row.keys() != types.keys():
+        found = sorted(row)
+        raise DamagedFile(f"{where}: expected the keys {[*types]}, got {found}; {ADVICE}")
     for key, kinds in types.items():
         if type(row[key]) not in kinds:
             expected = " or ".join(kind.__name__ for kind in kinds)

@@ -52,18 +52,24 @@ class ToolSampler:
         begun = [start for start in starts or [""] * len(prompts) for _ in range(k)]
         answers = [Completion(start, 0, truncated=True) for start in begun]
         for number in range(ROUNDS):
-            unfinished = [i for i, answer in enumerate(answers) if answer.truncated]
-            round_decoding = replace(decoding, samples=1, stop=(STOP,), seed=decoding.seed + number)
-            texts = [answers[i].text for i in unfinished]
-            written = self.sampler([repeated[i] for i in unfinished], round_decoding, texts)
-            for i, (new,) in zip(unfinished, written, strict=True):
-                answers[i] = Completion(
-                    answers[i].text + new.text,
-                    answers[i].tokens + new.tokens,
-                    truncated=new.truncated or new.stopped,
-                )
+            once = replace(decoding, samples=1, stop=(STOP,), seed=decoding.seed + number)
+            self.continue_answers(answers, repeated, once)
             self.run_programs(answers)
         return [answers[i : i + k] for i in range(0, len(answers), k)]
+
+    def continue_answers(
+        self, answers: list[Completion], prompts: Sequence[str], decoding: Decoding
+    ) -> None:
+        """Continue the unfinished answers, one to each prompt, by one completion, in place."""
+        unfinished = [i for i, answer in enumerate(answers) if answer.truncated]
+        texts = [answers[i].text for i in unfinished]
+        written = self.sampler([prompts[i] for i in unfinished], decoding, texts)
+        for i, (new,) in zip(unfinished, written, strict=True):
+            answers[i] = Completion(
+                answers[i].text + new.text,
+                answers[i].tokens + new.tokens,
+                truncated=new.truncated or new.stopped,
+            )
 
     def run_programs(self, answers: list[Completion]) -> None:
         """Run the programs of unfinished answers that end in one; append the output in place."""

@@ -132,8 +132,9 @@ def render_page(sets: Sequence[SampleSet], models: Sequence[str], title: str, ke
     some.
     """
     script = (TEMPLATES / "samples.js").read_text(encoding="utf-8")
-    problems = [row for sample_set in sets for row in sample_set.problems(SHOWN // len(sets))]
-    sides = [side for row in problems for side in row["sides"]]
+    shown = SHOWN // len(sets)
+    problems = list(chain.from_iterable(sample_set.problems(shown) for sample_set in sets))
+    sides = list(chain.from_iterable(row["sides"] for row in problems))
     all_samples = list(chain.from_iterable(side for s in sets for side in s.samples))
     page = Page(
         title=title,
@@ -142,7 +143,7 @@ def render_page(sets: Sequence[SampleSet], models: Sequence[str], title: str, ke
         asked=[sample_set.name for sample_set in sets],
         levels=distinct(row["level"] for row in problems),
         subjects=distinct(row["subject"] or None for row in problems),
-        several=any(len(side) > 1 for side in sides),
+        several=max(map(len, sides), default=0) > 1,
         differ=any(sample.paper_correct is not None for sample in all_samples),
         shown=sum(map(len, sides)),
         total=len(all_samples),

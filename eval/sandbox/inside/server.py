@@ -145,7 +145,7 @@ def collect_output(
             for file in events & outputs.keys():
                 if not read_chunk(file, outputs[file]):
                     poll.unregister(file)
-            if any(len(text) > settings.output_bytes for text in outputs.values()):
+            if max(map(len, outputs.values())) > settings.output_bytes:
                 return f"more than {settings.output_bytes} bytes of output"
             if handle in events:
                 return ""
