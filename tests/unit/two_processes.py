@@ -1,5 +1,6 @@
 """Trainings whose batch two processes can share, and what each of them held in the end."""
 
+import gc
 import os
 import socket
 from multiprocessing import get_context
@@ -311,6 +312,8 @@ def work(folder, out, rank, environment):
     """One of two processes; each writes what it saw."""
     os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
     torch.set_num_threads(1)
+    gc.collect()
+    gc.freeze()  # else the full collection that ends each training takes most of its time
     torch.save({case: run(case, folder, out, processes=2) for case in CASES}, out / f"{rank}.pt")
     torch.distributed.destroy_process_group()
 
