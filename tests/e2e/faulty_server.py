@@ -1,6 +1,7 @@
 """A server with OpenAI's interface that answers at once, or goes wrong in the ways of real ones."""
 
 import json
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -17,8 +18,8 @@ class FaultyServer(ThreadingHTTPServer):
     request_queue_size = 256  # connections that come at once
     daemon_threads = True
 
-    def __init__(self, faults=()):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, faults=(), port=0):
+        super().__init__(("127.0.0.1", port), Handler)
         self.faults = list(faults)
         self.asked = []
         self.lock = threading.Lock()
@@ -37,6 +38,9 @@ class FaultyServer(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.answer(b"up")
+
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         fault = self.server.next_fault(self.path, dict(self.headers), body)
@@ -91,3 +95,7 @@ def faulty_server(*faults):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+if __name__ == "__main__":  # serve PORT
+    FaultyServer(port=int(sys.argv[2])).serve_forever()
