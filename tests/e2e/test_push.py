@@ -1,5 +1,9 @@
 """A trained model and its card reach the hub, and what is in the way is said before training."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from changed_settings import changed
 from hub_server import serving  # pyright: ignore[reportMissingImports] - in tests/unit
@@ -8,19 +12,33 @@ PAPER = "deepseekmath-grpo"
 NAME = ("--push-to-hub", "me/named")
 
 
-def test_a_model_and_its_card_are_sent_after_the_run(start, root, settings):
+BOTH = """
+import os, sys
+from pathlib import Path
+from core.cli.main import app
+for token in ("hf_of_nobody", "hf_of_a_test"):
+    os.environ["HF_TOKEN"] = token
+    try:
+        app()
+    except SystemExit as end:
+        trained = len([*Path(os.environ["REPRO_ROOT"]).glob("runs/train-*")])
+        print("ENDED", end.code, trained, file=sys.stderr)
+"""
+
+
+def test_a_model_and_its_card_are_sent_after_the_run(root, settings):
+    """Two commands in one process: the hub does not know the user of the first."""
     few = ("benchmarks=gsm8k", "heldout_problems=0", "max_steps=1")
     asked = ("run", PAPER, *NAME, "--jobs", 1, *changed(settings, *few))
     with serving() as (server, env):
-        unknown = start(*asked, HF_TOKEN="hf_of_nobody", **env)
-        said = unknown.communicate()[1].splitlines()
-        assert (unknown.returncode, list(root.glob("runs/train-*"))) == (2, [])
-        assert said[-1].startswith("HubError: nothing was uploaded (")
-        assert server.commits == []
-        known = start(*asked, HF_TOKEN="hf_of_a_test", **env)
-        _, said = known.communicate()
-    assert known.returncode in (0, 1), said
-    assert said.splitlines()[-1].startswith("pushed: http://127.0.0.1:")
+        command = [sys.executable, "-c", BOTH, *map(str, asked)]
+        place = {**os.environ, **env, "REPRO_ROOT": str(root), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, env=place, capture_output=True, text=True, check=False)
+    lines = done.stderr.splitlines()
+    unknown = lines.index("ENDED 2 0")
+    assert lines[unknown - 1].startswith("HubError: nothing was uploaded (")
+    assert lines[-1] in ("ENDED 0 1", "ENDED 1 1"), done.stderr
+    assert lines[-2].startswith("pushed: http://127.0.0.1:")
     (commit,) = server.commits
     sent = {line["value"]["path"] for line in commit if line["key"] == "file"}
     assert {"README.md", "model.safetensors", "tokenizer.json"} <= sent
