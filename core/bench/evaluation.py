@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from core.bench.measure import Measure, in_turn, seconds
-from core.models.load import load_policy, load_tokenizer, locate
+from core.models.folders import locate
+from core.models.load import load_policy, load_tokenizer
 from core.models.pocket import Size, new_model
 from core.rollout.native.native import NativeEngine
 from core.rollout.samplers.policy import PolicySampler

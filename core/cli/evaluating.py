@@ -33,10 +33,12 @@ def evaluate(options: EvaluationOptions) -> int | None:
         )
     if options.model is None:
         raise BadValue("no MODEL: expected a shipped model, a folder or a hub id")
+    from core.records.runs_lock import reading
+
     model = model_named(options.model)
-    return (
-        show_benchmarks(model, options) if options.lm_eval is None else show_tasks(model, options)
-    )
+    show = show_benchmarks if options.lm_eval is None else show_tasks
+    with reading(Path(model)):
+        return show(model, options)
 
 
 def model_named(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypedDict
 
 from core.evaluate.sample_folder import samples_in
 from core.models.builds import SHIPPED
-from core.models.load import locate
+from core.models.folders import locate
 from core.rollout.samplers.policy import ChunkedSampler
 from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.stages.loading import Loading

@@ -13,7 +13,7 @@ from lm_eval import simple_evaluate
 from lm_eval.tasks import TaskManager
 
 from core.lm_eval.model import ReproLM
-from core.models.load import locate
+from core.models.folders import locate
 from core.records.files import folder_files
 from core.records.places import check_writable, own_results
 from core.records.record import Record, new_record, write_record

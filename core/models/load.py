@@ -24,55 +24,12 @@ from transformers import (
 
 from core.models.builds import SHIPPED
 from core.models.chat_templates import template_text
-from eval.errors import BadValue, DamagedFile, MissingFile, ReproError, UnknownName
+from core.models.folders import ADAPTERS, MODEL, RESTORE, locate
+from eval.errors import BadValue, DamagedFile, MissingFile, ReproError
 from eval.sets.loading import quiet_hub
 
-ADAPTERS = "adapter_config.json"
-CHECKPOINTS = Path(__file__).parent / "checkpoints"
-MODEL = ("config.json", ADAPTERS)  # one of these makes a folder one of a model
 TOKENIZER = (*MODEL, "tokenizer_config.json", "tokenizer.json")
 QUOTED_CHARS = 300  # of a library's error message
-RESTORE = "in a checkout `make pocket` brings it back, else install repro-papers again"
-
-
-def locate(name: str, files: Sequence[str] = MODEL) -> str:
-    """Return what `from_pretrained` takes: the folder of a shipped model, or the name itself.
-
-    Args:
-        name: shipped name, folder, or hub id `owner/name`.
-        files: files of which a folder must hold at least one.
-
-    Raises:
-        MissingFile: a shipped model is not built, or a path is no folder with one of the files.
-        UnknownName: the name is neither a shipped model, nor a path, nor a hub id.
-    """
-    if name in SHIPPED:
-        folder = CHECKPOINTS / name
-        if not (folder / "config.json").is_file():
-            raise MissingFile(f"{folder} holds no model: {RESTORE}")
-        return str(folder)
-    if name and Path(name).is_dir():
-        check_folder(name, files)
-        return name
-    if name.startswith(("/", ".", "~")):
-        raise MissingFile(f"no folder {name}: give a folder with config.json, or a hub id")
-    if name.count("/") != 1:
-        raise UnknownName("model", name, SHIPPED)
-    return name
-
-
-def check_folder(name: str, files: Sequence[str]) -> None:
-    """Raise if a folder holds none of these files.
-
-    Raises:
-        MissingFile: it holds none; a subfolder that does is named.
-    """
-    if any((Path(name) / file).is_file() for file in files):
-        return
-    kind = "model" if files == MODEL else "tokenizer"
-    inside = next((path.parent for file in files for path in Path(name).glob(f"*/{file}")), None)
-    hint = f"; {inside} holds one" if inside else ""
-    raise MissingFile(f"{name} holds no {kind}: expected {' or '.join(files)} in it{hint}")
 
 
 def reach(name: str, files: Sequence[str] = MODEL) -> str:

@@ -1,9 +1,12 @@
 """Sizes of decoders that determine their memory, of local models and of a few on the hub."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from core.models.folders import CONFIG, read_config
+from eval.errors import DamagedFile
 
 GATED = ("llama", "mistral", "qwen2", "qwen3")
 
@@ -73,12 +76,31 @@ KNOWN: Mapping[str, Shape] = {
 
 
 def find_shape(name: str, folder: Path | None) -> Shape | None:
-    """Return the shape of a known model or of the one in `folder`; None for other architectures."""
+    """Return the shape of a known model or of the one in `folder`; None for other architectures.
+
+    Raises:
+        DamagedFile: the config of the folder is no JSON object, or lacks a size.
+    """
     if folder is None:
         return KNOWN.get(name)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_config(folder)
     if config.get("model_type") not in GATED:
         return None
+    try:
+        return shape_of(config)
+    except (KeyError, TypeError) as error:
+        raise DamagedFile(
+            f"{folder / CONFIG}: expected every size of a {config['model_type']}, one is missing "
+            f"or no number ({error}); get it again"
+        ) from error
+
+
+def shape_of(config: Mapping[str, Any]) -> Shape:  # Any: JSON of several types
+    """Return the shape that the config of a decoder describes.
+
+    Raises:
+        KeyError, TypeError: a size is missing or of another type.
+    """
     heads = config["num_attention_heads"]
     return Shape(
         layers=config["num_hidden_layers"],

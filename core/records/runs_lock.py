@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -30,6 +30,16 @@ def working_in_runs() -> Generator[None]:
         file.write(f"{os.getpid()} {socket.gethostname()} {ascii(command)[1:-1]}\n")
         file.flush()
         yield
+
+
+def reading(folder: Path) -> AbstractContextManager[None]:
+    """Return the shared lock on runs/ for a folder in it, and a context without effect for others.
+
+    Args:
+        folder: A folder that is read for a while, such as that of a model.
+    """
+    is_here = folder.resolve().is_relative_to((root() / "runs").resolve())
+    return working_in_runs() if is_here else nullcontext()
 
 
 @contextmanager

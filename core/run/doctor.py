@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from core.models.load import RESTORE
+from core.models.folders import RESTORE
 from core.records.places import root
 from core.records.record import versions
 from core.stages.sources import model_folder

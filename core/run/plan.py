@@ -1,13 +1,11 @@
 """The plan of a run: every setting with its source, the stages with their keys, and the cost."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
-from pathlib import Path
 from typing import Any
 
 from core.configs.base import BaseConfig
+from core.models.folders import count_parameters
 from core.models.shapes import GATED, find_shape
 from core.paper import Paper
 from core.rollout.native.free_memory import ROWS
@@ -18,14 +16,13 @@ from core.settings.resolve import Resolved
 from core.settings.run_settings import TRIAL_SEED
 from core.stages.chain import Chain
 from core.stages.loading import scoring_of
-from core.stages.sources import model_folder
+from core.stages.sources import check_models, model_folder
 from core.stages.stage import Stage
 from core.verdicts.trials import compared_arms, rate_of, trials_of
 from core.verdicts.unmeasured import cannot_test
 from eval.errors import BadValue
 from eval.stats.seeds import LOOKS
 
-HEAD = "lm_head.weight"
 PRECISION = {"float32": 4, "bfloat16": 2, "float16": 2}  # bytes of one weight that answers
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
 
@@ -86,8 +83,10 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
 
     Raises:
         UnknownName, BadValue: the settings of the paper or the command line are refused.
+        UnknownName, MissingFile, DamagedFile: a model does not exist, or a local one is damaged.
     """
     refuse([resolved])
+    check_models(resolved.run)
     config, trials = resolved.preview(), plan_trials(resolved)
     return Plan(
         resolved=resolved,
@@ -103,7 +102,7 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
 
 def plan_scoring(resolved: Resolved) -> dict[str, object]:
     """Return how the policy answers benchmarks: engine, precision, device, batch and memory."""
-    loading, parameters = scoring_of(resolved), count_parameters(Chain(resolved).pretrained)
+    loading, parameters = scoring_of(resolved), parameters_of(Chain(resolved).pretrained)
     if loading.engine == "server":
         return {"engine": "server", "started by": loading.serve}
     on_cpu = loading.device == "cpu"
@@ -135,7 +134,7 @@ def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[st
     """Return upper bounds of samples, tokens and memory of parameters, as far as they are known."""
     cost = resolved.family.cost(config, known_rows(resolved))
     samples = cost.samples if trials else None
-    parameters = count_parameters(Chain(resolved).pretrained)
+    parameters = parameters_of(Chain(resolved).pretrained)
     bytes_per_parameter = sum(BYTES[copy] for copy in cost.copies)
     return {
         "updates": "as many as the data gives" if cost.updates is None else cost.updates,
@@ -170,36 +169,10 @@ def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
     return all_launches(shape, work_of(resolved, cluster.count), cluster.count)
 
 
-def count_parameters(model: str) -> int | None:
-    """Return the number of parameters in a local model's files; None for a model of the hub.
-
-    Tied heads and embeddings count once, even if the files hold both.
-    """
+def parameters_of(model: str) -> int | None:
+    """Return the number of parameters in a local model's files; None for a model of the hub."""
     folder = model_folder(model)
-    if folder is None:
-        return None
-    shapes: dict[str, list[int]] = {}
-    for path in folder.glob("*.safetensors"):
-        shapes |= _shapes(path)
-    if _is_tied(folder / "config.json"):
-        shapes.pop(HEAD, None)
-    return sum(map(prod, shapes.values())) or None
-
-
-def _is_tied(config: Path) -> bool:
-    """Return whether a model ties its head to its embedding; False for a folder of adapters."""
-    if not config.is_file():
-        return False
-    fields: dict[str, Any] = json.loads(config.read_text(encoding="utf-8"))
-    return fields.get("tie_word_embeddings", False)
-
-
-def _shapes(path: Path) -> dict[str, list[int]]:
-    """Return the shapes in a safetensors file by name, read from its header."""
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header: dict[str, Any] = json.loads(file.read(size))
-    return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
+    return folder and count_parameters(folder)
 
 
 def known_rows(resolved: Resolved) -> int | None:

@@ -17,7 +17,8 @@ from transformers import PreTrainedTokenizerFast
 from core.configs.sft import SFTConfig
 from core.data.load import demonstrations
 from core.models.builds import BUILDS, SHIPPED
-from core.models.load import CHECKPOINTS, load_policy, load_tokenizer
+from core.models.folders import CHECKPOINTS
+from core.models.load import load_policy, load_tokenizer
 from core.models.pocket import POLICY, Size, new_model, train_tokenizer
 from core.records.files import folder_files
 from core.records.record import new_record, write_record

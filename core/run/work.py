@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from core.models.load import locate
-from core.paper.page import PREPARED
 from core.records.places import check_writable, root
 from core.records.record import read_records
 from core.run.request import Order
@@ -14,6 +12,7 @@ from core.settings.run_settings import TRIAL_SEED
 from core.spread.launch import check_installed
 from core.stages.chain import Chain
 from core.stages.evaluate import modes_of
+from core.stages.sources import check_models
 from core.stages.tools import check_tools
 from core.verdicts.trials import check_trials, compared_arms, trials_of
 from core.verdicts.unmeasured import cannot_test
@@ -74,7 +73,7 @@ def check_chains(chains: Sequence[Chain]) -> None:
 
     Raises:
         UnknownName, BadValue: the settings are refused, see `refuse`.
-        UnknownName, MissingFile, BadValue, SandboxUnavailable: see `check_inputs`.
+        UnknownName, MissingFile, DamagedFile, BadValue, SandboxUnavailable: see `check_inputs`.
     """
     refuse([chain.resolved for chain in chains])
     for chain in chains:
@@ -86,14 +85,12 @@ def check_inputs(chain: Chain) -> None:
 
     Raises:
         UnknownName: there is no model of that name.
-        MissingFile: the folder of a model does not exist.
+        MissingFile, DamagedFile: the folder of a model does not exist or is damaged.
         BadValue: a package that the launch or the logging needs is not installed.
         SandboxUnavailable: the programs in answers cannot be run on this machine.
     """
     run = chain.resolved.run
-    for name in (run.model, *run.roles.values()):
-        if not name.startswith(PREPARED):
-            locate(name)
+    check_models(run)
     for preparation in chain.prepared.values():
         check_inputs(preparation)
     check_installed(run)

@@ -9,7 +9,8 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from core.models.chat_templates import template_text
-from core.models.load import ADAPTERS, load_policy, load_tokenizer, locate
+from core.models.folders import ADAPTERS, locate
+from core.models.load import load_policy, load_tokenizer
 from core.rollout.samplers.on_vllm import VllmSampler
 from core.rollout.samplers.policy import CHUNK, DEVICE_CHUNK, PolicySampler, TokenSampler
 from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, command_words

@@ -6,8 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from core.data.sets import DataSet
+from core.models.folders import check_model
+from core.paper.page import PREPARED
 from core.records.files import file_digest, folder_files
 from core.settings.canonical import digest_of
+from core.settings.run_settings import RunSettings
 from core.stages.stage import CARD
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
@@ -47,6 +50,17 @@ def model_folder(name: str) -> Path | None:
     places = list(spec.submodule_search_locations or ()) if spec else []
     shipped = [Path(place) / "checkpoints" / name for place in places]
     return next((folder for folder in (*shipped, Path(name)) if folder.is_dir()), None)
+
+
+def check_models(run: RunSettings) -> None:
+    """Check the models of a run that are not prepared by it, see `check_model`.
+
+    Raises:
+        UnknownName, MissingFile, DamagedFile: a model does not exist, or a local one is damaged.
+    """
+    for name in (run.model, *run.roles.values()):
+        if not name.startswith(PREPARED):
+            check_model(name)
 
 
 def model_version(name: str) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import EngineError
-from core.models.load import load_tokenizer, locate
+from core.models.folders import locate
+from core.models.load import load_tokenizer
 from core.rollout.completions_server import Server
 from core.rollout.samplers.served import CompletionsSampler
 from eval.samples.evaluation import Decoding

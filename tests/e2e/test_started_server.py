@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from core.errors import EngineError
-from core.models.load import load_tokenizer, locate
+from core.models.folders import locate
+from core.models.load import load_tokenizer
 from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, StartedServer
 from core.run.order import run_order
 from core.run.plan import make_plan

@@ -11,7 +11,8 @@ from transformers import LlavaConfig, LlavaForConditionalGeneration
 from core import GRPOConfig
 from core.data.load import load_training_data
 from core.models.builds import SHIPPED
-from core.models.load import CHECKPOINTS, load_policy, load_tokenizer
+from core.models.folders import CHECKPOINTS
+from core.models.load import load_policy, load_tokenizer
 from core.trainers.setup import policy_model
 from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
 

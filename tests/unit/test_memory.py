@@ -15,7 +15,8 @@ from torch.profiler import ProfilerActivity, profile
 from core import GRPOConfig, GRPOTrainer
 from core.families.family import Work
 from core.forward.micro_pieces import TOKENS
-from core.models.load import CHECKPOINTS, load_policy
+from core.models.folders import CHECKPOINTS
+from core.models.load import load_policy
 from core.models.shapes import KNOWN, Shape, find_shape
 from core.paper.registry import find_paper
 from core.run.plan import plan_memory

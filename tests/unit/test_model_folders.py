@@ -8,9 +8,13 @@ from contextlib import suppress
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from core import GRPOConfig
-from core.models.load import CHECKPOINTS, load_policy, load_tokenizer
+from core.cli.main import app
+from core.models.folders import CHECKPOINTS
+from core.models.load import load_policy, load_tokenizer
+from core.models.shapes import find_shape
 from core.trainers.setup import policy_model
 from eval.errors import BadValue, DamagedFile, ReproError
 
@@ -50,6 +54,43 @@ def test_a_file_that_is_no_weights_is_one_line(folder, weights):
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(weights)
     assert "unreadable" in refusal(lambda: load_policy(str(folder)), DamagedFile)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+DAMAGES = {
+    "config.json: not JSON": lambda folder: (folder / "config.json").write_text("{"),
+    "config.json: a JSON object was expected": lambda folder: (folder / "config.json").write_text(
+        "[]"
+    ),
+    "expected config.json": lambda folder: (folder / "config.json").unlink(),
+    "model.safetensors: unreadable": lambda folder: cut(folder / "model.safetensors"),
+    "holds no weights": lambda folder: (folder / "model.safetensors").unlink(),
+    "no folder": shutil.rmtree,
+}
+
+
+@pytest.mark.parametrize("line", DAMAGES)
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_damaged_folder_is_one_line_before_anything_runs(
+    folder, line, command, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    DAMAGES[line](folder)
+    result = CliRunner().invoke(app, [command, "deepseekmath-grpo", f"model={folder}"])
+    assert result.exit_code == 2, result.output
+    *_, last = result.stderr.splitlines()
+    assert line in last
+    assert str(folder) in last
+    assert "Traceback" not in result.output
+
+
+def test_a_config_without_a_size_is_one_line(folder):
+    change(folder, head_dim=None, hidden_size="many")
+    line = refusal(lambda: find_shape(str(folder), folder), DamagedFile)
+    assert "config.json: expected every size of a llama" in line
 
 
 def test_other_weights_are_one_line(folder):

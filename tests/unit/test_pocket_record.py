@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from core.models.builds import SHIPPED
-from core.models.load import CHECKPOINTS, load_policy, load_tokenizer
+from core.models.folders import CHECKPOINTS
+from core.models.load import load_policy, load_tokenizer
 from core.records.answers import name_of
 from core.records.files import folder_files
 from core.rollout.samplers.policy import PolicySampler

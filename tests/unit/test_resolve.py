@@ -10,7 +10,7 @@ from core.families.profiles import SCALES
 from core.models.builds import SHIPPED
 from core.models.load import load_policy
 from core.paper import cite
-from core.run.plan import count_parameters, make_plan
+from core.run.plan import make_plan, parameters_of
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.errors import BadValue, UnknownName
@@ -159,7 +159,7 @@ def number_of_parameters(model):
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_plan_counts_the_parameters_of_a_shipped_model(name):
-    assert count_parameters(name) == number_of_parameters(load_policy(name))
+    assert parameters_of(name) == number_of_parameters(load_policy(name))
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -173,7 +173,7 @@ def test_a_plan_counts_a_tied_head_once_also_where_the_file_holds_it_twice(
         if twice:
             tensors = {key: tensor.clone() for key, tensor in model.state_dict().items()}
             save_file(tensors, folder / "model.safetensors")
-        assert count_parameters(str(folder)) == number_of_parameters(model)
+        assert parameters_of(str(folder)) == number_of_parameters(model)
 
 
 def test_a_plan_at_paper_scale_counts_what_the_data_gives():

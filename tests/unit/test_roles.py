@@ -9,7 +9,8 @@ from transformers import AutoModelForSequenceClassification
 
 from core.families.sft import SFT
 from core.families.table import FAMILIES
-from core.models.load import load_policy, load_tokenizer, locate
+from core.models.folders import locate
+from core.models.load import load_policy, load_tokenizer
 from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order

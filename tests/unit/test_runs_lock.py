@@ -4,14 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 from typer.testing import CliRunner
 
 from core.cli.main import app
-from core.records.runs_lock import alone_in_runs, working_in_runs
+from core.records.runs_lock import LOCK, alone_in_runs, reading, working_in_runs
 from eval.errors import BadValue
 
+SCORED = ("--benchmarks", "pocket-gsm8k", "--limit", "1")
 WORKER = """
 import sys
 from core.records.runs_lock import working_in_runs
@@ -58,6 +60,20 @@ def test_commands_work_beside_each_other(worker):
             pass
     with alone_in_runs():
         pass
+
+
+@pytest.mark.parametrize("place", ["runs", "elsewhere"])
+def test_an_evaluation_locks_the_runs_that_its_model_lies_in(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    folder = tmp_path / place / "model"
+    folder.mkdir(parents=True)
+    with reading(folder), suppress(BadValue), alone_in_runs():
+        assert place == "elsewhere"
+    (tmp_path / "runs" / LOCK).unlink()
+    assert (
+        CliRunner().invoke(app, ["eval", str(folder), *SCORED]).exit_code == 2
+    )
+    assert (tmp_path / "runs" / LOCK).exists() == (place == "runs")
 
 
 def test_clean_deletes_nothing_beside_a_command(worker, tmp_path):
