@@ -1,16 +1,20 @@
-"""The page of a family: the verdicts on all claims of its papers, and the arms still to run."""
+"""The page of a family: all claims of its papers that runs judge, by mechanism, as one picture."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any  # Any: a verdict
 
-from core.claims import Claim, Comparison
+from core.claims.claim import MECHANISMS
 from core.families.profiles import SCALES
 from core.families.table import FAMILIES, listed_families
+from core.pages.claim_rows import claim_rows
+from core.pages.mechanisms import arm_statistics
+from core.pages.runs import newest
 from core.pages.stored import files_of
 from core.pages.tables import shown_at
-from core.pages.verdicts import claim_result, measured_suites, summary
+from core.pages.verdicts import summary
 from core.paper import Paper
 from core.paper.registry import whole_papers
 from core.records.files import write_atomic
@@ -18,10 +22,47 @@ from core.records.places import Shelf, page_of
 from core.records.record import latest, read_records
 from core.records.schema import ClaimsRecord, Record, claims_of, runs_of
 from core.verdicts.verdict_records import without_runs
-from eval.tables.report import REPORT_FORMATS, Link, Report, render_report
+from eval.tables.arm_statistics import ArmStatistics
+from eval.tables.interval_bar import REACH
+from eval.tables.render import environment
+from eval.tables.report import REPORT_FORMATS, ClaimResult, File
+from eval.tables.verdict_words import VERDICTS
 
 FOLDER = "families"
-RULES = "How its claims are judged, and at which learning rates, is on the page of each paper."
+
+
+@dataclass(frozen=True)
+class ClaimOfPaper:
+    """A claim with its paper, and the path of the paper's page without its ending."""
+
+    paper: str
+    path: str
+    claim: ClaimResult
+
+
+@dataclass(frozen=True)
+class MechanismGroup:
+    """The claims about one mechanism that runs judge, and the number of each verdict."""
+
+    mechanism: str
+    rows: tuple[ClaimOfPaper, ...]
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyPage:
+    """The fields of the page of a family; `words` are the verdicts that occur in its groups."""
+
+    name: str
+    scale: str
+    summary: str
+    papers: Mapping[str, str]
+    words: tuple[str, ...]
+    groups: tuple[MechanismGroup, ...]
+    laws: tuple[ClaimOfPaper, ...]
+    untestable: tuple[ClaimOfPaper, ...]
+    statistics: ArmStatistics | None
+    records: tuple[File, ...]
 
 
 def families_files(scale: str, shelf: Shelf) -> dict[str, str]:
@@ -51,7 +92,12 @@ def write_family(name: str, papers: Sequence[Paper], scale: str) -> Path:
 def family_files(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> dict[str, str]:
     """Return the page of a family by file name; the same records give the same bytes."""
     page = family_page(name, papers, scale, shelf)
-    return {f"{stem(name, scale)}.{fmt}": render_report(page, fmt) for fmt in REPORT_FORMATS}
+    return {
+        f"{stem(name, scale)}.{fmt}": environment(fmt)
+        .get_template(f"family.{fmt}.j2")
+        .render(page=page, verdicts=VERDICTS, reach=REACH)
+        for fmt in REPORT_FORMATS
+    }
 
 
 def stem(name: str, scale: str) -> str:
@@ -59,39 +105,50 @@ def stem(name: str, scale: str) -> str:
     return name if scale == SCALES[0] else f"{name}-{scale}"
 
 
-def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> Report:
-    """Return the page with all verdicts at a scale, and a line for each paper."""
+def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> FamilyPage:
+    """Return the page with the claims of papers at a scale."""
     records = {paper.slug: latest(read_records(paper.slug, shelf)) for paper in papers}
-    judged = [
-        found for paper_records in records.values() if (found := judged_at(paper_records, scale))
+    runs = [(paper, newest(records[paper.slug], paper, scale)) for paper in papers]
+    verdicts = {paper.slug: verdicts_of(paper, records[paper.slug], scale) for paper in papers}
+    rows = [
+        ClaimOfPaper(paper.slug, f"../{page_of(paper.slug, scale)}", row)
+        for paper, paper_runs in runs
+        for row in claim_rows(paper, verdicts[paper.slug], paper_runs)
     ]
-    rows = [(one.slug, row) for one in papers for row in verdicts_of(one, records[one.slug], scale)]
-    exact = sum(is_exact(claim) for paper in papers for claim in paper.claims)
-    suites = {
-        slug: measured_suites(runs_of(paper_records, scale))
-        for slug, paper_records in records.items()
-    }
-    claims = [claim_result(row, suites=suites[slug]) for slug, row in rows]
-    return Report(
-        title=f"The papers of the family {name}",
-        paper=name,
+    groups = mechanism_groups([row for row in rows if row.claim.kind == "runs"])
+    all_verdicts = [verdict for paper in papers for verdict in verdicts[paper.slug]]
+    pairs = zip(all_verdicts, rows, strict=True)
+    judged = [found for one in records.values() if (found := judged_at(one, scale))]
+    return FamilyPage(
+        name=name,
         scale=scale,
-        summary=f"{summary([row for _, row in rows])} Exact, by a law: {exact}.".strip(),
-        claims=tuple(
-            replace(claim, slug=f"{slug} {claim.slug}", statement=f"{slug}: {claim.statement}")
-            for (slug, _), claim in zip(rows, claims, strict=True)
-        ),
-        rules=RULES,
-        links=tuple(
-            Link(
-                name=paper.slug if other_scale == scale else f"{paper.slug} at {other_scale}",
-                path=f"../{page_of(paper.slug, other_scale)}",
-                text=state_of(paper, paper_records, other_scale),
+        summary=summary([verdict for verdict, row in pairs if row.claim.kind == "runs"]),
+        papers={
+            paper.slug if other_scale == scale else f"{paper.slug} at {other_scale}": (
+                f"../{page_of(paper.slug, other_scale)}"
             )
-            for paper, paper_records in zip(papers, records.values(), strict=True)
-            for other_scale in dict.fromkeys([scale, *shown_at(paper_records)])
+            for paper in papers
+            for other_scale in dict.fromkeys([scale, *shown_at(records[paper.slug])])
+        },
+        words=tuple(word for word in VERDICTS if any(group.counts.get(word) for group in groups)),
+        groups=groups,
+        laws=tuple(row for row in rows if row.claim.kind == "law"),
+        untestable=tuple(row for row in rows if row.claim.kind == "none"),
+        statistics=arm_statistics(
+            [(paper, paper_runs) for paper, paper_runs in runs if paper_runs]
         ),
         records=files_of(judged, shelf.reports / FOLDER),
+    )
+
+
+def mechanism_groups(rows: Sequence[ClaimOfPaper]) -> tuple[MechanismGroup, ...]:
+    """Return claims by mechanism, in the order of `MECHANISMS`; unknown ones come last."""
+    names = [row.claim.mechanism for row in rows]
+    order = [name for name in dict.fromkeys((*MECHANISMS, *names)) if name in names]
+    groups = [(name, [row for row in rows if row.claim.mechanism == name]) for name in order]
+    return tuple(
+        MechanismGroup(name, tuple(members), Counter(row.claim.verdict for row in members))
+        for name, members in groups
     )
 
 
@@ -114,11 +171,6 @@ def to_run(paper: Paper, records: Sequence[Record], scale: str) -> str:
     ran = {run["arm"] for run in runs_of(records, scale)}
     arms_to_run = [arm for arm in paper.claimed_arms if arm not in ran]
     return f"To run: {', '.join(arms_to_run)}." if arms_to_run else ""
-
-
-def is_exact(claim: Claim) -> bool:
-    """Return whether a claim is exact, so that a law decides it."""
-    return isinstance(claim.test, Comparison) and claim.test.kind == "exact"
 
 
 def state_of(paper: Paper, records: Sequence[Record], scale: str) -> str:

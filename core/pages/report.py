@@ -5,16 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.families.profiles import SCALES
+from core.pages.claim_rows import claim_rows
 from core.pages.differences import departures
 from core.pages.every_seed import seeds_table
 from core.pages.examples import examples_of, rule_of
 from core.pages.families import state_of, to_run
 from core.pages.figures import make_pictures
+from core.pages.mechanisms import arm_statistics
 from core.pages.runs import by_arm, newest, runs_table
 from core.pages.stored import files_of
 from core.pages.tables import measured_tables, printed_tables, shown_at
 from core.pages.trials import trial_passages
-from core.pages.verdicts import claim_result, measured_suites, rules, summary
+from core.pages.verdicts import rules, summary
 from core.paper import Paper
 from core.paper.registry import entries, find_entry
 from core.records.places import page_of
@@ -62,7 +64,7 @@ def make_report(
     claims = [record for record in all_claims if not record["overrides"]] or all_claims
     elsewhere = [record for record in all_claims if record not in claims]
     verdicts = claims[-1]["verdicts"] if claims else without_runs(paper)
-    own_verdicts = {row["id"]: row for row in (claims[-1].get("own_rates", []) if claims else [])}
+    own_verdicts = claims[-1].get("own_rates", []) if claims else []
     tunings = tunings_of(records, scale)
     used_records = [*runs, *tunings, *claims[-1:], *elsewhere, *controls_of(records, runs)]
     return Report(
@@ -72,10 +74,7 @@ def make_report(
         place=paper.place,
         scale=scale,
         summary=f"{summary(verdicts)} {to_run(paper, records, scale)}".strip(),
-        claims=tuple(
-            claim_result(verdict, own_verdicts.get(verdict["id"]), elsewhere, measured_suites(runs))
-            for verdict in verdicts
-        ),
+        claims=claim_rows(paper, verdicts, runs, own_verdicts, elsewhere),
         rules=rules(claims[-1], runs) if claims else NO_RUNS,
         printed=tuple(printed_tables(paper, records, text=False)),
         specified=settings_at(paper, OWN_SCALE) if scale != OWN_SCALE else (),
@@ -96,6 +95,7 @@ def with_runs(
     main = next((run for run in newer if run["main"]), newer[0])
     return replace(
         page,
+        statistics=arm_statistics([(paper, runs)]),
         tables=(
             runs_table(paper, records, page.scale),
             *measured_tables(paper, records, page.scale),

@@ -9,11 +9,8 @@ from core.records.schema import ClaimsRecord, RunRecord
 from core.settings.canonical import as_text
 from eval.stats.seeds import LEVEL
 from eval.tables.report import ClaimResult
+from eval.tables.verdict_words import VERDICTS
 
-WORDS = (
-    "held", "refuted", "tie", "undecided",
-    "no room", "inert", "unhealthy", "untestable", "untested",
-)  # fmt: skip
 NAME = re.compile(r"[\w.-]+")
 ALWAYS = ("held", "refuted", "undecided")  # are counted where there are none, too
 
@@ -21,7 +18,7 @@ ALWAYS = ("held", "refuted", "undecided")  # are counted where there are none, t
 def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
     """Count the verdicts of a paper in a sentence; empty without claims."""
     counts = Counter(verdict_word(verdict) for verdict in verdicts)
-    parts = [f"{counts[word]} {word}" for word in WORDS if counts[word] or word in ALWAYS]
+    parts = [f"{counts[word]} {word}" for word in VERDICTS if counts[word] or word in ALWAYS]
     if not verdicts:
         return ""
     tested = sum(verdict["p"] is not None for verdict in verdicts)
@@ -104,6 +101,8 @@ def claim_result(
         **{name: verdict.get(name) if has_numbers else None for name in names},
         seeds=len(verdict["seeds"]),
         unit=verdict.get("unit", ""),
+        relation=verdict["relation"],
+        equal=verdict.get("equal", 0.0),
         detail=as_measured(detail, suites or {}),
     )
 

@@ -1,16 +1,14 @@
 """Renders the self-contained HTML page for browsing the samples of one or two models."""
 
 import json
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import chain
 from typing import TypedDict, TypeVar
 
 from eval.samples.prompted_samples import PromptedSample
 from eval.tables.formulas import FORMULA, formulas
-from eval.tables.render import TEMPLATES, environment
+from eval.tables.render import Script, environment, load_script
 
 SHOWN = 10_000  # samples of a page at most, so that browsers stay fast
 
@@ -90,9 +88,9 @@ class Page:
     """The fields of the template `samples.html.j2`.
 
     `data` is JSON in which no text can close the script element. `several` says that some problem
-    has several samples, `differ` that samples carry the paper's verdicts too. `script_hash`
-    identifies the only script that the page's content security policy allows, so no text of a model
-    is ever run. `key` identifies the page to the caller that wrote it.
+    has several samples, `differ` that samples carry the paper's verdicts too. `script`
+    is the only one that the page's content security policy allows, so no text of a model is ever
+    run. `key` identifies the page to the caller that wrote it.
     """
 
     title: str
@@ -106,8 +104,7 @@ class Page:
     shown: int
     total: int
     data: str
-    script: str
-    script_hash: str
+    script: Script
 
 
 def sample_row(sample: PromptedSample) -> SampleRow:
@@ -131,7 +128,6 @@ def render_page(sets: Sequence[SampleSet], models: Sequence[str], title: str, ke
     The page holds at most `SHOWN` samples, an equal number of each set, and says so if it omits
     some.
     """
-    script = (TEMPLATES / "samples.js").read_text(encoding="utf-8")
     shown = SHOWN // len(sets)
     problems = list(chain.from_iterable(sample_set.problems(shown) for sample_set in sets))
     sides = list(chain.from_iterable(row["sides"] for row in problems))
@@ -148,8 +144,7 @@ def render_page(sets: Sequence[SampleSet], models: Sequence[str], title: str, ke
         shown=sum(map(len, sides)),
         total=len(all_samples),
         data=page_data(problems, models),
-        script=script,
-        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        script=load_script("samples.js"),
     )
     return environment("html").get_template("samples.html.j2").render(page=page)
 

@@ -1,8 +1,11 @@
 """Renders tables as Markdown, LaTeX, HTML or CSV, with one template for each format."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -25,6 +28,19 @@ FORMATS = {
     "html": {"autoescape": True},
     "csv": {},
 }
+
+
+class Script(NamedTuple):
+    """A script of a page and its hash, the only one that the page's policy allows to run."""
+
+    text: str
+    hash: str
+
+
+def load_script(name: str) -> Script:
+    """Return a script of the templates with its SHA-256 as content security policies state it."""
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    return Script(text, b64encode(sha256(text.encode()).digest()).decode())
 
 
 @cache

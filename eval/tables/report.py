@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eval.errors import BadValue, UnknownName
+from eval.tables.arm_statistics import ArmStatistics
+from eval.tables.interval_bar import IntervalBar, interval_bar
 from eval.tables.render import environment
 from eval.tables.table import Table
+from eval.tables.verdict_words import VERDICTS
 
 REPORT_FORMATS = ("md", "html")
 
@@ -14,10 +17,12 @@ REPORT_FORMATS = ("md", "html")
 class ClaimResult:
     """A claim with its measured effect (left minus right) in `unit` and its verdict.
 
-    `verdict` is `held`, `refuted`, `tie`, `undecided`, `no room`, `inert` or `unhealthy`, or
-    without numbers `untested` or `untestable`; `detail` gives the reason. `compare` prints both
-    sides and their relation. `holm` is the p value adjusted over all claims of the paper, and
-    `seen` the smallest true effect that a test with these seeds detects with 80 % power.
+    `verdict` is one of `VERDICTS`; `detail` gives the reason. `compare` prints both sides and their
+    relation, which is `relation`. `holm` is the p value adjusted over all claims of the paper, and
+    `seen` the smallest true effect that a test with these seeds detects with 80 % power. `equal` is
+    the size below which the effect counts as none. `kind` says what decides the claim: `runs`, a
+    `law` without runs, or `none`. `world` is the name of the world of the runs; `arms` and `gates`
+    are sentences about the compared arms and about the mechanism.
     """
 
     slug: str
@@ -33,6 +38,33 @@ class ClaimResult:
     seeds: int = 0
     unit: str = ""
     detail: str = ""
+    kind: str = "runs"
+    relation: str = ""
+    equal: float = 0.0
+    mechanism: str = ""
+    world: str = ""
+    arms: str = ""
+    gates: tuple[str, ...] = ()
+
+    @property
+    def bar(self) -> IntervalBar | None:
+        """The interval as a bar whose right side is the claim's; None without an interval."""
+        if self.effect is None or self.low is None or self.high is None:
+            return None
+        if self.relation in ("<", "<="):
+            return interval_bar(-self.effect, -self.high, -self.low, self.equal)
+        return interval_bar(self.effect, self.low, self.high, self.equal)
+
+    @property
+    def is_decided(self) -> bool:
+        """True if the verdict is one that an interval decides."""
+        return VERDICTS[self.verdict].decided
+
+    @property
+    def explains(self) -> bool:
+        """True if `detail` says why there is no decision, and not only how it was computed."""
+        blocked = self.verdict in ("no room", "inert", "unhealthy")
+        return blocked or (self.bar is None and self.kind != "law")
 
     def __post_init__(self) -> None:
         numbers = (self.effect, self.low, self.high, self.p)
@@ -142,7 +174,8 @@ class Report:
     """The fields of a report page; the template computes none of them.
 
     `address` is the URL of the paper, `place` its name there; `scales` link to the pages of other
-    scales. `summary` is one paragraph, and `rules` say how claims are judged. `tables` are
+    scales. `summary` is one paragraph, and `rules` say how claims are judged. `worlds` say what a
+    world cannot show, and `statistics` what the mechanisms of each arm did. `tables` are
     measured, `printed` are the paper's own, and `seeds` has the scores of every seed. `chosen` is
     the rule by which `examples` were chosen. `specified` are the settings of the paper's own scale,
     `settings` those of this scale. The page leaves out empty parts.
@@ -157,13 +190,14 @@ class Report:
     summary: str = ""
     claims: tuple[ClaimResult, ...] = ()
     rules: str = ""
+    worlds: Mapping[str, str] = field(default_factory=dict)
+    statistics: ArmStatistics | None = None
     tables: tuple[Table, ...] = ()
     chosen: str = ""
     examples: tuple[Examples, ...] = ()
     pictures: tuple[Picture, ...] = ()
     seeds: Table | None = None
     printed: tuple[Table, ...] = ()
-    links: tuple[Link, ...] = ()
     specified: tuple[Field, ...] = ()
     settings: tuple[Field, ...] = ()
     departures: tuple[Departure, ...] = ()
@@ -182,4 +216,5 @@ def render_report(context: Report, fmt: str) -> str:
     """
     if fmt not in REPORT_FORMATS:
         raise UnknownName("report format", fmt, REPORT_FORMATS)
-    return environment(fmt).get_template(f"report.{fmt}.j2").render(report=context)
+    template = environment(fmt).get_template(f"report.{fmt}.j2")
+    return template.render(report=context, verdicts=VERDICTS)

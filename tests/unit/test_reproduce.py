@@ -118,7 +118,7 @@ def test_a_clone_with_records_judges_them_again_and_runs_nothing(tmp_path, monke
     assert not list((tmp_path / "runs").glob("train-*"))
     page = family_files("grpo", [DEEPSEEKMATH, ALPHA], "cpu", Shelf.HERE)["grpo.md"]
     assert all(claim.statement.split(",")[0] in page for claim in DEEPSEEKMATH.claims)
-    assert "[alpha](../alpha/cpu/report.md): Of 1 claims: 0 held, 0 refuted" in page
+    assert "[alpha](../alpha/cpu/report.md)" in page
 
 
 def test_runs_that_records_tell_of_are_not_run_again_for_new_verdicts(tmp_path, monkeypatch):
