@@ -93,12 +93,13 @@ def claim_result(
     for settings, verdict_elsewhere in verdicts_elsewhere(elsewhere, verdict["id"]):
         detail += f"; with {settings}: {outcome(verdict_elsewhere)}"
     names = ("effect", "low", "high", "p", "holm", "seen")
+    shown: dict[str, Any] = {name: verdict.get(name) if has_numbers else None for name in names}
     return ClaimResult(
         slug=verdict["id"],
         statement=verdict["statement"],
         compare=as_measured(comparison_text(verdict), suites or {}),
         verdict=verdict_word(verdict),
-        **{name: verdict.get(name) if has_numbers else None for name in names},
+        **shown,
         seeds=len(verdict["seeds"]),
         unit=verdict.get("unit", ""),
         relation=verdict["relation"],
