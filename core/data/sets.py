@@ -53,7 +53,6 @@ ANSWER = "answer"  # the column of reference answers
 PROBLEMS = ("id", "prompt", "question", ANSWER, "language")
 GRADED = (*PROBLEMS, "exact_form")  # by a benchmark of ours
 WORKED = (*GRADED, "solution")
-PAIR = ("prompt", "completion")
 PAIRS = ("chosen", "rejected")
 PREFERENCES = ("prompt", *PAIRS)
 MESSAGES = ("messages",)
@@ -86,7 +85,7 @@ def nano(suite: str, count: int) -> tuple[DataSet, DataSet]:
     columns = (*GRADED, "answers")
     return (
         DataSet(name=suite, columns=columns, n=SIZES["train"], source=Problems((suite,), True)),
-        DataSet(name=f"{suite}-demonstrations", columns=PAIR, n=count, source=source),
+        DataSet(name=f"{suite}-demonstrations", n=count, source=source),
     )
 
 

@@ -25,7 +25,6 @@ from collections.abc import Mapping
 
 from core.paper.page import PREPARED
 from core.rewards import Accuracy
-from eval.errors import BadValue, UnknownName
 
 ROLLOUTS, COMPLETIONS = 36, 128
 HELD_OUT_EVERY, SAVE_EVERY = 4, 12  # rollouts
@@ -103,26 +102,3 @@ PREPARATIONS: Mapping[str, Mapping[str, object]] = {
         "rate_above": 0.7,  # at least 6 of 8
     }
 }
-
-
-def find_regime(name: str, scale: str, source: str) -> Mapping[str, object]:
-    """Return the settings of a regime at a scale.
-
-    Args:
-        name: name of the regime.
-        scale: "cpu", "gpu" or "paper".
-        source: what names the regime, for error messages.
-
-    Raises:
-        BadValue: there are no regimes at this scale.
-        UnknownName: the regime does not exist; similar names are listed.
-    """
-    regimes = REGIMES.get(scale)
-    if regimes is None:
-        raise BadValue(
-            f"regime={name} ({source}): there is none at {scale}, only at {', '.join(REGIMES)}; "
-            "leave it out here"
-        )
-    if name not in regimes:
-        raise UnknownName("regime", name, regimes)
-    return regimes[name]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from safetensors import SafetensorError, safe_open
 
-from core.models.builds import SHIPPED
+from core.models.builds import SHIPPED, untrained_seed
 from eval.errors import DamagedFile, MissingFile, UnknownName
 
 ADAPTERS = "adapter_config.json"
@@ -32,6 +32,8 @@ def locate(name: str, files: Sequence[str] = MODEL) -> str:
         MissingFile: a shipped model is not built, or a path is no folder with one of the files.
         UnknownName: the name is neither a shipped model, nor a path, nor a hub id.
     """
+    if untrained_seed(name) is not None:
+        return name
     if name in SHIPPED:
         folder = CHECKPOINTS / name
         if not (folder / CONFIG).is_file():

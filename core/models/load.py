@@ -22,9 +22,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from core.models.builds import SHIPPED
+from core.models.builds import SHIPPED, untrained_seed
 from core.models.chat_templates import template_text
 from core.models.folders import ADAPTERS, MODEL, RESTORE, locate
+from core.models.nano import nano_model, nano_tokenizer
 from eval.errors import BadValue, DamagedFile, MissingFile, ReproError
 from eval.sets.loading import quiet_hub
 
@@ -75,7 +76,7 @@ def load_policy(
     """Load a causal language model for training or evaluation; adapters are merged into it.
 
     Args:
-        name: shipped name, folder, or hub id.
+        name: shipped name, folder, or hub id; `nano-SEED` has random weights.
         dtype: dtype of the weights, or its name; "auto" takes that of the files.
         trust_code: whether Python code that the model brings may be run.
 
@@ -85,6 +86,8 @@ def load_policy(
         DamagedFile: its weights or config cannot be read, or do not fit each other.
         MissingFile: it is not in the cache and the hub cannot be reached.
     """
+    if (seed := untrained_seed(name)) is not None:
+        return nano_model(seed)
     place = reach(name)
     if (Path(place) / ADAPTERS).is_file():
         return load_adapters(Path(place), dtype)
@@ -166,11 +169,14 @@ def load_tokenizer(
         MissingFile: it is not in the cache and the hub cannot be reached, or the template does
             not exist.
     """
-    place = reach(name, TOKENIZER)
-    with reading(name, place):
-        tokenizer: Any = AutoTokenizer.from_pretrained(
-            place, padding_side="left", trust_remote_code=trust_code
-        )
+    if untrained_seed(name) is not None:
+        tokenizer: Any = nano_tokenizer()
+    else:
+        place = reach(name, TOKENIZER)
+        with reading(name, place):
+            tokenizer = AutoTokenizer.from_pretrained(
+                place, padding_side="left", trust_remote_code=trust_code
+            )
     if chat_template is not None:
         tokenizer.chat_template = template_text(chat_template)
     return tokenizer

@@ -11,7 +11,7 @@ from eval.names import check_name, check_slug
 Reward: TypeAlias = Callable[..., list[float | None]]
 PREPARED = "prepared:"  # before the name of a preparation, in place of a model's name
 # What an arm may say besides the settings that it changes.
-AT, SAME_AS, FAMILY = "at", "same_as", "family"
+AT, SAME_AS, FAMILY, PER_SEED = "at", "same_as", "family", "per_seed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,8 @@ class Paper:
     `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. An arm of
     another `"family"` has that one's profile, and of the paper the model, data, rewards and
     benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
-    written like arms: a `model` of `"prepared:NAME"` is what one of them made. `layouts` are of
+    written like arms: a `model` of `"prepared:NAME"` is what one of them made, with seed 0, or with
+    the run's own seed if it says `"per_seed": True`. `layouts` are of
     tables that a plain grid of their numbers would not show as they are printed. `trl_index` are
     the fields that TRL's paper index sets for this paper, for comparison alone; `trl_reasons` say
     why others stand here. `not_run` says what a run would need that is not here; the paper is
@@ -158,12 +159,18 @@ class Paper:
         """Return the settings that an arm changes at all scales, or those it adds at one scale."""
         declared = self._entries(arm, scale)
         return {
-            name: value for name, value in declared.items() if name not in (AT, SAME_AS, FAMILY)
+            name: value
+            for name, value in declared.items()
+            if name not in (AT, SAME_AS, FAMILY, PER_SEED)
         }
 
     def family_of(self, arm: str) -> str:
         """Return the family whose trainer an arm uses."""
         return str(self._entries(arm, None).get(FAMILY, self.family))
+
+    def is_per_seed(self, preparation: str) -> bool:
+        """Return whether each seed has a preparation of its own, which its arms share."""
+        return bool(self._entries(preparation, None).get(PER_SEED, False))
 
     def scales(self, arm: str) -> tuple[str, ...]:
         """Return the scales at which an arm changes more than elsewhere."""

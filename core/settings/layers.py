@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from core.configs.base import BaseConfig
 from core.families.profiles import SCALES
-from core.families.regimes import find_regime
 from core.families.table import find_family
+from core.families.worlds import find_regime, world_of_regime
 from core.paper import Paper
 from core.paper.overrides import checked, find_type, named_texts, parse_override
 from core.paper.registry import lineage
@@ -82,7 +82,7 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
     """Return every source of settings except the command line, weakest first.
 
     An arm of another family takes only the run settings from the paper, without those that its
-    family does not read.
+    family does not read. In a bare world nothing comes from the papers but the arm's own changes.
 
     Args:
         paper: The paper.
@@ -105,31 +105,32 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
         ]
         around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
         sources.append((run_settings_only(around), link.slug))
-    sources.append((family.profiles.get(scale, {}), f"{PROFILE}{scale}"))
+    profile = (family.profiles.get(scale, {}), f"{PROFILE}{scale}")
+    own_changes = [
+        (paper.changes(arm), f"arm {arm}"),
+        (paper.changes(arm, scale), f"arm {arm} at {scale}"),
+    ]
+    sources.append(profile)
     changes = [
         (run_settings_only(link.profiles.get(scale, {})), f"{link.slug} at {scale}")
         for link in chain
     ]
-    changes.append((paper.changes(arm), f"arm {arm}"))
-    changes.append((paper.changes(arm, scale), f"arm {arm} at {scale}"))
-    regime = regime_layer(scale, [*sources, *changes, (command_line, COMMAND_LINE)])
-    if regime is not None:
-        settings, source = regime
-        sources.append((settings if family.has_regimes else run_settings_only(settings), source))
-    return sources + changes
+    changes += own_changes
+    regime, source = named_regime([*sources, *changes, (command_line, COMMAND_LINE)])
+    if regime is None:
+        return sources + changes
+    settings = find_regime(regime, scale, source, family.name)
+    if world_of_regime(regime).is_bare:
+        sources, changes = [profile], own_changes
+    layer = (settings if family.has_regimes else run_settings_only(settings), f"{REGIME} {regime}")
+    return [*sources, layer, *changes]
 
 
-def regime_layer(scale: str, sources: Sequence[Layer]) -> Layer | None:
-    """Return the settings of the regime that the strongest source names; None if none is named.
-
-    Raises:
-        UnknownName, BadValue: there is no such regime, or none at this scale.
-    """
+def named_regime(sources: Sequence[Layer]) -> tuple[str | None, str]:
+    """Return the regime that the strongest source names, and that source; None if none does."""
     choices = [(settings[REGIME], source) for settings, source in sources if REGIME in settings]
     regime, source = choices[-1] if choices else (None, "")
-    if regime is None:
-        return None
-    return find_regime(str(regime), scale, source), f"{REGIME} {regime}"
+    return None if regime is None else str(regime), source
 
 
 def check_arm_name(paper: Paper, arm: str, scale: str) -> None:

@@ -15,6 +15,7 @@ from core.data.sets import ANSWER, DataSet, find_sets
 from core.families.family import Family
 from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
+from core.families.worlds import world_of_regime
 from core.paper import Paper
 from core.paper.overrides import field_types
 from core.paper.page import PREPARED
@@ -312,17 +313,20 @@ def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resol
     run, paper = resolved.run, resolved.paper
     references = [(name, "a model") for name in (run.model, *run.roles.values())]
     references += [(name, "rows") for name in run.data.split("+")]
+    starts = world_of_regime(run.regime).starts
     preparations: dict[str, Resolved] = {}
     for name, kind in (
         (n.removeprefix(PREPARED), w) for n, w in references if n.startswith(PREPARED)
     ):
-        if name not in paper.preparations:
-            raise UnknownName("preparation", name, paper.preparations, f"repro show {paper.slug}")
+        known = {**starts.preparations, **paper.preparations}
+        if name not in known:
+            raise UnknownName("preparation", name, known, f"repro show {paper.slug}")
         if name in waiting:
             circle = " > ".join((*waiting, name))
             raise BadValue(f"{paper.slug}: preparations wait for each other: {circle}")
+        owner = paper if name in paper.preparations else starts
         preparations[name] = resolve(
-            paper, arm=name, scale=resolved.scale, waiting=(*waiting, name)
+            owner, arm=name, scale=resolved.scale, waiting=(*waiting, name)
         )
         family = preparations[name].family
         if not (family.gives if kind == "rows" else family.trains):

@@ -30,18 +30,21 @@ class RunSettings:
 
     `twins` maps a benchmark of the paper to the suite that is scored in its place. `eval_limit`
     problems of each suite, a fixed sample, are scored (all if unset), in each of the `eval_modes`
-    of answering, or as the paper's evaluations say if no mode is set. The `at_k_*` settings are
-    those of the samples for Maj@K and Pass@K, which are drawn if a claim needs them, on the first
+    of answering, or as the paper's evaluations say if no mode is set; with `eval_temperature` one
+    sample at that temperature takes the place of these evaluations. The `at_k_*` settings are those
+    of the samples for Maj@K and Pass@K, which are drawn if a claim needs them, on the first
     `at_k_benchmarks` suites. `eval_engine` is the engine that answers benchmarks: native, vLLM with
     each layer spread over `eval_tensor_parallel` GPUs, or a server, which the command `eval_server`
     starts for each model ("vllm serve ..." if unset).
 
     Every `heldout_every` optimizer steps of the training, the policy answers `heldout_problems`
-    held-out rows of the data greedily (a fifth of small data if unset), and `heldout_limit`
-    problems of each of the `heldout_benchmarks`, in the `heldout_mode` of answering; no setting may
-    be chosen by these benchmarks. If claims compare arms, each arm is tried with its own learning
-    rate times each of `rate_factors`, and the best rate is used. `threads` is the number of CPU
-    threads, which decides the last bit of every sum. `launch` trains on `processes` processes.
+    held-out rows of the data (a fifth of small data if unset), greedily or at
+    `heldout_temperature`, and `heldout_limit` problems of each of the `heldout_benchmarks`
+    greedily, in the `heldout_mode` of answering; no setting may be chosen by these benchmarks. The
+    training stops once `heldout_target` percent of the held-out rows are right. If claims compare
+    arms, each arm is tried with its own learning rate times each of `rate_factors`, and the best
+    rate is used. `threads` is the number of CPU threads, which decides the last bit of every sum.
+    `launch` trains on `processes` processes.
 
     A prompt is the column `prompt`, or `prompt_column`, or the text that `prompt_template`, a Jinja
     template, makes of a row's columns: '{{ problem | with_request }}' asks as the benchmarks do. If
@@ -67,6 +70,7 @@ class RunSettings:
     twins: Mapping[str, str] = field(default_factory=dict[str, str])
     eval_limit: int | None = None
     eval_modes: tuple[str, ...] = ()
+    eval_temperature: float | None = None
     eval_max_tokens: int | None = None
     eval_engine: str = "native"
     eval_tensor_parallel: int = 1
@@ -80,6 +84,8 @@ class RunSettings:
     heldout_benchmarks: tuple[str, ...] = ()
     heldout_limit: int | None = 100
     heldout_mode: str = "cot"
+    heldout_temperature: float = 0.0
+    heldout_target: float | None = None
     rate_factors: tuple[float, ...] = ()
     threads: int | None = None
     use_peft: bool = False
@@ -174,6 +180,7 @@ class RunSettings:
 AT_LEAST: Mapping[str, float] = {
     "eval_limit": 1,
     "eval_max_tokens": 1,
+    "eval_temperature": 0.0,
     "eval_tensor_parallel": 1,
     "at_k_benchmarks": 0,
     "at_k_samples": 2,
@@ -181,6 +188,8 @@ AT_LEAST: Mapping[str, float] = {
     "at_k_temperature": 0.01,
     "heldout_every": 1,
     "heldout_problems": 0,
+    "heldout_temperature": 0.0,
+    "heldout_target": 0.0,
     "heldout_limit": 1,
     "threads": 1,
     "lora_r": 1,
@@ -206,6 +215,8 @@ IDLE = (
         lambda s: s.heldout_problems == 0 and not s.heldout_benchmarks,
     ),
     Idle(("heldout_benchmarks", *WATCHING), lambda s: not s.heldout_benchmarks),
+    Idle(("heldout_temperature",), lambda s: s.heldout_temperature == 0),
+    Idle(("heldout_target",), lambda s: s.heldout_target is None),
     Idle(("eval_tensor_parallel",), lambda s: s.eval_engine != "vllm"),
     Idle(("eval_server",), lambda s: s.eval_engine != "server"),
     Idle(("lora_*",), lambda s: not s.use_peft),
@@ -217,7 +228,7 @@ IDLE = (
 )
 # Fields that say what is asked of a trained policy: no part of its training.
 SCORING = frozenset(
-    {"benchmarks", "twins", "eval_limit", "eval_modes"}
+    {"benchmarks", "twins", "eval_limit", "eval_modes", "eval_temperature"}
     | {"eval_engine", "eval_server", "eval_tensor_parallel"}
 ) | {f"at_k_{part}" for part in ("benchmarks", "samples", "limit", "temperature")}
 # Fields that choose among trainings: no part of one, nor of what its record says of it.

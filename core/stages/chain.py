@@ -39,11 +39,15 @@ class Chain:
 
     @cached_property
     def prepared(self) -> "Mapping[str, Chain]":
-        """The chains of the preparations that the run names, by name, with seed 0.
+        """The chains of the preparations that the run names, by name.
 
-        All runs that name a preparation share its model or rows.
+        All runs that name a preparation share its model or rows, which are made with seed 0; if the
+        preparation is one per seed, the runs of a seed share it.
         """
-        return {name: Chain(resolved) for name, resolved in self.resolved.prepared.items()}
+        return {
+            name: Chain(resolved, self.seed if resolved.paper.is_per_seed(name) else 0)
+            for name, resolved in self.resolved.prepared.items()
+        }
 
     @property
     def pretrained(self) -> str:

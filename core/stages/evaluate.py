@@ -217,8 +217,13 @@ def questions(resolved: Resolved) -> list[Question]:
 
 
 def requested_evaluations(paper: Paper, settings: RunSettings) -> list[Evaluation]:
-    """Return the paper's evaluations; if the settings name modes, in each of these instead."""
+    """Return the paper's evaluations, or the one at the temperature that the settings name.
+
+    If the settings name modes, it is done in each of these.
+    """
     modes, evaluations = settings.eval_modes, paper.evaluations
+    if settings.eval_temperature is not None:
+        evaluations = (Evaluation(temperature=settings.eval_temperature),)
     if not modes:
         return [*evaluations]
     return [replace(evaluation, mode=mode) for mode in modes for evaluation in evaluations]

@@ -6,12 +6,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from core.data.sets import DataSet
+from core.models.builds import untrained_seed
 from core.models.folders import check_model
 from core.paper.page import PREPARED
 from core.records.files import file_digest, folder_files
 from core.settings.canonical import digest_of
 from core.settings.run_settings import RunSettings
 from core.stages.stage import CARD
+from eval.nano import NANO_VERSION
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
 
@@ -64,7 +66,12 @@ def check_models(run: RunSettings) -> None:
 
 
 def model_version(name: str) -> str:
-    """Return the digest of a model's files without its card, or its name on the hub."""
+    """Return the digest of a model's files without its card, or its name on the hub.
+
+    Random weights are a matter of the name and of the initialisation.
+    """
+    if untrained_seed(name) is not None:
+        return f"random weights, {NANO_VERSION}"
     folder = model_folder(name)
     if folder is None:
         return f"hub {name}"

@@ -251,10 +251,12 @@ def held_out_callback(
     """
     settings = resolved.run
     tokens = settings.eval_max_tokens or resolved.family.answer_tokens(config) or ANSWER_TOKENS
-    watched_data = watched_rows(rows, Decoding(max_tokens=tokens), folder)
+    decoding = Decoding(max_tokens=tokens, temperature=settings.heldout_temperature)
+    watched_data = watched_rows(rows, decoding, folder)
     benchmarks = watched_benchmarks(settings, config.seed, folder)
     watched = [*([watched_data] if rows else []), *benchmarks]
-    return HeldOutCallback(watched, every=settings.heldout_every) if watched else None
+    every, target = settings.heldout_every, settings.heldout_target
+    return HeldOutCallback(watched, every=every, target=target) if watched else None
 
 
 def send_rows_to_wandb(

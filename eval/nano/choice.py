@@ -8,6 +8,7 @@ from string import ascii_lowercase, ascii_uppercase, digits
 
 LETTERS = ascii_lowercase[:24] + ascii_uppercase[:24]
 LONGEST = 5  # letters of a question
+FILLER = ".+-"  # signs that mean nothing and make short questions numerous
 SECOND_RIGHT = (0.05, 0.4)  # share of the second right digit among the right ones
 FIRST_WRONG = 0.75  # share of the first wrong digit among the wrong ones
 # How many letters have a share of wrong digits in a range: 70, 22 and 8 % of the letters.
@@ -44,27 +45,33 @@ def row(random: Random, wrong_range: Sequence[float]) -> Row:
     return Row(tuple(random.sample(digits, 4)), shares)
 
 
+def letters_of(question: str) -> str:
+    """Return the letters of a question without the signs after them."""
+    return question.rstrip(FILLER + "=")
+
+
 class Choice:
-    """One to five letters, filled with dots: `aQf..=`; an answer is a right digit for each."""
+    """One to five letters, filled with signs: `aQf.-=`; an answer is a right digit for each."""
 
     name = "nano-choice"
     title = "nano choice"
     max_tokens = 6
 
     def question(self, random: Random) -> str:
-        """Draw one to five different letters."""
+        """Draw one to five different letters and the signs that fill them up to five."""
         letters = random.sample(LETTERS, random.randint(1, LONGEST))
-        return "".join(letters).ljust(LONGEST, ".") + "="
+        signs = random.choices(FILLER, k=LONGEST - len(letters))
+        return "".join([*letters, *signs, "="])
 
     def right_answers(self, question: str, seed: int) -> str:
         """Return a character class of the right digits for each letter, such as `[37][12]`."""
-        return "".join(f"[{law(seed)[letter].right}]" for letter in question.rstrip(".="))
+        return "".join(f"[{law(seed)[letter].right}]" for letter in letters_of(question))
 
     def level(self, question: str) -> int:
         """Return the number of letters."""
-        return len(question.rstrip(".="))
+        return len(letters_of(question))
 
     def demonstration(self, question: str, seed: int, random: Random) -> str:
         """Draw a digit of each letter by its share."""
-        rows = [law(seed)[letter] for letter in question.rstrip(".=")]
+        rows = [law(seed)[letter] for letter in letters_of(question)]
         return "".join(random.choices(row.digits, row.shares)[0] for row in rows)

@@ -12,7 +12,7 @@ from eval.nano.many import Many
 from eval.nano.task import Task
 from eval.sets.problem import Answers, Problem
 
-SIZES = {"train": 2000, "valid": 200, "test": 512}
+SIZES = {"train": 2000, "valid": 400, "test": 512}
 BOUNDS = {"train": 6, "valid": 7, "test": 10}  # tenths of the questions that belong up to a split
 TASKS: dict[str, Task] = {task.name: task for task in (Choice(), Many(), Length())}
 

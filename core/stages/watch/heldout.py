@@ -42,13 +42,15 @@ class Watched:
 class HeldOutCallback(TrainerCallback):
     """Callback that logs accuracies in percent before the first step and every `every` steps.
 
-    The accuracies join the trainer's own metrics, in the line of the same step. Greedy decoding
-    draws no random numbers, so the training is not affected.
+    The accuracies join the trainer's own metrics, in the line of the same step. Decoding has random
+    numbers of its own if it needs any, so the training is not affected. It ends once the accuracy
+    on held-out rows is at least the `target`, if there is one.
     """
 
-    def __init__(self, watched: Sequence[Watched], *, every: int):
+    def __init__(self, watched: Sequence[Watched], *, every: int, target: float | None = None):
         self.watched = watched
         self.every = every
+        self.target = target
         self.trainer: Any = None  # Any: a transformers.Trainer, known only after it took callbacks
 
     def on_train_begin(
@@ -66,13 +68,37 @@ class HeldOutCallback(TrainerCallback):
         self,
         args: TrainingArguments,  # noqa: ARG002 - the caller's signature
         state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002 - the caller's signature
+        control: TrainerControl,
         **_: object,
     ) -> None:
-        """Add the accuracies to the trainer's metrics of this step."""
-        if state.global_step % self.every == 0 or state.global_step == state.max_steps:
-            for metric, accuracy in self.accuracies(state.global_step).items():
-                self.trainer._metrics["train"][metric].append(accuracy)
+        """Add the accuracies to the trainer's metrics of this step; stop at the target.
+
+        Raises:
+            BadValue: the last step does not reach the target.
+        """
+        if state.global_step % self.every and state.global_step != state.max_steps:
+            return
+        accuracies = self.accuracies(state.global_step)
+        for metric, accuracy in accuracies.items():
+            self.trainer._metrics["train"][metric].append(accuracy)
+        if self.target is not None:
+            self.stop_at_target(accuracies[HELD_OUT], self.target, state, control)
+
+    def stop_at_target(
+        self, accuracy: float, target: float, state: TrainerState, control: TrainerControl
+    ) -> None:
+        """Stop the training, and log its last step, if the accuracy is at least the target.
+
+        Raises:
+            BadValue: the last step does not reach the target.
+        """
+        if accuracy >= target:
+            control.should_training_stop = control.should_log = True
+        elif state.global_step == state.max_steps:
+            raise BadValue(
+                f"heldout_target={target:g}: {accuracy:.1f} % are right after {state.max_steps} "
+                "steps; raise max_steps or lower the target"
+            )
 
     def accuracies(self, step: int) -> dict[str, float]:
         """Return the percentage of problems that greedy decoding solves, by metric.

@@ -1,0 +1,153 @@
+"""Regimes of the nano worlds, and the trainings of their starting models.
+
+Updates, rates, batches and limits were chosen on seeds 100 and 101. A regime has everything that a
+training needs, whatever a paper cites: an arm in it is this base and its own changes.
+"""
+
+from collections.abc import Mapping
+
+from core.families.regimes import ONE_RATE, SAME
+from core.rewards import Accuracy
+
+Settings = Mapping[str, object]
+# What a family needs beside the common settings for clips of 0.2 and no KL.
+BASES: Mapping[str, Settings] = {
+    "grpo": {"loss_type": "dapo", "epsilon": 0.2, "beta": 0.0, "scale_rewards": "group"},
+    "rloo": {"beta": 0.0},
+    "ppo": {"kl_coef": 0.0, "num_iterations": 1},
+}
+COMMON: Settings = {
+    **SAME,
+    **ONE_RATE,
+    "rewards": (Accuracy(),),
+    "save_strategy": "no",
+    "heldout_problems": 100,
+    "heldout_temperature": 1.0,
+    "eval_temperature": 1.0,
+    "at_k_benchmarks": 1,
+    "at_k_samples": 32,
+    "at_k_temperature": 1.0,
+}
+
+
+def regime(
+    suite: str,
+    start: str,
+    *,
+    updates: int,
+    rate: float,
+    tokens: int,
+    batch: int = 64,
+    of_a_rollout: int = 8,
+    iterations: int = 1,
+    heldout_every: int,
+) -> Settings:
+    """Return a regime of a nano world.
+
+    Args:
+        suite: Name of the benchmark and of the training data.
+        start: Name of the preparation that trains the starting model.
+        updates: Number of optimizer steps.
+        rate: Learning rate.
+        tokens: Largest length of an answer.
+        batch: Completions of an update.
+        of_a_rollout: Updates of each rollout, after which metrics are logged.
+        iterations: Passes over each rollout.
+        heldout_every: Updates between two evaluations on held-out problems.
+    """
+    passes = {"num_iterations": iterations} if iterations > 1 else {}
+    return {
+        **COMMON,
+        **passes,
+        "model": f"prepared:{start}",
+        "data": suite,
+        "benchmarks": (suite,),
+        "learning_rate": rate,
+        "max_steps": updates,
+        "per_device_train_batch_size": batch,
+        "steps_per_generation": of_a_rollout // iterations,
+        "max_completion_length": tokens,
+        "eval_max_tokens": tokens,
+        "logging_steps": of_a_rollout,
+        "heldout_every": heldout_every,
+    }
+
+
+def start(suite: str, *, target: float, steps: int, batch: int, tokens: int, **settings: object):
+    """Return the training of a starting model: on demonstrations until an accuracy is reached.
+
+    Args:
+        suite: Name of the benchmark.
+        target: The accuracy on held-out problems in percent.
+        steps: Largest number of optimizer steps.
+        batch: Demonstrations of a step.
+        tokens: Largest length of an answer.
+        settings: Further settings.
+    """
+    return {
+        "family": "sft",
+        "per_seed": True,
+        "model": "nano",
+        "data": f"{suite}-demonstrations",
+        "learning_rate": 2e-3,
+        "weight_decay": 0.0,
+        "max_grad_norm": 1.0,
+        "max_steps": steps,
+        "per_device_train_batch_size": batch,
+        "eval_max_tokens": tokens,
+        "heldout_problems": 400,
+        "heldout_every": 10,
+        "heldout_target": target,
+        "logging_steps": 10,
+        "save_strategy": "no",
+        **ONE_RATE,
+        **settings,
+    }
+
+
+CHOICE = regime("nano-choice", "choice-start", updates=160, rate=3e-4, tokens=6, heldout_every=40)
+CHOICE_FAR = regime(
+    "nano-choice",
+    "choice-start",
+    updates=192,
+    rate=5e-4,
+    tokens=6,
+    of_a_rollout=16,
+    iterations=2,
+    heldout_every=48,
+)
+MANY = regime("nano-many", "many-start", updates=160, rate=3e-4, tokens=8, heldout_every=40)
+LENGTH = regime(
+    "nano-length",
+    "length-start",
+    updates=112,
+    rate=5e-4,
+    tokens=64,
+    batch=32,
+    heldout_every=24,
+)
+REGIMES: Mapping[str, Mapping[str, Settings]] = {
+    "choice": {"choice": CHOICE, "choice-far": CHOICE_FAR},
+    "many": {"many": MANY},
+    "length": {
+        "length": LENGTH,
+        "length-tight": {**LENGTH, "max_completion_length": 24, "eval_max_tokens": 24},
+        "length-long": {
+            **LENGTH,
+            "model": "prepared:length-grown",
+            "max_steps": 64,
+            "heldout_every": 16,
+        },
+    },
+}
+STARTS: Mapping[str, Mapping[str, Settings]] = {
+    "choice": {"choice-start": start("nano-choice", target=32, steps=600, batch=256, tokens=6)},
+    "many": {"many-start": start("nano-many", target=40, steps=1000, batch=256, tokens=8)},
+    "length": {
+        "length-start": start(
+            "nano-length", target=14, steps=400, batch=48, tokens=64, heldout_temperature=1.0
+        ),
+        # Right answers are common in it, and 34 tokens long: for what shortens.
+        "length-grown": {"family": "grpo", "per_seed": True, "regime": "length", "max_steps": 80},
+    },
+}

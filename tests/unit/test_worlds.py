@@ -1,0 +1,91 @@
+"""Worlds: their regimes, starting models of a seed that arms and papers share, and plug-ins."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.families.worlds import POCKET, WORLDS, find_world, world_of_regime
+from core.models.builds import UNTRAINED, build_of, untrained_seed
+from core.models.load import load_policy, load_tokenizer
+from core.settings.effective import effective
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from eval.errors import UnknownName
+from papers.dapo import PAPER as DAPO
+from papers.dr_grpo import PAPER as DR_GRPO
+from papers.ppo import PAPER as PPO
+from papers.rloo import PAPER as RLOO
+
+NANO = [name for name in WORLDS if name != "pocket"]
+
+
+def chain(paper, regime, seed, **changes):
+    arms = {paper.main_arm: {"regime": regime, **changes}}
+    return Chain(resolve(replace(paper, arms=arms, claims=())), seed)
+
+
+@pytest.mark.parametrize("regime", [regime for name in NANO for regime in WORLDS[name].regimes])
+def test_an_arm_without_changes_is_one_training_whatever_the_paper_cites(regime):
+    one, other = (chain(paper, regime, 20) for paper in (DAPO, DR_GRPO))
+    assert one.train.key == other.train.key
+    assert [stage.key for stage in one.preparations] == [stage.key for stage in other.preparations]
+    assert chain(DR_GRPO, regime, 20, loss_type="dr_grpo").train.key != one.train.key
+
+
+@pytest.mark.parametrize("paper", [RLOO, PPO])
+def test_other_families_start_from_the_same_model_without_a_kl(paper):
+    run, grpo = (chain(one, "choice", 20) for one in (paper, DAPO))
+    assert run.start.key == grpo.start.key
+    assert not run.resolved.preview().reads_reference
+    assert run.resolved.preview().num_iterations == 1
+
+
+def test_a_seed_has_a_start_and_problems_of_its_own():
+    one, same, other = (chain(DAPO, "choice", seed) for seed in (20, 20, 21))
+    assert one.train.key == same.train.key
+    keys = [{stage.key for stage in run.preparations} for run in (one, other)]
+    assert not keys[0] & keys[1]
+    assert one.data.key != other.data.key
+    assert [e.question.draw for e in one.evaluations(one.policy)] == [20]
+    assert [e.question.decoding.temperature for e in one.evaluations(one.policy)] == [1.0]
+
+
+def test_the_long_regime_starts_from_a_policy_that_the_first_one_trained_for_80_updates():
+    long, length = (chain(DAPO, regime, 20) for regime in ("length-long", "length"))
+    names = [(stage.name, getattr(stage, "seed", None)) for stage in long.preparations]
+    assert names == [("data", None), ("start", None), ("train", 20)] * 2
+    grown = long.prepared["length-grown"]
+    assert grown.train.inputs["config"] == length.train.inputs["config"] | {"max_steps": 80}
+    assert grown.start.key == length.start.key
+
+
+def test_a_model_with_random_weights_is_drawn_by_the_seed():
+    names = [build_of(UNTRAINED, seed) for seed in (20, 20, 21)]
+    same, again, other = (load_policy(name).state_dict() for name in names)
+    assert untrained_seed(names[0]) == 20
+    weight = "model.layers.0.mlp.up_proj.weight"
+    assert same[weight].equal(again[weight])
+    assert not same[weight].equal(other[weight])
+    assert load_policy(names[0]).num_parameters() == 86_592
+    tokenizer = load_tokenizer(names[0])
+    messages = [{"role": "user", "content": "aQ.+-="}, {"role": "assistant", "content": "37"}]
+    text = tokenizer.apply_chat_template(messages, tokenize=False)
+    assert text == "aQ.+-=37" + tokenizer.eos_token
+    assert len(tokenizer(text)["input_ids"]) == 9
+    assert untrained_seed("pocket-instruct") is None
+
+
+def test_regimes_belong_to_worlds_and_nano_worlds_have_seeds_and_looks_of_their_own():
+    assert world_of_regime(None) is world_of_regime("off8") is POCKET
+    assert world_of_regime("length-tight").name == "length"
+    assert [find_world(name).seeds for name in NANO] == [tuple(range(20, 36))] * 3
+    assert all(WORLDS[name].looks[-1].seeds == 16 for name in NANO)
+    assert POCKET.looks[-1].seeds == len(POCKET.seeds)
+    assert all(world.trial_seed not in world.seeds for world in WORLDS.values())
+    with pytest.raises(UnknownName, match="no regime 'length-tigth': did you mean length-tight"):
+        world_of_regime("length-tigth")
+
+
+def test_the_effective_settings_of_a_pocket_run_do_not_name_what_it_does_not_use():
+    settings = effective(resolve(DAPO))["settings"]
+    assert not {"heldout_temperature", "heldout_target", "eval_temperature"} & {*settings}
