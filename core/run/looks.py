@@ -1,6 +1,6 @@
 """Runs the work of an order: the trials of learning rates, then the seeds, look by look."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.claims import Claim
@@ -58,13 +58,10 @@ def run_looks(work: Work, tunings: Sequence[Record]) -> list[Record]:
     """
     order, arms = work.order, work.order.arm_names
     if not order.looks:
-        return run_chains(order, select_chains(work, arms, order.seeds, tunings))
+        return run_chains(order, select_chains(work, arms, tunings))
     records: list[Record] = []
-    first_seed = 0
     for number, look in enumerate(order.looks[: order.until], 1):
-        seeds = order.seeds[first_seed : look.seeds]
-        records += run_chains(order, select_chains(work, arms, seeds, tunings))
-        first_seed = look.seeds
+        records += run_chains(order, select_chains(work, arms, tunings, number))
         verdicts = judge_records(order.paper, records, order.looks[:number], tunings)["verdicts"]
         claims = undecided_claims(order.paper, verdicts)
         say(f"after {look.seeds} of up to {order.looks[-1].seeds} seeds, {count_undecided(claims)}")
@@ -76,17 +73,31 @@ def run_looks(work: Work, tunings: Sequence[Record]) -> list[Record]:
 
 
 def select_chains(
-    work: Work, arms: Iterable[str], seeds: Collection[int], tunings: Sequence[Record]
+    work: Work, arms: Iterable[str], tunings: Sequence[Record], look: int | None = None
 ) -> list[Chain]:
-    """Return the chains of these arms and seeds.
+    """Return the chains of these arms with the seeds that a look adds, or with all seeds.
 
     Those of an arm at its own learning rate come first. Those at its best rate follow if the trials
     chose another.
+
+    Args:
+        work: The work.
+        arms: The names of the arms.
+        tunings: The records of the trials.
+        look: The number of the look, from 1; None for all seeds.
     """
+    order = work.order
+
+    def is_added(chain: Chain) -> bool:
+        earlier = () if look is None else order.seeds_in(chain.resolved.world, look - 1)
+        return (
+            chain.seed in order.seeds_in(chain.resolved.world, look) and chain.seed not in earlier
+        )
+
     best_factors = {tuning["arm"]: float(tuning["best"]) for tuning in tunings}
     selection: list[Chain] = []
     for arm in arms:
-        chains = [c for c in work.chains if c.resolved.arm == arm and c.seed in seeds]
+        chains = [c for c in work.chains if c.resolved.arm == arm and is_added(c)]
         selection += chains
         factor = best_factors.get(arm, 1.0)
         if chains and factor != 1:

@@ -150,7 +150,7 @@ def has_present_runs(
 
 def first_runs(order: Order) -> list[Chain]:
     """Return the chains of every arm with the seeds of the first look, at its own learning rate."""
-    return make_chains(order, order.arms, order.seeds[: order.looks[0].seeds])
+    return make_chains(order, order.arms, looks=1)
 
 
 def count_missing(order: Order) -> int:

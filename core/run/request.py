@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from core.families.worlds import World
 from core.paper import Paper
 from eval.stats.seeds import Look
 
@@ -15,9 +16,10 @@ class Order:
         paper: The paper.
         scale: The name of the scale, as `--at` takes it.
         arms: The names of the arms; empty stands for the main arm.
-        seeds: The seeds of each arm.
-        looks: Interim analyses of the claims. The runs stop at the first look that leaves no claim
-            undecided. Without looks, all seeds run before the claims are judged once.
+        seeds: The seeds of each arm; `seeds_in` has those of arms in other worlds.
+        looks: Interim analyses of the claims in the pocket world; other worlds have as many. The
+            runs stop at the first look that leaves no claim undecided. Without looks, all seeds run
+            before the claims are judged once.
         until: The number of looks after which the runs stop in any case; None for all of them.
         fair: Whether the arms that claims compare are also run at the best learning rate of their
             trials.
@@ -49,3 +51,19 @@ class Order:
     def arm_names(self) -> tuple[str, ...]:
         """The arms to run: those that are named, or else the main arm."""
         return self.arms or (self.paper.main_arm,)
+
+    def seeds_in(self, world: World, looks: int | None = None) -> tuple[int, ...]:
+        """Return the seeds of the arms in a world.
+
+        Claims in a world of its own base are tested on the seeds and at the looks of that world.
+
+        Args:
+            world: The world.
+            looks: The number of looks that the seeds are for; None for all.
+        """
+        has_own_seeds = self.fair and world.is_bare
+        seeds = world.seeds if has_own_seeds else self.seeds
+        if not self.looks:
+            return seeds[: len(self.seeds)]
+        until = (world.looks if has_own_seeds else self.looks)[:looks]
+        return seeds[: until[-1].seeds if until else 0]

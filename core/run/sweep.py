@@ -55,7 +55,7 @@ def run_sweep(order: Order, swept_points: Sequence[Point]) -> list[Record]:
         (point, chain)
         for point in swept_points
         for chain in make_chains(
-            replace(order, arguments=(*order.arguments, *point)), order.arm_names, order.seeds
+            replace(order, arguments=(*order.arguments, *point)), order.arm_names
         )
     ]
     chains = [chain for _, chain in runs]

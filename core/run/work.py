@@ -51,7 +51,7 @@ def validate_order(order: Order) -> Work:
             `refuse_paper`, `check_chains`, `plan_trials` and `check_records`.
     """
     refuse_paper(order.paper)
-    chains = make_chains(order, order.arm_names, order.seeds)
+    chains = make_chains(order, order.arm_names)
     check_chains(chains)
     trials = plan_trials(order, chains)
     check_records(order.paper.slug)
@@ -60,12 +60,22 @@ def validate_order(order: Order) -> Work:
     return Work(order=order, chains=tuple(chains), trials=tuple(trials))
 
 
-def make_chains(order: Order, arms: Iterable[str], seeds: Sequence[int]) -> list[Chain]:
-    """Return the chain of every arm with every seed, at the arm's own learning rate."""
+def make_chains(order: Order, arms: Iterable[str], looks: int | None = None) -> list[Chain]:
+    """Return the chain of every arm with every seed, at the arm's own learning rate.
+
+    Args:
+        order: The order.
+        arms: The names of the arms.
+        looks: The number of looks that the seeds are for; None for all.
+    """
     resolved_arms = [
         resolve(order.paper, arm=arm, scale=order.scale, arguments=order.arguments) for arm in arms
     ]
-    return [Chain(resolved, seed) for resolved in resolved_arms for seed in seeds]
+    return [
+        Chain(resolved, seed)
+        for resolved in resolved_arms
+        for seed in order.seeds_in(resolved.world, looks)
+    ]
 
 
 def check_chains(chains: Sequence[Chain]) -> None:

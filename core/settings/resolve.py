@@ -15,7 +15,7 @@ from core.data.sets import ANSWER, DataSet, find_sets
 from core.families.family import Family
 from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
-from core.families.worlds import world_of_regime
+from core.families.worlds import World, world_of_regime
 from core.paper import Paper
 from core.paper.overrides import field_types
 from core.paper.page import PREPARED
@@ -55,6 +55,11 @@ class Resolved:
     def family(self) -> Family:
         """The family of the arm's trainer."""
         return find_family(self.paper.family_of(self.arm))
+
+    @property
+    def world(self) -> World:
+        """The world that the arm's regime belongs to."""
+        return world_of_regime(self.run.regime)
 
     @property
     def sets(self) -> tuple[DataSet, ...]:
@@ -313,7 +318,7 @@ def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resol
     run, paper = resolved.run, resolved.paper
     references = [(name, "a model") for name in (run.model, *run.roles.values())]
     references += [(name, "rows") for name in run.data.split("+")]
-    starts = world_of_regime(run.regime).starts
+    starts = resolved.world.starts
     preparations: dict[str, Resolved] = {}
     for name, kind in (
         (n.removeprefix(PREPARED), w) for n, w in references if n.startswith(PREPARED)

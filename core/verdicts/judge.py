@@ -7,6 +7,7 @@ from statistics import mean
 from core.claims import Claim, Comparison, MissingMeasure, Runs, Untestable
 from core.claims.gates import CheckedGate
 from core.claims.measures import is_validation
+from core.families.worlds import World, world_of_regime
 from core.paper import Paper
 from core.records.record import Record
 from core.verdicts.conjunctions import JudgedComparison, judge_conjunction
@@ -32,16 +33,30 @@ def judge(paper: Paper, runs: Iterable[Record], looks: Sequence[Look] = ()) -> l
         runs: records of its runs. A claim that these runs cannot test is `undecided` and has the
             reason.
         looks: the numbers of seeds at which a claim is judged in turn, until a look decides it.
-            Without looks a claim is judged once, over all seeds that its arms share.
+            Without looks a claim is judged once, over all seeds that its arms share. Claims in a
+            world of its own base are judged at the same number of that world's looks, on the seeds
+            that it judges.
     """
     by_arm: dict[str, dict[int, Record]] = {}
     for run in runs:
-        by_arm.setdefault(run["arm"], {})[run["seed"]] = run
+        if is_judged(run):
+            by_arm.setdefault(run["arm"], {})[run["seed"]] = run
     verdicts = [judge_claim(claim, by_arm, looks) for claim in paper.claims]
     tested = [(verdict, p) for verdict in verdicts if (p := verdict["p"]) is not None]
     for (verdict, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
         verdict["holm"] = p
     return verdicts
+
+
+def world_of(run: Record) -> World:
+    """Return the world of a run, by the regime in its record."""
+    return world_of_regime(run["config"].get("regime", {}).get("value"))
+
+
+def is_judged(run: Record) -> bool:
+    """Return whether the world of a run judges its seed; the pocket world judges all seeds."""
+    world = world_of(run)
+    return not world.is_bare or run["seed"] in world.seeds
 
 
 def judge_claim(
@@ -63,6 +78,13 @@ def judge_claim(
         return simulated_verdict(claim, test)
     arms = claim.arms or tuple(by_arm)[:1]
     cases = shared_cases(arms, by_arm)
+    worlds = {
+        world.name: world for case in cases.values() for world in map(world_of, case.values())
+    }
+    if len(worlds) > 1:
+        return untested_verdict(claim, f"its arms are in different worlds: {' and '.join(worlds)}")
+    if looks and any(world.is_bare for world in worlds.values()):
+        looks = next(iter(worlds.values())).looks[: len(looks)]
     if lack := lacking_runs(arms, by_arm, len(cases), looks):
         return untested_verdict(claim, lack)
     try:
