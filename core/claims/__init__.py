@@ -23,6 +23,7 @@ from core.claims.curves import (
     gain,
     largest,
     late,
+    middle,
     share_of_steps,
 )
 from core.claims.fits import foretold
@@ -63,6 +64,7 @@ __all__ = [
     "law",
     "least",
     "lowest",
+    "middle",
     "most",
     "probability",
     "problems",

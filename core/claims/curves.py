@@ -151,6 +151,14 @@ def late(metric: str, begin: float = 2 / 3) -> OfCurve:
     return OfCurve(name, metric, _late, {"begin": begin})
 
 
+def middle(metric: str) -> OfCurve:
+    """Return the measure of the mean of the points in the middle half of training.
+
+    At the end a quantity of wrong answers can be that of few answers.
+    """
+    return OfCurve(f"middle({metric})", metric, _between, {"begin": 1 / 4, "end": 3 / 4})
+
+
 def final(metric: str) -> OfCurve:
     """Return the measure of the last point."""
     return OfCurve(f"final({metric})", metric, _final)
@@ -245,6 +253,12 @@ def _early(points: Curve, end: float) -> float:
 
 def _late(points: Curve, begin: float) -> float:
     return _mean(_after(points, begin))
+
+
+def _between(points: Curve, begin: float, end: float) -> float:
+    length = points[-1][0]
+    inside = [value for step, value in points if begin * length <= step <= end * length]
+    return _mean(inside) if inside else nearest(points, (begin + end) / 2 * length)
 
 
 def _final(points: Curve) -> float:

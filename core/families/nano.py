@@ -141,7 +141,11 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
     },
 }
 STARTS: Mapping[str, Mapping[str, Settings]] = {
-    "choice": {"choice-start": start("nano-choice", target=32, steps=600, batch=256, tokens=6)},
+    "choice": {
+        "choice-start": start(
+            "nano-choice", target=28, steps=600, batch=256, tokens=6, heldout_temperature=1.0
+        )
+    },
     "many": {"many-start": start("nano-many", target=40, steps=1000, batch=256, tokens=8)},
     "length": {
         "length-start": start(

@@ -1,6 +1,7 @@
 """A plug-in's own world: its problems, data, starting model and regime, and the seeds it judges."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,13 @@ from core.paper.registry import find_paper
 from core.records.record import read_records
 from core.run.order import run_order
 from core.run.request import Order
+from core.verdicts.judge import judge
+from papers.dapo import PAPER as DAPO
+
+CHOICE = {
+    "config": {"regime": {"value": "choice", "source": "arm"}},
+    "curves": {"entropy": [[1, 0.5], [2, 0.4]]},
+}
 
 PLUGIN = """
 from functools import partial
@@ -108,8 +116,15 @@ def test_its_claims_are_judged_on_its_seeds_from_one_start_for_each(paper, tmp_p
     assert json.dumps(read_records("echoes"))
 
 
-def test_a_seed_that_it_does_not_judge_has_no_verdict(paper):
-    outcome = run_order(Order(paper=paper, arms=paper.claimed_arms, seeds=(100, 101)))
-    (verdict,) = outcome.claims["verdicts"]
+def test_a_seed_that_it_does_not_judge_has_no_verdict():
+    paper = replace(DAPO, claims=(DAPO.claims[0],))
+    runs = [
+        {"arm": arm, "seed": seed, "digest": f"{arm} {seed}", **CHOICE}
+        for arm in paper.claims[0].arms
+        for seed in (0, 9, 100, 101)
+    ]
+    (verdict,) = judge(paper, runs)
     assert (verdict["verdict"], verdict["runs"]) == ("undecided", [])
-    assert "no run of plain or wide" in verdict["reason"]
+    assert "no run of" in verdict["reason"]
+    in_the_pocket_world = [{**run, "config": {}} for run in runs]
+    assert "no run of" not in judge(paper, in_the_pocket_world)[0]["reason"]

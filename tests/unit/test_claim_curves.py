@@ -17,6 +17,7 @@ from core.claims import (
     gain,
     largest,
     late,
+    middle,
     share_of_steps,
     steps_to,
     tokens_to,
@@ -51,6 +52,7 @@ def of(measure, points):
         (early("m", 0.5), 4.0),
         (late("m", 0.5), 5.0),
         (late("m", 0), 41 / 9),
+        (middle("m"), 4.75),  # steps 3 to 6
         (final("m"), 5.0),
         (largest("m"), 8.0),
         (best("m", "held_out/accuracy"), 2.0),
