@@ -50,7 +50,7 @@ def judge(paper: Paper, runs: Iterable[Record], looks: Sequence[Look] = ()) -> l
 
 def world_of(run: Record) -> World:
     """Return the world of a run, by the regime in its record."""
-    return world_of_regime(run["config"].get("regime", {}).get("value"))
+    return world_of_regime(run.get("config", {}).get("regime", {}).get("value"))
 
 
 def is_judged(run: Record) -> bool:
