@@ -66,9 +66,8 @@ WORLD = World(
     },
     preparations={
         "echo-start": {
-            **start("echo", target=0, steps=4, batch=8, tokens=3),
+            **start("echo", target=0, every=2, steps=4, batch=8, tokens=3),
             "heldout_problems": 10,
-            "heldout_every": 2,
         }
     },
     bases=BASES,

@@ -70,9 +70,7 @@ def test_an_evaluation_locks_the_runs_that_its_model_lies_in(place, tmp_path, mo
     with reading(folder), suppress(BadValue), alone_in_runs():
         assert place == "elsewhere"
     (tmp_path / "runs" / LOCK).unlink()
-    assert (
-        CliRunner().invoke(app, ["eval", str(folder), *SCORED]).exit_code == 2
-    )
+    assert CliRunner().invoke(app, ["eval", str(folder), *SCORED]).exit_code == 2
     assert (tmp_path / "runs" / LOCK).exists() == (place == "runs")
 
 
