@@ -40,7 +40,6 @@ def regime(
     batch: int = 64,
     of_a_rollout: int = 8,
     iterations: int = 1,
-    heldout_every: int,
 ) -> Settings:
     """Return a regime of a nano world.
 
@@ -51,10 +50,10 @@ def regime(
         rate: Learning rate.
         tokens: Largest length of an answer.
         batch: Completions of an update.
-        of_a_rollout: Updates of each rollout, after which metrics are logged.
+        of_a_rollout: Updates of each rollout. Metrics are logged after every second rollout.
         iterations: Passes over each rollout.
-        heldout_every: Updates between two evaluations on held-out problems.
     """
+    logged = 2 * of_a_rollout
     passes = {"num_iterations": iterations} if iterations > 1 else {}
     return {
         **COMMON,
@@ -68,8 +67,8 @@ def regime(
         "steps_per_generation": of_a_rollout // iterations,
         "max_completion_length": tokens,
         "eval_max_tokens": tokens,
-        "logging_steps": of_a_rollout,
-        "heldout_every": heldout_every,
+        "logging_steps": logged,
+        "heldout_every": max(1, updates // 2 // logged) * logged,
     }
 
 
@@ -115,27 +114,12 @@ def start(
     }
 
 
-CHOICE = regime("nano-choice", "choice-start", updates=160, rate=3e-4, tokens=6, heldout_every=40)
+CHOICE = regime("nano-choice", "choice-start", updates=160, rate=3e-4, tokens=6)
 CHOICE_FAR = regime(
-    "nano-choice",
-    "choice-start",
-    updates=192,
-    rate=5e-4,
-    tokens=6,
-    of_a_rollout=16,
-    iterations=2,
-    heldout_every=48,
+    "nano-choice", "choice-start", updates=192, rate=5e-4, tokens=6, of_a_rollout=16, iterations=2
 )
-MANY = regime("nano-many", "many-start", updates=160, rate=3e-4, tokens=8, heldout_every=40)
-LENGTH = regime(
-    "nano-length",
-    "length-start",
-    updates=112,
-    rate=5e-4,
-    tokens=64,
-    batch=32,
-    heldout_every=24,
-)
+MANY = regime("nano-many", "many-start", updates=160, rate=3e-4, tokens=8)
+LENGTH = regime("nano-length", "length-start", updates=112, rate=5e-4, tokens=64, batch=32)
 REGIMES: Mapping[str, Mapping[str, Settings]] = {
     "choice": {"choice": CHOICE, "choice-far": CHOICE_FAR},
     "many": {"many": MANY},
@@ -146,12 +130,12 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
             **LENGTH,
             "model": "prepared:length-grown",
             "max_steps": 64,
-            "heldout_every": 16,
+            "heldout_every": 32,
         },
     },
 }
-# The law of `choice` and the habits of `length` have been learnt at their first comparison; the skill
-# of `many` grows at a rate that depends on the seed.
+# The law of `choice` and the habits of `length` have been learnt at their first comparison; the
+# skill of `many` grows at a rate that depends on the seed.
 STARTS: Mapping[str, Mapping[str, Settings]] = {
     "choice": {
         "choice-start": start(

@@ -56,7 +56,7 @@ class World:
         """The numbers of seeds at which claims are judged, with the levels of the tests."""
         from eval.stats.seeds import LOOKS, Look
 
-        return (Look(4, 0.015), Look(8, 0.015), Look(16, 0.02)) if self.is_bare else LOOKS
+        return (Look(4, 0.01), Look(8, 0.015), Look(16, 0.025)) if self.is_bare else LOOKS
 
     @property
     def starts(self) -> Paper:

@@ -60,7 +60,7 @@ WORLD = World(
     regimes={
         "echo": {
             **regime("echo", "echo-start", updates=2, rate=1e-3, tokens=3, batch=16,
-                     of_a_rollout=1, heldout_every=1),
+                     of_a_rollout=1),
             "heldout_problems": 10,
         }
     },
