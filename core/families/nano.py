@@ -119,7 +119,11 @@ CHOICE_FAR = regime(
     "nano-choice", "choice-start", updates=192, rate=5e-4, tokens=6, of_a_rollout=16, iterations=2
 )
 MANY = regime("nano-many", "many-start", updates=160, rate=3e-4, tokens=8)
-LENGTH = regime("nano-length", "length-start", updates=112, rate=5e-4, tokens=64, batch=32)
+LENGTH: Settings = {
+    **regime("nano-length", "length-start", updates=112, rate=5e-4, tokens=64, batch=32),
+    "heldout_problems": 50,  # long texts, which records keep
+    "heldout_every": 112,
+}
 REGIMES: Mapping[str, Mapping[str, Settings]] = {
     "choice": {"choice": CHOICE, "choice-far": CHOICE_FAR},
     "many": {"many": MANY},
@@ -130,7 +134,7 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
             **LENGTH,
             "model": "prepared:length-grown",
             "max_steps": 64,
-            "heldout_every": 32,
+            "heldout_every": 64,
         },
     },
 }

@@ -2,4 +2,4 @@
 
 # Part of the keys of all that is made from the problems: to be raised when a problem, an answer or
 # a demonstration changes.
-NANO_VERSION = "1"
+NANO_VERSION = "2"

@@ -56,6 +56,7 @@ class Choice:
     name = "nano-choice"
     title = "nano choice"
     max_tokens = 6
+    test_problems = 512
 
     def question(self, random: Random) -> str:
         """Draw one to five different letters and the signs that fill them up to five."""

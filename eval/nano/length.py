@@ -19,6 +19,7 @@ class Length:
     name = "nano-length"
     title = "nano length"
     max_tokens = 64
+    test_problems = 256  # long texts, which records keep
 
     def question(self, random: Random) -> str:
         """Draw a number from 1 to 6."""

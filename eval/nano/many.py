@@ -13,6 +13,7 @@ class Many:
     name = "nano-many"
     title = "nano many"
     max_tokens = 8
+    test_problems = 512
 
     def question(self, random: Random) -> str:
         """Draw a number from 0 to 99."""

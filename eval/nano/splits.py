@@ -12,7 +12,7 @@ from eval.nano.many import Many
 from eval.nano.task import Task
 from eval.sets.problem import Answers, Problem
 
-SIZES = {"train": 2000, "valid": 400, "test": 512}
+SIZES = {"train": 2000, "valid": 400}  # and as many test problems as the task says
 BOUNDS = {"train": 6, "valid": 7, "test": 10}  # tenths of the questions that belong up to a split
 TASKS: dict[str, Task] = {task.name: task for task in (Choice(), Many(), Length())}
 
@@ -40,12 +40,13 @@ def nano_problems(name: str, split: str, seed: int) -> tuple[Problem, ...]:
     """
     if name not in TASKS:
         raise UnknownName("nano task", name, TASKS)
-    if split not in SIZES:
-        raise UnknownName("split", split, SIZES)
     task, drawn = TASKS[name], dict[str, None]()
+    sizes = {**SIZES, "test": task.test_problems}
+    if split not in sizes:
+        raise UnknownName("split", split, sizes)
     for question in questions(task, split, Random(f"{name} {split} {seed}")):
         drawn[question] = None
-        if len(drawn) == SIZES[split]:
+        if len(drawn) == sizes[split]:
             break
     return tuple(
         problem_of(task, question, f"{name}-{split}-{seed}-{number}", seed)

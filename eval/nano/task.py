@@ -15,11 +15,13 @@ class Task(Protocol):
         name: Name of its benchmark.
         title: Name of its benchmark on pages.
         max_tokens: Largest length of an answer in tokens, with the end token.
+        test_problems: Number of test problems.
     """
 
     name: str
     title: str
     max_tokens: int
+    test_problems: int
 
     def question(self, random: Random) -> str:
         """Draw the text of a question."""

@@ -14,7 +14,6 @@ import regex
 from eval.errors import BadValue, DamagedFile, MissingFile, UnknownName
 from eval.names import check_name
 from eval.nano import NANO_VERSION
-from eval.nano.splits import SIZES as NANO_SIZES
 from eval.nano.splits import TASKS, nano_problems
 from eval.nano.task import Task
 from eval.pocket import GENERATOR_VERSION
@@ -265,7 +264,7 @@ def nano(task: Task) -> Benchmark:
     return Benchmark(
         name=task.name,
         title=task.title,
-        n=NANO_SIZES["test"],
+        n=task.test_problems,
         max_tokens=task.max_tokens,
         generator=Generator(partial(nano_problems, task.name), f"nano {NANO_VERSION}"),
         frame=QUESTION,

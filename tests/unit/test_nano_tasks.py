@@ -18,8 +18,9 @@ from eval.sets.benchmarks import find_benchmark
 
 @pytest.mark.parametrize("name", TASKS)
 def test_splits_share_no_question_and_are_drawn_by_the_seed(name):
-    splits = {split: {p.question for p in nano_problems(name, split, 20)} for split in SIZES}
-    assert {split: len(questions) for split, questions in splits.items()} == SIZES
+    sizes = {**SIZES, "test": find_benchmark(name).n}
+    splits = {split: {p.question for p in nano_problems(name, split, 20)} for split in sizes}
+    assert {split: len(questions) for split, questions in splits.items()} == sizes
     assert not any(splits[a] & splits[b] for a, b in combinations(splits, 2))
     shown = {question for question, _ in demonstrations(name, 500, 20)}
     assert {owning_split(question) for question in shown} == {"train"}
