@@ -10,7 +10,7 @@ from core.claims.arms import (
     setting,
     spread,
 )
-from core.claims.claim import Claim, Untestable, problems
+from core.claims.claim import Claim, Expected, Untestable, problems
 from core.claims.comparison import Comparison, Side
 from core.claims.curves import (
     at_step,
@@ -38,6 +38,7 @@ __all__ = [
     "BadClaim",
     "Claim",
     "Comparison",
+    "Expected",
     "Measure",
     "MissingMeasure",
     "Need",

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields
+from math import isfinite
 from typing import cast
 
 from core.claims.comparison import Comparison, Number, Side
@@ -28,6 +29,22 @@ class Untestable:
         return f"untestable: {self.reason}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """The effect that a claim is expected to show, left - right, and its spread over seeds.
+
+    Raises:
+        BadClaim: a number is not finite, or the spread is not positive.
+    """
+
+    effect: float
+    spread: float
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.effect) and isfinite(self.spread) and self.spread > 0):
+            raise BadClaim(f"{self}: expected a finite effect and a spread above 0")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Claim:
     """A sentence of the paper and its test, under a name (`slug`) that is unique in the paper.
@@ -45,6 +62,8 @@ class Claim:
             one does, the claim is `unhealthy`. The default, None, stands for every compared arm,
             but for none if the claim compares the accuracy of an arm with that of its start. An arm
             that ends below its start according to the claim is left out, with the reason beside it.
+        expects: The expected effect, from which `repro plan` computes the number of seeds. A claim
+            with `acts` or `expects` is not changed after its runs have begun.
 
     Raises:
         BadClaim: the test is neither a comparison of two sides nor `Untestable`, or a gate is no
@@ -57,6 +76,7 @@ class Claim:
     mechanism: str = field(default="", repr=False)
     acts: Comparison | tuple[Comparison, ...] = ()
     healthy: tuple[str, ...] | None = None
+    expects: Expected | None = None
 
     def __repr__(self) -> str:
         """Return the fields that are set: the digest of a claim does not know of the others."""
@@ -72,10 +92,18 @@ class Claim:
                 "late(m).of(a) > late(m).of(b), or Untestable(reason)"
             )
         by_runs = isinstance(test, Comparison) and test.kind == "runs"
-        if (self.act_comparisons or self.healthy is not None) and not by_runs:
-            raise BadClaim(f"claim {self.slug}: has gates, and its test needs no runs")
+        has_plan = self.is_planned or self.healthy is not None
+        if has_plan and not by_runs:
+            raise BadClaim(
+                f"claim {self.slug}: acts, healthy and expects are for claims that runs test"
+            )
         for act in self.act_comparisons:
             check_act(self.slug, act)
+
+    @property
+    def is_planned(self) -> bool:
+        """True if it declares gates of its mechanism or an expected effect."""
+        return bool(self.act_comparisons) or self.expects is not None
 
     @property
     def act_comparisons(self) -> tuple[Comparison, ...]:

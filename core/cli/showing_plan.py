@@ -14,6 +14,7 @@ from core.settings.canonical import as_text
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
+    from core.run.claim_plans import ClaimPlan
     from core.run.plan import Plan
     from core.settings.memory import Cluster, Memory
     from core.settings.resolve import Resolved
@@ -86,6 +87,8 @@ def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())
     if run_plan.visible:
         print_visible(run_plan.visible)
+    if run_plan.claims:
+        print_claims(run_plan.claims)
 
 
 def print_visible(effects: Mapping[str, Sequence[float]]) -> None:
@@ -96,6 +99,21 @@ def print_visible(effects: Mapping[str, Sequence[float]]) -> None:
     rows = [(slug, *(f"{effect:.1f}" for effect in row)) for slug, row in effects.items()]
     print_text()
     print_columns(("effect in points that is decided in 4 of 5 cases", *looks), rows)
+
+
+def print_claims(claims: "Sequence[ClaimPlan]") -> None:
+    """Print the gates of claims, and the seeds that their expected effects take."""
+    gates = [(plan.claim, *gate) for plan in claims for gate in plan.gates]
+    print_text()
+    print_columns(("gate of a claim", "verdict below it", "holds of the mean over seeds"), gates)
+    rows = [
+        (plan.claim, f"{e.effect:+g}", f"{e.spread:g}", plan.seeds or "over 1,000")
+        for plan in claims
+        if (e := plan.expects) is not None
+    ]
+    if rows:
+        print_text()
+        print_columns(("claim", "expected effect", "spread", "seeds for 80 % power"), rows)
 
 
 def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:

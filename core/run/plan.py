@@ -9,6 +9,7 @@ from core.models.folders import count_parameters
 from core.models.shapes import GATED, find_shape
 from core.paper import Paper
 from core.rollout.native.free_memory import ROWS
+from core.run.claim_plans import ClaimPlan, claim_plans
 from core.run.visible import visible_effects
 from core.settings.memory import Cluster, Memory, all_launches, work_of
 from core.settings.refusals import refuse
@@ -39,6 +40,7 @@ class Plan:
         batches: The use of the rows, in words.
         cost: Upper bounds of samples, tokens and memory by name.
         visible: The smallest true effect that each look decides, by claim.
+        claims: The gates and the expected effect of each claim that runs test.
         scored_by: The engine that answers benchmarks, with its options.
     """
 
@@ -49,6 +51,7 @@ class Plan:
     batches: str
     cost: Mapping[str, Any]
     visible: Mapping[str, list[float]]
+    claims: list[ClaimPlan]
     scored_by: Mapping[str, Any]
 
     def as_data(self) -> dict[str, Any]:
@@ -74,6 +77,7 @@ class Plan:
             "untestable": cannot_test(self.resolved.paper, self.resolved.run),
             "cost": dict(self.cost),
             "visible effects": dict(self.visible),
+            "claims": [claim.as_data() for claim in self.claims],
             "scored by": dict(self.scored_by),
         }
 
@@ -96,6 +100,7 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
         batches=plan_batches(config, resolved),
         cost=estimate(resolved, config, len(trials)),
         visible=visible_effects(resolved.paper, resolved.run) if resolved.family.trains else {},
+        claims=claim_plans(resolved.paper),
         scored_by=plan_scoring(resolved),
     )
 

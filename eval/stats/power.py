@@ -8,8 +8,10 @@ from scipy.special import ndtr, ndtri
 from eval.errors import BadValue
 from eval.sets.benchmarks import Benchmark
 from eval.stats.estimates import GATE_LEVEL, LEVEL
+from eval.stats.seeds import detectable
 
 POWER = 0.80
+MOST_SEEDS = 1000
 # Correlations of right and wrong over the questions of one set, from published outputs: 0.26 to
 # 0.45 between single answers of two systems on GSM8K, 0.70 between samples of one system on MATH.
 ACROSS, WITHIN = 0.4, 0.7
@@ -79,6 +81,21 @@ def plan(
         gate=gate,
         gate_power=100 * inside,
     )
+
+
+def seeds_needed(effect: float, spread: float, level: float = 0.05) -> int | None:
+    """Return the smallest number of seeds that detects a true effect with 80 % power.
+
+    Args:
+        effect: The distance of the effect from the bound of its claim; without one, no number does.
+        spread: The standard deviation of the effect over seeds, in the same unit.
+        level: Of the two-sided test of the mean over the seeds.
+
+    Returns:
+        At least 2; None if `MOST_SEEDS` do not suffice.
+    """
+    seeds = range(2, MOST_SEEDS + 1)
+    return next((n for n in seeds if detectable(spread / n**0.5, n - 1, level) <= effect), None)
 
 
 def check_plan(samples: int, seeds: int, rate: float, seed_spread: float) -> None:
