@@ -163,6 +163,7 @@ class ClaimsRecord(AnyRecord):
     looks: NotRequired[list[list[float]]]
     overrides: dict[str, Any]  # Any: values as JSON
     specified: NotRequired[dict[str, str]]  # a digest of each claim as it was when it was judged
+    planned: NotRequired[dict[str, str]]  # a digest of the plan of each claim that has one
     runs: NotRequired[list[str]]  # that were judged
     tunings: NotRequired[list[str]]
     verdicts: list[dict[str, Any]]  # Any: as `core.verdicts.judge` writes them

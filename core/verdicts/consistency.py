@@ -24,6 +24,7 @@ from core.records.schema import (
 from core.settings.canonical import digest_of
 from core.settings.run_settings import HELD_OUT
 from core.stages.sources import model_folder, version_here
+from core.verdicts.plan_digests import REMEDY, plan_changes
 from core.verdicts.up_to_date import asked_problems, factor_of, tuning_problems
 from core.verdicts.verdict_records import at_other_settings, changed_claims, judged_runs
 from eval.errors import ReproError
@@ -158,7 +159,7 @@ def verdict_problems(
 def judgement_problems(
     paper: Paper, claims: ClaimsRecord, runs: Sequence[RunRecord], tunings: Sequence[TuningRecord]
 ) -> Iterator[str]:
-    """Yield a line if the seeds, and one if the verdicts, are not those of the judged runs.
+    """Yield a line if the seeds, the plan of a claim or the verdicts do not fit the judged runs.
 
     Args:
         paper: the paper whose claims are judged.
@@ -169,8 +170,10 @@ def judgement_problems(
     seeds = sorted({run["seed"] for run in runs})
     if runs and seeds != sorted(claims["seeds"]):
         yield f"says that it is over seeds {claims['seeds']}, its runs are of {seeds}"
+    replanned = plan_changes(paper, claims, cast(list[Record], runs))
+    yield from (f"{slug} {REMEDY}" for slug in replanned)
     changed = changed_claims(paper, claims, cast(list[Record], runs), cast(list[Record], tunings))
-    if changed:
+    if changed and not replanned:
         yield (
             f"has other verdicts than its runs give now ({', '.join(changed)}): run `repro publish`"
         )

@@ -14,6 +14,7 @@ from core.records.places import (
 )
 from core.records.record import read_record, same_question
 from core.records.schema import Record, place_of, runs_of
+from core.verdicts.plan_digests import changed_plans
 from core.verdicts.regrade import Regrader
 from eval.errors import ReproError
 
@@ -26,7 +27,7 @@ def kept_problems(slug: str, records: Sequence[Record], regrader: Regrader) -> I
     """Yield a line for each file or verdict of a paper's folder that is lost or unaccounted for.
 
     These are unreadable earlier records, missing superseded ones, damaged samples, changed verdicts
-    that the CHANGELOG does not name, and files that nothing refers to.
+    that the CHANGELOG does not name, changed plans of claims, and files that nothing refers to.
 
     Args:
         slug: of the paper, or the name of another folder of records.
@@ -44,6 +45,7 @@ def kept_problems(slug: str, records: Sequence[Record], regrader: Regrader) -> I
     by_digest = {record["digest"]: record for record in (*earlier, *records)}
     yield from supersession_problems(by_digest)
     yield from unannounced(by_digest.values(), by_digest)
+    yield from changed_plans(by_digest.values())
     yield from unreferenced_files(slug, by_digest)
 
 

@@ -17,6 +17,7 @@ from core.records.record import (
 from core.records.schema import ClaimsRecord, claims_of, runs_of, tunings_of
 from core.settings.canonical import SHORT, as_text, canonical, digest_of
 from core.verdicts.judge import judge
+from core.verdicts.plan_digests import plan_changes, plan_digests
 from core.verdicts.verdict_rows import VerdictRow
 from eval.stats.seeds import LOOKS, Look
 
@@ -48,6 +49,7 @@ def verdicts_record(
         looks=[[look.seeds, look.level] for look in looks],
         overrides=runs[0]["overrides"],
         specified=claim_digests(paper),
+        **({"planned": plans} if (plans := plan_digests(paper, runs)) else {}),
         runs=[run["digest"] for run in runs],
         **({"tunings": [tuning["digest"] for tuning in tunings]} if tunings else {}),
         **judge_records(paper, runs, looks, tunings),
@@ -91,7 +93,8 @@ def claim_digests(paper: Paper) -> dict[str, str]:
 def judge_again(paper: Paper) -> None:
     """Write a new record for each shown one whose runs, or their successors, give other verdicts.
 
-    A record is left as it is if a run or a trial of it is missing, which `repro check` reports.
+    A record is left as it is if a run or a trial of it is missing, or if the plan of a claim has
+    been changed since its runs, which `repro check` reports.
     """
     records = read_records(paper.slug)
     runs = {run["digest"]: cast(Record, run) for run in runs_of(records)}
@@ -101,6 +104,8 @@ def judge_again(paper: Paper) -> None:
         used_runs = successors(judged_runs(claims), newer, runs)
         used_trials = successors(claims.get("tunings", []), newer, tunings)
         if not used_runs or used_trials is None:
+            continue
+        if plan_changes(paper, claims, used_runs):
             continue
         if changed_claims(paper, claims, used_runs, used_trials):
             scale, looks = claims["scale"], looks_of(claims)
