@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from core.claims import Claim
 from core.paper import Paper
 from core.records.record import Record, write_record
+from core.run.gate_trials import arms_behind_gates
 from core.run.units import run_chains, run_in_processes, trial_units
 from core.run.work import Trials, Work
 from core.stages.chain import Chain
@@ -24,9 +25,14 @@ class Runs:
 
 
 def run_work(work: Work) -> Runs:
-    """Run the trials of an order, then its arms and seeds; return the records of both."""
+    """Run the trials of an order, then its arms and seeds; return the records of both.
+
+    Raises:
+        MissedGates: no claim passes its gates on the trial seed; see `arms_behind_gates`.
+    """
     tunings = run_trials(work)
-    return Runs(records=run_looks(work, tunings), tunings=tunings)
+    arms = arms_behind_gates(work, tunings)
+    return Runs(records=run_looks(work, tunings, arms), tunings=tunings)
 
 
 def run_trials(work: Work) -> list[Record]:
@@ -50,13 +56,13 @@ def write_trials(trials: Trials, *, force: bool) -> Record:
     return write_record(tuning_record(trials.resolved, trials.chains, force=force))
 
 
-def run_looks(work: Work, tunings: Sequence[Record]) -> list[Record]:
-    """Run the seeds of one look after another, and return the records of all runs.
+def run_looks(work: Work, tunings: Sequence[Record], arms: tuple[str, ...]) -> list[Record]:
+    """Run the seeds of one look after another, and return the records of all runs of some arms.
 
     After each look only the arms go on that an undecided claim needs. Without looks all arms and
     seeds run at once.
     """
-    order, arms = work.order, work.order.arm_names
+    order = work.order
     if not order.looks:
         return run_chains(order, select_chains(work, arms, tunings))
     records: list[Record] = []

@@ -142,6 +142,22 @@ def run_trial(chain: Chain, *, force: bool = False) -> Outputs:
     return train_policy(chain, force=force)
 
 
+def unscored_record(chain: Chain, *, force: bool = False) -> Record:
+    """Train a trial and measure its probabilities; return a record without scores, not written."""
+    trained = run_trial(chain, force=force)
+    return {
+        **request_of(chain.resolved),
+        "digest": "(trial)",
+        "seed": chain.seed,
+        "train": {"steps": trained["steps"]},
+        "curves": trained["curves"],
+        "probabilities": measure(chain, force=force),
+        "start_scores": [],
+        "scores": [],
+        "sampling": {},
+    }
+
+
 def train_policy(chain: Chain, *, force: bool = False) -> Outputs:
     """Run the training and return its outputs; with zero steps if the family does not train."""
     train, resolved = chain.train, chain.resolved

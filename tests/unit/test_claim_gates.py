@@ -5,13 +5,29 @@ from statistics import mean
 
 import pytest
 
-from core.claims import START, BadClaim, Claim, Untestable, early, final, late, law, score, steps_to
+from core.claims import (
+    START,
+    BadClaim,
+    Claim,
+    Expected,
+    Untestable,
+    early,
+    final,
+    late,
+    law,
+    score,
+    steps_to,
+)
 from core.claims.claim import problems
 from core.paper.registry import entries, find_paper
 from core.records.record import latest, read_records
 from core.records.schema import claims_of, runs_of
+from core.run.claim_plans import claim_plans
 from core.settings.canonical import as_text
 from core.verdicts.judge import judge_claim
+from core.verdicts.plan_digests import changed_plans, plan_changes, plan_digests
+from eval.stats.power import seeds_needed
+from eval.stats.seeds import LOOKS, detectable
 
 CLIP = "clip_ratio/high_mean"
 HELD = "held_out/accuracy"
@@ -190,7 +206,7 @@ def test_a_gate_is_a_comparison_with_a_number(acts):
 
 @pytest.mark.parametrize("test", [Untestable("why"), law("core.laws.kl_variance", "k1") > 0.0])
 def test_only_a_claim_that_runs_test_has_gates(test):
-    with pytest.raises(BadClaim, match="its test needs no runs"):
+    with pytest.raises(BadClaim, match="are for claims that runs test"):
         Claim("c", "s", test, healthy=())
 
 
@@ -215,3 +231,79 @@ def test_no_published_verdict_is_decided_over_a_broken_arm(slug):
 def fall(points):
     last_third = [value for step, value in points if step > 2 / 3 * points[-1][0]]
     return points[0][1] - mean(last_third)
+
+
+def judged(claim, by_arm):
+    """Return the part of a record of verdicts that holds the plan of a claim."""
+    paper = replace(find_paper("ppo"), claims=(claim,))
+    records = [record for by_seed in by_arm.values() for record in by_seed.values()]
+    planned = plan_digests(paper, records)
+    verdicts = [judge_claim(claim, by_arm)]
+    return {"kind": "claims", "paper": "ppo", "verdicts": verdicts, "planned": planned}
+
+
+def configured(learning_rate, seeds="012"):
+    arms = {
+        arm: {int(seed): run(arm, int(seed), reward + int(seed) / 100) for seed in seeds}
+        for arm, reward in (("method", 0.8), ("plain", 0.5))
+    }
+    for records in arms.values():
+        for record in records.values():
+            record["config"] = {"learning_rate": learning_rate}
+    return arms
+
+
+def test_the_plan_of_a_claim_is_not_changed_after_its_runs():
+    claim, runs_now = Claim("c", "s", BETTER, acts=ACTS), configured(1e-3)
+    first = {**judged(claim, runs_now), "created": "1", "digest": "first"}
+    reworded = replace(claim, statement="In other words.")
+    assert judged(reworded, runs_now)["planned"] == first["planned"]
+    changes = (
+        replace(claim, acts=late(CLIP).of("method") >= 0.001),
+        replace(claim, test=BETTER.by(0.1)),
+        replace(claim, healthy=()),
+        replace(claim, expects=Expected(effect=0.3, spread=0.1)),
+    )
+    for changed in changes:
+        later = {**judged(changed, runs_now), "created": "2", "digest": "later"}
+        (line,) = changed_plans([later, first])
+        assert line.startswith("ppo/later.json: c was changed after its judged runs had begun")
+        on_new_runs = judged(changed, configured(1e-3, seeds="345"))
+        assert [*changed_plans([first, {**on_new_runs, "created": "2", "digest": "new"}])] == []
+        records = [record for by_seed in runs_now.values() for record in by_seed.values()]
+        assert plan_changes(replace(find_paper("ppo"), claims=(changed,)), first, records) == ["c"]
+    assert [*changed_plans([first, {**first, "created": "2", "digest": "again"}])] == []
+
+
+def test_a_plan_holds_the_settings_of_the_arms_and_needs_the_runs_of_all():
+    claim = Claim("c", "s", BETTER, acts=ACTS)
+    one, other = judged(claim, configured(1e-3)), judged(claim, configured(1e-4))
+    assert one["planned"] != other["planned"]
+    assert judged(claim, {"method": configured(1e-3)["method"]})["planned"] == {}
+    assert judged(Claim("c", "s", BETTER), configured(1e-3))["planned"] == {}
+
+
+def test_the_seeds_of_an_expected_effect_are_the_first_number_that_detects_it():
+    seeds = seeds_needed(1.0, 1.0)
+    assert 8 <= seeds <= 11  # (1.96 + 0.84)^2 = 7.8 with known variance, more with Student's
+    assert detectable(1.0 / seeds**0.5, seeds - 1) <= 1.0
+    assert detectable(1.0 / (seeds - 1) ** 0.5, seeds - 2) > 1.0
+    assert seeds_needed(2.0, 2.0) == seeds
+    assert seeds_needed(1.0, 1.0, 0.015) > seeds
+    assert seeds_needed(0.0, 1.0) is None
+
+
+def test_the_plan_of_a_paper_lists_gates_and_the_seeds_of_expected_effects():
+    above = replace(Claim("above", "s", BETTER.by(0.5)), expects=Expected(effect=1.5, spread=1.0))
+    same = Claim("same", "s", BETTER.left.about(BETTER.right, within=1.5), acts=ACTS)
+    same = replace(same, expects=Expected(effect=-0.5, spread=1.0))
+    exact = Claim("exact", "s", law("core.laws.kl_variance:k1", 1.0) > 0.0)
+    plans = claim_plans(replace(find_paper("ppo"), claims=(above, same, exact)))
+    assert [plan.claim for plan in plans] == ["above", "same"]
+    level = min(look.level for look in LOOKS)
+    assert plans[0].seeds == plans[1].seeds == seeds_needed(1.0, 1.0, level)
+    assert plans[1].gates == [
+        ("inert", "late(clip_ratio/high_mean) of method >= 0.01"),
+        ("unhealthy", "accuracy change of method >= -1.5"),
+        ("unhealthy", "accuracy change of plain >= -1.5"),
+    ]

@@ -1,0 +1,87 @@
+"""Trials of gates: one seed that is never judged shows whether the mechanism of a claim acts.
+
+They are made of the claims that declare `acts`, before any judged seed runs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from core.claims import Claim, MissingMeasure
+from core.claims.gates import Gate
+from core.records.record import Record
+from core.run.units import run_in_processes, trial_units
+from core.run.work import Work
+from core.settings.run_settings import TRIAL_SEED
+from core.stages.chain import Chain
+from core.stages.record import unscored_record
+from eval.errors import ReproError
+from eval.terminal import say
+
+SCORED = ("score", "samples")  # what a trial has not
+
+
+class MissedGates(ReproError):
+    """No claim of an order passes its gates on the trial seed."""
+
+    exit_code = 1
+
+
+def arms_behind_gates(work: Work, tunings: Sequence[Record]) -> tuple[str, ...]:
+    """Return the arms that the order still runs after the trials of gates.
+
+    A claim that misses a gate is left out with a message. An arm is left out if only such claims
+    compare it. Orders without `--claims` have no trials.
+
+    Raises:
+        MissedGates: no claim about runs is left.
+    """
+    order = work.order
+    by_runs = [claim for claim in order.paper.claims if claim.arms]
+    declared = [claim for claim in by_runs if claim.act_comparisons] if order.fair else []
+    records = run_gate_trials(work, declared, tunings)
+    missed = {claim.slug: why for claim in declared if (why := missed_gates(claim, records))}
+    for slug, reason in missed.items():
+        say(f"claim {slug} is not run: on seed {TRIAL_SEED}, which is not judged, {reason}")
+    left = [claim for claim in by_runs if claim.slug not in missed]
+    if missed and not left:
+        reasons = "; ".join(f"{slug}: {reason}" for slug, reason in missed.items())
+        raise MissedGates(
+            f"no claim passes its gates on seed {TRIAL_SEED}, nothing runs: {reasons}"
+        )
+    needed = {order.paper.main_arm, *(arm for claim in left for arm in claim.arms)}
+    return tuple(arm for arm in order.arm_names if not missed or arm in needed)
+
+
+def run_gate_trials(
+    work: Work, claims: Iterable[Claim], tunings: Sequence[Record]
+) -> dict[str, Record]:
+    """Train each arm of these claims with the trial seed, and return a record by arm.
+
+    An arm has the learning rate that its trials chose. That training is one of these trials then.
+    """
+    arms = {arm for claim in claims for arm in claim.arms}
+    factors = {tuning["arm"]: float(tuning["best"]) for tuning in tunings}
+    resolved = {c.resolved.arm: c.resolved for c in work.chains if c.resolved.arm in arms}
+    chains = [
+        Chain(one.at_factor(factors.get(arm, 1.0)), TRIAL_SEED) for arm, one in resolved.items()
+    ]
+    units = trial_units(work.order, chains)
+    force = not run_in_processes(work.order, [units], chains) and work.order.force
+    return {chain.resolved.arm: unscored_record(chain, force=force) for chain in chains}
+
+
+def missed_gates(claim: Claim, records: Mapping[str, Record]) -> str:
+    """Return by which numbers a claim misses its gates on the trial seed; empty if it passes.
+
+    Gates that read scores are left to the judged runs, as trials are not scored.
+    """
+    gates = [gate for gate in claim.gates if not reads_scores(gate)]
+    try:
+        checked = [gate.check([records]) for gate in gates]
+    except MissingMeasure as error:
+        return f"a gate cannot be read: {error.args[0]}"
+    return "; ".join(f"{gate.gate.below}: {gate.reason}" for gate in checked if not gate.passes)
+
+
+def reads_scores(gate: Gate) -> bool:
+    """Return whether a gate reads scores or samples of benchmarks."""
+    return any(need.kind in SCORED for _, need in gate.test.needs)
