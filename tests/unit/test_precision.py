@@ -38,8 +38,8 @@ def make(build_llama, tiny_tokenizer, tmp_path):
         asked = [tiny_tokenizer(row[0]["content"]).input_ids for row in rows]
         return {"prompt_ids": asked, "completion_ids": ids, "logprobs": None}
 
-    def build(kind, **changes):
-        folder, model = str(tmp_path / "out"), build_llama(seed=1)
+    def build(kind, layers=2, **changes):
+        folder, model = str(tmp_path / "out"), build_llama(seed=1, num_hidden_layers=layers)
         if kind == "sft":
             args = SFTConfig(output_dir=folder, **COMMON | changes)
             rows = Dataset.from_list(ROWS)
@@ -95,20 +95,23 @@ def test_bfloat16_has_one_policy(make):
     assert logs(trainer, "clip_ratio/region_mean") == [0.0]
 
 
-INDUCTOR = pytest.param(
+INDUCTOR = pytest.param(  # a step of one layer, for a C++ compiler takes seconds for each graph
     "sft",
     "inductor",
+    {"layers": 1, "max_steps": 1},
     marks=pytest.mark.skipif(shutil.which("g++") is None, reason="inductor on a CPU needs g++"),
 )
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
-@pytest.mark.parametrize(("kind", "backend"), [("grpo", "aot_eager"), INDUCTOR])
-def test_compilation_keeps_five_digits(kind, backend, make):
+@pytest.mark.parametrize(
+    ("kind", "backend", "few"), [("grpo", "aot_eager", {"max_steps": 2}), INDUCTOR]
+)
+def test_compilation_keeps_five_digits(kind, backend, few, make):
     torch._dynamo.reset()
     counters.clear()
-    trainer = make(kind, torch_compile=True, torch_compile_backend=backend, max_steps=2)
-    found, plain = run(trainer), run(make(kind, max_steps=2))
+    trainer = make(kind, torch_compile=True, torch_compile_backend=backend, **few)
+    found, plain = run(trainer), run(make(kind, **few))
     assert counters["stats"]["unique_graphs"] > 0
     assert type(trainer.model_wrapped).__name__ == "OptimizedModule"
     assert apart(found[0], plain[0]) < 1e-5
