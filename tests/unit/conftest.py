@@ -6,6 +6,7 @@ import pytest
 from grpo_runs import digits, prompts
 
 from core import GRPOConfig, GRPOTrainer
+from core.data.sets import POCKET, SETS, pocket
 from eval.registered import group_entry_points
 
 
@@ -78,3 +79,10 @@ def install(tmp_path, monkeypatch):
 
     yield put
     group_entry_points.cache_clear()
+
+
+@pytest.fixture
+def few_worked(monkeypatch):
+    """The data set `pocket-worked` with 75 problems of each suite: encoding all takes seconds."""
+    few = pocket("pocket-worked", POCKET, "worked", first=75)
+    monkeypatch.setitem(SETS, few.name, few)

@@ -72,6 +72,7 @@ def root(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.usefixtures("few_worked")
 def test_a_paper_that_fine_tunes_goes_from_its_plan_to_its_page(root):
     plan = make_plan(resolve(SFT, arguments=SHORT), 0)
     scored = [*["eval"] * 4, *["probabilities"] * 2]

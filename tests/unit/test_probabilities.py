@@ -81,6 +81,7 @@ def test_the_interval_covers_the_true_mean_as_often_as_it_says():
     assert 0.91 < hits / 400 < 0.98
 
 
+@pytest.mark.usefixtures("few_worked")
 def test_a_run_measures_before_and_after_and_its_page_shows_it(root):
     del root
     asked = resolve(PAPER_, arguments=FEW)

@@ -79,6 +79,7 @@ def prompts():
     return list(load_training_data("pocket"))
 
 
+@pytest.mark.usefixtures("few_worked")
 def test_cold_start_rl_rejection_sampling_and_fine_tuning_are_one_chain(root):
     plan = [stage.name for stage, _ in make_plan(resolve(FOUR, arguments=FEW), 0).stages]
     cold = rl = ["data", "start", "train"]
