@@ -1,9 +1,9 @@
 """The completions behind the latest log, as a parquet file and as a table on the terminal."""
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import SupportsFloat, TypedDict
 from urllib.parse import quote
 
 import pandas as pd
@@ -23,10 +23,10 @@ class RewardLogs:
     """Values that reward functions log about a rollout: table columns and metrics."""
 
     def __init__(self):
-        self.columns: dict[str, list[Any]] = defaultdict(list)
+        self.columns: dict[str, list[object]] = defaultdict(list)
         self.metrics: dict[str, list[float]] = defaultdict(list)
 
-    def log_extra(self, column: str, values: Sequence[Any]) -> None:
+    def log_extra(self, column: str, values: Sequence[object]) -> None:
         """Add one value per completion to a column of the completion table.
 
         Raises:
@@ -34,7 +34,7 @@ class RewardLogs:
         """
         self.columns[column].extend(to_plain_value(value, column) for value in values)
 
-    def log_metric(self, name: str, value: Any) -> None:
+    def log_metric(self, name: str, value: SupportsFloat) -> None:
         """Add a number to the metric `name`, of which the log shows the mean over the rollout.
 
         Raises:
@@ -45,13 +45,14 @@ class RewardLogs:
         except (TypeError, ValueError) as error:
             raise BadValue(f"log_metric({name!r}, {value!r}): expected a number") from error
 
-    def column(self, name: str, count: int) -> list[Any]:
+    def column(self, name: str, count: int) -> list[object]:
         """Return the last `count` values of a column, one per completion; None if it has none.
 
         Raises:
             BadValue: the number of values is no multiple of `count`.
         """
-        values = self.columns.get(name, [None] * count)
+        absent: list[object] = [None] * count
+        values = self.columns.get(name, absent)
         if len(values) % count:
             raise BadValue(
                 f"log_extra({name!r}, ...) got {len(values)} values for {count} completions: "
@@ -60,14 +61,14 @@ class RewardLogs:
         return values[-count:]
 
 
-def to_plain_value(value: Any, column: str) -> Any:
+def to_plain_value(value: object, column: str) -> object:
     """Convert a value to text, numbers, lists and mappings, which a checkpoint can store.
 
     Raises:
         BadValue: the value is of another type.
     """
-    if hasattr(value, "tolist"):  # of numpy or torch
-        value = value.tolist()
+    tolist: Callable[[], object] | None = getattr(value, "tolist", None)  # of numpy or torch
+    value = value if tolist is None else tolist()
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, list | tuple):
@@ -80,6 +81,13 @@ def to_plain_value(value: Any, column: str) -> Any:
     )
 
 
+class LogState(TypedDict):
+    """The rows of a completion log in a checkpoint, and its columns that are rewards."""
+
+    columns: dict[str, list[object]]
+    rewards: list[str]
+
+
 class CompletionLog:
     """Latest prompts, completions, rewards and advantages of the training or of an evaluation.
 
@@ -90,7 +98,7 @@ class CompletionLog:
 
     def __init__(self, size: int | None, name: str = ""):
         self.name = name
-        self.columns: dict[str, deque[Any]] = defaultdict(lambda: deque(maxlen=size))
+        self.columns: dict[str, deque[object]] = defaultdict(lambda: deque(maxlen=size))
         self.rewards: list[str] = []
 
     def add(
@@ -98,8 +106,8 @@ class CompletionLog:
         prompts: Sequence[Completion],
         completions: Sequence[Completion],
         rewards: Mapping[str, Sequence[float]],
-        extra: Mapping[str, Sequence[Any]],
-        advantages: Sequence[Any],
+        extra: Mapping[str, Sequence[object]],
+        advantages: Sequence[float] | Sequence[Sequence[float]],
     ) -> None:
         """Append the rows of a rollout; the oldest rows beyond `size` are dropped.
 
@@ -124,12 +132,12 @@ class CompletionLog:
             column.extend([None] * (before - len(column)))
             column.extend(rows.get(name, [None] * n))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> LogState:
         """Return the rows as plain values, for a checkpoint."""
         columns = {name: list(values) for name, values in self.columns.items()}
         return {"columns": columns, "rewards": self.rewards}
 
-    def take_state(self, state: Mapping[str, Any]) -> None:
+    def take_state(self, state: LogState) -> None:
         """Restore the rows that `state` returned."""
         self.rewards = state["rewards"]
         for name, values in state["columns"].items():
@@ -169,7 +177,7 @@ def prefix_if_taken(names_in_use: Collection[str], name: str, prefix: str) -> st
     return prefix + name if name in names_in_use else name
 
 
-def format_number(value: Any) -> str:
+def format_number(value: float | Sequence[float]) -> str:
     """Format one number, or the first and last of a completion's token advantages."""
     if isinstance(value, Sequence):
         return f"{value[0]:.2f} .. {value[-1]:.2f}" if value else ""

@@ -1,10 +1,12 @@
 """Selection of the prompts that a model answers correctly neither too rarely nor too often."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from core.collect.rejection import Row, sampled_answers, total_rewards
+from core.collect.rejection import sampled_answers, total_rewards
+from core.collect.reward_calls import UncheckedReward
 from core.configs.difficulty import DifficultyConfig
+from core.data.conversations import Row
 from core.rollout.samplers.policy import PolicySampler
 from eval.errors import BadValue
 
@@ -12,7 +14,7 @@ from eval.errors import BadValue
 def rows_of_difficulty(
     sampler: PolicySampler,
     config: DifficultyConfig,
-    rewards: Sequence[Callable[..., Any]],
+    rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
 ) -> list[dict[str, Any]]:
     """Return the rows of the selected prompts, in order, with their `pass_rate`.

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from torch.nn.functional import pad
 
 from core.collect.completion_log import RewardLogs
 from core.collect.generation import Generated
+from core.data.conversations import Row
 from core.losses.estimators import Scored
 
 
@@ -25,7 +25,7 @@ class Draw:
         logs: What reward functions logged.
     """
 
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     generated: Generated
     scored: Scored
     logs: RewardLogs

@@ -4,7 +4,9 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Coroutine
-from typing import Any
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 
 class AsyncLoop:
@@ -17,9 +19,7 @@ class AsyncLoop:
     def __init__(self):
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(
-        self, coroutine: Coroutine[Any, Any, Any]
-    ) -> Any:  # Any: whatever the coroutine returns
+    def run(self, coroutine: Coroutine[object, None, Result]) -> Result:
         """Wait for a coroutine and return its result."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()

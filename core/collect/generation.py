@@ -3,20 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from core.bounded_templates import apply_template
+from core.bounded_templates import Tokenizer, apply_template
 from core.configs.generation_keywords import as_list, engine_keywords, sampling_settings
 from core.configs.rollout import RolloutConfig
+from core.data.conversations import Row
 from core.forward.logps import evaluating
 from core.rewards.completions import Completion
 from core.rollout.engine import Engine, Sampling, in_order
 from core.rollout.stops import stop_function
 from eval.errors import BadValue
 
-RolloutFunction = Callable[[list[Completion], Any], Mapping[str, Any]]  # Any: the trainer
+RolloutFunction = Callable[[list[Completion], Any], Mapping[str, Any]]  # Any: trainer; user's own
 REQUIRED = ("prompt_ids", "completion_ids", "logprobs")
 
 
@@ -39,7 +40,7 @@ class Generated:
     completions: list[Completion]
     logps: Sequence[Sequence[float | None]] | None = None
     support: Sequence[list[bytes]] | None = None
-    columns: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, object] = field(default_factory=dict[str, object])
     trained: Sequence[Sequence[int]] | None = None
 
     @property
@@ -61,19 +62,17 @@ def is_conversation(prompt: Completion) -> bool:
 
 def pad_token_id(tokenizer: PreTrainedTokenizerBase) -> int:
     """Return the id of the padding token."""
-    pad: Any = tokenizer.pad_token_id  # Any: typed for every special token at once
-    return int(pad)
+    return cast(int, tokenizer.pad_token_id)
 
 
 def tokenize_prompts(
-    tokenizer: PreTrainedTokenizerBase, prompts: Sequence[Completion], template: Mapping[str, Any]
+    tokenizer: Tokenizer, prompts: Sequence[Completion], template: Mapping[str, object]
 ) -> list[list[int]]:
     """Return token ids of prompts; messages go through the chat template with these keywords."""
-    encoder: Any = tokenizer  # Any: its return type depends on the keywords
     if not is_conversation(prompts[0]):
-        return encoder(text=list(prompts))["input_ids"]
+        return tokenizer(text=list(prompts))["input_ids"]
     return apply_template(
-        encoder,
+        tokenizer,
         list(prompts),
         add_generation_prompt=True,
         tokenize=True,
@@ -125,9 +124,7 @@ def sample(
     )
 
 
-def sampling_options(
-    args: RolloutConfig, tokenizer: Any, ends: Sequence[int]
-) -> Sampling:  # Any: half typed
+def sampling_options(args: RolloutConfig, tokenizer: Tokenizer, ends: Sequence[int]) -> Sampling:
     """Return the options of decoding from the settings and the keywords of generation."""
     settings = sampling_settings(args)
     stops = as_list(settings.get("stop_strings") or [])
@@ -149,7 +146,7 @@ def call_rollout(
     rollout: RolloutFunction,
     tokenizer: PreTrainedTokenizerBase,
     prompts: Sequence[Completion],
-    trainer: Any,  # Any: handed on to the user's function
+    trainer: object,
 ) -> Generated:
     """Call a user's rollout function and check what it returns.
 
@@ -183,7 +180,7 @@ def call_rollout(
     )
 
 
-def extend_rows(rows: Sequence[dict[str, Any]], columns: Mapping[str, Any]) -> list[dict]:
+def extend_rows(rows: Sequence[Row], columns: Mapping[str, object]) -> list[Row]:
     """Add the further fields of a rollout function to the dataset rows."""
     return [
         {**row, **{k: v[i] if isinstance(v, list) else v for k, v in columns.items()}}

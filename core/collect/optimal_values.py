@@ -1,12 +1,14 @@
 """Optimal values of prompts, estimated from the rewards of a model's own answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from core.collect.rejection import Row, sampled_answers, total_rewards
+from core.collect.rejection import sampled_answers, total_rewards
+from core.collect.reward_calls import UncheckedReward
 from core.configs.optimal_value import OptimalValueConfig
+from core.data.conversations import Row
 from core.losses.regression import optimal_values
 from core.rollout.samplers.policy import PolicySampler
 from eval.errors import BadValue
@@ -15,7 +17,7 @@ from eval.errors import BadValue
 def rows_of_values(
     sampler: PolicySampler,
     config: OptimalValueConfig,
-    rewards: Sequence[Callable[..., Any]],
+    rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
 ) -> list[dict[str, Any]]:
     """Return the rows of the prompts, in order, with their `optimal_value`.

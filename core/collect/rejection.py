@@ -1,25 +1,30 @@
 """Rejection sampling: a model's own answers to prompts, filtered by their rewards."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from core.collect.event_loop import AsyncLoop
-from core.collect.reward_calls import RewardFunction, Samples, call_rewards, outcome_reward
+from core.collect.reward_calls import (
+    RewardFunction,
+    Samples,
+    UncheckedReward,
+    call_rewards,
+    outcome_reward,
+)
 from core.configs.answers import AnswersConfig
 from core.configs.rejection import RejectionConfig
+from core.data.conversations import Row
 from core.rewards.verifiers import spread
 from core.rollout.chat import chat_text
 from core.rollout.samplers.policy import PolicySampler
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 
-Row = Mapping[str, Any]  # Any: columns of any type
-
 
 def accepted_rows(
     sampler: PolicySampler,
     config: RejectionConfig,
-    rewards: Sequence[Callable[..., Any]],
+    rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
 ) -> list[dict[str, Any]]:
     """Return one row for each accepted answer of a prompt, with the answer as its `completion`.
@@ -56,7 +61,7 @@ def accepted_rows(
 def sampled_answers(
     sampler: PolicySampler,
     config: AnswersConfig,
-    rewards: Sequence[Callable[..., Any]],
+    rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
 ) -> tuple[Sequence[Row], list[list[str]]]:
     """Sample answers to `num_prompts` rows, spread evenly; return the rows and their answers.
@@ -72,7 +77,7 @@ def sampled_answers(
 
 
 def total_rewards(
-    sampler: PolicySampler, rewards: Sequence[Callable[..., Any]], pairs: Sequence[tuple[Row, str]]
+    sampler: PolicySampler, rewards: Sequence[UncheckedReward], pairs: Sequence[tuple[Row, str]]
 ) -> list[float]:
     """Return the sum of the rewards of each answer; a reward that does not apply adds 0."""
     functions = [RewardFunction.of(reward) for reward in rewards]
@@ -94,7 +99,7 @@ def reward_samples(
     prompts = None
     if any(f.reads_prompt_texts for f in functions):
         prompts = [chat_text(sampler.tokenizer, user_message(row["prompt"])) for row, _ in pairs]
-    return Samples.of([dict(row) for row, _ in pairs], answers, ids, prompts)
+    return Samples.of([row for row, _ in pairs], answers, ids, prompts)
 
 
 def decoding(config: AnswersConfig) -> Decoding:

@@ -2,24 +2,27 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import partial
 from inspect import Parameter, iscoroutinefunction, signature
 from itertools import count
 from numbers import Real
-from typing import Any, Self
+from typing import Self, TypeAlias, TypeVar, cast
 
 from transformers.utils import logging
 
 from core.collect.event_loop import AsyncLoop
 from core.collect.reward_time import report_overrun, time_limit_s
+from core.data.conversations import Row
 from core.errors import RewardError
 from core.rewards.completions import Completion, completion_text
 from eval.errors import BadValue
 from eval.time_limit import each_within
 
+UncheckedReward: TypeAlias = Callable[..., object]  # whose output `read_values` checks
+Part = TypeVar("Part")
 Step = tuple[int, float]  # (offset just after the step in the text, its reward)
 Value = float | None | list[Step]
 SHORT = 60  # characters of a prompt in an error
@@ -32,14 +35,14 @@ logger = logging.get_logger(__name__)
 NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
-def unwrap_partial(function: Any) -> Any:  # Any: whatever can be called
+def unwrap_partial(function: UncheckedReward) -> UncheckedReward:
     """Return the function inside nested partials."""
     while isinstance(function, partial):
         function = function.func
     return function
 
 
-def reads_prompt_texts(call: Any) -> bool:  # Any: a reward function, or what one holds
+def reads_prompt_texts(call: object) -> bool:
     """Return whether a reward function, or one in its dataclass fields, reads prompts as text."""
     wrapped = fields(call) if is_dataclass(call) and not isinstance(call, type) else ()
     parts = (getattr(call, field.name) for field in wrapped)
@@ -51,10 +54,10 @@ class RewardFunction:
     """A reward function with the name of its metric."""
 
     name: str
-    call: Callable[..., Any]
+    call: UncheckedReward
 
     @classmethod
-    def of(cls, call: Callable[..., Any]) -> Self:
+    def of(cls, call: UncheckedReward) -> Self:
         """Wrap a reward function under its own name, or that of its class."""
         function = unwrap_partial(call)
         return cls(name=getattr(function, "__name__", None) or type(function).__name__, call=call)
@@ -101,12 +104,13 @@ def with_unique_names(functions: Sequence[RewardFunction]) -> list[RewardFunctio
     return renamed
 
 
-def copy_lists(value: Any) -> Any:  # Any: a value of a column
+def copy_lists(value: Part) -> Part:
     """Copy lists and mappings recursively; other values are not copied."""
     if isinstance(value, list):
-        return [copy_lists(part) if isinstance(part, list | dict) else part for part in value]
+        copied = [copy_lists(part) if isinstance(part, list | dict) else part for part in value]
+        return cast(Part, copied)
     if isinstance(value, dict):
-        return {key: copy_lists(part) for key, part in value.items()}
+        return cast(Part, {key: copy_lists(part) for key, part in value.items()})
     return value
 
 
@@ -130,12 +134,12 @@ class Samples:
     `prompt_texts` are the prompts as the model reads them, for functions that read them.
     """
 
-    columns: dict[str, list[Any]]
+    columns: dict[str, list[object]]
     prompt_texts: list[str] | None = None
 
     @staticmethod
     def of(
-        rows: Sequence[dict[str, Any]],
+        rows: Sequence[Row],
         completions: Sequence[Completion],
         completion_ids: Sequence[Sequence[int]],
         prompt_texts: list[str] | None = None,
@@ -144,11 +148,10 @@ class Samples:
         reserved = ("prompt", "completion", "completion_ids")
         columns = {key: [row[key] for row in rows] for key in rows[0] if key not in reserved}
         columns["prompts"] = [row["prompt"] for row in rows]
-        columns["completions"] = list(completions)
-        columns["completion_ids"] = list(completion_ids)
+        columns |= {"completions": [*completions], "completion_ids": [*completion_ids]}
         return Samples(columns=columns, prompt_texts=prompt_texts)
 
-    def keywords(self, f: RewardFunction) -> dict[str, list[Any]]:
+    def keywords(self, f: RewardFunction) -> Mapping[str, Sequence[object]]:
         """Return the keywords for a function, as lists that the function may change.
 
         A dataset column with the name of the prompt texts takes precedence over them.
@@ -166,14 +169,14 @@ class Samples:
 
     def prompt(self, i: int) -> str:
         """Return the start of the prompt of sample `i`, on one line."""
-        text = " ".join(completion_text(self.columns["prompts"][i]).split())
+        text = " ".join(completion_text(cast(Completion, self.columns["prompts"][i])).split())
         return text[:SHORT] + "..." if len(text) > SHORT else text
 
 
 def call_rewards(
     functions: Sequence[RewardFunction],
     samples: Samples,
-    shared: dict[str, Any],
+    shared: Mapping[str, object],
     loop: AsyncLoop,
 ) -> list[list[Value]]:
     """Return the values of each function, in the order of the functions.
@@ -202,14 +205,16 @@ def call_rewards(
 
 
 async def gather_calls(
-    functions: Sequence[RewardFunction], samples: Samples, shared: dict[str, Any]
-) -> list[Any]:
+    functions: Sequence[RewardFunction], samples: Samples, shared: Mapping[str, object]
+) -> list[object]:
     """Return the outputs of async functions, or the exceptions they raised."""
-    calls = (f.call(**samples.keywords(f), **shared) for f in functions)
-    return await asyncio.gather(*calls, return_exceptions=True)
+    calls = [f.call(**samples.keywords(f), **shared) for f in functions]
+    return await asyncio.gather(*cast(list[Awaitable[object]], calls), return_exceptions=True)
 
 
-def call_within_limit(f: RewardFunction, samples: Samples, shared: dict[str, Any]) -> list[Value]:
+def call_within_limit(
+    f: RewardFunction, samples: Samples, shared: Mapping[str, object]
+) -> list[Value]:
     """Call a synchronous function; if it exceeds its time limit, all completions get None.
 
     Functions of steps then give an empty list of steps.
@@ -226,7 +231,7 @@ def call_within_limit(f: RewardFunction, samples: Samples, shared: dict[str, Any
     return values
 
 
-def call_one(f: RewardFunction, samples: Samples, shared: dict[str, Any]) -> Any:
+def call_one(f: RewardFunction, samples: Samples, shared: Mapping[str, object]) -> object:
     """Call a synchronous function on all samples."""
     try:
         return f.call(**samples.keywords(f), **shared)
@@ -253,14 +258,14 @@ def reward_note(error: BaseException) -> str | None:
     return next((note for note in getattr(error, "__notes__", ()) if RAISED in note), None)
 
 
-def read_values(f: RewardFunction, samples: Samples, output: Any) -> list[Value]:
+def read_values(f: RewardFunction, samples: Samples, output: object) -> list[Value]:
     """Convert a function's output into one float, None or list of steps per sample.
 
     Raises:
         RewardError: the output is no list of numbers with one value per sample.
     """
     try:
-        values = list(output)
+        values = list(cast(Iterable[object], output))
     except TypeError:
         raise RewardError(
             f"reward {f.name!r} returned {type(output).__name__}: expected a list of "
@@ -277,19 +282,21 @@ def read_values(f: RewardFunction, samples: Samples, output: Any) -> list[Value]
     return [read_number(f, samples, i, value) for i, value in enumerate(values)]
 
 
-def read_steps(f: RewardFunction, samples: Samples, i: int, steps: Iterable[Any]) -> list[Step]:
+def read_steps(f: RewardFunction, samples: Samples, i: int, steps: object) -> list[Step]:
     """Return the (end, reward) pairs of sample `i` whose reward is not None."""
-    pairs = [(int(end), read_number(f, samples, i, reward)) for end, reward in steps]
+    pairs_of_steps = cast(Iterable[tuple[int, object]], steps)
+    pairs = [(int(end), read_number(f, samples, i, reward)) for end, reward in pairs_of_steps]
     return [(end, reward) for end, reward in pairs if reward is not None]
 
 
-def read_number(f: RewardFunction, samples: Samples, i: int, value: Any) -> float | None:
+def read_number(f: RewardFunction, samples: Samples, i: int, value: object) -> float | None:
     """Convert a value, also a tensor or array, to a finite float; NaN becomes None, as in TRL.
 
     Raises:
         RewardError: the value is not finite or no number.
     """
-    plain = value.item() if hasattr(value, "item") else value
+    item: Callable[[], object] | None = getattr(value, "item", None)  # of numpy or torch
+    plain = value if item is None else item()
     if plain is None or (isinstance(plain, Real | Decimal) and math.isnan(plain)):
         return None
     if isinstance(plain, Real | Decimal) and math.isfinite(plain):

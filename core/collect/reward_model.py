@@ -1,14 +1,14 @@
 """A sequence classifier as a reward function."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from core.bounded_templates import apply_template
+from core.bounded_templates import Tokenizer, apply_template
 from core.rewards.completions import Completion, completion_text
 
 
@@ -17,13 +17,13 @@ class RewardModel:
     """A sequence classifier with one label as a reward: its logit for prompt and completion."""
 
     model: nn.Module
-    tokenizer: Any  # Any: a transformers tokenizer
-    template: dict[str, Any]
+    tokenizer: Tokenizer
+    template: Mapping[str, object]
     time_limit_s: ClassVar[float] = math.inf  # that of a forward pass, whatever a text says
 
     @torch.inference_mode()
     def __call__(
-        self, *, prompts: Sequence[Completion], completions: Sequence[Completion], **_: Any
+        self, *, prompts: Sequence[Completion], completions: Sequence[Completion], **_: object
     ) -> Tensor:
         """Return the logit of each prompt and completion (N,)."""
         texts = [self.text(p, c) for p, c in zip(prompts, completions, strict=True)]

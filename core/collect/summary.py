@@ -1,7 +1,7 @@
 """Rewards of a rollout over all processes as tensors, and statistics of it for the log."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import torch
 from accelerate import Accelerator
@@ -50,9 +50,9 @@ def gather_steps(
     )
 
 
-def same_width(rows: Tensor, filler: Any) -> Tensor:  # Any: accelerate types fillers as int
+def same_width(rows: Tensor, filler: float) -> Tensor:
     """Pad rows on the right to the greatest width of all processes."""
-    return cast(Tensor, pad_across_processes(rows, dim=1, pad_index=filler))
+    return cast(Tensor, pad_across_processes(rows, dim=1, pad_index=cast(int, filler)))
 
 
 def length_summary(
@@ -87,7 +87,7 @@ def named_metrics(logs: RewardLogs, accelerator: Accelerator) -> Metrics:
     return means
 
 
-def logged_columns(logs: RewardLogs, rows: int) -> dict[str, Sequence[Any]]:  # Any: of any reward
+def logged_columns(logs: RewardLogs, rows: int) -> dict[str, Sequence[object]]:
     """Return the `log_extra` columns, with one value per completion of all processes."""
     return {
         column: gather_object(logs.column(column, rows))
