@@ -6,11 +6,12 @@ from copy import copy
 from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType
-from typing import Any, ClassVar, Protocol, get_args
+from typing import Any, ClassVar, Protocol, cast, get_args
 
 from transformers import TrainingArguments
 from transformers.integrations import integration_utils
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+from transformers.trainer_pt_utils import AcceleratorConfig
 
 from core.configs.number_texts import convert_numbers
 from core.configs.processes import asks_for_shards, join_on_cpu
@@ -60,7 +61,7 @@ class BaseConfig(TrainingArguments):
     )
     trust_remote_code: bool = option(False, "Allow models and tokenizers that ship Python code.")
 
-    def __new__(cls, *args: Any, **keywords: Any):  # Any: as of the fields
+    def __new__(cls, *args: object, **keywords: object):
         """Record which fields are given, also those at their defaults."""
         for name in keywords.keys() & cls.REMOVED.keys():
             raise BadValue(
@@ -79,7 +80,7 @@ class BaseConfig(TrainingArguments):
         self._resolved = {name: copy(getattr(self, name)) for name in self._given}
         self._set_since: set[str] = set()
 
-    def __setattr__(self, name: str, value: Any):  # Any: of any field
+    def __setattr__(self, name: str, value: object):
         super().__setattr__(name, value)
         self.__dict__.get("_set_since", set()).add(name)
 
@@ -142,8 +143,13 @@ class BaseConfig(TrainingArguments):
         super().__post_init__()
         self.check_fields()
 
+    @property
+    def data_loading(self) -> AcceleratorConfig:
+        """Settings of how accelerate loads data, which `accelerator_config` was parsed to."""
+        return cast(AcceleratorConfig, self.accelerator_config)
+
     @classmethod
-    def without_alias(cls, name: str, value: Any) -> Any:  # Any: a value of any field
+    def without_alias(cls, name: str, value: object) -> object:
         """Return the choice that a value is an alias of, or the value itself."""
         spelling = value.lower() if isinstance(value, str) else value
         aliases = cls.ALIASES.get(name, {})

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from types import NoneType
-from typing import Any, get_args
+from typing import get_args
 
 from core.paper.overrides import LARGEST, describe, field_types
 from eval.errors import BadValue
 
 
-def convert_numbers(config: Any) -> None:  # Any: a dataclass of settings
+def convert_numbers(config: object) -> None:
     """Convert the texts of numeric fields, and those in lists of numbers, to numbers.
 
     Raises:
@@ -25,9 +25,7 @@ def convert_numbers(config: Any) -> None:  # Any: a dataclass of settings
             setattr(config, name, numbers_of(value, kinds, place))
 
 
-def numbers_of(
-    values: Sequence[Any], kinds: tuple[Any, ...], place: str
-) -> Sequence[Any]:  # Any: items and annotations
+def numbers_of(values: Sequence[object], kinds: tuple[object, ...], place: str) -> Sequence[object]:
     """Convert the texts of a list or tuple, if one of the types is a list of numbers.
 
     Raises:
@@ -40,12 +38,12 @@ def numbers_of(
     return values
 
 
-def is_numeric(kinds: tuple[Any, ...]) -> bool:  # Any: annotations
+def is_numeric(kinds: tuple[object, ...]) -> bool:
     """Return whether a field of these types holds numbers or None, and nothing else."""
     return {int, float, NoneType} >= {*kinds} != {NoneType} and bool(kinds)
 
 
-def number_of(text: str, kinds: tuple[Any, ...], place: str) -> int | float | None:
+def number_of(text: str, kinds: tuple[object, ...], place: str) -> int | float | None:
     """Convert a text to a number of one of the types, or to None.
 
     The text becomes an integer only if it is exactly one.

@@ -31,7 +31,7 @@ class TrlParser(HfArgumentParser):
         self.may_be_none = {name for name, hint in hints.items() if is_optional_number(hint)}
         super().__init__(kinds, **keywords)
 
-    def _get_value(self, action: Action, arg_string: str) -> Any:  # Any: of the field's type
+    def _get_value(self, action: Action, arg_string: str) -> object:
         if action.dest in self.may_be_none and arg_string.lower() in NOTHING:
             return None
         return super()._get_value(action, arg_string)  # pyright: ignore[reportAttributeAccessIssue] - argparse's, untyped
@@ -77,7 +77,7 @@ class TrlParser(HfArgumentParser):
         tables = [kind.SEMANTICS for kind in self.dataclass_types if hasattr(kind, "SEMANTICS")]
         return next((rows[chosen] for rows in tables if chosen in rows), {})
 
-    def set_defaults_with_config(self, **values: Any) -> list[str]:  # Any: of any field
+    def set_defaults_with_config(self, **values: object) -> list[str]:
         """Set defaults of options; return those without an option as words of a command line."""
         matching = [action for action in actions(self) if action.dest in values]
         for action in matching:
@@ -116,7 +116,7 @@ def actions(parser: ArgumentParser) -> Iterator[Action]:
             yield action
 
 
-def is_optional_number(hint: Any) -> bool:  # Any: an annotation
+def is_optional_number(hint: object) -> bool:
     """Return whether an annotation is of an optional number: no string, boolean or list."""
     kinds = set(get_args(hint))
     lists = any(get_origin(kind) is list for kind in kinds)

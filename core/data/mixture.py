@@ -1,10 +1,9 @@
 """Mixtures of several datasets, in the proportions that a config names."""
 
-from typing import Any
-
 from datasets import DatasetDict, concatenate_datasets, load_dataset
 
 from core.configs.script import DatasetConfig, DatasetMixtureConfig
+from core.data.best_fit import Data
 from eval.errors import BadValue
 
 
@@ -22,17 +21,15 @@ def get_dataset(mixture_config: DatasetMixtureConfig) -> DatasetDict:
     fractions = [config.fraction for config in mixture_config.datasets]
     if any(fraction is not None for fraction in fractions):
         parts = take_shares(parts, fractions, streaming=mixture_config.streaming)
-    mixture: Any = concatenate_datasets(parts)
+    mixture: Data = concatenate_datasets(parts)
     if mixture_config.test_split_size is not None:
         return mixture.train_test_split(test_size=mixture_config.test_split_size)
     return DatasetDict({"train": mixture})
 
 
-def load_one(
-    config: DatasetConfig, *, streaming: bool
-) -> Any:  # Any: of the kind that streaming asks
+def load_one(config: DatasetConfig, *, streaming: bool) -> Data:
     """Load one dataset with the columns that its config names."""
-    rows: Any = load_dataset(
+    rows: Data = load_dataset(
         config.path,
         name=config.name,
         data_dir=config.data_dir,
@@ -43,7 +40,7 @@ def load_one(
     return rows if config.columns is None else rows.select_columns(config.columns)
 
 
-def take_shares(parts: list[Any], fractions: list[float | None], *, streaming: bool) -> list[Any]:
+def take_shares(parts: list[Data], fractions: list[float | None], *, streaming: bool) -> list[Data]:
     """Take the first rows of each part, so that the mixture is as large as its fractions allow.
 
     Raises:

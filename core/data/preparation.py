@@ -10,6 +10,7 @@ from core.bounded_templates import Tokenizer
 from core.configs.sft import SFTConfig
 from core.data.best_fit import COLUMNS, LENGTHS, Data, pack_rows
 from core.data.chatml import to_chatml
+from core.data.conversations import Row
 from core.data.sft import IGNORED, row_encoder
 from core.errors import MissingColumn
 from eval.errors import BadValue
@@ -32,7 +33,7 @@ class Preparation:
 
     args: SFTConfig
     tokenizer: Tokenizer
-    formatting_func: Callable[[Any], str] | None = None  # Any: a row
+    formatting_func: Callable[[Row], str] | None = None
     own_collator: bool = False
 
     def rows(self, dataset: Data, *, packing: bool = False) -> Data:

@@ -10,6 +10,7 @@ from torch import Generator
 from torch.utils.data import DataLoader
 from torch.utils.data import IterableDataset as TorchIterableDataset
 
+from core.data.best_fit import Data
 from core.errors import WrongType
 from eval.errors import BadValue
 
@@ -39,7 +40,7 @@ def is_stream(dataset: object) -> bool:
     return isinstance(dataset, IterableDataset)
 
 
-def columns_of(dataset: Any) -> list[str]:  # Any: a Dataset or an IterableDataset
+def columns_of(dataset: Data) -> list[str]:
     """Return the column names of a dataset; those of its first row if the dataset declares none."""
     return list(dataset.column_names or next(iter(dataset), {}))
 

@@ -1,21 +1,27 @@
 """Adapters of peft: trained weights beside a frozen model."""
 
+from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, cast
 from warnings import catch_warnings, filterwarnings
+
+from transformers import PreTrainedModel
 
 from core.configs.base import BaseConfig
 from core.configs.script import ModelConfig
 from eval.errors import BadValue
 
+if TYPE_CHECKING:
+    from peft import LoraConfig, PeftConfig  # of an extra
+
 
 def add_adapters(
-    model: Any,  # Any: peft is optional
-    peft_config: Any,
+    model: PreTrainedModel,
+    peft_config: "PeftConfig | None",
     args: BaseConfig,
     *,
     virtual_tokens: bool = False,
-) -> Any:
+) -> PreTrainedModel:
     """Return the model with new adapters of `peft_config`, or the model itself if that is None.
 
     Raises:
@@ -32,17 +38,17 @@ def add_adapters(
     with catch_warnings():  # transformers has renamed an attribute that peft looks at
         filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
         try:
-            wrapped: Any = get_peft_model(model, peft_config)
+            wrapped = cast(PreTrainedModel, get_peft_model(model, peft_config))
         except ValueError as error:
             raise BadValue(f"peft_config does not fit the model: {error}") from error
     check_head(wrapped, args)
-    keywords: Any = args.gradient_checkpointing_kwargs or {}  # Any: parsed from its string
+    keywords = cast(Mapping[str, object], args.gradient_checkpointing_kwargs or {})
     if args.gradient_checkpointing and keywords.get("use_reentrant"):
         wrapped.enable_input_require_grads()  # no gradient would reach a reentrant checkpoint
     return wrapped
 
 
-def check_head(model: Any, args: BaseConfig) -> None:  # Any: as above
+def check_head(model: PreTrainedModel, args: BaseConfig) -> None:
     """Refuse adapters on the head with Liger kernels, which would ignore them.
 
     Raises:
@@ -60,7 +66,7 @@ def check_head(model: Any, args: BaseConfig) -> None:  # Any: as above
         )
 
 
-def check_adapters(model: Any, peft_config: Any, *, virtual_tokens: bool) -> None:  # Any: as above
+def check_adapters(model: object, peft_config: object, *, virtual_tokens: bool) -> None:
     """Refuse a `peft_config` that does not fit the model or the trainer.
 
     Raises:
@@ -88,7 +94,7 @@ def check_adapters(model: Any, peft_config: Any, *, virtual_tokens: bool) -> Non
         )
 
 
-def get_peft_config(model_args: ModelConfig) -> Any:  # Any: a peft.LoraConfig, or None
+def get_peft_config(model_args: ModelConfig) -> "LoraConfig | None":
     """Return the `peft.LoraConfig` of a script's command line, None without `use_peft`.
 
     Raises:

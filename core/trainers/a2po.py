@@ -1,7 +1,6 @@
 """A*-PO: regresses the log-ratio to the reference on rewards minus the values of prompts."""
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -50,8 +49,12 @@ class A2POTrainer(GRPOTrainer):
     _tag_names = ("a2po",)
     _paper = REGRESSION
 
-    def __init__(self, *args: Any, **keywords: Any):
-        super().__init__(*args, **keywords)
+    def set_up(self) -> None:
+        """Log no statistics of ratios, which the loss has none of.
+
+        Raises:
+            MissingColumn: the data has no values of prompts.
+        """
         self.logged = ()
         columns = columns_of(self.train_dataset)
         if COLUMN not in columns:

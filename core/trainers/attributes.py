@@ -3,35 +3,41 @@
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Generic, Self, TypeVar, overload
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import GenerationConfig, PreTrainedTokenizerBase, TrainingArguments
 
-from core.collect.reward_calls import RewardFunction
+from core.collect.reward_calls import RewardFunction, UncheckedReward
 from core.collect.reward_model import RewardModel
 from core.configs.grpo import GRPOConfig
+from core.trainers.entropy_bonus import EntropyBonus
 from core.trainers.token_masks import TokenMasks
 from eval.errors import BadValue
 
 Class = TypeVar("Class", bound=type)
+Value = TypeVar("Value")
 ROUTER = "GRPOConfig.router_aux_loss_coef and the model"
 
 
-class FromArguments:
+class FromArguments(Generic[Value]):
     """Descriptor of a read-only attribute that follows from the trainer's arguments."""
 
-    def __init__(self, read: Callable[[Any], Any], argument: str):  # Any: trainer and value
+    def __init__(self, read: Callable[["GRPOAttributes"], Value], argument: str):
         self.read, self.argument = read, argument
 
     def __set_name__(self, owner: type, name: str):
         self.name = name
 
-    def __get__(self, trainer: Any, owner: type) -> Any:  # Any: as above
+    @overload
+    def __get__(self, trainer: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, trainer: "GRPOAttributes", owner: type) -> Value: ...
+    def __get__(self, trainer: "GRPOAttributes | None", owner: type) -> Self | Value:
         return self if trainer is None else self.read(trainer)
 
-    def __set__(self, trainer: Any, value: Any):  # Any: as above
+    def __set__(self, trainer: "GRPOAttributes", value: object):
         if not hasattr(trainer, "args") or self.read(trainer) != value:
             raise BadValue(
                 f"{type(trainer).__name__}.{self.name} cannot be set to {value!r}: it follows from "
@@ -49,7 +55,7 @@ def with_settings(trainer: Class) -> Class:
     return trainer
 
 
-def setting(field: str, read: Callable[[GRPOConfig], Any]) -> Any:  # Any: of any setting
+def setting(field: str, read: Callable[[GRPOConfig], Value]) -> FromArguments[Value]:
     """Return a descriptor of an attribute that follows from a field of the config."""
     return FromArguments(lambda trainer: read(trainer.args), f"GRPOConfig.{field}")
 
@@ -58,7 +64,9 @@ def setting(field: str, read: Callable[[GRPOConfig], Any]) -> Any:  # Any: of an
 class GRPOAttributes(TokenMasks):
     """Settings under their own names, and the attributes that TRL derives from them and rewards."""
 
-    args: Any  # Any: a trainer's
+    args: GRPOConfig
+    bonus: EntropyBonus
+    router_weight: float
     rewards: list[RewardFunction]
     tokenizer: PreTrainedTokenizerBase
     eos_token_ids: list[int]
@@ -113,7 +121,7 @@ class GRPOAttributes(TokenMasks):
         return self._reward_weights
 
     @reward_weights.setter
-    def reward_weights(self, weights: Any):  # Any: numbers, or a tensor of them
+    def reward_weights(self, weights: Sequence[float] | Tensor):
         given = torch.as_tensor(weights, dtype=torch.float32)
         if given.shape != (len(self.rewards),):
             raise BadValue(
@@ -123,14 +131,14 @@ class GRPOAttributes(TokenMasks):
         self._reward_weights = given
 
 
-def reward_source(f: RewardFunction) -> Any:  # Any: a function or a model
+def reward_source(f: RewardFunction) -> nn.Module | UncheckedReward:
     """Return the reward as the user gave it: a function or a model."""
     return f.call.model if isinstance(f.call, RewardModel) else f.call
 
 
 def sampling_keywords(
     args: GRPOConfig, tokenizer: PreTrainedTokenizerBase, ends: Sequence[int]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the keywords of transformers' `generate` that sample as the settings say."""
     return {
         "max_new_tokens": args.max_completion_length,

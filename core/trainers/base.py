@@ -4,16 +4,20 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_utils import EvalLoopOutput, PredictionOutput
 
+from core.configs.base import BaseConfig
+from core.data.best_fit import Data
 from core.explain.phases import PhaseCallback, Phases
 from core.shards.reference import SyncReferenceCallback, frozen_copy
 from core.shards.sharding import gather_weights, shards_weights, spread_weights, without_weights
+from core.trainers.publish import TrainerArguments
 from core.trainers.random_state import unchanged_random_state
 from core.trainers.resume import ResumableTrainer, load_reference, save_reference
 
@@ -21,8 +25,13 @@ from core.trainers.resume import ResumableTrainer, load_reference, save_referenc
 class BaseTrainer(ResumableTrainer):
     """Trainer that averages metrics between logs, and may keep the starting policy as reference."""
 
-    def __init__(self, *, args: Any, callbacks: list[TrainerCallback], **rest: Any):
-        # Any: a `BaseConfig`, whose `accelerator_config` is parsed from a mapping or a file
+    def __init__(
+        self,
+        *,
+        args: BaseConfig,
+        callbacks: list[TrainerCallback],
+        **rest: Unpack[TrainerArguments],
+    ):
         self.phases = Phases()
         self.ref_model: nn.Module | None = None
         self._reference_moves = False
@@ -30,9 +39,10 @@ class BaseTrainer(ResumableTrainer):
         self._weights: defaultdict[str, list[float]] = defaultdict(list)  # of held-out metrics
         self._held_out: list[Tensor] = []  # sums of losses and what they are divided by, (B, 2)
         self.batch_weight = 1.0  # of an evaluation batch in the means over several
-        loading = args.accelerator_config
-        if loading.dispatch_batches is None:
-            loading.dispatch_batches = False  # each process reads a streamed dataset itself
+        if args.data_loading.dispatch_batches is None:
+            args.data_loading.dispatch_batches = (
+                False  # each process reads a streamed dataset itself
+            )
         super().__init__(args=args, callbacks=[*callbacks, PhaseCallback(self.phases)], **rest)
         self.frame = without_weights(self.policy()) if shards_weights(self.accelerator) else None
 
@@ -59,7 +69,7 @@ class BaseTrainer(ResumableTrainer):
         ) as policy:  # ZeRO-3 may have cut it while loading
             self.ref_model = frozen_copy(policy)
         if adapters_off:
-            cast(Any, self.ref_model).base_model.disable_adapter_layers()
+            cast(Any, self.ref_model).base_model.disable_adapter_layers()  # Any: of peft
         if self.frame is not None:
             spread_weights(self.ref_model, self.args.device)
 
@@ -68,31 +78,50 @@ class BaseTrainer(ResumableTrainer):
         self._reference_moves = True
         self.add_callback(SyncReferenceCallback(self.reference(), self.frame))
 
-    def evaluate(self, *args: Any, **keywords: Any) -> dict[str, float]:
+    def evaluate(
+        self,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
         """Evaluate as transformers does, without changing the random state of training."""
         with unchanged_random_state(self.args.device):
-            return super().evaluate(*args, **keywords)
+            return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
 
-    def predict(self, *args: Any, **keywords: Any) -> PredictionOutput:
+    def predict(
+        self,
+        test_dataset: Data,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "test",
+    ) -> PredictionOutput:
         """Predict as transformers does, without changing the random state of training."""
         with unchanged_random_state(self.args.device):
-            return super().predict(*args, **keywords)
+            return super().predict(test_dataset, ignore_keys, metric_key_prefix)
 
     def gather(self, tensor: Tensor) -> Tensor:
         """Gather rows from all processes, in the order of the processes."""
         return cast(Tensor, self.accelerator.gather(tensor))
 
-    def evaluation_loop(self, *args: Any, **keywords: Any) -> EvalLoopOutput:
+    def evaluation_loop(
+        self,
+        dataloader: DataLoader,
+        description: str,
+        prediction_loss_only: bool | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> EvalLoopOutput:
         """Evaluate as transformers does, with a loss that does not depend on the batch size."""
         self._held_out = []
-        output = super().evaluation_loop(*args, **keywords)
+        output = super().evaluation_loop(
+            dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
+        )
         if self._held_out:
             rows = torch.cat(self._held_out).double()
             finite = rows[rows.isfinite().all(1)]
             counted = finite if self.args.logging_nan_inf_filter and len(finite) else rows
             total, count = counted.sum(0).tolist()
             metrics = cast(dict[str, float], output.metrics)
-            metrics[f"{keywords.get('metric_key_prefix', 'eval')}_loss"] = total / max(count, 1.0)
+            metrics[f"{metric_key_prefix}_loss"] = total / max(count, 1.0)
         return output
 
     def record(self, metrics: Mapping[str, float], weight: float | None = None) -> None:

@@ -1,7 +1,7 @@
 """The value model beside the policy, with its optimizer, gradient reduction and checkpoint."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from accelerate import Accelerator
@@ -65,7 +65,9 @@ class Critic:
         """
         path = folder / STATE
         try:
-            state: Any = torch.load(path, weights_only=True, map_location=self.args.device)
+            state: dict[str, dict[str, object]] = torch.load(
+                path, weights_only=True, map_location=self.args.device
+            )
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
         except Exception as error:  # torch raises many kinds on a damaged file

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from accelerate.utils import set_seed
 from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from transformers.utils import logging
 
@@ -33,8 +35,15 @@ from core.shards.adapters import add_adapters, refuse_adapters
 from core.trainers.attributes import GRPOAttributes
 from core.trainers.comparison import ComparingTrainer
 from core.trainers.entropy_bonus import EntropyBonus
-from core.trainers.publish import DEEPSEEKMATH
-from core.trainers.rewards import RewardSource, check_needs, prompt_datasets, reward_functions
+from core.trainers.prompts import Rows
+from core.trainers.publish import DEEPSEEKMATH, DataArguments
+from core.trainers.rewards import (
+    RewardSource,
+    Tokenizers,
+    check_needs,
+    prompt_datasets,
+    reward_functions,
+)
 from core.trainers.setup import (
     check_launch,
     check_streams,
@@ -46,11 +55,16 @@ from core.trainers.setup import (
 )
 from core.trainers.uncalled_methods import GRPO_METHODS
 
+if TYPE_CHECKING:
+    from peft import PeftConfig  # of an extra
+
 logger = logging.get_logger(__name__)
 Data = Dataset | IterableDataset
 
 
-def rollout_datasets(train: Data | None, evaluation: Any, args: GRPOConfig) -> dict[str, Any]:
+def rollout_datasets(
+    train: Data | None, evaluation: Data | dict[str, Data] | None, args: GRPOConfig
+) -> DataArguments:
     """Return the checked datasets of prompts, under the names of transformers' arguments.
 
     Raises:
@@ -67,7 +81,7 @@ def rollout_datasets(train: Data | None, evaluation: Any, args: GRPOConfig) -> d
 def policy_and_tokenizer(
     model: str | PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase | None,
-    peft_config: Any,  # Any: peft is optional
+    peft_config: "PeftConfig | None",
     args: GRPOConfig,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the model to train, with its adapters, and its tokenizer."""
@@ -106,14 +120,14 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         train_dataset: Data | None = None,
         eval_dataset: Data | dict[str, Data] | None = None,
         processing_class: PreTrainedTokenizerBase | None = None,
-        reward_processing_classes: Any = None,  # Any: a tokenizer or a list with None in it
+        reward_processing_classes: Tokenizers = None,
         callbacks: list[TrainerCallback] | None = None,
-        optimizers: tuple[Any, Any] = (None, None),  # Any: optimizer and scheduler
-        quantization_config: Any = None,
-        peft_config: Any = None,
-        tools: Any = None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
+        quantization_config: object = None,
+        peft_config: "PeftConfig | None" = None,
+        tools: object = None,
         rollout_func: RolloutFunction | None = None,
-        environment_factory: Any = None,
+        environment_factory: object = None,
     ):
         factory, name = environment_factory, type(self).__name__
         refuse(
@@ -138,6 +152,10 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         )
         self.prepare_rollouts(has_new_adapters=peft_config is not None)
         set_seed(args.seed, device_specific=True)
+        self.set_up()
+
+    def set_up(self) -> None:
+        """Prepare what a method needs beside this trainer's parts; called when these are ready."""
 
     def set_rewards(self, rewards: list[RewardFunction], args: GRPOConfig) -> None:
         """Take reward functions and their weights; refuse an estimator that needs more."""
@@ -217,7 +235,7 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         return r.logps.new_zeros(())
 
     def training_step(
-        self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
+        self, model: nn.Module, inputs: Rows | Batch, num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
         """Train on one micro-batch; the last of an optimizer step updates the entropy weight."""
         loss = super().training_step(model, inputs, num_items_in_batch)

@@ -1,14 +1,15 @@
 """Rollouts of a method: completions are sampled, scored, selected and compared."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 from torch.nn.functional import pad
+from transformers import TrainerCallback
 
 from core.collect.completion_log import CompletionLog, RewardLogs, report_completions
 from core.collect.draws import (
@@ -42,6 +43,7 @@ from core.collect.summary import (
     named_metrics,
 )
 from core.configs.rollout import RolloutConfig
+from core.data.best_fit import Data
 from core.forward.batches import (
     Batch,
     pad_rows,
@@ -55,6 +57,8 @@ from core.losses.estimators import Scored
 from core.losses.selection import SELECTIONS, Selected
 from core.rollout.support import as_tensor
 from core.trainers.prompts import Rows
+from core.trainers.publish import TrainerArguments
+from core.trainers.resume import ProcessState
 from core.trainers.sampling import SamplingTrainer
 from eval.errors import BadValue
 
@@ -71,10 +75,16 @@ class OnPolicyTrainer(SamplingTrainer):
     rewards: list[RewardFunction]
     reward_weights: Any  # Any: a property of TRL's attributes, which takes any numbers
 
-    def __init__(self, *, args: RolloutConfig, **rest: Any):
+    def __init__(
+        self,
+        *,
+        args: RolloutConfig,
+        callbacks: Sequence[TrainerCallback] | None,
+        **rest: Unpack[TrainerArguments],
+    ):
         if args.selection_reward is not None:
             reward_index(args.selection_reward, self.rewards)
-        super().__init__(args=args, **rest)
+        super().__init__(args=args, callbacks=callbacks, **rest)
         self.loop = AsyncLoop()
         self.completion_logs = {
             "train": CompletionLog(args.rollout_size),
@@ -272,7 +282,7 @@ class OnPolicyTrainer(SamplingTrainer):
 
     def evaluate(
         self,
-        eval_dataset: Any = None,  # Any: what transformers takes
+        eval_dataset: Data | dict[str, Data] | None = None,
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
@@ -280,19 +290,19 @@ class OnPolicyTrainer(SamplingTrainer):
         self.completion_logs["eval"] = CompletionLog(None, metric_key_prefix)
         return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
 
-    def log(self, logs: dict[str, Any], start_time: float | None = None) -> None:
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log as TRL does; with `log_completions`, also write and print the completions."""
         log = self.completion_logs[self.mode]
         if log.columns and self.args.log_completions and self.accelerator.is_main_process:
             report_completions(log, self.args, self.state.global_step)
         super().log(logs, start_time)
 
-    def own_state(self) -> dict[str, Any]:
+    def own_state(self) -> ProcessState:
         """Return the sampler's state with the completions of the next log."""
         return {**super().own_state(), "completions": self.completion_logs["train"].state()}
 
-    def take_state(self, state: Mapping[str, Any]) -> None:
+    def take_state(self, state: ProcessState) -> None:
         """Restore what `own_state` returned, in the middle of a rollout or at its end."""
         super().take_state(state)
-        if state:
+        if "completions" in state:
             self.completion_logs["train"].take_state(state["completions"])

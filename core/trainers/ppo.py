@@ -1,12 +1,12 @@
 """PPO: advantages of tokens over a value model that is trained beside the policy."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
 from core.collect.metrics import sum_and_count
 from core.configs.ppo import PPOConfig
@@ -22,6 +22,8 @@ from core.shards.adapters import has_adapters
 from core.shards.sharding import gather_weights
 from core.trainers.critic import Critic
 from core.trainers.grpo import GRPOTrainer
+from core.trainers.prompts import Rows
+from core.trainers.resume import ProcessState
 from eval.errors import BadValue
 
 PROXIMAL = {
@@ -51,8 +53,12 @@ class PPOTrainer(GRPOTrainer):
     _tag_names = ("ppo",)
     _paper = PROXIMAL
 
-    def __init__(self, *args: Any, **keywords: Any):
-        super().__init__(*args, **keywords)
+    def set_up(self) -> None:
+        """Make the value model.
+
+        Raises:
+            BadValue: the model has adapters.
+        """
         if has_adapters(self.policy()):
             raise BadValue("PPOTrainer trains no adapters: leave peft_config out")
         with gather_weights(self.policy(), self.frame) as policy:
@@ -121,7 +127,7 @@ class PPOTrainer(GRPOTrainer):
         return self.args.aggregate.mean(per_token, r.mask, scale)
 
     def training_step(
-        self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
+        self, model: nn.Module, inputs: Rows | Batch, num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
         """Train on one micro-batch; update the value model with the policy, and the KL weight.
 
@@ -133,7 +139,7 @@ class PPOTrainer(GRPOTrainer):
         loss = super().training_step(model, inputs, num_items_in_batch)
         if self.accelerator.sync_gradients:
             base_rate = self.args.learning_rate
-            now = cast(Any, self.lr_scheduler).get_last_lr()[0]
+            now = float(cast(LambdaLR, self.lr_scheduler).get_last_lr()[0])
             self.critic.step(self.accelerator, now / base_rate if base_rate else 1.0)
         if self._step % uses == 0:
             self.steer()
@@ -148,11 +154,11 @@ class PPOTrainer(GRPOTrainer):
             self.old_kl_coef = next_coefficient(self.old_kl_coef, kl, self.args.old_kl_target)
             self.record({"old_kl_coef": self.old_kl_coef})
 
-    def own_state(self) -> dict[str, Any]:
+    def own_state(self) -> ProcessState:
         """Return the state of the rollouts, with the weight and the sums of the KL from pi_old."""
         return {**super().own_state(), "old_kl_coef": self.old_kl_coef, "moved": self.moved}
 
-    def take_state(self, state: Mapping[str, Any]) -> None:
+    def take_state(self, state: ProcessState) -> None:
         """Restore what `own_state` returned, in the middle of a rollout or at its end."""
         super().take_state(state)
         self.old_kl_coef = state.get("old_kl_coef", self.args.old_kl_coef)

@@ -1,21 +1,25 @@
 """Prompts of rollouts: a stream whose position is stored in the checkpoint."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
 from datasets import Dataset, IterableDataset
-from torch import Tensor
-from torch.utils.data import DataLoader
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import Dataset as TorchDataset
 
 from core.collect.prompt_order import GroupSampler, PassRates, PromptStream, StreamedPrompts
 from core.configs.rollout import RolloutConfig
+from core.data.best_fit import Data
+from core.data.conversations import Row
 from core.data.streams import Repeated, is_stream
 from core.trainers.base import BaseTrainer
+from core.trainers.resume import ProcessState
 from core.trainers.rewards import checked_prompts
 from core.trainers.setup import check_dispatch
 from eval.errors import BadValue
 
-Rows = list[dict[str, Any]]  # rows of the dataset, one per completion
+Rows = list[Row]  # rows of the dataset, one per completion
 
 
 class PromptTrainer(BaseTrainer):
@@ -74,14 +78,14 @@ class PromptTrainer(BaseTrainer):
 
     def get_train_dataloader(self) -> DataLoader:
         """Return a data loader with one batch per micro-batch, each as large as a whole rollout."""
-        rows: Any = self.train_dataset  # Any: torch's type and that of `datasets` differ
+        rows = cast(Data, self.train_dataset)
         if is_stream(rows):
             return DataLoader(self.streamed_prompts(rows), batch_size=None, collate_fn=list)
         return self._get_dataloader(
             dataset=rows,
             description="Training",
             batch_size=self._train_batch_size * self.args.rollout_parts,
-            sampler_fn=cast(Any, self._get_train_sampler),
+            sampler_fn=cast(Callable[[TorchDataset], Sampler], self._get_train_sampler),
             is_training=True,
         )
 
@@ -94,12 +98,13 @@ class PromptTrainer(BaseTrainer):
             rows = rows.shuffle(seed=args.seed)
         return StreamedPrompts(rows, group=args.num_generations, prompts=args.rollout_prompts)
 
-    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:  # Any: a name too
+    def get_eval_dataloader(self, eval_dataset: Data | str | None = None) -> DataLoader:
         """Return transformers' loader; a dataset given here is checked and may have no length."""
         if eval_dataset is not None and not isinstance(eval_dataset, str):
             eval_dataset = checked_prompts(eval_dataset, "eval_dataset")
-        chosen: Any = self.eval_dataset if eval_dataset is None else eval_dataset
-        rows = cast(Any, self.eval_dataset)[chosen] if isinstance(chosen, str) else chosen
+        datasets = cast(Data, self.eval_dataset)
+        chosen = datasets if eval_dataset is None else eval_dataset
+        rows = datasets[chosen] if isinstance(chosen, str) else chosen
         if not is_stream(rows):
             return super().get_eval_dataloader(eval_dataset)
         check_dispatch(self.args)
@@ -128,7 +133,7 @@ class PromptTrainer(BaseTrainer):
 
     def _prepare_for_training(
         self, max_steps: int, train_dataloader: DataLoader, resume_from_checkpoint: str | None
-    ) -> Any:  # Any: transformers' own
+    ) -> tuple[nn.Module, DataLoader]:
         self.prompts = self.prompt_stream(train_dataloader)
         self._completions = 0
         self.passes = PassRates(self.args.prompt_retirement)
@@ -164,17 +169,18 @@ class PromptTrainer(BaseTrainer):
             repeats=args.rollout_uses,
         )
 
-    def own_state(self) -> dict[str, Any]:
+    def own_state(self) -> ProcessState:
         """Return the position in the stream of prompts, and the counts of samples so far."""
-        state = {
+        return {
+            **super().own_state(),
             "drawn": self.prompts.drawn,
             "position": self.prompts.position,
             "num_completions": self._completions,
             "num_effective_prompts": self._effective,
+            "passes": self.passes.counts,
         }
-        return {**super().own_state(), **state, "passes": self.passes.counts}
 
-    def take_state(self, state: Mapping[str, Any]) -> None:
+    def take_state(self, state: ProcessState) -> None:
         """Continue after the prompts that were drawn.
 
         A checkpoint without a position, such as TRL's, is assumed to have drawn one rollout's

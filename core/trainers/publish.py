@@ -1,18 +1,29 @@
 """The model card in a trainer's output folder, and uploads to the Hugging Face hub."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypedDict, Unpack, cast
 
 from huggingface_hub import ModelCard, ModelCardData
 from huggingface_hub.errors import (
     HTTPError,  # pyright: ignore[reportPrivateImportUsage] - of a library whose name has changed
 )
-from transformers import PreTrainedModel, Trainer
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+from transformers.data.data_collator import DataCollator
 from transformers.utils import logging
 
+from core.data.best_fit import Data
 from core.errors import HubError
 from eval.errors import error_line
 
@@ -35,6 +46,26 @@ DEEPSEEKMATH = {
 logger = logging.get_logger(__name__)
 
 
+class DataArguments(TypedDict, total=False):
+    """Arguments of transformers' `Trainer` that are its data."""
+
+    data_collator: DataCollator
+    train_dataset: Data
+    eval_dataset: Data | dict[str, Data] | None
+
+
+class TrainerArguments(DataArguments, total=False):
+    """Arguments of transformers' `Trainer` that trainers pass on, beside settings and callbacks."""
+
+    model: PreTrainedModel
+    processing_class: PreTrainedTokenizerBase
+    compute_loss_func: Callable[..., Tensor] | None
+    compute_metrics: Callable[..., dict[str, float]] | None
+    optimizers: tuple[Optimizer | None, LambdaLR | None]
+    optimizer_cls_and_kwargs: tuple[type[Optimizer], dict[str, Any]] | None
+    preprocess_logits_for_metrics: Callable[..., Tensor] | None
+
+
 class PublishedTrainer(Trainer):
     """Trainer that writes a model card into its output folder, and uploads both if asked.
 
@@ -46,8 +77,14 @@ class PublishedTrainer(Trainer):
     _tag_names: ClassVar[Sequence[str]] = ()
     _paper: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, *args: Any, **keywords: Any):  # Any: transformers' own
-        super().__init__(*args, **keywords)
+    def __init__(
+        self,
+        *,
+        args: TrainingArguments,
+        callbacks: list[TrainerCallback],
+        **rest: Unpack[TrainerArguments],
+    ):
+        super().__init__(args=args, callbacks=callbacks, **rest)
         cast(PreTrainedModel, self.model).add_model_tags(list(self._tag_names))
 
     def create_model_card(  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
@@ -59,7 +96,7 @@ class PublishedTrainer(Trainer):
         """Write the model card: base model, data, method, its paper and citation."""
         if not self.is_world_process_zero():
             return
-        config: Any = cast(PreTrainedModel, self.model).config  # Any: of any architecture
+        config = cast(PreTrainedModel, self.model).config
         base, dataset = hub_name(config.name_or_path), hub_name(dataset_name)
         extra_tags = [tags] if isinstance(tags, str) else tags or ()
         card = ModelCard.from_template(
@@ -89,7 +126,7 @@ class PublishedTrainer(Trainer):
         """Return the last part of the hub name, or the name of the output folder."""
         return (self.args.hub_model_id or str(self.output_folder)).rstrip("/").split("/")[-1]
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:  # Any: as transformers types them
+    def _save_checkpoint(self, model: nn.Module, trial: dict[str, Any] | None) -> None:
         self.create_model_card()
         super()._save_checkpoint(model, trial)
 

@@ -1,14 +1,19 @@
 """Conversion of a trainer's rewards and prompts to named functions and checked datasets."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
 
 from torch import nn
-from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForSequenceClassification,
+    PretrainedConfig,
+    PreTrainedTokenizerBase,
+)
 
-from core.collect.reward_calls import SHARED, RewardFunction, with_unique_names
+from core.collect.reward_calls import SHARED, RewardFunction, UncheckedReward, with_unique_names
 from core.collect.reward_model import RewardModel
 from core.configs.rollout import RolloutConfig
+from core.data.best_fit import Data
 from core.data.chatml import to_chatml
 from core.data.streams import check_dataset, columns_of
 from core.errors import MissingColumn
@@ -17,12 +22,13 @@ from core.models.load import reading
 from core.trainers.setup import load_keywords, own_tokenizer
 from eval.errors import BadValue
 
-RewardSource = str | nn.Module | Callable[..., Any]
+RewardSource = str | nn.Module | UncheckedReward
+Tokenizers = PreTrainedTokenizerBase | Sequence[PreTrainedTokenizerBase | None] | None
 
 
 def reward_functions(
     sources: RewardSource | Sequence[RewardSource] | None,
-    tokenizers: Any,  # Any: a tokenizer, a list of them, or None
+    tokenizers: Tokenizers,
     args: RolloutConfig,
 ) -> list[RewardFunction]:
     """Return the rewards as functions with unique names; a string or module is a reward model.
@@ -30,15 +36,15 @@ def reward_functions(
     Raises:
         BadValue: there is no reward, or the number of weights or tokenizers does not match.
     """
-    source_values: Any = sources  # Any: one source, several, or none
-    listed = [] if source_values is None else as_list(source_values)
+    listed: list[RewardSource] = [] if sources is None else as_list(sources)
     if not listed:
         raise BadValue(
             "No reward source provided: reward_funcs is empty, pass at least one reward function "
             "or model"
         )
     weights = args.reward_weights or [1.0] * len(listed)
-    matched = [None] * len(listed) if tokenizers is None else as_list(tokenizers)
+    none: list[PreTrainedTokenizerBase | None] = [None] * len(listed)
+    matched = none if tokenizers is None else as_list(tokenizers)
     for name, values in (("reward_weights", weights), ("reward_processing_classes", matched)):
         if len(values) != len(listed):
             raise BadValue(f"{name} has {len(values)} entries for {len(listed)} reward functions")
@@ -71,7 +77,7 @@ def check_needs(
 
 
 def reward_function(
-    source: Any,  # Any: a `RewardSource`
+    source: RewardSource,
     tokenizer: PreTrainedTokenizerBase | None,
     args: RolloutConfig,
 ) -> RewardFunction:
@@ -82,8 +88,8 @@ def reward_function(
         source = reward_model(source, keywords)
     if not isinstance(source, nn.Module):
         return RewardFunction.of(source)
-    config: Any = source.config
-    name = config.name_or_path
+    config = cast(PretrainedConfig, source.config)
+    name = str(config.name_or_path)
     tokenizer = tokenizer or own_tokenizer(name, args, by_name=is_name)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -93,7 +99,7 @@ def reward_function(
     return RewardFunction(name=name.split("/")[-1], call=call)
 
 
-def reward_model(name: str, keywords: Mapping[str, Any]) -> nn.Module:
+def reward_model(name: str, keywords: Mapping[str, object]) -> nn.Module:
     """Load a sequence classifier with one label.
 
     Raises:
@@ -111,7 +117,9 @@ def reward_model(name: str, keywords: Mapping[str, Any]) -> nn.Module:
     return model
 
 
-def prompt_datasets(train: Any, evaluation: Any) -> tuple[Any, Any]:  # Any: one, several, or none
+def prompt_datasets(
+    train: Data, evaluation: Data | dict[str, Data] | None
+) -> tuple[Data, Data | dict[str, Data] | None]:
     """Return the checked training and evaluation datasets, with conversations in ChatML."""
     train_prompts = checked_prompts(train, "train_dataset")
     if isinstance(evaluation, dict):
@@ -124,7 +132,7 @@ def prompt_datasets(train: Any, evaluation: Any) -> tuple[Any, Any]:  # Any: one
     )
 
 
-def checked_prompts(dataset: Any, name: str) -> Any:  # Any: a Dataset or an IterableDataset
+def checked_prompts(dataset: Data, name: str) -> Data:
     """Return a checked dataset of prompts, with conversations in ChatML.
 
     Raises:

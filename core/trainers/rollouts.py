@@ -1,14 +1,16 @@
 """The training loop of on-policy methods: rollouts, micro-batches and updates."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from time import perf_counter
-from typing import Any
+from typing import Unpack, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 from transformers import TrainerCallback
+from transformers.data.data_collator import DataCollator
 from transformers.trainer_utils import EvalLoopOutput
 
 from core.collect.metrics import LossSums, loss_metrics
@@ -20,6 +22,8 @@ from core.forward.micro_pieces import pieces, take, with_counts
 from core.losses.aggregate import average_counts
 from core.losses.loss_statistics import Statistic
 from core.trainers.prompts import PromptTrainer, Rows
+from core.trainers.publish import TrainerArguments
+from core.trainers.resume import ProcessState
 
 
 class RolloutTrainer(PromptTrainer):
@@ -36,7 +40,11 @@ class RolloutTrainer(PromptTrainer):
     router_weight = 0.0  # of the load-balancing loss of experts, which is no sum over pieces
 
     def __init__(
-        self, *, args: RolloutConfig, callbacks: Sequence[TrainerCallback] | None, **rest: Any
+        self,
+        *,
+        args: RolloutConfig,
+        callbacks: Sequence[TrainerCallback] | None,
+        **rest: Unpack[TrainerArguments],
     ):
         self._step = 0  # micro-batches done
         self._rollouts = 0  # rollouts done
@@ -52,8 +60,8 @@ class RolloutTrainer(PromptTrainer):
             HealthCallback(),  # before those that write logs, which then have its flags
             *(callbacks or []),
         ]
-        collator: Any = list  # rows stay as they are, though typed as tensors, until sampling
-        super().__init__(args=args, data_collator=collator, callbacks=explained, **rest)
+        rest["data_collator"] = cast(DataCollator, list)  # rows stay as they are until sampling
+        super().__init__(args=args, callbacks=explained, **rest)
         self.current_gradient_accumulation_steps = args.gradient_accumulation_steps
 
     @abstractmethod
@@ -85,7 +93,7 @@ class RolloutTrainer(PromptTrainer):
         return pieces(batch, self.learns(batch), uncut=uncut)
 
     def get_batch_samples(
-        self, epoch_iterator: Any, num_batches: int, device: torch.device
+        self, epoch_iterator: Iterator[Rows], num_batches: int, device: torch.device
     ) -> tuple[list[Rows], None]:
         """Count the micro-batches of the optimizer step; the first one draws the rollouts of all.
 
@@ -161,7 +169,7 @@ class RolloutTrainer(PromptTrainer):
         return self.gather(trained_mask(batch).sum()).sum()
 
     def training_step(
-        self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None
+        self, model: nn.Module, inputs: Rows | Batch, num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
         """Train on one micro-batch, piece by piece; all time outside other phases is backward."""
         start = perf_counter()
@@ -175,7 +183,9 @@ class RolloutTrainer(PromptTrainer):
             self._step_time = 0.0
         return loss
 
-    def learn(self, model: nn.Module, batch: Batch, num_items_in_batch: Any) -> Tensor:
+    def learn(
+        self, model: nn.Module, batch: Batch, num_items_in_batch: Tensor | int | None
+    ) -> Tensor:
         """Run forward and backward on each piece; pieces without gradient only give metrics."""
         learned, watched = self.pieces(batch)
         batch = with_counts(batch)
@@ -195,7 +205,7 @@ class RolloutTrainer(PromptTrainer):
         model: nn.Module,
         inputs: Batch,
         return_outputs: bool = False,
-        num_items_in_batch: Any = None,  # noqa: ARG002 - transformers' count; ours is in `inputs`
+        num_items_in_batch: Tensor | int | None = None,  # noqa: ARG002 - ours is in `inputs`
     ) -> Tensor:
         """Return the loss of prepared inputs; after the last piece, record the metrics of all."""
         if return_outputs:
@@ -232,15 +242,24 @@ class RolloutTrainer(PromptTrainer):
         rows = len(batch["completion_ids"]) * self.accelerator.num_processes
         return torch.tensor(float(rows), dtype=torch.float64, device=self.args.device)
 
-    def evaluation_loop(self, *args: Any, **keywords: Any) -> EvalLoopOutput:
+    def evaluation_loop(
+        self,
+        dataloader: DataLoader,
+        description: str,
+        prediction_loss_only: bool | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> EvalLoopOutput:
         """Evaluate as transformers does, and count the prompts of a dataset without a length."""
         self.evaluated = 0
-        output = super().evaluation_loop(*args, **keywords)
+        output = super().evaluation_loop(
+            dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
+        )
         if output.num_samples:
             return output
         return output._replace(num_samples=self.evaluated // self.args.generations_eval)
 
-    def own_state(self) -> dict[str, Any]:
+    def own_state(self) -> ProcessState:
         """Return counters, and the micro-batches of a rollout that is not finished."""
         unfinished = self._step % self.args.rollout_uses
         parts = self._parts if unfinished else None
@@ -253,9 +272,10 @@ class RolloutTrainer(PromptTrainer):
             "rows": parts and parts.rows,
         }
 
-    def take_state(self, state: Mapping[str, Any]) -> None:
+    def take_state(self, state: ProcessState) -> None:
         """Restore what `own_state` returned, in the middle of a rollout or at its end."""
         super().take_state(state)
-        parts = state.get("micro_batches")
         self._step, self._rollouts = state.get("step", 0), state.get("rollouts", 0)
-        self._parts = parts and Parts(parts, state["tokens"], state.get("rows"))
+        parts, tokens = state.get("micro_batches"), state.get("tokens")
+        rows = state.get("rows")
+        self._parts = None if parts is None or tokens is None else Parts(parts, tokens, rows)

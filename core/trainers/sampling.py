@@ -1,10 +1,10 @@
 """Sampling of the completions of a rollout: weights, engine and random seeds."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Unpack
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from core.collect.generation import Generated, RolloutFunction, call_rollout, pad_token_id, sample
 from core.configs.rollout import RolloutConfig
@@ -15,6 +15,8 @@ from core.rollout.seeds import seed_of
 from core.shards.adapters import has_adapters
 from core.shards.past_weights import PastWeights, PastWeightsCallback
 from core.shards.sharding import gather_weights
+from core.trainers.publish import TrainerArguments
+from core.trainers.resume import ProcessState
 from core.trainers.rollouts import RolloutTrainer
 from eval.errors import BadValue
 
@@ -26,8 +28,14 @@ class SamplingTrainer(RolloutTrainer):
     eos_token_ids: list[int]
     rollout_func: RolloutFunction | None
 
-    def __init__(self, *, args: RolloutConfig, **rest: Any):
-        super().__init__(args=args, **rest)
+    def __init__(
+        self,
+        *,
+        args: RolloutConfig,
+        callbacks: Sequence[TrainerCallback] | None,
+        **rest: Unpack[TrainerArguments],
+    ):
+        super().__init__(args=args, callbacks=callbacks, **rest)
         self.past = PastWeights(args.rollout_lag)
         if args.rollout_lag:
             self.add_callback(PastWeightsCallback(self.past, self.frame))
@@ -96,11 +104,11 @@ class SamplingTrainer(RolloutTrainer):
         moment = (self.args.seed, self.mode, self.state.global_step, self._rollouts)
         return [seed_of(*moment, row, prompt) for row, prompt in enumerate(prompts, start)]
 
-    def own_state(self) -> dict[str, Any]:
+    def own_state(self) -> ProcessState:
         """Return the state of the rollouts, with the past weights that are sampled from."""
         return {**super().own_state(), "past": self.past.state()}
 
-    def take_state(self, state: Mapping[str, Any]) -> None:
+    def take_state(self, state: ProcessState) -> None:
         """Restore what `own_state` returned."""
         super().take_state(state)
         if state:

@@ -36,8 +36,8 @@ def refuse(trainer: str, **arguments: object) -> None:
 
 
 def resolve_settings(
-    args: Any, config: type[Settings], model: str | PreTrainedModel, method: str
-) -> Settings:  # Any: whatever was given
+    args: object, config: type[Settings], model: str | PreTrainedModel, method: str
+) -> Settings:
     """Return the settings of a trainer with late changes resolved; None gives its defaults.
 
     Raises:
@@ -72,8 +72,7 @@ def check_dispatch(args: BaseConfig) -> None:
     Raises:
         BadValue: `accelerator_config` has `dispatch_batches=True`.
     """
-    loading: Any = args.accelerator_config  # Any: parsed from a mapping or a file
-    if loading.dispatch_batches:
+    if args.data_loading.dispatch_batches:
         raise BadValue(
             "Iterable datasets require `dispatch_batches=False`, but accelerator_config has True: "
             "set it to False, or leave it out"

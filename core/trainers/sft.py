@@ -1,12 +1,14 @@
 """Supervised fine-tuning on texts, conversations, or prompts with completions."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from accelerate.utils import set_seed
 from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 from transformers import (
     PreTrainedModel,
@@ -14,18 +16,22 @@ from transformers import (
     TrainerCallback,
     TrainingArguments,
 )
+from transformers.data.data_collator import DataCollator
 from transformers.trainer_utils import PredictionOutput
 from transformers.utils import logging
 
 from core.configs.sft import SFTConfig
 from core.data.best_fit import LENGTHS
 from core.data.collate import DataCollatorForLanguageModeling
+from core.data.conversations import Row
 from core.data.preparation import Data, Preparation
 from core.data.streams import Passes, check_dataset, endless, is_stream
 from core.forward.labelled import Labelled, labelled_logps, row_sums
 from core.forward.router import router_loss, router_weight
 from core.losses.supervised import SUPERVISED
 from core.trainers.base import BaseTrainer
+from core.trainers.publish import DataArguments
+from core.trainers.resume import ProcessState
 from core.trainers.setup import (
     check_dispatch,
     check_processes,
@@ -36,6 +42,9 @@ from core.trainers.setup import (
 from core.trainers.uncalled_methods import SFT_METHODS
 from core.trainers.vocabulary import policy_and_tokenizer
 from eval.errors import BadValue
+
+if TYPE_CHECKING:
+    from peft import PeftConfig  # of an extra
 
 logger = logging.get_logger(__name__)
 
@@ -63,12 +72,12 @@ class SFTTrainer(BaseTrainer):
         compute_loss_func: Callable[..., Tensor] | None = None,
         compute_metrics: Callable[..., dict[str, float]] | None = None,
         callbacks: list[TrainerCallback] | None = None,
-        optimizers: tuple[Any, Any] = (None, None),  # Any: optimizer and scheduler
-        optimizer_cls_and_kwargs: tuple[Any, Any] | None = None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
+        optimizer_cls_and_kwargs: tuple[type[Optimizer], dict[str, Any]] | None = None,
         preprocess_logits_for_metrics: Callable[..., Tensor] | None = None,
-        quantization_config: Any = None,
-        peft_config: Any = None,
-        formatting_func: Callable[[Any], str] | None = None,
+        quantization_config: object = None,
+        peft_config: "PeftConfig | None" = None,
+        formatting_func: Callable[[Row], str] | None = None,
     ):
         refuse("SFTTrainer", quantization_config=quantization_config)
         args = sft_settings(args, model, train_dataset, eval_dataset)
@@ -109,12 +118,12 @@ class SFTTrainer(BaseTrainer):
 
     def prepare_data(
         self,
-        datasets: tuple[Any, Any],  # Any: train and evaluation, see `__init__`
+        datasets: tuple[Data, Data | dict[str, Data] | None],
         collator: Callable[..., dict[str, Tensor]] | None,
-        formatting_func: Callable[[Any], str] | None,
+        formatting_func: Callable[[Row], str] | None,
         tokenizer: PreTrainedTokenizerBase,
         args: SFTConfig,
-    ) -> dict[str, Any]:
+    ) -> DataArguments:
         """Return prepared datasets and collator, under the names of transformers' arguments."""
         self.preparation = Preparation(
             args=args,
@@ -126,7 +135,7 @@ class SFTTrainer(BaseTrainer):
         padding = cast(int, tokenizer.pad_token_id)
         joined = DataCollatorForLanguageModeling(padding, args.joins_rows, args.padding)
         return {
-            "data_collator": collator or joined,
+            "data_collator": cast(DataCollator, collator or joined),
             "train_dataset": self.train_rows(train, args),
             "eval_dataset": self.evaluation_rows(evaluation, args),
         }
@@ -138,7 +147,9 @@ class SFTTrainer(BaseTrainer):
         rows = self.prepared(dataset, packing=args.packing)
         return rows.shuffle(seed=args.seed) if args.shuffle_dataset else rows
 
-    def evaluation_rows(self, datasets: Any, args: SFTConfig) -> Any:  # Any: one, several, a name
+    def evaluation_rows(
+        self, datasets: Data | dict[str, Data] | None, args: SFTConfig
+    ) -> Data | dict[str, Data] | None:
         """Return the rows of one or several datasets; None and a name are returned unchanged."""
         if datasets is None or isinstance(datasets, str):
             return datasets
@@ -154,22 +165,32 @@ class SFTTrainer(BaseTrainer):
 
     def _prepare_for_training(
         self, max_steps: int, train_dataloader: DataLoader, resume_from_checkpoint: str | None
-    ) -> Any:  # Any: transformers' own
+    ) -> tuple[nn.Module, DataLoader]:
         dataset = train_dataloader.dataset
         self.passes = dataset if isinstance(dataset, Passes) else None
         return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
 
-    def evaluate(self, eval_dataset: Any = None, *args: Any, **keywords: Any) -> dict[str, float]:
+    def evaluate(
+        self,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
         """Evaluate as transformers does; a dataset given here is prepared like the trainer's."""
         if is_stream(eval_dataset):
             check_dispatch(self.args)
-        if isinstance(eval_dataset, dict):  # comes back here one by one
-            return super().evaluate(eval_dataset, *args, **keywords)
-        return super().evaluate(self.evaluation_rows(eval_dataset, self.args), *args, **keywords)
+        if not isinstance(eval_dataset, dict):  # several come back here one by one
+            eval_dataset = self.evaluation_rows(eval_dataset, self.args)
+        return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
 
-    def predict(self, test_dataset: Any, *args: Any, **keywords: Any) -> PredictionOutput:
+    def predict(
+        self,
+        test_dataset: Data,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "test",
+    ) -> PredictionOutput:
         """Predict as transformers does; the dataset is prepared, but not packed."""
-        return super().predict(self.prepared(test_dataset), *args, **keywords)
+        return super().predict(self.prepared(test_dataset), ignore_keys, metric_key_prefix)
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
@@ -182,7 +203,7 @@ class SFTTrainer(BaseTrainer):
         inputs: dict[str, Tensor],
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
-    ) -> Any:  # Any: the loss, or the loss and the model's outputs
+    ) -> Tensor | tuple[Tensor, object]:
         """Return the sum of token losses divided by the labelled tokens of the optimizer step.
 
         All other inputs of the data collator go to the model. The load-balancing loss of experts is
@@ -223,7 +244,7 @@ class SFTTrainer(BaseTrainer):
         count = len(labelled.logps) if num_items is None else num_items
         return losses.sum() / torch.as_tensor(count).clamp(min=1) * processes + balance
 
-    def balance(self, outputs: Any, *, whole_step: bool) -> Tensor | float:
+    def balance(self, outputs: object, *, whole_step: bool) -> Tensor | float:
         """Return the weighted load-balancing loss, divided by the micro-batches of a whole step."""
         if not self.router_weight:
             return 0.0
@@ -236,10 +257,10 @@ class SFTTrainer(BaseTrainer):
     def prediction_step(
         self,
         model: nn.Module,
-        inputs: dict[str, Any],
+        inputs: dict[str, Tensor],
         prediction_loss_only: bool,
         ignore_keys: list[str] | None = None,
-    ) -> Any:  # Any: as transformers types it
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         """Predict as transformers does; logits are computed only if they are used."""
         self._only_loss = prediction_loss_only
         try:
@@ -270,11 +291,11 @@ class SFTTrainer(BaseTrainer):
         gather = self.gather if self.args.joins_rows else self.accelerator.gather_for_metrics
         self._held_out.append(cast(Tensor, gather(rows)))
 
-    def own_state(self) -> dict[str, Any]:
+    def own_state(self) -> ProcessState:
         """Return the tokens seen so far, and the position in a dataset without a length."""
         return {"tokens_seen": self._tokens_seen, "position": self.passes and self.passes.position}
 
-    def take_state(self, state: Mapping[str, Any]) -> None:
+    def take_state(self, state: ProcessState) -> None:
         """Restore the token count and the position in a dataset without a length."""
         self._tokens_seen = state.get("tokens_seen", 0.0)
         position = state.get("position")
@@ -298,10 +319,9 @@ def sft_settings(
     if type(args) is TrainingArguments:
         args = SFTConfig(**{**args.to_dict(), "hub_token": args.hub_token})  # hidden by to_dict
     settings = resolve_settings(args, SFTConfig, model, "SFT")
-    loading: Any = settings.accelerator_config  # Any: parsed from a mapping or a file
-    if is_stream(train_dataset) and loading.dispatch_batches:
+    if is_stream(train_dataset) and settings.data_loading.dispatch_batches:
         logger.warning("dispatch_batches is set to False: each process reads the stream itself")
-        loading.dispatch_batches = False
+        settings.data_loading.dispatch_batches = False
     check_streams(settings, train_dataset, eval_dataset)
     return settings
 

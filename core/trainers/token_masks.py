@@ -1,7 +1,8 @@
 """Functions of TRL's GRPO trainer that scripts call, on top of the losses of this project."""
 
-from typing import Any, cast
+from typing import cast
 
+from accelerate import Accelerator
 from torch import Tensor
 
 from core.losses.token_weights import is_near
@@ -10,7 +11,7 @@ from core.losses.token_weights import is_near
 class TokenMasks:
     """Masks of tokens under TRL's names; training does not call them."""
 
-    accelerator: Any  # Any: a trainer's
+    accelerator: Accelerator
 
     def get_high_entropy_mask(self, entropies: Tensor, mask: Tensor, threshold: float) -> Tensor:
         """Return a mask (B, T) of the tokens with an entropy of at least the quantile `threshold`.
@@ -18,7 +19,7 @@ class TokenMasks:
         The quantile is over the tokens of all processes where `mask` is 1; other tokens are False.
         """
         valid = mask.bool()
-        lowest = -1.0  # below every entropy: marks what fills the shorter processes
+        lowest = -1  # below every entropy: marks what fills the shorter processes
         padded = self.accelerator.pad_across_processes(entropies[valid].float(), pad_index=lowest)
         all_entropies = cast(Tensor, self.accelerator.gather(padded))
         all_entropies = all_entropies[all_entropies != lowest]

@@ -2,10 +2,10 @@
 
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from tokenizers import AddedToken
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from core.configs.sft import SFTConfig
 from core.data.conversations import Tokenizer
@@ -14,6 +14,9 @@ from core.shards.adapters import add_adapters, has_adapters
 from core.trainers.setup import given_tokenizer, policy_model, policy_tokenizer
 from eval.errors import BadValue, MissingFile
 
+if TYPE_CHECKING:
+    from peft import LoraConfig, PeftConfig  # of an extra
+
 TEMPLATES = (".jinja", ".j2")
 MULTIPLE = 64  # of the rows of embeddings
 
@@ -21,9 +24,9 @@ MULTIPLE = 64  # of the rows of embeddings
 def policy_and_tokenizer(
     model: str | PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase | None,
-    peft_config: Any,
+    peft_config: "PeftConfig | None",
     args: SFTConfig,
-) -> tuple[Any, PreTrainedTokenizerBase]:  # Any: peft is optional
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the model to train and its tokenizer, with the adapters and tokens of the settings."""
     base = policy_model(model, args)
     base_tokenizer = given_tokenizer(tokenizer, base, args, by_name=isinstance(model, str))
@@ -57,9 +60,9 @@ def set_vocabulary(tokenizer: Tokenizer, model: PreTrainedModel, args: SFTConfig
 def set_end(end: int, model: PreTrainedModel) -> None:
     """Add an end token to the model; generation still stops at its earlier ones."""
     model.config.get_text_config().eos_token_id = end
-    settings: Any = model.generation_config  # Any: None for models that cannot generate
-    if settings is not None:
-        ends_before: Any = settings.eos_token_id
+    settings = cast(GenerationConfig | None, model.generation_config)
+    if settings is not None:  # of a model that can generate
+        ends_before = cast(int | list[int] | None, settings.eos_token_id)
         ends = [ends_before] if isinstance(ends_before, int) else list(ends_before or [])
         settings.eos_token_id = ends_before if end in ends else [end, *ends]
 
@@ -74,7 +77,7 @@ def set_template(path: str, tokenizer: Tokenizer, model: PreTrainedModel) -> lis
             raise MissingFile(f"chat_template_path={path!r}: no such file")
         tokenizer.chat_template = Path(path).read_text(encoding="utf-8")
         return []
-    source: Any = load_tokenizer(path)
+    source: Tokenizer = load_tokenizer(path)
     if not source.chat_template or source.eos_token is None:
         raise BadValue(
             f"chat_template_path={path!r}: its tokenizer has no template or no eos_token"
@@ -84,7 +87,7 @@ def set_template(path: str, tokenizer: Tokenizer, model: PreTrainedModel) -> lis
     return copy_template(source, tokenizer, model)
 
 
-def copy_template(source: Any, tokenizer: Tokenizer, model: PreTrainedModel) -> list[int]:
+def copy_template(source: Tokenizer, tokenizer: Tokenizer, model: PreTrainedModel) -> list[int]:
     """Copy chat template, special tokens and end token of another tokenizer.
 
     Embeddings are resized to a row for every token, in a multiple of 64, as in TRL.
@@ -110,8 +113,8 @@ def copy_template(source: Any, tokenizer: Tokenizer, model: PreTrainedModel) -> 
 
 
 def trains_tokens(
-    peft_config: Any, model: PreTrainedModel, added: list[int]
-) -> Any:  # Any: of peft
+    peft_config: "PeftConfig | None", model: PreTrainedModel, added: list[int]
+) -> "PeftConfig | None":
     """Return a config of adapters that also train the embeddings of new tokens, and the head.
 
     Raises:
@@ -126,11 +129,11 @@ def trains_tokens(
         )
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     names = {module: name.split(".")[-1] for name, module in model.named_modules()}
-    changed, name = copy(peft_config), names[embeddings]
-    token_indices = peft_config.trainable_token_indices or {}
+    changed, name = cast("LoraConfig", copy(peft_config)), names[embeddings]
+    token_indices = changed.trainable_token_indices or {}
     chosen = token_indices if isinstance(token_indices, dict) else {name: token_indices}
     changed.trainable_token_indices = {**chosen, name: [*chosen.get(name, []), *added]}
     if not model.config.tie_word_embeddings:
-        modules = peft_config.modules_to_save or []
+        modules = changed.modules_to_save or []
         changed.modules_to_save = [*modules, *({names[head]} - set(modules))]
     return changed
