@@ -4,7 +4,7 @@ Importing this module applies the bounds to every template that transformers ren
 """
 
 import resource
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import RLock
@@ -12,6 +12,7 @@ from time import thread_time
 from typing import Any, TypeAlias
 
 from jinja2 import Template, TemplateError, TemplateRuntimeError, TemplateSyntaxError, nodes
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from transformers.utils import chat_template_utils
 
@@ -89,7 +90,7 @@ class Bounds(AbstractContextManager[None]):
 class BoundedTemplate(Template):
     """Template that is rendered within `Bounds`."""
 
-    def render(self, *args: Any, **keywords: Any) -> str:
+    def render(self, *args: object, **keywords: object) -> str:
         """Render as `Template.render` does, within the bounds on time, memory and length.
 
         Raises:
@@ -98,7 +99,7 @@ class BoundedTemplate(Template):
         with Bounds(self.environment):  # pyright: ignore[reportArgumentType] - its own sandbox
             return super().render(*args, **keywords)
 
-    def generate(self, *args: Any, **keywords: Any) -> Iterator[str]:
+    def generate(self, *args: object, **keywords: object) -> Iterator[str]:
         """See `Template.generate`."""
         pieces, bounds = super().generate(*args, **keywords), Bounds(self.environment)  # pyright: ignore[reportArgumentType] - as above
         length = 0
@@ -157,22 +158,40 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
             loop.iter = timed.set_environment(self)
         return tree
 
-    def call(self, *args: Any, **keywords: Any) -> Any:
+    def call(
+        self, context: Context, function: object, /, *args: object, **keywords: object
+    ) -> object:
         """See `SandboxedEnvironment.call`."""
         self.check_time()
-        return super().call(*args, **keywords)
+        return super().call(context, function, *args, **keywords)
 
-    def call_filter(self, *args: Any, **keywords: Any) -> Any:
+    def call_filter(
+        self,
+        name: str,
+        value: object,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
+        context: Context | None = None,
+        eval_ctx: nodes.EvalContext | None = None,
+    ) -> object:
         """See `Environment.call_filter`, which `map` calls for each value."""
         self.check_time()
-        return super().call_filter(*args, **keywords)
+        return super().call_filter(name, value, args, kwargs, context, eval_ctx)
 
-    def call_test(self, *args: Any, **keywords: Any) -> Any:
+    def call_test(
+        self,
+        name: str,
+        value: object,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
+        context: Context | None = None,
+        eval_ctx: nodes.EvalContext | None = None,
+    ) -> object:
         """See `Environment.call_test`, which `select` calls for each value."""
         self.check_time()
-        return super().call_test(*args, **keywords)
+        return super().call_test(name, value, args, kwargs, context, eval_ctx)
 
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+    def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:
         """See `SandboxedEnvironment.call_binop`."""
         self.check_time()
         check_product(operator, left, right)

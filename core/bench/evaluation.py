@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.bench.measure import Measure, in_turn, seconds
 from core.models.folders import locate
@@ -17,6 +17,9 @@ from core.rollout.samplers.policy import PolicySampler
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 from eval.sets.benchmarks import find_benchmark
+
+if TYPE_CHECKING:
+    from lm_eval.models.huggingface import HFLM  # of an extra
 
 SUITE = "pocket-gsm8k"
 # problems, samples of each and batch size; lm-eval's default batch size is 1
@@ -57,7 +60,7 @@ def bench_evaluation() -> list[Measure]:
 
 
 def compare(
-    name: str, mine: PolicySampler, peer: Any, prompts: Sequence[str], samples: int
+    name: str, mine: PolicySampler, peer: "HFLM", prompts: Sequence[str], samples: int
 ) -> Measure:
     """Measure both sides in turn on the same prompts; greedy decoding also counts equal answers."""
     answers: dict[str, list[str]] = {}
@@ -100,7 +103,7 @@ def answers_of(sampler: PolicySampler, prompts: Sequence[str], samples: int) -> 
     return [answer.text for row in sampler(prompts, decoding) for answer in row]
 
 
-def answers_of_peer(lm: Any, prompts: Sequence[str], samples: int) -> list[str]:
+def answers_of_peer(lm: "HFLM", prompts: Sequence[str], samples: int) -> list[str]:
     """Return the peer's answers to the requests that lm-eval's runner would make."""
     from lm_eval.api.instance import Instance
 
@@ -111,4 +114,4 @@ def answers_of_peer(lm: Any, prompts: Sequence[str], samples: int) -> list[str]:
     requests = [
         Instance("generate_until", {}, (t, settings), 0) for t in turns for _ in range(samples)
     ]
-    return lm.generate_until(requests, disable_tqdm=True)
+    return lm.generate_until(requests, disable_tqdm=True)  # pyright: ignore[reportCallIssue] - a decorator hides its parameters

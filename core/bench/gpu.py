@@ -19,6 +19,7 @@ from core.bench.cards import CARDS, Card, sampling_bytes, sampling_flops, traini
 from core.bench.measure import SHARE, Measure, several_in_turn
 from core.bench.step import Timer, peer, spread, train_on
 from core.bench.words import word_prompts, word_tokenizer
+from core.bounded_templates import Tokenizer
 from core.configs.grpo import GRPOConfig
 from core.models.shapes import KNOWN, Shape
 from core.trainers.grpo import GRPOTrainer
@@ -208,7 +209,7 @@ def step_rates(
         lengths.extend(map(len, completion_ids))
         return spread(completion_ids)
 
-    tokenizer: Any = word_tokenizer(load.shape.vocabulary, end="<never>")  # Any: half typed
+    tokenizer: Tokenizer = word_tokenizer(load.shape.vocabulary, end="<never>")
     train_on(
         timed_trainer(side, lambda: now(device), sampled),
         side.config,

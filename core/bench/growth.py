@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import log
 from statistics import linear_regression
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from transformers import LlamaForCausalLM
 
 from core.bench.measure import Measure, in_turn
-from core.bench.step import Timer, peer, spread, train_on
+from core.bench.step import ConfigClass, Timer, TrainerClass, peer, spread, train_on
+from core.bounded_templates import Tokenizer
 from core.configs.grpo import GRPOConfig
 from core.models.load import load_tokenizer
 from core.models.pocket import Size, new_model
@@ -73,7 +74,7 @@ def bench_growth(axes: Axes = AXES, rounds: int = ROUNDS) -> list[Measure]:
     ]
 
 
-def point(axis: str, shape: Shape, peer: tuple[Any, Any], rounds: int) -> Measure:
+def point(axis: str, shape: Shape, peer: tuple[TrainerClass, ConfigClass], rounds: int) -> Measure:
     """Measure both sides at one shape; `peer` is TRL's trainer and its configuration."""
     return in_turn(
         lambda: ours(shape),
@@ -127,7 +128,7 @@ def ours(shape: Shape) -> list[float]:
     return step_time(GRPOTrainer, GRPOConfig, shape)
 
 
-def step_time(trainer_class: Any, config_class: Any, shape: Shape) -> list[float]:
+def step_time(trainer_class: TrainerClass, config_class: ConfigClass, shape: Shape) -> list[float]:
     """Return the CPU seconds of a step; the classes are ours or TRL's."""
     timer = Timer()
     tokenizer, model = endless()
@@ -153,9 +154,9 @@ def step_time(trainer_class: Any, config_class: Any, shape: Shape) -> list[float
     return timer.seconds
 
 
-def endless() -> tuple[Any, LlamaForCausalLM]:  # Any: a tokenizer
+def endless() -> tuple[Tokenizer, LlamaForCausalLM]:
     """Return a tokenizer and a random policy without a logit for the end token."""
-    tokenizer: Any = load_tokenizer("pocket-instruct")  # Any: its fields are typed for all tokens
+    tokenizer: Tokenizer = load_tokenizer("pocket-instruct")
     model = new_model(SIZE, tokenizer, 0)
     tokenizer.add_special_tokens({"eos_token": "<never>"})
     for config in (model.config, model.generation_config):

@@ -7,14 +7,13 @@ import os
 import subprocess
 import sys
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import LlamaConfig, LlamaForCausalLM, PrinterCallback
+from transformers import LlamaConfig, LlamaForCausalLM, PrinterCallback, Trainer
 
 from core.bench.measure import Measure, peak_memory, several_in_turn
-from core.bench.step import QUIET, Timer, peer, spread
+from core.bench.step import QUIET, ConfigClass, Timer, TrainerClass, peer, spread
 from core.bench.words import word_prompts, word_tokenizer
 from core.configs.grpo import GRPOConfig
 from core.spread.pool import PYTHON
@@ -68,7 +67,7 @@ def main(side: str) -> None:
     print(json.dumps({"seconds": timer.seconds[-1], "peak": peak, "added": peak - before}))
 
 
-def build(trainer_class: Any, config_class: Any, folder: str) -> Any:  # Any: ours or TRL's
+def build(trainer_class: TrainerClass, config_class: ConfigClass, folder: str) -> Trainer:
     """Return a trainer, ours or TRL's, with random weights and random prompts."""
     torch.manual_seed(0)
     model = LlamaForCausalLM(

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from core.bench.measure import Measure, cpu_seconds, in_turn
+from core.bounded_templates import Tokenizer
 from core.collect.generation import tokenize_prompts
 from core.data.load import load_training_data
 from core.models.load import load_policy, load_tokenizer
@@ -25,7 +26,7 @@ def bench_rollout() -> list[Measure]:
     """Measure completions of up to 64 tokens for 16 prompts, at each group size."""
     torch.set_num_threads(1)
     model: Any = load_policy(MODEL).eval()  # Any: its methods are half typed
-    tokenizer: Any = load_tokenizer(MODEL)  # Any: its ids are unions
+    tokenizer: Tokenizer = load_tokenizer(MODEL)
     rows = load_training_data(DATA).select(range(PROMPTS))
     distinct = tokenize_prompts(tokenizer, rows["prompt"], {})
     sampling = Sampling(max_tokens=MAX_TOKENS, ends=frozenset({tokenizer.eos_token_id}))
@@ -34,11 +35,11 @@ def bench_rollout() -> list[Measure]:
     for group in GROUPS:
         prompts = [prompt for prompt in distinct for _ in range(group)]
 
-        def ours(prompts: Sequence[Any] = prompts) -> None:
+        def ours(prompts: Sequence[list[int]] = prompts) -> None:
             draw_seeds = [next(seeds) for _ in prompts]
             list(NativeEngine(model).sample(prompts, sampling, draw_seeds))
 
-        def theirs(prompts: Sequence[Any] = prompts) -> None:
+        def theirs(prompts: Sequence[list[int]] = prompts) -> None:
             ids, mask = left_pad(prompts, model.device, tokenizer.pad_token_id)
             config = generation_config(sampling, tokenizer.pad_token_id)
             model.generate(input_ids=ids, attention_mask=mask, generation_config=config)

@@ -7,11 +7,11 @@ from importlib import import_module
 from tempfile import TemporaryDirectory
 from time import process_time
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from datasets import Dataset
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from core.bench.measure import Measure, in_turn
 from core.configs.grpo import GRPOConfig
@@ -22,6 +22,9 @@ from core.settings.resolve import resolve
 from core.trainers.grpo import GRPOTrainer
 from eval.errors import BadValue
 
+# A trainer and its config, ours or TRL's, whose constructors take the same arguments.
+TrainerClass: TypeAlias = Callable[..., Trainer]
+ConfigClass: TypeAlias = Callable[..., TrainingArguments]
 PAPER = "deepseekmath-grpo"
 ROUNDS = 5  # of both sides in turn
 STEPS = 3  # of each side in each round; the first one warms up
@@ -81,10 +84,10 @@ def peer() -> Any:  # Any: TRL exports its classes lazily
 
 
 def step_times(
-    trainer_class: Any,
-    config_class: Any,
+    trainer_class: TrainerClass,
+    config_class: ConfigClass,
     changes: Mapping[str, object] = MappingProxyType({}),
-    **keywords: Any,
+    **keywords: object,
 ) -> list[float]:
     """Return the CPU seconds of each step after the first; the classes are ours or TRL's.
 
@@ -119,13 +122,13 @@ def step_settings() -> dict[str, Any]:
 
 
 def train_on(
-    trainer_class: Any,
-    config_class: Any,
+    trainer_class: TrainerClass,
+    config_class: ConfigClass,
     timer: "Timer",
     *,
     prompts: Sequence[str],
     settings: Mapping[str, object],
-    **keywords: Any,
+    **keywords: object,
 ) -> None:
     """Train on prompts with a timer, one step by default.
 

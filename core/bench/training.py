@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from itertools import cycle, islice
 from random import Random
 from time import process_time
-from typing import Any
+from typing import TypedDict
 
 import torch
 
 from core.bench.measure import Measure, in_turn
-from core.bench.step import ROUNDS, peer, step_settings, step_times
+from core.bench.step import ROUNDS, ConfigClass, TrainerClass, peer, step_settings, step_times
+from core.collect.generation import Generated
 from core.configs.grpo import GRPOConfig
+from core.rewards.completions import Completion
 from core.trainers.grpo import GRPOTrainer
 
 SEED = 7  # of the unequal lengths
@@ -33,7 +35,9 @@ def bench_training() -> list[Measure]:
     recorded = RecordedRollouts()
     step_times(recorder(recorded), GRPOConfig)
 
-    def times(rollouts: RecordedRollouts, trainer_class: Any, config_class: Any) -> Sequence[float]:
+    def times(
+        rollouts: RecordedRollouts, trainer_class: TrainerClass, config_class: ConfigClass
+    ) -> Sequence[float]:
         rollouts.seconds.clear()
         steps = step_times(trainer_class, config_class, rollout_func=rollouts)
         return [step - replay for step, replay in zip(steps, rollouts.seconds[1:], strict=True)]
@@ -59,7 +63,7 @@ def recorder(rollouts: "RecordedRollouts") -> type[GRPOTrainer]:
     """Return a trainer class that keeps the completions it samples in `rollouts`."""
 
     class Recorder(GRPOTrainer):
-        def generate(self, prompts: list[Any]) -> Any:
+        def generate(self, prompts: list[Completion]) -> Generated:
             generated = super().generate(prompts)
             rollouts.completions[repr(prompts)] = {
                 "prompt_ids": generated.prompt_ids,
@@ -71,6 +75,14 @@ def recorder(rollouts: "RecordedRollouts") -> type[GRPOTrainer]:
     return Recorder
 
 
+class RecordedRollout(TypedDict):
+    """A result of a rollout function."""
+
+    prompt_ids: Sequence[Sequence[int]]
+    completion_ids: Sequence[Sequence[int]]
+    logprobs: None
+
+
 class RecordedRollouts:
     """A rollout function that replays recorded completions by their prompts.
 
@@ -79,14 +91,14 @@ class RecordedRollouts:
         seconds: CPU seconds of each call.
     """
 
-    def __init__(self, completions: dict[str, dict[str, Any]] | None = None) -> None:
+    def __init__(self, completions: dict[str, RecordedRollout] | None = None) -> None:
         self.completions = {} if completions is None else completions
         self.seconds: list[float] = []
 
-    def __call__(self, prompts: list[Any], trainer: object) -> dict[str, Any]:  # noqa: ARG002 - the caller's signature
+    def __call__(self, prompts: list[Completion], trainer: object) -> RecordedRollout:  # noqa: ARG002 - the caller's signature
         """Return the completions recorded for these prompts."""
         start = process_time()
-        completions = dict(self.completions[repr(prompts)])
+        completions = self.completions[repr(prompts)].copy()
         self.seconds.append(process_time() - start)
         return completions
 
@@ -95,12 +107,12 @@ class RecordedRollouts:
         lengths = Random(SEED)
         return RecordedRollouts(
             {
-                prompts: rollout
-                | {
+                prompts: {
+                    **rollout,
                     "completion_ids": [
                         list(islice(cycle(ids), lengths.randint(1, longest)))
                         for ids in rollout["completion_ids"]
-                    ]
+                    ],
                 }
                 for prompts, rollout in self.completions.items()
             }

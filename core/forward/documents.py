@@ -14,7 +14,7 @@ from core.shards.adapters import has_virtual_tokens
 
 
 def outputs_of(
-    model: nn.Module, inputs: Mapping[str, Any], **options: Any
+    model: nn.Module, inputs: Mapping[str, Tensor], **options: object
 ) -> Any:  # Any: of its architecture
     """Return the model's outputs for a batch, without attention between documents of a single row.
 

@@ -1,7 +1,7 @@
 """Log-probabilities of labelled tokens, without all logits in memory if the model allows it."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,7 @@ class Labelled(NamedTuple):
     logps: Tensor
     entropy: Tensor
     right: Tensor
-    outputs: Any
+    outputs: object
 
 
 def labelled_logps(
@@ -39,11 +39,11 @@ def labelled_logps(
     labels: Tensor,
     *,
     with_logits: bool,
-    **options: Any,  # Any: what the model's forward takes beside a batch
+    **options: object,
 ) -> Labelled:
     """Return the log-probabilities of the labelled tokens of a batch (B, T).
 
-    With `with_logits` the outputs have logits.
+    With `with_logits` the outputs have logits. `options` are further arguments of the model.
     """
     mask, targets = labels[:, 1:] != IGNORED, labels[:, 1:][labels[:, 1:] != IGNORED]
     policy = next((m for m in model.modules() if isinstance(m, PreTrainedModel)), None)
@@ -51,7 +51,7 @@ def labelled_logps(
         outputs = outputs_of(model, inputs, **options)
         logits = outputs.logits[:, -labels.size(1) : -1]  # not of virtual tokens
         return of_logits(logits[mask], targets, outputs)
-    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear
+    head = cast(nn.Linear, policy.get_output_embeddings())
 
     def head_outputs(hidden: Tensor) -> tuple[Tensor, ...]:
         return HeadLogps.apply(hidden[:, :-1][mask], head.weight, targets, 1.0, True, True, False)
@@ -62,7 +62,7 @@ def labelled_logps(
     return Labelled(logps, entropy.detach(), right.detach(), outputs)
 
 
-def of_logits(raw: Tensor, targets: Tensor, outputs: Any) -> Labelled:
+def of_logits(raw: Tensor, targets: Tensor, outputs: object) -> Labelled:
     """Compute `Labelled` from the logits (M, V) of the labelled tokens."""
     logits = raw if raw.dtype == torch.float64 else raw.float()
     total = logits.logsumexp(-1)
@@ -79,7 +79,7 @@ def head_reads_tokens(
 
     For fewer logits than a chunk, computing all of them takes no more memory.
     """
-    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, or of FSDP2's own class
+    head = cast(nn.Linear, policy.get_output_embeddings())  # with FSDP2 of a subclass
     joined = "attention_mask" not in inputs and "position_ids" in inputs
     return (
         policy.config.model_type in PACKED

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -95,7 +95,7 @@ def packed_logps(
     `policy` is the transformers model inside wrappers such as DDP or peft.
     """
     packed = pack(batch)
-    head: Any = policy.get_output_embeddings()  # Any: an nn.Linear, see `can_pack`
+    head = cast(nn.Linear, policy.get_output_embeddings())  # see `can_pack`
     mask = batch["completion_mask"].bool()
     support = batch["support"][mask] if "support" in batch else None
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -152,7 +152,7 @@ def takes_segments(model: PreTrainedModel) -> bool:
 
 def has_plain_head(model: PreTrainedModel) -> bool:
     """Return whether the logits are hidden states times a weight, without bias."""
-    head: Any = model.get_output_embeddings()  # Any: of FSDP2's own class where it is sharded
+    head = cast(nn.Linear, model.get_output_embeddings())  # with FSDP2 of a subclass
     plain = getattr(head.forward, "__func__", None) in (nn.Linear.forward, WideHead.forward)
     return plain and head.bias is None
 

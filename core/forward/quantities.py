@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from core.data.collate import DataCollatorForLanguageModeling
-from core.data.conversations import Tokenizer
+from core.data.conversations import Row, Tokenizer
 from core.data.preparation import tokenize_rows
 from core.data.sft import IGNORED
 from core.forward.labelled import labelled_logps
@@ -37,12 +37,11 @@ class Quantity:
 
 
 def completion_logps(
-    model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Mapping[str, Any]]
+    model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row]
 ) -> list[Tensor]:
     """Return the log-probabilities of each row's completion tokens, including the end token."""
     encoded = list(tokenize_rows(DATASET.from_list(list(rows)), tokenizer))
-    padding: Any = tokenizer  # Any: a PreTrainedTokenizerBase, whose types are unions
-    collate = DataCollatorForLanguageModeling(padding.pad_token_id or 0)
+    collate = DataCollatorForLanguageModeling(tokenizer.pad_token_id or 0)
     logps_by_row: list[Tensor] = []
     for start in range(0, len(encoded), BATCH):
         chunk = encoded[start : start + BATCH]

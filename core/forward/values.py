@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,7 @@ from core.forward.packing import can_pack, pack
 def value_model(policy: PreTrainedModel) -> PreTrainedModel:
     """Copy a policy and replace its head by one that returns one number per token, initially 0."""
     model = deepcopy(policy)
-    width: Any = model.get_output_embeddings()  # Any: an nn.Linear
-    weight = width.weight
+    weight = cast(nn.Linear, model.get_output_embeddings()).weight
     head = nn.Linear(weight.size(1), 1, bias=False, device=weight.device, dtype=weight.dtype)
     nn.init.zeros_(head.weight)
     model.set_output_embeddings(head)
@@ -29,7 +28,7 @@ def token_values(model: PreTrainedModel, batch: Batch) -> Tensor:
     """Return V(s_t) of each completion token (B, T), where s_t is all before it; 0 on padding."""
     mask = batch["completion_mask"].bool()
     if can_pack(model, batch):
-        head: Any = model.get_output_embeddings()  # Any: an nn.Linear
+        head = cast(nn.Linear, model.get_output_embeddings())
 
         def head_outputs(hidden: Tensor) -> tuple[Tensor, ...]:
             return ((hidden[0] @ head.weight.T)[:, 0],)

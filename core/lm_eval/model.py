@@ -3,7 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from lm_eval.api.instance import Instance
@@ -11,10 +11,10 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.api.registry import register_model
 from lm_eval.models.utils import postprocess_generated_text
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
+from torch import nn
 from tqdm import tqdm
-from transformers import PreTrainedModel
 
-from core.bounded_templates import apply_template
+from core.bounded_templates import Tokenizer, apply_template
 from core.lm_eval.requests import continuation_logps, decoding_options, endings
 from core.models.load import load_policy, load_tokenizer
 from core.rollout.engine import Sampling
@@ -52,13 +52,13 @@ class ReproLM(TemplateLM):
         prepare_torch(None)
         cuda = torch.cuda.is_available()
         self._device = torch.device(device if device and cuda else "cuda" if cuda else "cpu")
-        policy: Any = load_policy(pretrained, dtype).eval()  # Any: half typed
-        self.model: PreTrainedModel = policy.to(self._device)
-        self.tokenizer: Any = load_tokenizer(pretrained)  # Any: its types are unions
+        self.model = load_policy(pretrained, dtype).eval()
+        cast(nn.Module, self.model).to(self._device)
+        self.tokenizer: Tokenizer = load_tokenizer(pretrained)
         self.name = pretrained
         self.rows = None if batch_size in (None, "auto") else int(batch_size)
         self.max_gen_toks = max_gen_toks
-        config: Any = self.model.config.get_text_config()  # Any: not every one has positions
+        config = self.model.config.get_text_config()
         self.max_length = int(getattr(config, "max_position_embeddings", UNBOUNDED))
         self.seed = seed
         self.templated = False

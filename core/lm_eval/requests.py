@@ -7,6 +7,7 @@ import torch
 from lm_eval.models.utils import normalize_gen_kwargs
 from transformers import PreTrainedModel
 
+from core.bounded_templates import Tokenizer
 from core.rollout.cached import left_pad
 from core.rollout.stops import Stop, stop_function
 from eval.errors import BadValue
@@ -34,7 +35,7 @@ def decoding_options(settings: Mapping[str, Any], max_gen_toks: int) -> dict[str
     return options | sampling
 
 
-def endings(tokenizer: Any, until: Sequence[str]) -> tuple[set[int], Stop | None]:
+def endings(tokenizer: Tokenizer, until: Sequence[str]) -> tuple[set[int], Stop | None]:
     """Return the tokens that end a completion, and the check for the other stop strings.
 
     A stop string that is a special token is never part of the text, so its token ends the

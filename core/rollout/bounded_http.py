@@ -5,12 +5,15 @@ from http.client import HTTPResponse
 from io import BufferedReader, RawIOBase
 from socket import socket
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 LARGEST = 2**25  # bytes of an answer; 100,000 tokens with their log-probabilities are a third of it
 PIECE = 2**16  # bytes per read
@@ -30,7 +33,7 @@ class BoundedReader(RawIOBase):
 
     def __init__(self, connection: socket):
         self.connection = connection
-        self.source: Any = connection.makefile("rb", buffering=0)  # Any: its type hides `readinto`
+        self.source = cast(RawIOBase, connection.makefile("rb", buffering=0))
         self.deadline = monotonic() + (connection.gettimeout() or float("inf"))
         self.left = LARGEST
 
@@ -38,7 +41,7 @@ class BoundedReader(RawIOBase):
         """See `RawIOBase.readable`."""
         return True
 
-    def readinto(self, buffer: Any, /) -> int | None:  # Any: a writable buffer, which 3.11 lacks
+    def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
         """See `RawIOBase.readinto`."""
         seconds = self.deadline - monotonic()
         if seconds <= 0:
@@ -60,8 +63,10 @@ class BoundedReader(RawIOBase):
 class BoundedResponse(HTTPResponse):
     """A response that is read through a `BoundedReader`, its status line included."""
 
-    def __init__(self, sock: socket, *args: Any, **keywords: Any):  # Any: of `HTTPResponse`
-        super().__init__(sock, *args, **keywords)
+    def __init__(
+        self, sock: socket, debuglevel: int = 0, method: str | None = None, url: str | None = None
+    ):
+        super().__init__(sock, debuglevel, method, url)
         self.fp.close()
         self.fp = BufferedReader(BoundedReader(sock))
 
@@ -93,9 +98,11 @@ class BoundedTlsPool(HTTPSConnectionPool):
 class BoundedAdapter(HTTPAdapter):
     """Transport adapter of a `requests` session; its connections bound the answers they read."""
 
-    def init_poolmanager(self, *args: Any, **keywords: Any) -> None:  # Any: of `HTTPAdapter`
+    def init_poolmanager(
+        self, connections: int, maxsize: int, block: bool = False, **pool_kwargs: object
+    ) -> None:
         """See `HTTPAdapter.init_poolmanager`."""
-        super().init_poolmanager(*args, **keywords)
+        super().init_poolmanager(connections, maxsize, block, **pool_kwargs)
         pools = {"http": BoundedPool, "https": BoundedTlsPool}
         self.poolmanager.pool_classes_by_scheme = pools
 

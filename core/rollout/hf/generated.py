@@ -25,7 +25,7 @@ def generate_rows(
     ids = torch.tensor([list(prompt) for prompt in prompts], device=model.device)
     draws = Draws(sampling, seeds, model.device)
     stops = [RowStops(sampling.stop, ids.size(1))] if sampling.stop is not None else []
-    generate: Any = model.generate  # Any: a union over what it may return
+    generate: Any = model.generate  # Any: of a mixin without types
     sequences = generate(
         input_ids=ids,
         attention_mask=torch.ones_like(ids),
