@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from core.collect.metrics import sum_and_count
 from core.configs.ppo import PPOConfig
 from core.forward.batches import Batch, trained_mask
+from core.forward.critic import Critic
 from core.forward.packing import unpad
 from core.forward.values import frozen_values, token_values
 from core.losses.aggregate import Scale
@@ -20,7 +21,6 @@ from core.losses.kl import k3, next_coefficient
 from core.losses.value import clipped_value_loss, clipped_values, explained_variance
 from core.shards.adapters import has_adapters
 from core.shards.sharding import gather_weights
-from core.trainers.critic import Critic
 from core.trainers.grpo import GRPOTrainer
 from core.trainers.prompts import Rows
 from core.trainers.resume import ProcessState
