@@ -139,9 +139,8 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         policy, self.tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
         self.eos_token_ids = end_tokens(policy, self.tokenizer)
         self.set_rewards(reward_functions(reward_funcs, reward_processing_classes, args), args)
-        self.rollout_func = rollout_func
+        self.rollout_func, self.bonus = rollout_func, EntropyBonus(args)
         self.router_weight = router_weight(policy, args.router_aux_loss_coef)
-        self.bonus = EntropyBonus(args)
         super().__init__(
             model=policy,
             args=args,
