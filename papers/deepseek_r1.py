@@ -23,12 +23,12 @@ Where the sources disagree, and what is not the paper's here:
   sampled. Neither the prompts nor the number of its answers are the paper's 800,000.
 """
 
-from core.claims import START, Claim, Untestable, early, final, late, score
+from core.claims import START, Claim, Untestable, early, final, late, law, score
 from core.paper import Column, Paper, because, cite, printed
 from core.rewards import Accuracy, Format, LanguageConsistency, ThinkFormat
 
 HELD_OUT = "held_out/accuracy"
-LENGTH, CLIPPED = "completions/mean_length", "clip_ratio/region_mean"
+LENGTH, SILENT = "completions/mean_length", "core.laws.clipping:silent_at"
 README = "README of the repository"
 FORMED = Untestable(
     "no room in the pocket world: its base model ends every answer in a box before training"
@@ -207,9 +207,8 @@ PAPER = Paper(
         ),
         Claim(
             "small-clip-truncates-gradient",
-            "In sixteen updates of a rollout a clip of 0.2 cuts more tokens than one of 10.",
-            late(CLIPPED).of("clip-0.2") > late(CLIPPED).of("clip-10"),
-            mechanism="clipping",
+            "Of tokens that have moved a clip of 0.2 stops more than one of 10, on either side.",
+            law(SILENT, 0.2) > law(SILENT, 10.0),
         ),
         Claim(
             "ppo-lambda",

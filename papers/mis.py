@@ -103,6 +103,7 @@ PAPER = Paper(
             "few-tokens-masked",
             "More than nineteen twentieths of the tokens are kept.",
             late("sampling/kept_fraction", 0).of("mis") > 0.95,
+            describes="the share follows from how far the sampler is from the policy",
             mechanism="off-policy correction",
         ),
     ),

@@ -64,6 +64,8 @@ class Claim:
             that ends below its start according to the claim is left out, with the reason beside it.
         expects: The expected effect, from which `repro plan` computes the number of seeds. A claim
             with `acts` or `expects` is not changed after its runs have begun.
+        describes: The reason why runs could hardly come out otherwise. The claim is then
+            `described` by its numbers and has neither gates nor a verdict.
 
     Raises:
         BadClaim: the test is neither a comparison of two sides nor `Untestable`, or a gate is no
@@ -77,6 +79,7 @@ class Claim:
     acts: Comparison | tuple[Comparison, ...] = ()
     healthy: tuple[str, ...] | None = None
     expects: Expected | None = None
+    describes: str = ""
 
     def __repr__(self) -> str:
         """Return the fields that are set: the digest of a claim does not know of the others."""
@@ -97,6 +100,8 @@ class Claim:
             raise BadClaim(
                 f"claim {self.slug}: acts, healthy and expects are for claims that runs test"
             )
+        if self.describes and (has_plan or not by_runs):
+            raise BadClaim(f"claim {self.slug}: only a comparison of runs without gates describes")
         for act in self.act_comparisons:
             check_act(self.slug, act)
 
@@ -113,7 +118,7 @@ class Claim:
     @property
     def gates(self) -> tuple[Gate, ...]:
         """The gates of a claim that runs test, in the order in which they are judged."""
-        if not isinstance(self.test, Comparison) or self.test.kind != "runs":
+        if not isinstance(self.test, Comparison) or self.test.kind != "runs" or self.describes:
             return ()
         if (arms := self.healthy) is None:
             arms = () if is_about_start(self.test) else arms_in(self.test.needs)

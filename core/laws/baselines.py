@@ -9,6 +9,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from core.losses.advantages import AGGREGATIONS
 from core.losses.aggregate import Scale
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.estimators import ESTIMATORS, AdvantageSettings, Scored
@@ -60,6 +61,21 @@ def expected_advantage(scale: str, group: int) -> list[float]:
         weights = other_answers.log_prob(torch.arange(group).double()).exp()
         expectations += [float(weights @ advantages[1:, 0]), float(weights @ advantages[:-1, -1])]
     return expectations
+
+
+def silent_share(group: int) -> list[float]:
+    """Return the expected share of groups with equal rewards, at each rate p of `RATES`."""
+    right = torch.arange(group + 1).unsqueeze(1)
+    rewards = (torch.arange(group) < right).double()
+    weights = torch.ones(1, dtype=torch.float64)
+    combine = AGGREGATIONS["sum_then_normalize"].combine
+    silent = [combine(row.view(-1, 1), weights, group, "group").zero_spread for row in rewards]
+    shares: list[float] = []
+    for rate in RATES:
+        draws = torch.distributions.Binomial(group, torch.tensor(rate, dtype=torch.float64))
+        chances = draws.log_prob(torch.arange(group + 1).double()).exp()
+        shares.append(float(chances @ torch.tensor(silent, dtype=torch.float64)))
+    return shares
 
 
 def expected_of_pair() -> list[float]:

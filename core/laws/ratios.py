@@ -1,6 +1,7 @@
 """Laws that tell ratios of tokens from ratios of whole answers, by the gradients of tokens."""
 
 from dataclasses import replace
+from itertools import product
 
 import torch
 
@@ -21,6 +22,26 @@ def weight_variance(method: str) -> list[float]:
 def _variance(r: Rollout, by_token: torch.Tensor) -> float:
     rows = zip(by_token, r.mask.bool(), strict=True)
     return float(torch.stack([row[is_token].var() for row, is_token in rows]).mean())
+
+
+def log_spread(level: str) -> list[float]:
+    """Return the spread of log ratios at a level, for independent tokens in answers of 1 to 8.
+
+    All answers whose tokens move by one step up or down are enumerated.
+    """
+    return [_log_spread(level, length) for length in range(1, 9)]
+
+
+def _log_spread(level: str, length: int) -> float:
+    moved = DRIFT * torch.tensor([*product((-1.0, 1.0), repeat=length)], dtype=torch.float64)
+    ones = torch.ones_like(moved)
+    r = Rollout(logps=moved - 1, old_logps=-ones, advantages=ones[:, :1], mask=ones)
+    return float(RATIOS[level].ratio(r).log().std(correction=0))
+
+
+def shrunk_spread() -> list[float]:
+    """Return the same of tokens, divided by the square root of the answer's length."""
+    return [spread / (1 + i) ** 0.5 for i, spread in enumerate(log_spread("token"))]
 
 
 def idle_tokens_moved(method: str) -> list[float]:

@@ -177,7 +177,9 @@ def judge_seeds(
         verdict["seeds"] = [*cases]
     verdict["runs"] = sorted({record["digest"] for case in runs for record in case.values()})
     verdict["gates"] = [gate_row(gate) for gate in checked]
-    if missed and verdict["verdict"] != "no room":
+    if claim.describes:
+        verdict.update(verdict="described", reason=claim.describes, p=None, seen=None)
+    elif missed and verdict["verdict"] != "no room":
         verdict["verdict"] = missed[0].gate.below
         verdict["reason"] = "; ".join(gate.reason for gate in missed)
     elif verdict["verdict"] != "no room":

@@ -19,6 +19,7 @@ from core.laws.baselines import (
     pair_advantages,
     pair_closed_form,
     pair_direction,
+    silent_share,
     token_moments,
 )
 
@@ -92,3 +93,9 @@ def test_an_easy_prompt_weighs_as_much_as_a_mixed_one_only_by_the_groups_deviati
     spreads = [sqrt(w * (8 - w)) / 4 for w in (1, 2, 3)]
     assert easy_weight("centred_batch") == pytest.approx([*spreads, 0.01], rel=1e-9)
     assert easy_weight("group") == pytest.approx([1.0] * 4, abs=0.02)
+
+
+def test_a_group_is_silent_if_all_its_answers_are_right_or_all_wrong():
+    for group in (2, 16):
+        stated = [p**group + (1 - p) ** group for p in RATES]
+        assert silent_share(group) == pytest.approx(stated, rel=1e-12)

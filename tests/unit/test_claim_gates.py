@@ -210,6 +210,18 @@ def test_only_a_claim_that_runs_test_has_gates(test):
         Claim("c", "s", test, healthy=())
 
 
+def test_a_description_shows_its_numbers_without_a_verdict_or_a_gate():
+    row = judge_claim(Claim("c", "s", BETTER, describes="it must"), runs([{"held": fallen(9)}] * 3))
+    assert (row["verdict"], row["reason"], row["p"], row["gates"]) == (
+        "described", "it must", None, [],
+    )  # fmt: skip
+    assert row["effect"] == pytest.approx(0.29)
+    assert row["low"] < row["effect"] < row["high"]
+    assert judge_claim(Claim("c", "s", BETTER), runs())["verdict"] == "held"
+    with pytest.raises(BadClaim, match="without gates describes"):
+        Claim("c", "s", BETTER, acts=ACTS, describes="it must")
+
+
 @pytest.mark.parametrize("slug", [*entries()])
 def test_no_published_verdict_is_decided_over_a_broken_arm(slug):
     """The accuracy is read from the curves here, apart from the code of the gate."""

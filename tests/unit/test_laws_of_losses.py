@@ -5,7 +5,7 @@ from math import comb, exp
 import pytest
 import torch
 
-from core.laws import clipping, gates, gradients, groups, horizon, ratios
+from core.laws import clipping, gates, gradients, groups, head_rounding, horizon, ratios
 from core.laws.gradients import METHODS, gradient_gap, loss_gap
 
 EXACT = 1e-12
@@ -178,3 +178,23 @@ def test_a_bound_on_the_geometric_mean_keeps_no_fewer_long_answers():
         if 0.95 <= mean <= 1.05
     )
     assert short[0] == pytest.approx(share, rel=1e-12)
+
+
+def test_answers_spread_less_than_independent_tokens_by_the_root_of_their_length():
+    assert ratios.log_spread("token") == pytest.approx([ratios.DRIFT] * 8, rel=1e-12)
+    roots = [ratios.DRIFT / length**0.5 for length in range(1, 9)]
+    assert ratios.log_spread("sequence") == pytest.approx(roots, rel=1e-12)
+    assert ratios.log_spread("completion")[3] == pytest.approx(2 * ratios.DRIFT, rel=1e-12)
+
+
+def test_a_clip_stops_the_tokens_beyond_it():
+    above = [sum(ratio > 1 + width for ratio in clipping.MOVED) for width in (0.2, 10)]
+    below = sum(ratio < 0.8 for ratio in clipping.MOVED)
+    assert [clipping.silent_at(0.2), clipping.silent_at(10.0)] == [[above[0], below], [above[1], 0]]
+
+
+def test_a_head_in_32_bits_rounds_thousands_of_times_less():
+    for law in (head_rounding.lost_correlation, head_rounding.rounding_gap):
+        narrow, wide, exact = (law(dtype) for dtype in ("bfloat16", "float32", "float64"))
+        assert all(a > 1000 * b for a, b in zip(narrow, wide, strict=True))
+        assert max(map(abs, exact)) < 1e-15

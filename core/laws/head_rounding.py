@@ -1,0 +1,36 @@
+"""A law of the output head: the precision of its logits rounds the probabilities of tokens."""
+
+import torch
+
+from core.forward.head import log_probabilities
+from core.forward.sampler_gap import AnswerLogps, correlation, difference
+
+ANSWERS, LENGTH, HIDDEN, VOCABULARY = 4, 64, 64, 50
+SHARPNESS = (0.5, 1.0, 2.0)  # standard deviation of the logits
+
+
+def lost_correlation(dtype: str) -> list[float]:
+    """Return 1 - the correlation of rounded and exact probabilities, for each of `SHARPNESS`.
+
+    Args:
+        dtype: of the head; the hidden states are in bfloat16 in any case.
+    """
+    return [1 - correlation(_answers(dtype, sharpness)).value for sharpness in SHARPNESS]
+
+
+def rounding_gap(dtype: str) -> list[float]:
+    """Return the mean |rounded - exact log-probability| of tokens, for each of `SHARPNESS`."""
+    return [difference(_answers(dtype, sharpness)).value for sharpness in SHARPNESS]
+
+
+def _answers(dtype: str, sharpness: float) -> list[AnswerLogps]:
+    draw = torch.Generator().manual_seed(0)
+    hidden = torch.randn(ANSWERS * LENGTH, HIDDEN, generator=draw).bfloat16()
+    weight = torch.randn(VOCABULARY, HIDDEN, generator=draw) * sharpness / HIDDEN**0.5
+    tokens = torch.randint(VOCABULARY, (len(hidden), 1), generator=draw)
+    precision = getattr(torch, dtype)
+    pair = [
+        log_probabilities(hidden.to(one), weight.to(one), 1.0).gather(1, tokens).view(ANSWERS, -1)
+        for one in (precision, torch.float64)
+    ]
+    return [AnswerLogps(*rows) for rows in zip(*(side.double() for side in pair), strict=True)]
