@@ -31,9 +31,7 @@ VERDICTS: Mapping[str, VerdictWord] = {
     "unhealthy": VerdictWord(
         "a compared arm ended below the model that it started from", "M0 6L6-5h-12z"
     ),
-    "described": VerdictWord(
-        "the runs could hardly come out otherwise: numbers without a verdict", "M-6-1.5h12v3h-12z"
-    ),
+    "described": VerdictWord("the runs could hardly come out otherwise: numbers, no verdict"),
     "untestable": VerdictWord("nothing here can test the claim"),
     "untested": VerdictWord("nothing was measured yet"),
 }
