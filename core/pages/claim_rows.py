@@ -7,6 +7,7 @@ from typing import Any  # Any: a verdict
 
 from core.claims import Claim, Untestable
 from core.claims.comparison import RELATIONS
+from core.families.worlds import POCKET, SCALE, World, world_of_regime
 from core.pages.mechanisms import STATISTICS, measured
 from core.pages.verdicts import as_measured, claim_result, measured_suites
 from core.paper import Paper
@@ -40,12 +41,28 @@ def claim_rows(
             claim_result(verdict, own.get(verdict["id"]), elsewhere, suites),
             kind=kind_of(claim),
             mechanism=claim.mechanism if claim else "",
+            world=", ".join(world.name for world in worlds_of(verdict, runs)),
             arms=", ".join(arm_texts(claim, verdict, runs)) if claim else "",
             gates=tuple(as_measured(text, suites) for text in gate_texts(verdict)),
         )
         for verdict in verdicts
         for claim in [claims.get(verdict["id"])]
     )
+
+
+def worlds_of(verdict: Verdict, runs: Sequence[RunRecord]) -> list[World]:
+    """Return the worlds of the runs that a verdict is about; empty beyond the scale of worlds."""
+    judged = [run for run in runs if run["digest"] in verdict["runs"] and run["scale"] == SCALE]
+    regimes = dict.fromkeys(
+        str(run["config"]["regime"]["value"]) for run in judged if "regime" in run["config"]
+    )
+    worlds = {world.name: world for world in map(world_of_regime, regimes)}
+    return [*worlds.values()] or [POCKET] * bool(judged)
+
+
+def limits_of(rows: Sequence[Verdict], runs: Sequence[RunRecord]) -> dict[str, str]:
+    """Return what each world cannot show in which a claim of these verdicts was tested."""
+    return {world.name: world.cannot_show for row in rows for world in worlds_of(row, runs)}
 
 
 def kind_of(claim: Claim | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any  # Any: a verdict
 from core.claims.claim import MECHANISMS
 from core.families.profiles import SCALES
 from core.families.table import FAMILIES, listed_families
-from core.pages.claim_rows import claim_rows
+from core.pages.claim_rows import claim_rows, limits_of
 from core.pages.mechanisms import arm_statistics
 from core.pages.runs import newest
 from core.pages.stored import files_of
@@ -51,12 +51,16 @@ class MechanismGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyPage:
-    """The fields of the page of a family; `words` are the verdicts that occur in its groups."""
+    """The fields of the page of a family.
+
+    `worlds` says what each world cannot show, and `words` are the verdicts that occur in `groups`.
+    """
 
     name: str
     scale: str
     summary: str
     papers: Mapping[str, str]
+    worlds: Mapping[str, str]
     words: tuple[str, ...]
     groups: tuple[MechanismGroup, ...]
     laws: tuple[ClaimOfPaper, ...]
@@ -129,6 +133,11 @@ def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) ->
             )
             for paper in papers
             for other_scale in dict.fromkeys([scale, *shown_at(records[paper.slug])])
+        },
+        worlds={
+            name: limits
+            for paper, paper_runs in runs
+            for name, limits in limits_of(verdicts[paper.slug], paper_runs).items()
         },
         words=tuple(word for word in VERDICTS if any(group.counts.get(word) for group in groups)),
         groups=groups,

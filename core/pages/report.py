@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.families.profiles import SCALES
-from core.pages.claim_rows import claim_rows
+from core.pages.claim_rows import claim_rows, limits_of
 from core.pages.differences import departures
 from core.pages.every_seed import seeds_table
 from core.pages.examples import examples_of, rule_of
@@ -76,6 +76,7 @@ def make_report(
         summary=f"{summary(verdicts)} {to_run(paper, records, scale)}".strip(),
         claims=claim_rows(paper, verdicts, runs, own_verdicts, elsewhere),
         rules=rules(claims[-1], runs) if claims else NO_RUNS,
+        worlds=limits_of(verdicts, runs),
         printed=tuple(printed_tables(paper, records, text=False)),
         specified=settings_at(paper, OWN_SCALE) if scale != OWN_SCALE else (),
         settings=settings_at(paper, scale),
