@@ -7,7 +7,7 @@ from typing import Any  # Any: a verdict
 
 from core.claims import Claim, Untestable
 from core.claims.comparison import RELATIONS
-from core.families.worlds import POCKET, SCALE, World, world_of_regime
+from core.families.worlds import SCALE, World, world_of_regime
 from core.pages.mechanisms import STATISTICS, measured
 from core.pages.verdicts import as_measured, claim_result, measured_suites
 from core.paper import Paper
@@ -54,10 +54,9 @@ def worlds_of(verdict: Verdict, runs: Sequence[RunRecord]) -> list[World]:
     """Return the worlds of the runs that a verdict is about; empty beyond the scale of worlds."""
     judged = [run for run in runs if run["digest"] in verdict["runs"] and run["scale"] == SCALE]
     regimes = dict.fromkeys(
-        str(run["config"]["regime"]["value"]) for run in judged if "regime" in run["config"]
+        run["config"]["regime"]["value"] if "regime" in run["config"] else None for run in judged
     )
-    worlds = {world.name: world for world in map(world_of_regime, regimes)}
-    return [*worlds.values()] or [POCKET] * bool(judged)
+    return list({world.name: world for world in map(world_of_regime, regimes)}.values())
 
 
 def limits_of(rows: Sequence[Verdict], runs: Sequence[RunRecord]) -> dict[str, str]:
