@@ -90,7 +90,6 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
         scale: The name of the scale.
         command_line: The settings of the command line, which may name the regime.
     """
-    sources: list[Layer] = []
     chain, family = lineage(paper), find_family(paper.family_of(arm))
     run_fields = RUN_FIELDS.difference(family.unused)
     is_own_family = family.name == paper.family
@@ -98,13 +97,7 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
     def run_settings_only(settings: Settings) -> Settings:
         return settings if is_own_family else {n: v for n, v in settings.items() if n in run_fields}
 
-    for link in chain:
-        sources += [
-            (run_settings_only({s.name: s.value}), f"{link.slug} {s.passage}")
-            for s in link.settings
-        ]
-        around = {name: getattr(link, name) for name in ("model", "data", "rewards", "benchmarks")}
-        sources.append((run_settings_only(around), link.slug))
+    sources = [(run_settings_only(s), place) for link in chain for s, place in own_layers(link)]
     profile = (family.profiles.get(scale, {}), f"{PROFILE}{scale}")
     own_changes = [
         (paper.changes(arm), f"arm {arm}"),
@@ -124,6 +117,13 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
         sources, changes = [profile], own_changes
     layer = (settings if family.has_regimes else run_settings_only(settings), f"{REGIME} {regime}")
     return [*sources, layer, *changes]
+
+
+def own_layers(paper: Paper) -> list[Layer]:
+    """Return the settings that a paper cites, and then its model, data, rewards and benchmarks."""
+    cited = [({s.name: s.value}, f"{paper.slug} {s.passage}") for s in paper.settings]
+    around = {name: getattr(paper, name) for name in ("model", "data", "rewards", "benchmarks")}
+    return [*cited, (around, paper.slug)]
 
 
 def named_regime(sources: Sequence[Layer]) -> tuple[str | None, str]:
