@@ -9,9 +9,11 @@ import typer
 
 from core.cli.options import AsJson, At, Slug
 from core.cli.output import print_columns, print_json, print_markdown, print_text, say_loading, tell
+from core.families.declarations import declare_configs
 from core.families.profiles import SCALES
 from core.families.table import FAMILIES, listed_families
 from core.paper import Paper
+from core.paper.page import TRL
 from core.paper.registry import entries, find_entry
 from core.records.index import Index, kinds_and_scales
 from core.settings.canonical import as_text
@@ -120,8 +122,11 @@ def diff(
 
     What a paper says of its entry in TRL's index as a whole stands below.
     """
-    say_loading()
-    from core.settings.differences import TRL, differences, remarks
+    if other == TRL:
+        say_loading()
+    else:
+        declare_configs()
+    from core.settings.differences import differences, remarks
 
     rows_of_differences = differences(paper, other, at)
     if as_json:

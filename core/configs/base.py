@@ -6,18 +6,18 @@ from copy import copy
 from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType
-from typing import Any, ClassVar, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, get_args
 
-from transformers import TrainingArguments
-from transformers.integrations import integration_utils
-from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
-from transformers.trainer_pt_utils import AcceleratorConfig
+from transformers.training_args import TrainingArguments
 
 from core.configs.number_texts import convert_numbers
 from core.configs.processes import asks_for_shards, join_on_cpu
 from core.option import option
 from core.paper.overrides import field_types
 from eval.errors import BadValue
+
+if TYPE_CHECKING:  # it imports torch
+    from transformers.trainer_pt_utils import AcceleratorConfig
 
 PACKAGES = {"azure_ml": "azureml", "comet_ml": "comet", "flyte": "flytekit"}  # else of one name
 
@@ -144,9 +144,9 @@ class BaseConfig(TrainingArguments):
         self.check_fields()
 
     @property
-    def data_loading(self) -> AcceleratorConfig:
+    def data_loading(self) -> "AcceleratorConfig":
         """Settings of how accelerate loads data, which `accelerator_config` was parsed to."""
-        return cast(AcceleratorConfig, self.accelerator_config)
+        return cast("AcceleratorConfig", self.accelerator_config)
 
     @classmethod
     def without_alias(cls, name: str, value: object) -> object:
@@ -168,6 +168,8 @@ class BaseConfig(TrainingArguments):
             if getattr(self, key) not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed)
                 raise BadValue(f"{name}.{key}={getattr(self, key)!r}: expected one of {choices}")
+        from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+
         for key in set(self.report_to or ()) - INTEGRATION_TO_CALLBACK.keys():
             services = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
             raise BadValue(f"{name}.report_to={key!r}: expected one of none, all, {services}")
@@ -248,6 +250,8 @@ class BaseConfig(TrainingArguments):
         Raises:
             BadValue: a package is missing.
         """
+        from transformers.integrations import integration_utils
+
         for key in self.report_to or ():
             package = PACKAGES.get(key, key)
             if not getattr(integration_utils, f"is_{package}_available")():

@@ -2,10 +2,6 @@
 
 import os
 
-import torch
-from accelerate.state import AcceleratorState, PartialState
-from accelerate.utils import DistributedType
-
 FSDP, DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"  # set by `accelerate launch`
 
 
@@ -25,6 +21,10 @@ def join_on_cpu() -> None:
     Accelerate enables FSDP and DeepSpeed for accelerator devices only. On CPUs it would silently
     train replicas.
     """
+    import torch
+    from accelerate.state import AcceleratorState, PartialState
+    from accelerate.utils import DistributedType
+
     os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
     if is_set(DEEPSPEED):
         os.environ["DS_ACCELERATOR"] = "cpu"

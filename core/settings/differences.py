@@ -8,12 +8,12 @@ from core.configs.idle import effective_fields
 from core.configs.releases import PAPER
 from core.families.table import find_family
 from core.paper import Paper
+from core.paper.page import TRL
 from core.paper.registry import find_paper
 from core.settings.layers import Sourced
 from core.settings.resolve import resolve
 from core.settings.run_settings import NEUTRAL, RUN_FIELDS, RunSettings
 
-TRL = "trl"  # stands for a paper: what TRL's paper index sets for the other one
 NOT_SET = Sourced(None, "not a field")
 INDEX = "TRL's paper index"
 
