@@ -9,11 +9,11 @@ spread would be too narrow for some comparisons (`reports/rates.md`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import copysign, isfinite, sqrt
+from math import copysign, exp, isfinite, log, sqrt
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtr, stdtrit  # scipy.stats takes seconds to import
+from scipy.special import ndtri, stdtr, stdtrit  # scipy.stats takes seconds to import
 
 from eval.errors import BadValue
 
@@ -22,6 +22,7 @@ LEVEL = 0.05
 POWER = 0.80
 # The bound of each relation, as a multiple of the margin; an equivalence has one on either side.
 BOUNDS = {">": 1, ">=": -1, "<": -1, "<=": 1, "~=": 1}
+SMALLEST_P, PRECISION = 1e-300, 1e-12  # of a p value, and of its logarithm
 NO_SPREAD = 1e-12  # relative to the mean: a smaller spread is rounding
 
 
@@ -39,24 +40,49 @@ LOOKS = (Look(3, 0.015), Look(5, 0.015), Look(8, 0.02))
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over seeds, its standard error, and the degrees of freedom of that error."""
+    """A mean over seeds and the variances of it.
+
+    `own` is the variance estimated from the spread over seeds, with `freedom` degrees of freedom.
+    `shared` is the known variance caused by test problems that all seeds share.
+    """
 
     value: float
-    error: float
-    freedom: float
+    own: float
+    freedom: int
+    shared: float = 0.0
+
+    def half_width(self, level: float) -> float:
+        """Return half the width of the interval with coverage 1 - level.
+
+        It is sqrt(t^2 own + z^2 shared), with the quantiles of Student's and the normal
+        distribution. Its coverage is exact where either variance is 0 and at least 1 - level
+        between (`reports/rates.md`).
+        """
+        t, z = quantile(1 - level / 2, self.freedom), float(ndtri(1 - level / 2))
+        return sqrt(t * t * self.own + z * z * self.shared)
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Return Student's confidence interval of the mean with coverage 1 - level."""
-        half = quantile(1 - level / 2, self.freedom) * self.error
+        """Return the confidence interval of the mean with coverage 1 - level."""
+        half = self.half_width(level)
         return self.value - half, self.value + half
 
     def p(self, bound: float) -> float:
-        """Return the two-sided p value of the hypothesis that the true mean is `bound`."""
-        return 2 * float(stdtr(self.freedom, -abs(self.value - bound) / self.error))
+        """Return the two-sided p value of the hypothesis that the true mean is `bound`.
+
+        It is the level whose interval ends at `bound`.
+        """
+        distance = abs(self.value - bound)
+        if not self.shared:
+            return 2 * float(stdtr(self.freedom, -distance / sqrt(self.own)))
+        low, high = log(SMALLEST_P), 0.0  # half_width falls from the one to the other
+        while high - low > PRECISION:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.half_width(exp(middle)) > distance else (low, middle)
+        return exp(high)
 
     def detectable(self, level: float = LEVEL) -> float:
         """Return the smallest true effect that a test at `level` detects with 80 % power."""
-        return detectable(self.error, self.freedom, level)
+        return self.half_width(level) + self.half_width(2 * (1 - POWER))
 
 
 @dataclass(frozen=True)
@@ -74,7 +100,7 @@ class Effect:
     p: float | None
     verdict: Verdict
     n_seeds: int
-    freedom: float | None = None
+    freedom: int | None = None
     detectable: float | None = None
 
 
@@ -84,18 +110,16 @@ def over_seeds(values: Sequence[float], *, shared: float = 0.0) -> Mean | None:
     Args:
         values: One value for each seed.
         shared: Variance of the mean caused by test problems that all seeds share. It does not
-            shrink with the number of seeds. The degrees of freedom of the sum are Satterthwaite's.
+            shrink with the number of seeds.
     """
     n = len(values)
     if n < 2:
         return None
     mean = float(np.mean(values))
-    seed_variance = float(np.var(values, ddof=1)) / n
-    variance = seed_variance + shared
-    if variance <= (NO_SPREAD * max(1.0, abs(mean))) ** 2:
+    own = float(np.var(values, ddof=1)) / n
+    if own + shared <= (NO_SPREAD * max(1.0, abs(mean))) ** 2:
         return None
-    freedom = (n - 1) * (variance / seed_variance) ** 2 if seed_variance > 0 else float("inf")
-    return Mean(mean, sqrt(variance), min(freedom, 1e9))
+    return Mean(mean, own, n - 1, shared)
 
 
 def seed_effect(
@@ -109,7 +133,7 @@ def seed_effect(
 ) -> Effect:
     """Return the effect over seeds and the verdict on the claim `left op right`.
 
-    Student's interval of the mean of `differences`, left - right of each seed, is compared with a
+    The interval of the mean of `differences`, left - right of each seed, is compared with a
     bound: margin for `>` and `<=`, -margin for `>=` and `<`. On the claimed side the claim holds,
     on the other side it is refuted. If the interval contains the bound, the verdict is a tie when
     two one-sided tests (the interval with coverage 1 - 2 * level) place the difference within
@@ -172,9 +196,9 @@ def within(interval: tuple[float, float], margin: float) -> bool:
     return -margin < interval[0] and interval[1] < margin
 
 
-def detectable(error: float, freedom: float, level: float = LEVEL) -> float:
+def detectable(error: float, freedom: int, level: float = LEVEL) -> float:
     """Return the true effect that a two-sided test with this error detects with 80 % power."""
-    return (quantile(1 - level / 2, freedom) + quantile(POWER, freedom)) * error
+    return Mean(0.0, error**2, freedom).detectable(level)
 
 
 def quantile(p: float, freedom: float) -> float:

@@ -107,7 +107,7 @@ def pooled_spread(experiment: Experiment, seeds: int) -> Mean | None:
     residuals = scores - scores.mean(0) - scores.mean(1, keepdims=True) + scores.mean()
     freedom = (scores.shape[0] - 1) * (seeds - 1)
     variance = 2 * float((residuals**2).sum()) / freedom / seeds
-    return Mean(float(experiment.differences(seeds).mean()), sqrt(variance), freedom)
+    return Mean(float(experiment.differences(seeds).mean()), variance, freedom)
 
 
 def single_problems(experiment: Experiment, seeds: int) -> Mean | None:
@@ -117,7 +117,7 @@ def single_problems(experiment: Experiment, seeds: int) -> Mean | None:
     """
     differences = experiment.differences(seeds)
     variance = max(float(np.var(differences, ddof=1)), float(experiment.noise[:seeds].mean()))
-    return Mean(float(differences.mean()), sqrt(variance / seeds), seeds - 1)
+    return Mean(float(differences.mean()), variance / seeds, seeds - 1)
 
 
 Rule = Callable[[Experiment, int], Mean | None]

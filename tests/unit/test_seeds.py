@@ -28,11 +28,34 @@ def test_shared_problems_widen_the_interval_and_add_what_more_seeds_cannot_take_
     alone, both = over_seeds(differences), over_seeds(differences, shared=shared)
     assert alone is not None
     assert both is not None
-    assert both.error**2 == pytest.approx(alone.error**2 + shared)
-    assert both.freedom >= alone.freedom
+    assert both.freedom == alone.freedom
+    for level in (0.05, 0.015, 0.4):
+        assert both.half_width(level) > alone.half_width(level)
+        low, high = both.interval(level)
+        assert both.p(low) == pytest.approx(level, rel=1e-6)
+        assert both.p(high) == pytest.approx(level, rel=1e-6)
+    assert both.p(both.value) == pytest.approx(1)
     many = over_seeds(differences * 1000, shared=shared)
     assert many is not None
-    assert many.error >= shared**0.5
+    assert many.half_width(0.05) >= 1.9599 * shared**0.5
+
+
+@pytest.mark.parametrize("level", [0.015, 0.05])
+@pytest.mark.parametrize("seeds", [3, 5, 8, 16])
+@pytest.mark.parametrize("ratio", [0.0, 0.2, 0.4, 0.7, 1.0, 2.0])
+def test_intervals_with_shared_problems_miss_no_more_often_than_their_level(
+    level: float, seeds: int, ratio: float
+):
+    """The true mean is 0; `ratio` is the shared error over the seeds' own."""
+    runs = 4000
+    random = np.random.default_rng([seeds, int(10 * ratio)])
+    common = ratio / seeds**0.5
+    values = random.normal(size=(runs, seeds)) + common * random.normal(size=(runs, 1))
+    means = [over_seeds(row.tolist(), shared=common**2) for row in values]
+    missed = np.mean(
+        [mean is not None and abs(mean.value) > mean.half_width(level) for mean in means]
+    )
+    assert missed <= level + 3 * (level * (1 - level) / runs) ** 0.5
 
 
 def test_seeds_that_agree_leave_the_error_of_the_problems():

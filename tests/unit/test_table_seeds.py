@@ -23,9 +23,9 @@ def test_seeds_with_problems_of_their_own_have_students_interval():
 
 
 def test_problems_that_all_seeds_share_widen_the_interval():
-    # 1 / 3 + (4 / 1.959964)**2 = 4.4985, with 2 (4.4985 * 3)**2 = 364 degrees of freedom
+    # (4.302653**2 / 3 + 4**2) ** 0.5 = 4.708603
     found = mean_interval([49.0, 50.0, 51.0], [46.0] * 3, [54.0] * 3, shared=True)
-    assert found == pytest.approx((50.0, 50 - 4.170901, 50 + 4.170901), abs=1e-3)
+    assert found == pytest.approx((50.0, 50 - 4.708603, 50 + 4.708603), abs=1e-3)
 
 
 def test_seeds_share_their_problems_unless_each_names_a_draw_of_its_own():
