@@ -6,6 +6,7 @@ from itertools import permutations
 
 from core.claims.comparison import Relation, Side, aligned
 from core.claims.curves import sample_deviation
+from core.claims.margins import Unit
 from core.claims.measures import Measure, is_validation, missing, record_of
 from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 
@@ -74,6 +75,11 @@ class Deviation(Side):
         """The side whose deviation this is."""
         return (self.side,)
 
+    @property
+    def units(self) -> frozenset[Unit]:
+        """The unit "other": a deviation is compared with that of the base arm."""
+        return frozenset[Unit](("other",))
+
     def values(self, cases: Sequence[Runs]) -> list[float]:
         """Return the jackknife pseudo-value of each seed, n s - (n - 1) s_without.
 
@@ -132,6 +138,11 @@ class RankCorrelation(Side):
     def percent(self) -> bool:
         """False: a correlation is no percentage."""
         return False
+
+    @property
+    def units(self) -> frozenset[Unit]:
+        """The unit "other"."""
+        return frozenset[Unit](("other",))
 
     @property
     def parts(self) -> tuple[Side, ...]:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from core.claims.margins import Unit, equality_margin
 from core.claims.needs import BadClaim, Kind, MissingMeasure, Need, Runs, Stand
 
 Relation: TypeAlias = Literal[">", ">=", "<", "<=", "==", "~="]
-
-ONE_POINT = 1.0  # of a percentage: a smaller difference is no reason to prefer a method
 
 RELATIONS: Mapping[Relation, Callable[[float, float, float], bool]] = {
     ">": lambda left, right, margin: left > right + margin,
@@ -57,6 +56,11 @@ class Side:
     def percent(self) -> bool:
         """True if its values are percentages or differences of percentages."""
         return bool(self.parts) and all(part.percent for part in self.parts)
+
+    @property
+    def units(self) -> frozenset[Unit]:
+        """The units of the values that it is computed from; empty for a number."""
+        return frozenset(unit for part in self.parts for unit in part.units)
 
     @property
     def extreme_of(self) -> int:
@@ -165,6 +169,11 @@ class Combined(Side):
     def percent(self) -> bool:
         """True for a sum or difference of percentages; a ratio is no percentage."""
         return self.operator != "/" and super().percent
+
+    @property
+    def units(self) -> frozenset[Unit]:
+        """The units of both sides; a ratio has another."""
+        return frozenset[Unit](("other",)) if self.operator == "/" else super().units
 
     @property
     def parts(self) -> tuple[Side, ...]:
@@ -290,13 +299,19 @@ class Comparison:
         """True if it compares percentages, so that their difference is in points."""
         return self.left.percent and self.right.percent
 
-    @property
-    def equal(self) -> float:
-        """The difference below which the sides count as equal.
+    def equal(self, right: Sequence[float] = ()) -> float:
+        """Return the size below which the difference of the sides counts as none.
 
-        It is the margin, else one point of a percentage, else 0.
+        It is the margin if the claim has one, and 0 for a law. Otherwise it follows from the unit
+        of the sides, see `core.claims.margins`.
+
+        Args:
+            right: the values of the right side, case by case; empty before any run.
         """
-        return self.margin or (ONE_POINT if self.percent else 0.0)
+        if self.margin or self.kind == "exact":
+            return self.margin
+        units = self.left.units | self.right.units
+        return equality_margin(next(iter(units)) if len(units) == 1 else "other", right)
 
     def by(self, margin: float) -> "Comparison":
         """Return a copy with a margin, which `>` and `<` must exceed and `>=` and `<=` may miss."""

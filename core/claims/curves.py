@@ -11,6 +11,7 @@ from math import sqrt
 from typing import Literal, TypeAlias, get_args
 
 from core.claims.comparison import RELATIONS, Side
+from core.claims.margins import Unit, unit_of
 from core.claims.measures import START, VALIDATION, Measure, missing, record_of
 from core.claims.needs import BadClaim, Kind, MissingMeasure, Need, Record, Runs
 
@@ -46,6 +47,11 @@ class OfCurve(Measure):
         """True if the curve is the accuracy on held-out problems."""
         return self.metric == HELD_OUT_ACCURACY
 
+    @property
+    def unit(self) -> Unit:
+        """The unit of the metric; a deviation of points is compared with that of the base arm."""
+        return "other" if self.reduce is _fluctuation else unit_of(self.metric)
+
     def stand(self, record: Record, arm: str) -> tuple[float, float] | None:
         """Return the first and the last held-out accuracy; None for other curves."""
         points = curve_of(record, arm, self.metric)
@@ -65,6 +71,11 @@ class ShareOfCurve(OfCurve):
         """False: a share is from 0 to 1."""
         return False
 
+    @property
+    def unit(self) -> Unit:
+        """The unit "other"."""
+        return "other"
+
 
 @dataclass(frozen=True)
 class AtBest(Measure):
@@ -80,6 +91,11 @@ class AtBest(Measure):
     def needs(self) -> tuple[Need, ...]:
         """The two curves, which a record must hold."""
         return Need("curve", self.metric), Need("curve", self.by)
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of the metric that is read."""
+        return unit_of(self.metric)
 
     def read(self, record: Record, arm: str) -> float:
         """Return the value at that step, or at the nearest step that was logged."""
@@ -106,6 +122,11 @@ class Distance(Side):
     def needs(self) -> tuple[tuple[str, Need], ...]:
         """The curve, which the records of both arms must hold."""
         return tuple((arm, Need("curve", self.metric)) for arm in self.arms)
+
+    @property
+    def units(self) -> frozenset[Unit]:
+        """The unit of the metric."""
+        return frozenset((unit_of(self.metric),))
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
         """Return the mean absolute difference over the steps that both arms logged, per seed.

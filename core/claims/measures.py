@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from core.claims.comparison import Side
+from core.claims.margins import Unit
 from core.claims.needs import BadClaim, Kind, MissingMeasure, Need, Record, Runs, Stand
 
 START = "start"  # the starting model, which is scored in every run's record
@@ -23,6 +24,11 @@ class Measure:
     def percent(self) -> bool:
         """True if the number is a percentage or a difference of percentages."""
         return False
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of the number, from which the margin of equality follows."""
+        return "accuracy" if self.percent else "other"
 
     def stand(self, record: Record, arm: str) -> tuple[float, float] | None:
         """Return the percentage that is measured, before training and after; None if it is none."""
@@ -92,6 +98,11 @@ class OfArm(Side):
     def percent(self) -> bool:
         """True if the measure is a percentage."""
         return self.measure.percent
+
+    @property
+    def units(self) -> frozenset[Unit]:
+        """The unit of the measure."""
+        return frozenset((self.measure.unit,))
 
     def stands(self, cases: Sequence[Runs]) -> list[Stand]:
         """Return the measured percentage before and after training, its mean over the seeds.

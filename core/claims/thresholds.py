@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from core.claims.comparison import Side, aligned, as_side
 from core.claims.curves import curve_of, nearest
+from core.claims.margins import Unit, unit_of
 from core.claims.measures import record_of
 from core.claims.needs import Kind, MissingMeasure, Need, Runs
 
@@ -48,6 +49,11 @@ class Reached(Side):
     def label(self) -> tuple[str, str | None]:
         """The text of the goal, and the arm."""
         return str(self.goal), self.arm
+
+    @property
+    def units(self) -> frozenset[Unit]:
+        """The unit of what is read there."""
+        return frozenset((unit_of(self.goal.read or "step"),))
 
     @property
     def kinds(self) -> frozenset[Kind]:

@@ -122,13 +122,13 @@ def reproduce(
     looks: Annotated[
         int,
         typer.Option(min=1, max=3, help="Looks at undecided claims: over 3, 5 and 8 seeds."),
-    ] = 1,
+    ] = 3,
 ) -> int:
     """Run what is left of all papers of a family, judge their claims, and write one page of them.
 
     A paper whose records have verdicts on its claims as they are is only judged again, and what
     records tell of, with the settings of now, is not run again. All papers come to the first look
-    at their claims before undecided ones are given more seeds, for which --looks asks.
+    at their claims before claims that more seeds may decide get them, for up to --looks looks.
     """
     say_loading()
     from core.families.table import listed_families

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from core.claims.margins import IN_WORDS
 from core.records.schema import ClaimsRecord, RunRecord
 from core.settings.canonical import as_text
 from eval.stats.seeds import LEVEL
@@ -63,7 +64,8 @@ def rules(claims: ClaimsRecord, runs: Sequence[RunRecord] = ()) -> str:
         f"{fair if claims.get('tunings') else ''}{one_rate(runs)}"
         f"A claim is judged {occasion}; p is below {LEVEL:g} "
         "where that interval decides. Holm's p is for all tests of this paper together, whichever "
-        "arms they share. A tie is a difference shown to be within a claim's margin, or one point. "
+        "arms they share. A tie is a difference shown to be within a claim's margin, or without "
+        f"one within {IN_WORDS} of the base arm's value. "
         "Could see: the smallest true effect that four of five such runs would decide."
     )
 

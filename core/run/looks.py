@@ -13,6 +13,7 @@ from core.stages.chain import Chain
 from core.verdicts.trials import tuning_record
 from core.verdicts.up_to_date import recorded_trials
 from core.verdicts.verdict_records import judge_records
+from eval.stats.stopping import WORTHWHILE
 from eval.terminal import say
 
 
@@ -59,8 +60,8 @@ def write_trials(trials: Trials, *, force: bool) -> Record:
 def run_looks(work: Work, tunings: Sequence[Record], arms: tuple[str, ...]) -> list[Record]:
     """Run the seeds of one look after another, and return the records of all runs of some arms.
 
-    After each look only the arms go on that an undecided claim needs. Without looks all arms and
-    seeds run at once.
+    After each look only the arms go on that a claim needs which later looks may decide, see
+    `claims_to_continue`. Without looks all arms and seeds run at once.
     """
     order = work.order
     if not order.looks:
@@ -68,9 +69,13 @@ def run_looks(work: Work, tunings: Sequence[Record], arms: tuple[str, ...]) -> l
     records: list[Record] = []
     for number, look in enumerate(order.looks[: order.until], 1):
         records += run_chains(order, select_chains(work, arms, tunings, number))
-        verdicts = judge_records(order.paper, records, order.looks[:number], tunings)["verdicts"]
-        claims = undecided_claims(order.paper, verdicts)
-        say(f"after {look.seeds} of up to {order.looks[-1].seeds} seeds, {count_undecided(claims)}")
+        verdicts = judge_records(order.paper, records, order.looks, tunings)["verdicts"]
+        undecided = undecided_claims(order.paper, verdicts)
+        claims = claims_to_continue(order.paper, verdicts)
+        say(
+            f"after {look.seeds} of up to {order.looks[-1].seeds} seeds, "
+            f"{count_undecided(undecided)}{stopped_claims(undecided, claims)}"
+        )
         needed = {arm for claim in claims for arm in claim.arms or (order.paper.main_arm,)}
         arms = tuple(arm for arm in arms if arm in needed)
         if not arms:
@@ -121,6 +126,29 @@ def undecided_claims(paper: Paper, verdicts: Iterable[Mapping[str, object]]) -> 
     """
     undecided = {row["id"] for row in verdicts if row["verdict"] == "undecided" and row["runs"]}
     return [claim for claim in paper.claims if claim.slug in undecided]
+
+
+def claims_to_continue(paper: Paper, verdicts: Iterable[Mapping[str, object]]) -> list[Claim]:
+    """Return the undecided claims that later looks decide with a probability of 10 % or more.
+
+    Args:
+        paper: The paper of the claims.
+        verdicts: The rows of a record of verdicts.
+    """
+    return undecided_claims(paper, [row for row in verdicts if is_worth_seeds(row)])
+
+
+def is_worth_seeds(verdict: Mapping[str, object]) -> bool:
+    """Return whether later looks decide an undecided verdict with a probability of 10 % or more."""
+    power = verdict.get("power")
+    return isinstance(power, float | int) and power >= WORTHWHILE
+
+
+def stopped_claims(undecided: Sequence[Claim], continued: Collection[Claim]) -> str:
+    """Return which undecided claims more seeds would hardly decide, to end a sentence with."""
+    stopped = [claim.slug for claim in undecided if claim not in continued]
+    chance = f"less than {100 * WORTHWHILE:.0f} %"
+    return f"; more seeds decide with a chance of {chance}: {', '.join(stopped)}" if stopped else ""
 
 
 def count_undecided(claims: Sequence[Claim]) -> str:

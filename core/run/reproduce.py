@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from core.paper import Paper
 from core.records.record import latest, read_records
 from core.records.schema import ClaimsRecord, Record, claims_of, runs_of, tunings_of
-from core.run.looks import undecided_claims
+from core.run.looks import claims_to_continue
 from core.run.order import run_order
 from core.run.request import Order
 from core.run.units import all_done
@@ -29,7 +29,7 @@ class Reproduced:
 
 
 def reproduce(
-    papers: Sequence[Paper], *, scale: str = "cpu", jobs: int = 1, looks: int = 1
+    papers: Sequence[Paper], *, scale: str = "cpu", jobs: int = 1, looks: int = len(LOOKS)
 ) -> Iterator[Reproduced]:
     """Run what is missing of these papers, judge their claims, and yield each judged paper.
 
@@ -42,7 +42,7 @@ def reproduce(
         papers: The papers; those that are declared not to run are skipped with a message.
         scale: The name of the scale.
         jobs: The number of processes.
-        looks: The number of looks; at each one undecided claims get more seeds.
+        looks: The number of looks; at each one, claims that more seeds may decide get more.
     """
     for paper in papers:
         if paper.not_run:
@@ -125,11 +125,11 @@ def asserts_the_same(paper: Paper, claims: ClaimsRecord) -> bool:
 
 
 def has_seeds(paper: Paper, claims: ClaimsRecord, look: Look) -> bool:
-    """Return whether every undecided claim was judged on as many seeds as a look has."""
+    """Return whether each claim that more seeds may decide was judged on the seeds of a look."""
     verdicts = {row["id"]: row for row in claims["verdicts"]}
     return all(
         len(verdicts[claim.slug]["seeds"]) >= look.seeds
-        for claim in undecided_claims(paper, verdicts.values())
+        for claim in claims_to_continue(paper, verdicts.values())
     )
 
 

@@ -18,8 +18,8 @@ class Order:
         arms: The names of the arms; empty stands for the main arm.
         seeds: The seeds of each arm; `seeds_in` has those of arms in other worlds.
         looks: Interim analyses of the claims in the pocket world; other worlds have as many. The
-            runs stop at the first look that leaves no claim undecided. Without looks, all seeds run
-            before the claims are judged once.
+            runs stop at the first look after which no claim is likely enough to be decided by later
+            looks. Without looks, all seeds run before the claims are judged once.
         until: The number of looks after which the runs stop in any case; None for all of them.
         fair: Whether the arms that claims compare are also run at the best learning rate of their
             trials.

@@ -14,13 +14,35 @@ FAVOUR: Sequence[Verdict] = ("held", "tie", "undecided", "refuted")
 
 @dataclass(frozen=True)
 class JudgedComparison:
-    """A comparison, the values of both sides case by case, and the effect tested at a level."""
+    """A comparison, the values of both sides case by case, and the effect tested at a level.
+
+    `shared` is the variance of the effect caused by problems that all seeds share, see
+    `shared_variance`.
+    """
 
     test: Comparison
     left: Sequence[float]
     right: Sequence[float]
     effect: Effect
     level: float
+    shared: float | None
+
+    @property
+    def differences(self) -> list[float]:
+        """The left value less the right one, case by case."""
+        return [a - b for a, b in zip(self.left, self.right, strict=True)]
+
+    @property
+    def p_against(self) -> float:
+        """The one-sided p of the hypothesis that the claim holds; small if the data contradict it.
+
+        It is 0.5 with fewer than two seeds.
+        """
+        p = self.effect.p
+        if p is None:
+            return 0.5
+        holds = self.test.holds(mean(self.left), mean(self.right))
+        return 1 - p / 2 if holds else p / 2
 
 
 def judge_conjunction(test: Comparison, cases: Sequence[Runs], level: float) -> JudgedComparison:
@@ -51,6 +73,7 @@ def judge_comparison(
         among: the number of comparisons that the claim consists of.
     """
     left, right = test.values(cases)
+    shared = shared_variance(test, cases)
     holds_of_means = test.holds(mean(left), mean(right))
     own_level = level if among == 1 or holds_of_means else level / among
     effect = seed_effect(
@@ -58,14 +81,12 @@ def judge_comparison(
         test.margin,
         test.relation,
         level=own_level,
-        shared=shared_variance(test, cases),
-        equal=test.equal,
+        shared=shared or 0.0,
+        equal=test.equal(right),
     )
-    return JudgedComparison(test, left, right, effect, own_level)
+    return JudgedComparison(test, left, right, effect, own_level, shared)
 
 
 def disfavour(judged: JudgedComparison) -> tuple[int, float]:
     """Return a sort key that grows from comparisons that surely hold to those surely refuted."""
-    p = 1.0 if judged.effect.p is None else judged.effect.p
-    rank = FAVOUR.index(judged.effect.verdict)
-    return rank, -p if judged.effect.verdict == "refuted" else p
+    return FAVOUR.index(judged.effect.verdict), -judged.p_against

@@ -20,6 +20,7 @@ from core.verdicts.verdict_rows import (
 )
 from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Effect, Look
+from eval.stats.stopping import WORTHWHILE, conditional_power
 
 UNEQUAL = (">", ">=", "<", "<=")
 ROOM = 3.0  # points from 0 or 100 %; a percentage that stays this close cannot have moved
@@ -144,14 +145,20 @@ def judge_at_looks(
         if len(seeds) < look.seeds:
             break
         place = f", look {number} of {len(looks)}" if len(looks) > 1 else ""
-        verdict = judge_seeds(claim, test, {seed: cases[seed] for seed in seeds}, look.level, place)
+        look_cases = {seed: cases[seed] for seed in seeds}
+        verdict = judge_seeds(claim, test, look_cases, look, looks[number:], place)
         if verdict["verdict"] != "undecided":
             break
     return verdict
 
 
 def judge_seeds(
-    claim: Claim, test: Comparison, cases: Mapping[int, Runs], level: float, place: str = ""
+    claim: Claim,
+    test: Comparison,
+    cases: Mapping[int, Runs],
+    look: Look,
+    later: Sequence[Look] = (),
+    place: str = "",
 ) -> VerdictRow:
     """Judge a claim over the records of these seeds, its gates before its effect.
 
@@ -159,7 +166,8 @@ def judge_seeds(
         claim: the claim.
         test: its comparison, over runs.
         cases: the records of each seed.
-        level: of the test, 0 to 1.
+        look: the level of the test.
+        later: the looks after this one.
         place: which look it is, to end the reason with.
 
     Raises:
@@ -169,7 +177,7 @@ def judge_seeds(
     checked = [gate.check(runs) for gate in claim.gates]
     missed = [gate for gate in checked if not gate.passes]
     try:
-        verdict = effect_verdict(claim, test, cases, level)
+        verdict = effect_verdict(claim, test, cases, look, later)
     except MissingMeasure:
         if not missed:
             raise
@@ -183,24 +191,32 @@ def judge_seeds(
         verdict["verdict"] = missed[0].gate.below
         verdict["reason"] = "; ".join(gate.reason for gate in missed)
     elif verdict["verdict"] != "no room":
-        verdict["reason"] += partly_passed(checked) + place
+        power = verdict["power"]
+        further = "" if power is None else f"; {power_reason(power, later)}"
+        verdict["reason"] += partly_passed(checked) + place + further
     return verdict
 
 
 def effect_verdict(
-    claim: Claim, test: Comparison, cases: Mapping[int, Runs], level: float
+    claim: Claim,
+    test: Comparison,
+    cases: Mapping[int, Runs],
+    look: Look,
+    later: Sequence[Look],
 ) -> VerdictRow:
     """Return the verdict on the effect of a claim over these seeds, whatever its gates say.
 
     The arguments are those of `judge_seeds`.
     """
     runs = [*cases.values()]
-    judged = judge_conjunction(test, runs, level)
+    judged = judge_conjunction(test, runs, look.level)
     verdict = seeds_verdict(claim, judged, [*cases])
     if any(is_validation(need) for _, need in test.needs):
-        verdict["reason"] += "; the held-out problems are the same for all seeds"
+        verdict["reason"] += f"; {shared_problems_reason(judged.shared)}"
     if blocked := no_room(test, runs) or out_of_reach(judged, runs):
         verdict["verdict"], verdict["reason"] = "no room", blocked
+    if later and verdict["verdict"] == "undecided" and len(cases) > 1:
+        verdict["power"] = power_at(judged, look, later)
     return verdict
 
 
@@ -208,6 +224,34 @@ def partly_passed(checked: Iterable[CheckedGate]) -> str:
     """Say which gates hold of the mean over the seeds and not of every seed; empty if none."""
     partly = [gate for gate in checked if gate.passing_seeds < len(gate.values)]
     return "".join(f"; {gate.condition}, {gate.seeds}" for gate in partly)
+
+
+def shared_problems_reason(shared: float | None) -> str:
+    """Say that all seeds have the same held-out problems, and if their variance is counted."""
+    counted = "is not counted" if shared is None else "is in the interval"
+    return f"the held-out problems are the same for all seeds, and their variance {counted}"
+
+
+def power_at(judged: JudgedComparison, look: Look, later: Sequence[Look]) -> float:
+    """Return the probability that later looks decide the comparison that decides a claim."""
+    share = judged.level / look.level  # of the level of a look, where several must hold
+    return conditional_power(
+        judged.differences,
+        [Look(one.seeds, one.level * share) for one in later],
+        judged.test.margin,
+        judged.test.relation,
+        shared=judged.shared or 0.0,
+        equal=judged.test.equal(judged.right),
+    )
+
+
+def power_reason(power: float, later: Sequence[Look]) -> str:
+    """Say how likely more seeds decide, and if that is too unlikely for more to be run."""
+    seeds = " or ".join(f"{look.seeds:g}" for look in later)
+    stopped = (
+        "" if power >= WORTHWHILE else f", fewer than {100 * WORTHWHILE:.0f} %: they are not run"
+    )
+    return f"{seeds} seeds would decide in {100 * power:.0f} % of cases{stopped}"
 
 
 def simulated_verdict(claim: Claim, test: Comparison) -> VerdictRow:
@@ -252,16 +296,11 @@ def seeds_reason(claim: Claim, effect: Effect, level: float, n: int) -> str:
     else:
         reason = (
             f"paired over {n} seeds, {100 * (1 - level):.4g} % interval of the mean difference, "
-            f"{degrees(effect.freedom)} degrees of freedom"
+            f"{effect.freedom} degrees of freedom"
         )
     if isinstance(claim.test, Comparison) and (among := len(claim.test.each)) > 1:
         reason += f"; of {among} comparisons that must all hold the one that holds least"
     return reason
-
-
-def degrees(freedom: float | None) -> str:
-    """Format degrees of freedom; beyond a thousand Student's distribution is the normal one."""
-    return "no" if freedom is None else f"{freedom:.3g}" if freedom < 1000 else "over 1,000"
 
 
 def no_room(test: Comparison, cases: Sequence[Runs]) -> str:

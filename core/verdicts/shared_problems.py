@@ -1,14 +1,16 @@
 """Estimates the sampling error of test problems that all seeds of a claim share."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.claims import Comparison, Need, Record, Runs
+from core.claims import Comparison, MissingMeasure, Need, Record, Runs
+from core.claims.measures import is_validation
 from core.records.run_samples import SampleSet, sample_set
+from core.records.sample_files import held_out_digests
 from core.records.schema import RunRecord
 from eval.stats.summary import samples_by_problem, values_of
 from eval.stats.voting import Ballots
@@ -16,27 +18,36 @@ from eval.stats.voting import Ballots
 BLOCKS = 20  # of problems in the jackknife, left out one at a time
 ROWS = ("start_scores", "scores")
 SIDES = ("before", "after")
-KINDS = ("score", "samples")  # of needs that are read from samples
+KINDS = ("score", "samples")  # of needs that are read from samples after training
 
 
-def shared_variance(test: Comparison, cases: Sequence[Runs]) -> float:
-    """Return the variance that sampling the shared test problems adds to a mean difference.
+def shared_variance(test: Comparison, cases: Sequence[Runs]) -> float | None:
+    """Return the variance that sampling the shared problems adds to a mean difference.
 
-    It is 0 if each seed has drawn its own problems, as the spread over seeds contains it then,
-    with fewer than two seeds, and if the comparison reads no samples. Otherwise it is a jackknife
-    estimate: the problems are dealt into `BLOCKS` blocks, and the difference is computed from the
-    stored samples without one block at a time.
+    The problems are those of scores and of curves of held-out accuracy. The variance is 0 if each
+    seed has drawn its own problems, as the spread over seeds contains it then, with fewer than two
+    seeds, and if the comparison reads no answers to problems. Otherwise it is a jackknife estimate:
+    the problems are dealt into `BLOCKS` blocks, and the difference is computed from the stored
+    samples without one block at a time. It is None if that is not possible: the answers during
+    training are not stored, or a curve without a block misses the threshold of the comparison.
 
     Args:
         test: the comparison.
         cases: the records of each seed.
     """
-    needs = {need for _, need in test.needs if need.kind in KINDS}
-    names = {need.name for need in needs}
-    if len(cases) < 2 or not names or own_problems(cases, names):
+    needs = {need for _, need in test.needs if has_shared_problems(need, cases)}
+    if len(cases) < 2 or not needs:
         return 0.0
-    differences = [difference_without(test, cases, needs, block) for block in range(BLOCKS)]
+    try:
+        differences = [difference_without(test, cases, needs, block) for block in range(BLOCKS)]
+    except MissingMeasure:
+        return None
     return float((BLOCKS - 1) * np.var(differences))
+
+
+def has_shared_problems(need: Need, cases: Sequence[Runs]) -> bool:
+    """Return whether a need is read from answers to problems that several seeds share."""
+    return is_validation(need) or (need.kind in KINDS and not own_problems(cases, need.name))
 
 
 def difference_without(
@@ -51,17 +62,11 @@ def difference_without(
     return float(np.mean(left) - np.mean(right))
 
 
-def own_problems(cases: Sequence[Runs], names: Iterable[str]) -> bool:
-    """Return whether each seed has drawn its own test problems of all these benchmarks."""
-    for name in names:
-        draws = [
-            {row.get("draw") for run in runs.values() for row in rows_of(run, name)}
-            for runs in cases
-        ]
-        distinct = set[int | None]().union(*draws)
-        if None in distinct or len(distinct) < len(cases):
-            return False
-    return True
+def own_problems(cases: Sequence[Runs], name: str) -> bool:
+    """Return whether each seed has drawn its own test problems of a benchmark."""
+    rows = (row for runs in cases for run in runs.values() for row in rows_of(run, name))
+    draws = {row.get("draw") for row in rows}
+    return None not in draws and len(draws) >= len(cases)
 
 
 def rows_of(run: Record, name: str) -> list[Mapping[str, Any]]:
@@ -86,7 +91,25 @@ def without(run: RunRecord, needs: Collection[Need], block: int) -> Record:
         else change
         for suite, change in reduced["sampling"].items()
     }
+    watched = {need.name for need in needs if is_validation(need)} & run["curves"].keys()
+    curves = {name: curve_without(run, name, block) for name in watched}
+    reduced["curves"] = {**run["curves"], **curves}
     return reduced
+
+
+def curve_without(run: RunRecord, name: str, block: int) -> list[tuple[float, float]]:
+    """Return the curve of held-out accuracy of a run without a block of problems.
+
+    Raises:
+        MissingMeasure: the answers at a step are not stored.
+    """
+    digests, points = held_out_digests(run), run["curves"][name]
+    if absent := [step for step, _ in points if str(int(step)) not in digests]:
+        raise MissingMeasure(f"record {run['digest']} has no answers at the steps {absent}")
+    return [
+        (step, left_out(sample_set(run, digests[str(int(step))]), "pass", 1)[block])
+        for step, _ in points
+    ]
 
 
 def score_without(run: RunRecord, row: Mapping[str, Any], block: int) -> float:

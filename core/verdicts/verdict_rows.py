@@ -34,7 +34,8 @@ class Numbers(TypedDict):
     """The numbers of a verdict, None where there are none.
 
     `effect`, `low` and `high` are those of left - right. `holm` is `p` after Holm's correction over
-    the claims of the paper, `seen` the smallest effect that these seeds could have decided.
+    the claims of the paper, `seen` the smallest effect that these seeds could have decided. `power`
+    is the probability (0 to 1) that later looks decide an undecided claim.
     """
 
     effect: float | None
@@ -45,6 +46,7 @@ class Numbers(TypedDict):
     level: float | None
     freedom: float | None
     seen: float | None
+    power: float | None
 
 
 class GateRow(TypedDict):
@@ -76,7 +78,7 @@ class VerdictRow(ClaimFields, Numbers):
 
 NO_NUMBERS: Numbers = {
     "effect": None, "low": None, "high": None, "p": None,
-    "holm": None, "level": None, "freedom": None, "seen": None,
+    "holm": None, "level": None, "freedom": None, "seen": None, "power": None,
 }  # fmt: skip
 
 
@@ -110,7 +112,7 @@ def claim_fields(
         **fields,
         "relation": test.relation,
         "margin": test.margin,
-        "equal": test.equal,
+        "equal": test.equal(right),
         "unit": "points" if test.percent else "",
         "left": side_fields(test.left, left),
         "right": side_fields(test.right, right),

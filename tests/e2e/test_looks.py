@@ -25,7 +25,7 @@ def order(root, settings):
         paper=TWO,
         arms=("grpo", "online-rft"),
         seeds=(0, 1, 2),
-        looks=(Look(2, NEVER), Look(3, NEVER)),
+        looks=(Look(2, NEVER), Look(3)),
         arguments=settings,
     )
 
@@ -37,11 +37,15 @@ def test_only_what_an_undecided_claim_needs_goes_on_and_the_same_command_gives_t
     ran = sorted((run["arm"], run["seed"]) for run in outcome.runs)
     assert ran == [("grpo", 0), ("grpo", 1), *(("online-rft", seed) for seed in range(3))]
     first, second = outcome.verdicts
-    assert (first["verdict"], first["seeds"]) == ("undecided", [0, 1, 2])
+    assert (first["verdict"], first["seeds"]) == ("held", [0, 1, 2])
     assert (second["verdict"], second["seeds"]) == ("no room", [0, 1])
-    assert outcome.claims["looks"] == [[2, NEVER], [3, NEVER]]
+    assert outcome.claims["looks"] == [[2, NEVER], [3, 0.05]]
     assert "after 2 of up to 3 seeds, 1 claim is undecided: open" in capfd.readouterr().err
     assert judge(TWO, outcome.runs, order.looks) == outcome.verdicts
     again = run_order(order)
     assert again.claims["digest"] == outcome.claims["digest"]
     assert "one rollout" not in capfd.readouterr().err
+    hopeless = run_order(replace(order, looks=(Look(2, NEVER), Look(3, NEVER))))
+    assert {run["seed"] for run in hopeless.runs} == {0, 1}
+    assert "more seeds decide with a chance of less than 10 %: open" in capfd.readouterr().err
+    assert "fewer than 10 %: they are not run" in hopeless.verdicts[0]["reason"]

@@ -6,7 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from core.claims import START, Claim, Comparison, Untestable, gain_at_k, law, score
+from core.claims import (
+    START,
+    Claim,
+    Comparison,
+    Untestable,
+    final,
+    fluctuation,
+    gain_at_k,
+    late,
+    law,
+    least,
+    score,
+    share_of_steps,
+)
 from core.settings.resolve import resolve
 from core.settings.run_settings import HELD_OUT
 from core.verdicts.judge import judge, judge_claim
@@ -118,13 +131,34 @@ def test_maj_against_pass_has_no_room_where_pass_could_not_gain_as_much(before, 
     assert judge_claim(Claim("c", "s", test), {"a": by_seed})["verdict"] == verdict
 
 
-def test_small_differences_of_percentages_are_a_tie_within_a_point():
+def test_small_differences_are_a_tie_within_the_margin_of_their_unit():
     near = runs(a=(60.1, 59.9, 60.3), b=(60.0, 60.1, 60.2))
     found = judge_claim(claim("a", ">", "b"), near)
-    assert (found["verdict"], found["equal"], found["unit"]) == ("tie", 1.0, "points")
-    ratio = Claim("c", "s", GSM8K.of("a") / GSM8K.of("b") > 1.0)
-    assert judge_claim(ratio, near)["verdict"] == "undecided"
-    assert judge_claim(ratio, near)["unit"] == ""
+    assert (found["verdict"], found["equal"], found["unit"]) == ("tie", 2.0, "points")
+    own = judge_claim(Claim("c", "s", (GSM8K.of("a") > GSM8K.of("b")).by(0.1)), near)
+    assert (own["verdict"], own["equal"]) == ("undecided", 0.1)
+    ratio = judge_claim(Claim("c", "s", GSM8K.of("a") / GSM8K.of("b") > 1.0), near)
+    assert (ratio["verdict"], ratio["equal"], ratio["unit"]) == ("tie", 0.1, "")
+
+
+@pytest.mark.parametrize(
+    ("side", "margin"),
+    [
+        (late("held_out/accuracy"), 2.0),
+        (late("reward"), 0.02),
+        (final("rewards/format/mean"), 0.02),
+        (late("entropy"), 0.01),
+        (final("completions/wrong_mean_length"), 1.0),
+        (fluctuation("reward"), 0.4),  # a spread is no level of the reward
+        (late("grad_norm"), 0.4),
+        (share_of_steps("entropy", ">", 0.1), 0.4),
+    ],
+)
+def test_equality_margins_follow_from_the_unit_or_are_a_tenth_of_the_base_arm(side, margin):
+    assert (side.of("a") > side.of("b")).equal([-3.0, -5.0]) == pytest.approx(margin)
+    assert (abs(side.of("a") - side.of("b")) > side.of("b")).equal([4.0]) == pytest.approx(margin)
+    assert (side.of("a") / side.of("b") > 4.0).equal([4.0]) == pytest.approx(0.4)
+    assert (side.of("a") > side.of("b")).by(0.3).equal([4.0]) == 0.3
 
 
 LOOKS = (Look(3, 0.015), Look(5, 0.015), Look(8, 0.02))
@@ -151,6 +185,31 @@ def test_looks_go_on_until_one_decides():
     assert [looked(NOISY[:n])["verdict"] for n in (3, 5, 8)] == ["undecided", "held", "held"]
     assert looked(NOISY[:2])["effect"] is None
     assert "2 of the 3 seeds" in looked(NOISY[:2])["reason"]
+
+
+def test_an_undecided_claim_says_how_likely_more_seeds_decide_it():
+    base = (50.0, 50.0, 50.0)
+    clear, idle = (53.0, 58.0, 55.0), (42.0, 58.5, 50.0)
+    first, second = (
+        judge_claim(claim("a", ">", "b"), runs(a=good, b=base), LOOKS) for good in (clear, idle)
+    )
+    assert first["verdict"] == second["verdict"] == "undecided"
+    assert first["power"] > 0.95
+    assert second["power"] < 0.1
+    assert "they are not run" in second["reason"]
+    assert "they are not run" not in first["reason"]
+    assert judge_claim(claim("a", ">", "b"), runs(a=clear, b=base), LOOKS[:1])["power"] is None
+
+
+def test_of_undecided_comparisons_the_one_that_speaks_most_against_the_claim_is_shown():
+    """The first is nearer to its bound, on the far side of it; the second is just over."""
+    arms = runs(a=(60.0, 60.0, 60.0), b=(49.0, 57.0, 50.0), c=(62.0, 55.0, 60.5))
+    sides = [GSM8K.of("a") - GSM8K.of(arm) for arm in "bc"]
+    found = judge_claim(Claim("c", "s", least(*sides) > 0.0), arms, LOOKS)
+    assert found["verdict"] == "undecided"
+    assert found["left"]["measure"] == str(sides[1])
+    turned = judge_claim(Claim("c", "s", least(*reversed(sides)) > 0.0), arms, LOOKS)
+    assert turned["left"] == found["left"]
 
 
 def test_the_same_seeds_decide_less_at_a_look_than_alone():
@@ -258,6 +317,7 @@ def measured(arm, seed, settings):
         "start_scores": rows,
         "scores": rows,
         "curves": {HELD_OUT: points},
+        "train": {},
         "sampling": {name: {"mirrors": name, **votes} for name in sampled},
     }
 

@@ -5,13 +5,14 @@ from random import Random
 
 import pytest
 
-from core.claims import START, gain_at_k, score
+from core.claims import START, at_step, final, gain_at_k, late, score
 from core.records.places import results
 from core.records.run_samples import write_run_samples
 from core.verdicts.shared_problems import shared_variance
 from eval.samples.store import Sample, digest_of
 
 N, SLUG, NAME = 600, "a-paper", "gsm8k"
+CURVE = "held_out/accuracy"
 MADE, NUMBERS = {}, count()  # samples by digest; the records that are made
 
 
@@ -127,3 +128,38 @@ def test_samples_at_k_count_too():
     mean = sum(rises) / N
     expected = sum((100 * (rise - mean)) ** 2 for rise in rises) / N**2
     assert found == pytest.approx(expected, rel=0.7)
+
+
+def watched(arm, random, shares):
+    """A record of a run with answers to the held-out problems at the steps 0, 1, 2, ..."""
+    answers = [drawn(random, share) for share in shares]
+    record = run(arm, [1], [1])
+    record["curves"] = {CURVE: [[step, 100 * sum(right) / N] for step, right in enumerate(answers)]}
+    record["train"] = {"held_out": {str(step): stored(right) for step, right in enumerate(answers)}}
+    return written(record)
+
+
+def test_the_held_out_problems_of_a_curve_count_at_each_of_its_steps():
+    """The mean of two independent draws of answers has half the variance of one."""
+    random = Random(5)
+    last, both = [], []
+    for _ in range(8):
+        case = {arm: watched(arm, random, [0.5, 0.5, 0.5]) for arm in "ab"}
+        for found, measure in ((last, final(CURVE)), (both, late(CURVE, 1 / 3))):
+            found.append(shared_variance(measure.of("a") > measure.of("b"), [case, case]))
+    assert sum(last) / len(last) == pytest.approx(2 * 50**2 / N, rel=0.25)
+    assert sum(both) / len(both) == pytest.approx(50**2 / N, rel=0.25)
+
+
+def test_without_the_answers_of_a_step_the_variance_is_not_known():
+    random = Random(6)
+    case = {arm: watched(arm, random, [0.5, 0.5]) for arm in "ab"}
+    test = final(CURVE).of("a") > final(CURVE).of("b")
+    assert shared_variance(test, [case, case]) > 0
+    for record in case.values():
+        record["train"] = {}
+    assert shared_variance(test, [case, case]) is None
+    entropy = at_step("entropy", 1).of("a") > 0.0
+    for record in case.values():
+        record["curves"]["entropy"] = [[1, 1.0]]
+    assert shared_variance(entropy, [case, case]) == 0

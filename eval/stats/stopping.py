@@ -1,0 +1,54 @@
+"""Decides whether more seeds are worth their cost: the chance that a later look decides."""
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+
+from eval.stats.seeds import Look, Mean, decide, over_seeds, seed_effect
+
+WORTHWHILE = 0.10  # a claim with a smaller chance of being decided gets no more seeds
+DRAWS = 1000
+
+
+def conditional_power(
+    differences: Sequence[float],
+    looks: Sequence[Look],
+    margin: float = 0.0,
+    op: str = ">",
+    *,
+    shared: float = 0.0,
+    equal: float = 0.0,
+) -> float:
+    """Return the probability (0 to 1) that one of the later looks decides, for a side or a tie.
+
+    The seeds to come are drawn from the normal distribution with the mean and the deviation of the
+    seeds so far, `DRAWS` times. The result is the same in every call.
+
+    Args:
+        differences: left - right of each seed so far, at least two.
+        looks: the later looks, in order, each with more seeds than there are.
+        margin: of the claim, as all that follow in the form that `seed_effect` takes.
+        op: the relation of the claim.
+        shared: variance of the mean caused by problems that all seeds share.
+        equal: size below which a difference counts as none.
+    """
+    n, last = len(differences), looks[-1].seeds
+    mean = over_seeds(differences, shared=shared)
+    if mean is None:  # without any spread, further seeds would give the same value
+        verdicts = (
+            seed_effect([differences[0]] * look.seeds, margin, op, level=look.level, equal=equal)
+            for look in looks
+        )
+        return float(any(effect.verdict != "undecided" for effect in verdicts))
+    normal = np.random.default_rng(0).standard_normal((DRAWS, last - n))
+    future = mean.value + sqrt(n * mean.own) * normal
+    seeds = np.hstack([np.tile(differences, (DRAWS, 1)), future])
+    decided = np.zeros(DRAWS, dtype=bool)
+    for look in looks:
+        means, own = seeds[:, : look.seeds].mean(1), seeds[:, : look.seeds].var(1, ddof=1)
+        for draw in np.flatnonzero(~decided):
+            drawn = Mean(means[draw], own[draw] / look.seeds, look.seeds - 1, shared)
+            outer, inner = drawn.interval(look.level), drawn.interval(2 * look.level)
+            decided[draw] = decide(outer, inner, margin, op, equal) != "undecided"
+    return float(decided.mean())
