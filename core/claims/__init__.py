@@ -25,7 +25,9 @@ from core.claims.curves import (
     late,
     middle,
     share_of_steps,
+    whole,
 )
+from core.claims.end_accuracy import ended
 from core.claims.fits import foretold
 from core.claims.laws import law, simulated
 from core.claims.measures import START, Measure
@@ -54,6 +56,7 @@ __all__ = [
     "distance",
     "drawdown",
     "early",
+    "ended",
     "final",
     "fluctuation",
     "foretold",
@@ -78,4 +81,5 @@ __all__ = [
     "steps_to",
     "tokens_to",
     "when",
+    "whole",
 ]

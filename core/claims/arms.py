@@ -10,6 +10,8 @@ from core.claims.margins import Unit
 from core.claims.measures import Measure, is_validation, missing, record_of
 from core.claims.needs import BadClaim, MissingMeasure, Need, Record, Runs
 
+DEVIATION_SEEDS = 16  # fewer say too little about a variance over seeds
+
 OVER: Mapping[str, Callable[[Sequence[float]], float]] = {
     "least": min,
     "most": max,
@@ -199,6 +201,11 @@ class Choice:
         return extreme(self.arms, key=lambda arm: self.by.read(record_of(runs, arm), arm))
 
 
+def reads_deviation(side: Side) -> bool:
+    """Return whether a side is, or is computed from, a deviation over seeds."""
+    return isinstance(side, Deviation) or any(map(reads_deviation, side.parts))
+
+
 def spread(measure: Measure, *arms: str) -> Side:
     """Return the side "largest value over the arms minus the smallest"."""
     return OverSides("spread", tuple(measure.of(arm) for arm in arms))
@@ -225,7 +232,7 @@ def rank_correlation(x: Measure, y: Measure, *arms: str) -> Side:
 
 
 def deviation(side: Side) -> Side:
-    """Return the standard deviation of a side over its seeds."""
+    """Return the standard deviation of a side over its seeds, of which a claim needs 16."""
     return Deviation(side)
 
 

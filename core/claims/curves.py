@@ -180,6 +180,14 @@ def middle(metric: str) -> OfCurve:
     return OfCurve(f"middle({metric})", metric, _between, {"begin": 1 / 4, "end": 3 / 4})
 
 
+def whole(metric: str) -> OfCurve:
+    """Return the measure of the mean of all points: of two runs, the faster one has more.
+
+    It uses every point, where the step of a first crossing depends on a single one.
+    """
+    return OfCurve(f"whole({metric})", metric, _late, {"begin": 0.0})
+
+
 def final(metric: str) -> OfCurve:
     """Return the measure of the last point."""
     return OfCurve(f"final({metric})", metric, _final)

@@ -5,6 +5,7 @@ from math import isclose
 from statistics import mean
 
 from core.claims import Claim, Comparison, MissingMeasure, Runs, Untestable
+from core.claims.arms import DEVIATION_SEEDS, reads_deviation
 from core.claims.gates import CheckedGate
 from core.claims.measures import is_validation
 from core.families.worlds import World, world_of_regime
@@ -217,6 +218,9 @@ def effect_verdict(
         verdict["verdict"], verdict["reason"] = "no room", blocked
     if later and verdict["verdict"] == "undecided" and len(cases) > 1:
         verdict["power"] = power_at(judged, look, later)
+    if len(cases) < DEVIATION_SEEDS and any(map(reads_deviation, (test.left, test.right))):
+        verdict["verdict"], verdict["reason"] = "undecided", deviation_reason(len(cases))
+        verdict["power"] = float(any(look.seeds >= DEVIATION_SEEDS for look in later))
     return verdict
 
 
@@ -230,6 +234,11 @@ def shared_problems_reason(shared: float | None) -> str:
     """Say that all seeds have the same held-out problems, and if their variance is counted."""
     counted = "is not counted" if shared is None else "is in the interval"
     return f"the held-out problems are the same for all seeds, and their variance {counted}"
+
+
+def deviation_reason(n: int) -> str:
+    """Say that `n` seeds are too few for a claim about a deviation over seeds."""
+    return f"a deviation over seeds is judged on {DEVIATION_SEEDS} seeds or more, there are {n}"
 
 
 def power_at(judged: JudgedComparison, look: Look, later: Sequence[Look]) -> float:

@@ -11,6 +11,7 @@ from core.claims import (
     Claim,
     Comparison,
     Untestable,
+    deviation,
     final,
     fluctuation,
     gain_at_k,
@@ -210,6 +211,17 @@ def test_of_undecided_comparisons_the_one_that_speaks_most_against_the_claim_is_
     assert found["left"]["measure"] == str(sides[1])
     turned = judge_claim(Claim("c", "s", least(*reversed(sides)) > 0.0), arms, LOOKS)
     assert turned["left"] == found["left"]
+
+
+@pytest.mark.parametrize(("n", "verdict"), [(8, "undecided"), (16, "held")])
+def test_a_deviation_over_seeds_is_judged_on_sixteen(n, verdict):
+    wild = [50 + 10 * (-1) ** i + 0.1 * i for i in range(n)]
+    calm = [50 + 0.1 * i for i in range(n)]
+    test = Claim("c", "s", deviation(GSM8K.of("a")) > deviation(GSM8K.of("b")))
+    found = judge_claim(test, runs(a=wild, b=calm))
+    assert found["verdict"] == verdict
+    assert found["effect"] > 5
+    assert ("16 seeds or more" in found["reason"]) == (n < 16)
 
 
 def test_the_same_seeds_decide_less_at_a_look_than_alone():

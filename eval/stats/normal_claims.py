@@ -1,0 +1,68 @@
+"""Simulates claims whose seeds scatter normally: shared problems, and several looks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eval.stats.seeds import Look, Mean
+
+RATIOS = (0.0, 0.2, 0.4, 0.7, 1.0, 2.0)  # of the shared problems' error to that of the seeds
+SEEDS = (3, 5, 8, 16)
+MISSES = {0.015: 1.7, 0.05: 5.2}  # level: the most percent of intervals that may miss
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missed:
+    """The percentage of intervals that miss the true mean, by the level of the interval."""
+
+    seeds: int
+    ratio: float
+    percent: dict[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookRate:
+    """Shares of claims decided at any look, in percent, and the mean number of seeds used.
+
+    `effect` is in standard deviations of a seed's difference.
+    """
+
+    effect: float
+    decided: float
+    seeds: float
+
+
+def missed(seeds: int, ratio: float, *, runs: int, seed: int = 0) -> Missed:
+    """Simulate intervals of a mean over seeds that share their problems.
+
+    The standard error of the problems is `ratio` times that of the seeds, and is known.
+    """
+    random = np.random.default_rng([seed, seeds, round(10 * ratio)])
+    shared = ratio**2 / seeds
+    values = random.standard_normal((runs, seeds))
+    values += sqrt(shared) * random.standard_normal((runs, 1))
+    errors, own = np.abs(values.mean(1)), values.var(1, ddof=1) / seeds
+    means = [Mean(0.0, variance, seeds - 1, shared) for variance in own.tolist()]
+    percent = {
+        level: 100 * float(np.mean(errors > [mean.half_width(level) for mean in means]))
+        for level in MISSES
+    }
+    return Missed(seeds=seeds, ratio=ratio, percent=percent)
+
+
+def look_rate(looks: Sequence[Look], effect: float, *, runs: int, seed: int = 0) -> LookRate:
+    """Simulate claims that stop at the first look that decides, in either direction."""
+    random = np.random.default_rng(seed)
+    values = effect + random.standard_normal((runs, looks[-1].seeds))
+    decided, used = np.zeros(runs, dtype=bool), np.zeros(runs)
+    for look in looks:
+        used[~decided] = look.seeds
+        means = values[:, : look.seeds].mean(1)
+        errors = values[:, : look.seeds].std(1, ddof=1) / sqrt(look.seeds)
+        half = Mean(0.0, 1.0, look.seeds - 1).half_width(look.level)
+        decided |= np.abs(means) > half * errors
+    return LookRate(effect=effect, decided=100 * float(decided.mean()), seeds=float(used.mean()))
