@@ -11,12 +11,16 @@ from core.records.files import write_atomic
 from core.records.places import Shelf
 from core.records.record import read_records, standard
 from core.records.schema import runs_of
+from core.verdicts.shuffled_labels import BOUND, shuffled_rates
 from core.verdicts.variance_components import Components, components
-from eval.stats.seeds import LOOKS
+from eval.stats.normal_claims import MISSES, RATIOS, SEEDS, look_rate, missed
+from eval.stats.seeds import LOOKS, NANO_LOOKS
 from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
 from eval.tables.render import environment
 from eval.terminal import say
 
+NORMAL_RUNS = 100_000  # behind each line of claims whose seeds scatter normally
+DEVIATIONS = (0.0, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)  # effects, in deviations of a seed's difference
 RUNS = 12_000  # simulations behind each line of the page
 SOURCE = "deepseekmath-grpo"  # the variance components are measured in its runs of the pocket world
 EFFECTS = (0.0, 1.0, 2.0, 5.0, 10.0)
@@ -101,6 +105,13 @@ def main() -> Path:
         runs=RUNS,
         looks=LOOKS,
         error=100 * (0.05 * 0.95 / RUNS) ** 0.5,
+        missed=[missed(seeds, ratio, runs=NORMAL_RUNS) for seeds in SEEDS for ratio in RATIOS],
+        misses=MISSES,
+        nano_looks=NANO_LOOKS,
+        nano=[look_rate(NANO_LOOKS, effect, runs=NORMAL_RUNS) for effect in DEVIATIONS],
+        normal_runs=NORMAL_RUNS,
+        shuffled=shuffled_rates(),
+        bound=BOUND,
     )
     return write_atomic(Shelf.PUBLISHED.reports / "rates.md", page)
 

@@ -36,6 +36,8 @@ class Look:
 
 # The levels sum to 5 %: the error rate of stopping at the first look that decides.
 LOOKS = (Look(3, 0.015), Look(5, 0.015), Look(8, 0.02))
+# In the nano worlds seeds are cheap, so most of the error rate is left for the last look.
+NANO_LOOKS = (Look(4, 0.01), Look(8, 0.015), Look(16, 0.025))
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Mean:
         between (`reports/rates.md`).
         """
         t, z = quantile(1 - level / 2, self.freedom), float(ndtri(1 - level / 2))
-        return sqrt(t * t * self.own + z * z * self.shared)
+        return (t * t * self.own + z * z * self.shared) ** 0.5
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """Return the confidence interval of the mean with coverage 1 - level."""

@@ -4,6 +4,9 @@ Each share is allowed three standard errors of its simulation beside its bound: 
 are just the bound, one in 700 would fail. The draws are fixed, so a failure stays until mended.
 """
 
+from itertools import product
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -12,7 +15,9 @@ from core.records.places import Shelf
 from core.run.visible import problems_of, seen_at, visible_effects
 from core.settings.resolve import resolve
 from core.verdicts.error_rates import MEASURED, POOLED, RUNS, SCENARIOS, UNEQUAL, shown_components
-from eval.stats.seeds import LEVEL, LOOKS, Look, over_seeds, seed_effect
+from core.verdicts.shuffled_labels import shufflable, shuffled_verdict
+from eval.stats.normal_claims import MISSES, RATIOS, SEEDS, look_rate
+from eval.stats.seeds import LEVEL, LOOKS, NANO_LOOKS, Look, over_seeds, seed_effect
 from eval.stats.simulated import (
     BUILD,
     PROBLEMS,
@@ -114,6 +119,37 @@ def test_the_page_is_of_these_scenarios_and_within_its_bounds():
     assert all(94 <= share <= 97 + slack(0.03, RUNS) for share in by_effect[0.0][4:8])
     for scenario in SCENARIOS:
         assert page.count(f"| {scenario.title} ") >= len(scenario.effects)
+
+
+def test_the_page_shows_the_intervals_with_shared_problems_within_their_bounds():
+    page = (Shelf.PUBLISHED.reports / "rates.md").read_text(encoding="utf-8")
+    table = page.split("## Problems that all seeds share")[1].split("## ")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")][2:]
+    shown = {(int(row[0]), float(row[1])): (float(row[2]), float(row[3])) for row in rows}
+    assert shown.keys() == set(product(SEEDS, RATIOS))
+    assert all(a <= b for row in shown.values() for a, b in zip(row, MISSES.values(), strict=True))
+
+
+@pytest.mark.parametrize("looks", [LOOKS, NANO_LOOKS])
+def test_looks_decide_at_most_five_percent_without_an_effect(looks: tuple[Look, ...]):
+    runs = 20_000
+    found = look_rate(looks, 0.0, runs=runs, seed=8)
+    assert found.decided <= 5 + slack(0.05, runs)
+    assert sum(look.level for look in looks) == pytest.approx(0.05)
+    assert look_rate(looks, 3.0, runs=runs, seed=8).decided > 95
+
+
+def test_shuffled_labels_leave_noise():
+    """In a shuffled comparison each arm is a run of its seed, and no run stands for two arms."""
+    paper = find_paper("dr-grpo")
+    claim, by_arm = next(iter(shufflable(paper)))
+    found = [shuffled_verdict(claim, by_arm, Random(seed)) for seed in range(4)]
+    assert all(row is not None for row in found)
+    assert {claim.slug for claim, _ in shufflable(paper)} == {
+        "wrong-answers-shorter",
+        "token-efficiency",
+        "length-divisor-dominates",
+    }
 
 
 def test_a_plan_names_the_effects_that_the_simulation_sees():
