@@ -54,9 +54,9 @@ class World:
     @property
     def looks(self) -> "tuple[Look, ...]":
         """The numbers of seeds at which claims are judged, with the levels of the tests."""
-        from eval.stats.seeds import LOOKS, Look
+        from eval.stats.seeds import LOOKS, NANO_LOOKS
 
-        return (Look(4, 0.01), Look(8, 0.015), Look(16, 0.025)) if self.is_bare else LOOKS
+        return NANO_LOOKS if self.is_bare else LOOKS
 
     @property
     def starts(self) -> Paper:

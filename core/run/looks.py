@@ -1,6 +1,6 @@
 """Runs the work of an order: the trials of learning rates, then the seeds, look by look."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.claims import Claim
