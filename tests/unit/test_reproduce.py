@@ -134,7 +134,7 @@ def test_runs_that_records_tell_of_are_not_run_again_for_new_verdicts(tmp_path, 
     assert count_missing(whole_order(DEEPSEEKMATH, "cpu", 1, 1)) == 0
     monkeypatch.setattr("core.run.units.run_units", pytest.fail)
     monkeypatch.setattr("core.run.units.run_chain", pytest.fail)
-    assert list(reproduce([DEEPSEEKMATH], looks=2)) == [Reproduced(slug)] * 2
+    assert {*reproduce([DEEPSEEKMATH])} == {Reproduced(slug)}
     assert {one["id"]: one["verdict"] for one in claims_record()["verdicts"]} == verdicts
 
 
