@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -68,12 +69,25 @@ def pad_token_id(tokenizer: PreTrainedTokenizerBase) -> int:
 def tokenize_prompts(
     tokenizer: Tokenizer, prompts: Sequence[Completion], template: Mapping[str, object]
 ) -> list[list[int]]:
-    """Return token ids of prompts; messages go through the chat template with these keywords."""
+    """Return token ids of prompts; messages go through the chat template with these keywords.
+
+    Equal prompts in a row, those of a group, are encoded once.
+    """
+    groups = [(prompt, len(list(equal))) for prompt, equal in groupby(prompts)]
+    encoded = encode_prompts(tokenizer, [prompt for prompt, _ in groups], template)
+    counted = zip(encoded, groups, strict=True)
+    return [list(ids) for ids, (_, count) in counted for _ in range(count)]
+
+
+def encode_prompts(
+    tokenizer: Tokenizer, prompts: list[Completion], template: Mapping[str, object]
+) -> list[list[int]]:
+    """Return token ids of prompts, see `tokenize_prompts`; each prompt is encoded."""
     if not is_conversation(prompts[0]):
-        return tokenizer(text=list(prompts))["input_ids"]
+        return tokenizer(text=prompts)["input_ids"]
     return apply_template(
         tokenizer,
-        list(prompts),
+        prompts,
         add_generation_prompt=True,
         tokenize=True,
         return_dict=True,

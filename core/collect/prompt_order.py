@@ -1,7 +1,7 @@
 """Orders of prompts: whole groups for a data loader, and a stream of single prompts."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set, Sized
-from copy import deepcopy
+from copy import copy, deepcopy
 from itertools import repeat
 from typing import Any
 
@@ -64,6 +64,22 @@ class GroupSampler(Sampler[int]):
         for _ in range(epoch):
             torch.randperm(self.rows, generator=generator)
         return torch.randperm(self.rows, generator=generator).tolist()
+
+
+class NumberedRows:
+    """The rows of a dataset one by one; batches of rows are empty, as they are only counted."""
+
+    def __init__(self, rows: Any):  # Any: what has a length and a row at each place
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: int) -> Any:  # Any: a row
+        return self.rows[place]
+
+    def __getitems__(self, places: Sequence[int]) -> list[Any]:
+        return []
 
 
 class PromptStream:
@@ -132,9 +148,10 @@ class PromptStream:
         return rows[process * size : (process + 1) * size]
 
     def draw(self, process: int = 0, processes: int = 1) -> list[Any]:  # Any: rows
-        """Return one process's rows of the next rollout."""
-        count = self.rollout // self.group
-        return [self.rows[place] for place in self.share(count, process, processes)]
+        """Return one process's rows of the next rollout; the rows of a group are copies."""
+        places = self.share(self.rollout // self.group, process, processes)
+        rows = {place: self.rows[place] for place in dict.fromkeys(places)}
+        return [copy(rows[place]) for place in places]
 
     @property
     def position(self) -> None:

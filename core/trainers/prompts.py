@@ -8,7 +8,13 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 from torch.utils.data import Dataset as TorchDataset
 
-from core.collect.prompt_order import GroupSampler, PassRates, PromptStream, StreamedPrompts
+from core.collect.prompt_order import (
+    GroupSampler,
+    NumberedRows,
+    PassRates,
+    PromptStream,
+    StreamedPrompts,
+)
 from core.configs.rollout import RolloutConfig
 from core.data.best_fit import Data
 from core.data.conversations import Row
@@ -25,9 +31,9 @@ Rows = list[Row]  # rows of the dataset, one per completion
 class PromptTrainer(BaseTrainer):
     """Trainer that draws the prompts of each rollout in the order of the training data.
 
-    The data loader only counts the micro-batches of an epoch. The stream has its dataset and
-    sampler, so that a subclass may override `get_train_dataloader` or `_get_train_sampler`. A
-    dataset without a length is read in repeated passes within one epoch.
+    The data loader only counts the micro-batches of an epoch, with empty batches. The stream has
+    its dataset and sampler, so that a subclass may override `get_train_dataloader` or
+    `_get_train_sampler`. A dataset without a length is read in repeated passes within one epoch.
     """
 
     args: RolloutConfig
@@ -81,8 +87,9 @@ class PromptTrainer(BaseTrainer):
         rows = cast(Data, self.train_dataset)
         if is_stream(rows):
             return DataLoader(self.streamed_prompts(rows), batch_size=None, collate_fn=list)
+        read = self._remove_unused_columns(rows, "Training")
         return self._get_dataloader(
-            dataset=rows,
+            dataset=cast(Any, NumberedRows(read)),
             description="Training",
             batch_size=self._train_batch_size * self.args.rollout_parts,
             sampler_fn=cast(Callable[[TorchDataset], Sampler], self._get_train_sampler),
