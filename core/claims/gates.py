@@ -24,7 +24,8 @@ class AccuracyChange(Measure):
     The accuracy is that on held-out problems: the first point of the curve, and the mean of the
     points of the last third, as a single point of 300 problems has a standard error of 2.4 points.
     A run without that curve has the mean of its scores, and a run without either 100 times the mean
-    reward: the first point, and the mean of the last third.
+    reward: the first point, and the mean of the last third. An accuracy that begins below `DROP`
+    cannot fall by it, so the next of these that can is read in its place.
     """
 
     def __str__(self) -> str:
@@ -41,18 +42,29 @@ class AccuracyChange(Measure):
         Raises:
             MissingMeasure: the record has neither accuracy nor reward.
         """
-        for metric, factor in ((HELD_OUT_ACCURACY, 1.0), (REWARD, 100.0)):
-            if metric == REWARD and (scores := scores_before_and_after(record)):
-                return scores
-            if points := record["curves"].get(metric):
-                return factor * points[0][1], factor * late(metric).read(record, arm)
-        what = f"curve {HELD_OUT_ACCURACY!r}, score or reward to compare with its start"
-        raise missing(record, arm, what)
+        ends = (
+            ends_of(record, arm, HELD_OUT_ACCURACY),
+            scores_before_and_after(record),
+            ends_of(record, arm, REWARD, 100.0),
+        )
+        measured = [pair for pair in ends if pair is not None]
+        if not measured:
+            what = f"curve {HELD_OUT_ACCURACY!r}, score or reward to compare with its start"
+            raise missing(record, arm, what)
+        return next((pair for pair in measured if pair[0] >= DROP), measured[0])
 
     def read(self, record: Record, arm: str) -> float:
         """Return the change of accuracy in points."""
         before, after = self.stand(record, arm)
         return after - before
+
+
+def ends_of(
+    record: Record, arm: str, metric: str, factor: float = 1.0
+) -> tuple[float, float] | None:
+    """Return the first point of a curve and the mean of its last third; None without the curve."""
+    points = record["curves"].get(metric)
+    return (factor * points[0][1], factor * late(metric).read(record, arm)) if points else None
 
 
 def scores_before_and_after(record: Record) -> tuple[float, float] | None:

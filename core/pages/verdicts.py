@@ -12,6 +12,7 @@ from eval.stats.seeds import LEVEL
 from eval.tables.report import ClaimResult
 from eval.tables.verdict_words import VERDICTS
 
+BLOCKED = ("no room", "inert", "unhealthy")  # whatever the interval is
 NAME = re.compile(r"[\w.-]+")
 ALWAYS = ("held", "refuted", "undecided")  # are counted where there are none, too
 
@@ -147,8 +148,10 @@ def comparison_text(verdict: Mapping[str, Any]) -> str:
 
 
 def verdict_line(verdict: Mapping[str, Any]) -> str:
-    """Format one claim for the terminal: the verdict, the claim, the effect and its interval."""
-    return f"{verdict['verdict']:<10} {verdict['id']:<26} {numbers(verdict)}"
+    """Format one claim for the terminal: verdict, claim, effect, interval, and the missed gate."""
+    has_numbers = None not in (verdict["effect"], verdict["low"], verdict["p"])
+    why = f"; {verdict['reason']}" if has_numbers and verdict["verdict"] in BLOCKED else ""
+    return f"{verdict['verdict']:<10} {verdict['id']:<26} {numbers(verdict)}{why}"
 
 
 def outcome(verdict: Mapping[str, Any]) -> str:

@@ -10,7 +10,6 @@ from core.claims.gates import Gate
 from core.records.record import Record
 from core.run.units import run_in_processes, trial_units
 from core.run.work import Work
-from core.settings.run_settings import TRIAL_SEED
 from core.stages.chain import Chain
 from core.stages.record import unscored_record
 from eval.errors import ReproError
@@ -40,13 +39,11 @@ def arms_behind_gates(work: Work, tunings: Sequence[Record]) -> tuple[str, ...]:
     records = run_gate_trials(work, declared, tunings)
     missed = {claim.slug: why for claim in declared if (why := missed_gates(claim, records))}
     for slug, reason in missed.items():
-        say(f"claim {slug} is not run: on seed {TRIAL_SEED}, which is not judged, {reason}")
+        say(f"claim {slug} is not run: on the trial seed, which is not judged, {reason}")
     left = [claim for claim in by_runs if claim.slug not in missed]
     if missed and not left:
         reasons = "; ".join(f"{slug}: {reason}" for slug, reason in missed.items())
-        raise MissedGates(
-            f"no claim passes its gates on seed {TRIAL_SEED}, nothing runs: {reasons}"
-        )
+        raise MissedGates(f"no claim passes its gates on the trial seed, nothing runs: {reasons}")
     needed = {order.paper.main_arm, *(arm for claim in left for arm in claim.arms)}
     return tuple(arm for arm in order.arm_names if not missed or arm in needed)
 
@@ -54,15 +51,16 @@ def arms_behind_gates(work: Work, tunings: Sequence[Record]) -> tuple[str, ...]:
 def run_gate_trials(
     work: Work, claims: Iterable[Claim], tunings: Sequence[Record]
 ) -> dict[str, Record]:
-    """Train each arm of these claims with the trial seed, and return a record by arm.
+    """Train each arm of these claims with the trial seed of its world; return a record by arm.
 
-    An arm has the learning rate that its trials chose. That training is one of these trials then.
+    An arm has the learning rate that its trials chose.
     """
     arms = {arm for claim in claims for arm in claim.arms}
     factors = {tuning["arm"]: float(tuning["best"]) for tuning in tunings}
     resolved = {c.resolved.arm: c.resolved for c in work.chains if c.resolved.arm in arms}
     chains = [
-        Chain(one.at_factor(factors.get(arm, 1.0)), TRIAL_SEED) for arm, one in resolved.items()
+        Chain(one.at_factor(factors.get(arm, 1.0)), one.world.trial_seed)
+        for arm, one in resolved.items()
     ]
     units = trial_units(work.order, chains)
     force = not run_in_processes(work.order, [units], chains) and work.order.force

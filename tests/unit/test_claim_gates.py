@@ -141,6 +141,18 @@ def test_scores_and_then_the_reward_stand_for_held_out_accuracy():
     assert "(60.0 to 50.0 %)" in verdict(rewarded)[1]
 
 
+def test_an_accuracy_that_cannot_fall_is_replaced_by_one_that_can():
+    """Held-out rows that the start cannot answer show no break that the scores show."""
+    floor = runs(plain=[{"held": [[0, 0.0], [9, 0.0]]}] * 3)
+    assert verdict(floor)[0] == "held"
+    for record in floor["plain"].values():
+        row = {"mirrors": "gsm8k", "metric": "top1"}
+        record["start_scores"], record["scores"] = (
+            [{**row, "value": value}] for value in (51.0, 10.0)
+        )
+    assert "(51.0 to 10.0 %)" in verdict(floor)[1]
+
+
 def test_a_gate_that_cannot_be_read_is_undecided_with_the_reason():
     word, reason = verdict(runs(), acts=late("gap").of("method") >= 0.05)
     assert word == "undecided"
