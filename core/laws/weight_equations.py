@@ -85,14 +85,15 @@ def entropy_errors() -> list[float]:
     return [*errors, float(shares != [True, True, False]), float(bonuses != [False, True, True])]
 
 
-# Rewards and token counts of three groups of four: the first has equal rewards, the last one only.
-SCORES = (0.5, 0.5, 0.5, nan, 1.0, nan, 1.0, 0.0, nan, 0.4, nan, nan)
-COUNTS = (4, 2, 2, 9, 0, 1, 1, 5, 7, 1, 3, 2)
+# Rewards and token counts of four groups of four: the first has equal rewards, the third a single
+# one.
+SCORES = (0.5, 0.5, 0.5, nan, 1.0, nan, 1.0, 0.0, nan, 0.4, nan, nan, 0.3, 0.4, 0.4, 0.0)
+COUNTS = (4, 2, 2, 9, 0, 1, 1, 5, 7, 1, 3, 2, 1, 2, 2, 5)
 CHOSEN = {
     "all": None,
-    "varied": [4, 5, 6, 7],
-    "shortest": [1, 2, 4, 5, 9, 11],
-    "efficient": [1, 2, 4, 6, 8, 9],
+    "varied": [4, 5, 6, 7, 12, 13, 14, 15],
+    "shortest": [1, 2, 4, 5, 9, 11, 12, 13],
+    "efficient": [1, 2, 4, 6, 8, 9, 12, 13],
 }
 
 

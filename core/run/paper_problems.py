@@ -9,7 +9,7 @@ from core.paper.registry import Entry, lineage
 from core.settings.differences import index_problems
 from core.settings.refusals import arms, check_arm, check_names, same_trainings
 from core.settings.resolve import Resolved, resolve
-from core.verdicts.trials import compared_arms, same_trials
+from core.verdicts.trials import compared_arms, same_trials, untried_rates
 from eval.errors import ReproError
 from eval.stats.summary import metrics
 
@@ -92,7 +92,8 @@ def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
         yield f"arm {', '.join(names)} at {scale}: {error}"
     built = arms(paper, scale)
     compared = [arm for arm in built if arm.arm in compared_arms(paper)]
-    for line in (*same_trainings(built), *same_trials(compared), *start_problems(paper, built)):
+    among_arms = (*same_trainings(built), *same_trials(compared))
+    for line in (*among_arms, *start_problems(paper, built), *untried_rates(paper, built)):
         yield f"at {scale}: {line}"
 
 

@@ -7,6 +7,7 @@ no verdict uses the seed of trials, so neither test problems nor judged seeds af
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from core.claims import START
 from core.paper import Paper
 from core.records.fair import best_of
 from core.records.record import Record, new_record
@@ -22,6 +23,26 @@ from eval.errors import BadValue
 def compared_arms(paper: Paper) -> set[str]:
     """Return the arms that claims compare, with each other or with the starting model."""
     return {arm for claim in paper.claims for arm in claim.arms}
+
+
+def untried_rates(paper: Paper, arms: Sequence[Resolved]) -> Iterator[str]:
+    """Yield the claims that compare an arm with its start though no trial chooses its rate.
+
+    A rate that all arms of a regime share is fair among them. It says nothing about training
+    itself, which may lose at that rate and gain at another. Scales without trials are left out.
+    """
+    untried = {
+        arm.arm
+        for arm in arms
+        if arm.family.profiles.get(arm.scale, {}).get("rate_factors") and not arm.run.rate_factors
+    }
+    for claim in paper.claims:
+        if any(arm == START for arm, _ in claim.needs):
+            for arm in untried.intersection(claim.arms):
+                yield (
+                    f"claim {claim.slug} compares arm {arm} with its start, and no trial chooses "
+                    "its learning rate: give the arm rate_factors, such as (1/3, 1.0, 3.0)"
+                )
 
 
 def trials_of(resolved: Resolved) -> list[Resolved]:

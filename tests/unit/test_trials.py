@@ -5,8 +5,8 @@ from itertools import permutations
 
 import pytest
 
-from core.claims import Claim, score
-from core.paper.registry import entries
+from core.claims import START, Claim, score
+from core.paper.registry import entries, find_paper
 from core.records.fair import at_edge, best_of, fair
 from core.run.order import run_order
 from core.run.paper_problems import settings_problems
@@ -147,3 +147,18 @@ def test_what_an_order_cannot_choose_fairly_is_refused_before_anything_runs(tmp_
         run_order(Order(paper=alike, arms=("grpo", "fast"), fair=True))
     assert any(words in line for line in settings_problems(alike, "cpu"))
     assert list((tmp_path / "runs").glob("*")) == []
+
+
+def test_an_arm_that_a_claim_compares_with_its_start_has_trials():
+    """A regime has one rate for its arms, at which training itself may lose."""
+    one_rate = replace(PAPER, arms={"grpo": {"at": {"cpu": {"rate_factors": ()}}}})
+    started = Claim("c", "s", score("gsm8k").of("grpo") > score("gsm8k").of(START))
+    alone = Claim("c", "s", score("gsm8k").of("grpo") > 0.0)
+    lines = [*settings_problems(replace(one_rate, claims=(started,)), "cpu")]
+    assert [line for line in lines if "claim c compares arm grpo with its start" in line] == lines
+    assert len(lines) == 1
+    assert [*settings_problems(replace(one_rate, claims=(alone,)), "cpu")] == []
+    assert [*settings_problems(replace(PAPER, claims=(started,)), "cpu")] == []
+    assert [*settings_problems(replace(one_rate, claims=(started,)), "paper")] == []
+    zero = resolve(find_paper("deepseek-r1"), arm="zero")
+    assert [rate_of(one) for one in trials_of(zero)] == pytest.approx([6.67e-5, 2e-4, 6e-4])
