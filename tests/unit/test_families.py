@@ -126,6 +126,7 @@ def test_an_arm_of_another_family_sees_as_many_samples_of_the_same_task():
         resolve(BOTH, arm="sft", arguments=("num_generations=4",))
 
 
+@pytest.mark.usefixtures("few_worked")
 @pytest.mark.long
 def test_an_arm_of_another_family_runs(root):
     (record,) = run_order(Order(paper=BOTH, arms=("sft",), arguments=SHORT)).runs

@@ -75,6 +75,7 @@ TEACHING = replace(
 )
 
 
+@pytest.mark.usefixtures("few_worked")
 def test_a_family_is_handed_the_models_that_fill_its_roles(root):
     del root
     plan = [stage.name for stage, _ in make_plan(resolve(TEACHING, arguments=SHORT), 0).stages]
@@ -159,6 +160,7 @@ def test_a_reward_model_pays_beside_the_rewards_of_the_paper(root, reward_model)
     assert both == pytest.approx([a + b for a, b in zip(paid, right, strict=True)], abs=1e-5)
 
 
+@pytest.mark.usefixtures("few_worked")
 def test_a_model_that_never_learned_to_reward_is_refused(root):
     del root
     paper = replace(PAPER, slug="paid", benchmarks=("gsm8k",), claims=(),
