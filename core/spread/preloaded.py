@@ -97,6 +97,7 @@ def run_module(
     for target, source in enumerate((nowhere, nowhere, errors.fileno())):
         os.dup2(source, target)
     sys.argv[1:] = arguments
+    sys.modules.pop(module, None)  # the parent's main module imports it, of which runpy would warn
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 

@@ -1,6 +1,8 @@
 """Commands of `repro` forked from a process that has imported torch."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -22,6 +24,19 @@ def test_exit_codes_and_messages_are_those_of_the_command():
     assert run("list") == (0, "")
     code, said = run("plan", "nobody")
     assert (code, "nobody" in said) == (2, True)
+
+
+def test_a_module_that_the_parent_imports_runs_without_a_warning(tmp_path):
+    parent = tmp_path / "parent.py"
+    parent.write_text(
+        "import os\n"
+        "from core.cli.main import app\n"
+        "from core.spread.preloaded import Forked\n"
+        "if __name__ == '__main__':\n"
+        f"    raise SystemExit(Forked({COMMAND!r}, ('list',), dict(os.environ), 2).wait())\n"
+    )
+    done = subprocess.run([sys.executable, parent], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_it_has_the_given_environment_and_folder_and_a_session_of_its_own(tmp_path, monkeypatch):
