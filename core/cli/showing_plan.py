@@ -86,16 +86,19 @@ def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
         print_text()
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())
     if run_plan.visible:
-        print_visible(run_plan.visible)
+        print_visible(run_plan.visible, [look.seeds for look in resolved.world.looks])
     if run_plan.claims:
         print_claims(run_plan.claims)
 
 
-def print_visible(effects: Mapping[str, Sequence[float]]) -> None:
-    """Print the effect that each claim's comparison decides at each look, in points."""
-    from eval.stats.seeds import LOOKS
+def print_visible(effects: Mapping[str, Sequence[float]], seeds: Sequence[int]) -> None:
+    """Print the effect that each claim's comparison decides at each look, in points.
 
-    looks = [f"{look.seeds} seeds" for look in LOOKS]
+    Args:
+        effects: The effect at each look, by claim.
+        seeds: The number of seeds of each look.
+    """
+    looks = [f"{count} seeds" for count in seeds]
     rows = [(slug, *(f"{effect:.1f}" for effect in row)) for slug, row in effects.items()]
     print_text()
     print_columns(("effect in points that is decided in 4 of 5 cases", *looks), rows)

@@ -1,19 +1,18 @@
 """The plan of a run: every setting with its source, the stages with their keys, and the cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from core.configs.base import BaseConfig
 from core.models.folders import count_parameters
 from core.models.shapes import GATED, find_shape
-from core.paper import Paper
 from core.rollout.native.free_memory import ROWS
 from core.run.claim_plans import ClaimPlan, claim_plans
 from core.run.visible import visible_effects
 from core.settings.memory import Cluster, Memory, all_launches, work_of
 from core.settings.refusals import refuse
-from core.settings.resolve import Resolved
+from core.settings.resolve import Resolved, resolve
 from core.settings.run_settings import TRIAL_SEED
 from core.stages.chain import Chain
 from core.stages.loading import scoring_of
@@ -21,8 +20,8 @@ from core.stages.sources import check_models, model_folder
 from core.stages.stage import Stage
 from core.verdicts.trials import compared_arms, rate_of, trials_of
 from core.verdicts.unmeasured import cannot_test
-from eval.errors import BadValue
-from eval.stats.seeds import LOOKS
+from eval.errors import BadValue, ReproError
+from eval.stats.seeds import Look
 
 PRECISION = {"float32": 4, "bfloat16": 2, "float16": 2}  # bytes of one weight that answers
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
@@ -148,14 +147,23 @@ def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[st
         **({f"{cost.unit} of trials, with --claims": trials * samples} if samples else {}),
         "parameters": parameters or "known once the model is at hand",
         "memory of parameters, bytes": parameters * bytes_per_parameter if parameters else None,
-        "runs with --claims": claim_runs(resolved.paper),
+        "runs with --claims": claim_runs(resolved),
     }
 
 
-def claim_runs(paper: Paper) -> str | None:
+def claim_runs(resolved: Resolved) -> str | None:
     """Return the number of runs that the looks at a paper's claims take, in words."""
-    first, *later = (len(paper.claimed_arms) * look.seeds for look in LOOKS)
+    paper, looks = resolved.paper, [arm_looks(resolved, arm) for arm in resolved.paper.claimed_arms]
+    first, *later = (sum(look.seeds for look in at_once) for at_once in zip(*looks, strict=True))
     return f"{first}, then at most {' and '.join(map(str, later))}" if paper.claims else None
+
+
+def arm_looks(resolved: Resolved, arm: str) -> Sequence[Look]:
+    """Return the looks of the world of an arm, or of the planned arm if it cannot be resolved."""
+    try:
+        return resolve(resolved.paper, arm=arm, scale=resolved.scale).world.looks
+    except ReproError:
+        return resolved.world.looks
 
 
 def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:

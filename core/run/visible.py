@@ -2,10 +2,11 @@
 
 from core.claims import Claim, Comparison
 from core.claims.measures import is_validation
+from core.families.worlds import world_of_regime
 from core.paper import Paper
 from core.settings.run_settings import RunSettings
 from eval.sets.benchmarks import find_benchmark
-from eval.stats.seeds import LOOKS, Look, detectable
+from eval.stats.seeds import Look, detectable
 from eval.stats.simulated import expected_spread
 
 
@@ -13,10 +14,11 @@ def visible_effects(paper: Paper, settings: RunSettings) -> dict[str, list[float
     """Return the smallest true effect that each look decides in 4 of 5 cases, by claim.
 
     Effects are in percentage points; claims about other numbers are not included. Arms are assumed
-    to vary over seeds as in `reports/rates.md`.
+    to vary over seeds as in `reports/rates.md`. The looks are those of the settings' world.
     """
+    looks = world_of_regime(settings.regime).looks
     counts = {claim.slug: problems_of(claim, settings) for claim in paper.claims}
-    return {slug: [seen_at(look, n) for look in LOOKS] for slug, n in counts.items() if n}
+    return {slug: [seen_at(look, n) for look in looks] for slug, n in counts.items() if n}
 
 
 def seen_at(look: Look, problems: int) -> float:
