@@ -14,6 +14,8 @@ from papers.dapo import PAPER as DAPO
 
 CHOICE = {
     "config": {"regime": {"value": "choice", "source": "arm"}},
+    "scores": [],
+    "start_scores": [],
     "curves": {"entropy": [[1, 0.5], [2, 0.4]], "held_out/accuracy": [[0, 30.0], [2, 31.0]]},
 }
 
