@@ -11,7 +11,6 @@ from core.records.files import write_atomic
 from core.records.places import Shelf
 from core.records.record import read_records, standard
 from core.records.schema import runs_of
-from core.verdicts.shuffled_labels import BOUND, shuffled_rates
 from core.verdicts.variance_components import Components, components
 from eval.stats.normal_claims import MISSES, RATIOS, SEEDS, look_rate, missed
 from eval.stats.seeds import LOOKS, NANO_LOOKS
@@ -110,8 +109,6 @@ def main() -> Path:
         nano_looks=NANO_LOOKS,
         nano=[look_rate(NANO_LOOKS, effect, runs=NORMAL_RUNS) for effect in DEVIATIONS],
         normal_runs=NORMAL_RUNS,
-        shuffled=shuffled_rates(),
-        bound=BOUND,
     )
     return write_atomic(Shelf.PUBLISHED.reports / "rates.md", page)
 

@@ -1,4 +1,7 @@
-"""Judges claims with the labels of arms shuffled within each seed, where no effect is left."""
+"""Judges claims with the labels of arms shuffled within each seed, where no effect is left.
+
+`python -m core.verdicts.shuffled_labels` prints the shares; it reads all published samples.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ from eval.terminal import say
 
 LEVEL, SEEDS = LOOKS[0].level, LOOKS[0].seeds  # of the first look
 BOUND = 1.9  # percent of shuffled claims that may be decided
-DRAWS = 20  # shufflings of each claim
+DRAWS = 5  # shufflings of each claim
 ORDERED = (">", ">=", "<", "<=")
 Labels = tuple[str, ...]
 
@@ -131,3 +134,16 @@ def shuffled_verdict(
     except MissingMeasure:
         return None
     return len({*labels}) > 1, judged.effect.verdict in ("held", "refuted")
+
+
+def main() -> None:
+    """Shuffle the labels of all published runs and print the shares that are decided."""
+    rates = shuffled_rates()
+    print(
+        f"{rates.shuffled} shufflings of {rates.claims} claims: {rates.share:.2f} % decided; "
+        f"{rates.share_mixed:.2f} % of the {rates.mixed} with mixed labels (bound {BOUND} %)"
+    )
+
+
+if __name__ == "__main__":
+    main()
