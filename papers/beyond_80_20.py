@@ -13,13 +13,20 @@ Where the sources disagree, and what is not the paper's here:
 - The small twin has no punishment of overlong answers: it compares which tokens are trained.
 """
 
-from core.claims import START, Claim, Untestable, final, law, probability
-from core.paper import Paper, because, cite, printed
+from core.claims import START, Claim, Expected, Untestable, early, late, law, probability, score
+from core.paper import Paper, because, cite, in_regime, printed
 from core.paper.printed import Column
 from core.rewards import Accuracy, SoftOverlong
 
 L_MAX, L_CACHE = 20_480, 4_096  # s5.2
-HELD_OUT = "held_out/accuracy"
+SOLVED, LENGTH = score("nano-choice", temperature=1.0), "completions/mean_length"
+TOP, BOTTOM = (
+    {"top_entropy_quantile": share, "top_entropy_tokens": end, "top_entropy_normalizer": "kept"}
+    for share, end in ((0.2, "most"), (0.8, "least"))
+)
+# Which tokens are trained changes the entropy: by this many nats, beside training on all of them.
+CHOSEN = late("entropy").of("top-20-choice") - late("entropy").of("all-choice") >= 0.02
+LENGTHENS = late(LENGTH).of("all-length") - early(LENGTH, 0.25).of("all-length") >= 5
 COLUMNS = (
     "aime24",
     "aime25",
@@ -86,6 +93,11 @@ PAPER = Paper(
         "top-20": {},
         "all-tokens": {"top_entropy_quantile": 1.0, "top_entropy_normalizer": "all"},
         "bottom-80": {"top_entropy_quantile": 0.8, "top_entropy_tokens": "least"},
+        "top-20-choice": in_regime("choice", **TOP),
+        "all-choice": in_regime("choice"),
+        "bottom-80-choice": in_regime("choice", **BOTTOM),
+        "top-20-length": in_regime("length", **TOP),
+        "all-length": in_regime("length"),
     },
     trl_index={
         "loss_type": "dapo",
@@ -131,28 +143,34 @@ PAPER = Paper(
         Claim(
             "top20-not-worse",
             "Training on the most uncertain fifth ends no less accurate than on all tokens.",
-            final(HELD_OUT).of("top-20") >= final(HELD_OUT).of("all-tokens"),
+            SOLVED.of("top-20-choice") >= SOLVED.of("all-choice"),
             mechanism="entropy",
+            acts=CHOSEN,
+            expects=Expected(effect=-10.0, spread=1.3),
         ),
         Claim(
             "bottom80-worse",
             "Training on the other four fifths ends less accurate than on all tokens.",
-            final(HELD_OUT).of("bottom-80") < final(HELD_OUT).of("all-tokens"),
+            SOLVED.of("bottom-80-choice") < SOLVED.of("all-choice"),
             mechanism="entropy",
-            healthy=("all-tokens",),  # that training on the others fails is the claim
+            acts=CHOSEN,
+            expects=Expected(effect=-24.0, spread=2.3),
+            healthy=("all-choice",),  # that training on the others fails is the claim
         ),
         Claim(
             "top20-keeps-entropy",
             "It leaves the policy with more entropy than training on the other four fifths.",
-            final("entropy").of("top-20") > final("entropy").of("bottom-80"),
+            late("entropy").of("top-20-choice") > late("entropy").of("bottom-80-choice"),
             mechanism="entropy",
+            acts=CHOSEN,
+            expects=Expected(effect=0.06, spread=0.11),
         ),
         Claim(
             "longer-responses",
             "It ends with longer answers than training on all tokens.",
-            final("completions/mean_length").of("top-20")
-            > final("completions/mean_length").of("all-tokens"),
+            late(LENGTH).of("top-20-length") > late(LENGTH).of("all-length"),
             mechanism="entropy",
+            acts=LENGTHENS,
         ),
         Claim(
             "pattern-preserved",

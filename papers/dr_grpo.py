@@ -12,18 +12,24 @@ Where the sources disagree, and what is not the paper's here:
 - How near "the same accuracy" is, is not printed: three points are used.
 """
 
-from core.claims import Claim, final, law, least, tokens_to
-from core.paper import Paper, because, cite, printed
+from core.claims import Claim, Expected, early, final, law, middle, tokens_to
+from core.paper import Paper, because, cite, in_regime, printed
 from core.rewards import Accuracy
 
 COLUMNS = ("aime24", "amc23", "math500", "Minerva", "OlympiadBench", "Average")
-HELD_OUT, LENGTH = "held_out/accuracy", "completions/mean_length"
+HELD_OUT = "held_out/accuracy"
+MOST_SOLVED = 0.6  # a reward that both arms of the world reach
 WRONG_LENGTH = "completions/wrong_mean_length"
 TOKEN, MINORITY = (
     "core.laws.update_weights:token_weight",
     "core.laws.update_weights:minority_weight",
 )
-REACHED = least(final(HELD_OUT).of("dr-grpo"), final(HELD_OUT).of("grpo"))  # by both arms
+
+# In the pocket world all answers have nearly one length: there the divisor cannot act.
+LENGTHENS = (
+    middle(WRONG_LENGTH).of("grpo-length") - early(WRONG_LENGTH, 0.25).of("grpo-length") >= 5
+)
+
 
 PAPER = Paper(
     slug="dr-grpo",
@@ -65,6 +71,10 @@ PAPER = Paper(
         "grpo": {"loss_type": "grpo", "scale_rewards": "group"},
         "no-divisor": {"scale_rewards": "group"},
         "no-std": {"loss_type": "grpo"},
+        "dr-grpo-length": in_regime("length", loss_type="dr_grpo", scale_rewards="none"),
+        "grpo-length": in_regime("length", loss_type="grpo"),
+        "no-divisor-length": in_regime("length", loss_type="dr_grpo"),
+        "no-std-length": in_regime("length", loss_type="grpo", scale_rewards="none"),
     },
     trl_index={
         "loss_type": "dr_grpo",
@@ -97,8 +107,10 @@ PAPER = Paper(
         Claim(
             "wrong-answers-shorter",
             "Wrong answers end up shorter than with GRPO at equal reward.",
-            final(WRONG_LENGTH).of("dr-grpo") < final(WRONG_LENGTH).of("grpo"),
+            middle(WRONG_LENGTH).of("dr-grpo-length") < middle(WRONG_LENGTH).of("grpo-length"),
             mechanism="length",
+            acts=LENGTHENS,
+            expects=Expected(effect=-20, spread=2.8),
         ),
         Claim(
             "accuracy-equal",
@@ -109,15 +121,25 @@ PAPER = Paper(
         Claim(
             "token-efficiency",
             "A given accuracy is reached with fewer tokens.",
-            tokens_to(HELD_OUT, REACHED).of("dr-grpo") < tokens_to(HELD_OUT, REACHED).of("grpo"),
+            tokens_to("reward", MOST_SOLVED).of("dr-grpo-length")
+            < tokens_to("reward", MOST_SOLVED).of("grpo-length"),
             mechanism="length",
+            acts=LENGTHENS,
+            expects=Expected(effect=-25_000, spread=13_000),
         ),
         Claim(
             "length-divisor-dominates",
             "Without the length divisor alone the length changes more than without the deviation.",
-            abs(final(LENGTH).of("no-divisor") - final(LENGTH).of("grpo"))
-            > abs(final(LENGTH).of("no-std") - final(LENGTH).of("grpo")),
+            abs(
+                middle(WRONG_LENGTH).of("no-divisor-length")
+                - middle(WRONG_LENGTH).of("grpo-length")
+            )
+            > abs(
+                middle(WRONG_LENGTH).of("no-std-length") - middle(WRONG_LENGTH).of("grpo-length")
+            ),
             mechanism="length",
+            acts=LENGTHENS,
+            expects=Expected(effect=17, spread=2.7),
         ),
         Claim(
             "per-token-penalty",

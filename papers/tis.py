@@ -10,11 +10,22 @@ Where the sources disagree, and what is not the paper's here:
   and at cpu a sampler whose weights are rounded to 4 bits.
 """
 
-from core.claims import START, Claim, final, late, law, probability
-from core.paper import Paper, because, cite
+from core.claims import START, Claim, Expected, late, law, probability, score
+from core.paper import Paper, because, cite, in_regime
 from core.rewards import Accuracy
 
 SAMPLING = "core.laws.sampling"
+GAP = "sampling/sampling_logp_difference/mean"
+SOLVED = score("nano-many", temperature=1.0)
+WEIGHTS = {
+    "vllm_importance_sampling_correction": True,
+    "vllm_importance_sampling_mode": "token_truncate",
+    "vllm_importance_sampling_clip_max": 2.0,
+}
+NONE = {"vllm_importance_sampling_correction": False}
+# Sampler and policy differ by this much, in nats a token: in the pocket world 4 bits cost nothing.
+FEW_BITS_DIFFER = late(GAP, 0).of("none-3-bits") >= 0.2
+OLD_DIFFERS = late(GAP, 0).of("none-lag") >= 0.2
 LARGEST_IN_LONG = probability("largest_sampler_difference/long_answers").of(START)
 LARGEST_IN_SHORT = probability("largest_sampler_difference/short_answers").of(START)
 
@@ -37,7 +48,14 @@ PAPER = Paper(
     model="Qwen/Qwen2.5-32B",
     data="dapo-math-17k",
     benchmarks=("aime24", "math500"),
-    arms={"tis": {}, "no-correction": {"vllm_importance_sampling_correction": False}},
+    arms={
+        "tis": {},
+        "no-correction": NONE,
+        "tis-3-bits": in_regime("many", rollout_bits=3, **WEIGHTS),
+        "none-3-bits": in_regime("many", rollout_bits=3, **NONE),
+        "tis-lag": in_regime("many", rollout_lag=8, **WEIGHTS),
+        "none-lag": in_regime("many", rollout_lag=8, **NONE),
+    },
     trl_index={
         "use_vllm": True,
         "vllm_importance_sampling_correction": True,
@@ -82,15 +100,37 @@ PAPER = Paper(
         ),
         Claim(
             "recovers-quantised-rollouts",
-            "With a sampler of few bits the reward ends higher with the weights than without.",
-            late("reward").of("tis") > late("reward").of("no-correction"),
+            "With a sampler of few bits the trained policy is right more often with the weights.",
+            SOLVED.of("tis-3-bits") > SOLVED.of("none-3-bits"),
             mechanism="off-policy correction",
+            acts=FEW_BITS_DIFFER,
+            expects=Expected(effect=7.0, spread=2.5),
+        ),
+        Claim(
+            "recovers-old-rollouts",
+            "With a sampler eight rollouts old the trained policy is right more often with them.",
+            SOLVED.of("tis-lag") > SOLVED.of("none-lag"),
+            mechanism="off-policy correction",
+            acts=OLD_DIFFERS,
+            expects=Expected(effect=9.3, spread=4.0),
+            healthy=("tis-lag",),  # that training fails without it is the claim
+        ),
+        Claim(
+            "quantised-rollouts-reward",
+            "With a sampler of few bits its own answers are rewarded more with the weights.",
+            late("reward").of("tis-3-bits") > late("reward").of("none-3-bits"),
+            mechanism="off-policy correction",
+            acts=FEW_BITS_DIFFER,
+            expects=Expected(effect=-0.024, spread=0.011),
         ),
         Claim(
             "entropy-not-collapsing",
-            "With such a sampler the entropy ends higher with the weights than without.",
-            final("entropy").of("tis") > final("entropy").of("no-correction"),
+            "With an old sampler the entropy ends higher with the weights than without.",
+            late("entropy").of("tis-lag") > late("entropy").of("none-lag"),
             mechanism="off-policy correction",
+            acts=OLD_DIFFERS,
+            expects=Expected(effect=-0.048, spread=0.075),
+            healthy=("tis-lag",),  # that training fails without it is the claim
         ),
         Claim(
             "mismatch-grows-with-length",

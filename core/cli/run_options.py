@@ -160,7 +160,7 @@ class OrderOptions(RunOptions):
         return Order(
             paper=paper,
             scale=requested.at,
-            arms=paper.claimed_arms if self.claims else main,
+            arms=paper.claimed_arms(requested.at) if self.claims else main,
             seeds=tuple(range(requested.seed, requested.seed + count)),
             looks=looks,
             fair=self.claims,

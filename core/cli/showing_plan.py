@@ -62,7 +62,7 @@ def plan(options: PlanOptions) -> None:
 
 def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
     """Print the non-default settings, batches, stages, cost, and claims without a verdict."""
-    from core.verdicts.unmeasured import cannot_test
+    from core.verdicts.unmeasured import untested_claims
 
     values = sorted(resolved.values.items())
     print_columns(
@@ -82,7 +82,7 @@ def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
         print_columns((title, ""), [(k, v) for k, v in fields.items() if v is not None])
     if resolved.paper.not_run:
         print_text(f"\nnot run here: {resolved.paper.not_run}")
-    if untestable := cannot_test(resolved.paper, resolved.run):
+    if untestable := untested_claims(resolved):
         print_text()
         print_columns(("claim without a verdict at these settings", "why"), untestable.items())
     if run_plan.visible:

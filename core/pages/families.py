@@ -178,7 +178,7 @@ def to_run(paper: Paper, records: Sequence[Record], scale: str) -> str:
     if paper.not_run:
         return f"Not run here: {paper.not_run}."
     ran = {run["arm"] for run in runs_of(records, scale)}
-    arms_to_run = [arm for arm in paper.claimed_arms if arm not in ran]
+    arms_to_run = [arm for arm in paper.claimed_arms(scale) if arm not in ran]
     return f"To run: {', '.join(arms_to_run)}." if arms_to_run else ""
 
 

@@ -1,6 +1,15 @@
 """The description of a paper as data, and the registry of papers."""
 
-from core.paper.page import Because, Evaluation, Paper, Reward, Setting, because, cite
+from core.paper.page import (
+    Because,
+    Evaluation,
+    Paper,
+    Reward,
+    Setting,
+    because,
+    cite,
+    in_regime,
+)
 from core.paper.printed import Column, Layout, Marked, Number, Reported, marked, printed
 
 __all__ = [
@@ -16,6 +25,7 @@ __all__ = [
     "Setting",
     "because",
     "cite",
+    "in_regime",
     "marked",
     "printed",
 ]

@@ -12,7 +12,7 @@ Reward: TypeAlias = Callable[..., list[float | None]]
 TRL = "trl"  # stands for a paper: what TRL's paper index sets for the other one
 PREPARED = "prepared:"  # before the name of a preparation, in place of a model's name
 # What an arm may say besides the settings that it changes.
-AT, SAME_AS, FAMILY, PER_SEED = "at", "same_as", "family", "per_seed"
+AT, ONLY_AT, SAME_AS, FAMILY, PER_SEED = "at", "only_at", "same_as", "family", "per_seed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,11 @@ def cite(passage: str, **settings: object) -> tuple[Setting, ...]:
     return tuple(
         Setting(name=name, value=value, passage=passage) for name, value in settings.items()
     )
+
+
+def in_regime(regime: str, **changes: object) -> dict[str, object]:
+    """Return an arm that exists at the small scale alone: a regime with these changes of it."""
+    return {ONLY_AT: "cpu", AT: {"cpu": {"regime": regime, **changes}}}
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,8 @@ class Paper:
     `config` are groups made by `cite`; `evaluations` say how models answer the `benchmarks`.
     `arms` map an arm's name to what it changes, the first one is the paper's own method;
     `profiles` hold this paper's settings at each scale. An arm wins over them; what it changes at
-    one scale only stands in its `"at": {scale: {...}}`. Two arms may not be one training;
+    one scale only stands in its `"at": {scale: {...}}`, and an arm with `"only_at": scale` exists at
+    that scale alone. Two arms may not be one training;
     `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. An arm of
     another `"family"` has that one's profile, and of the paper the model, data, rewards and
     benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
@@ -145,11 +151,15 @@ class Paper:
         """The cited settings in the order in which they are written."""
         return tuple(setting for group in self.config for setting in group)
 
-    @property
-    def claimed_arms(self) -> tuple[str, ...]:
-        """The main arm, then every other arm that a claim compares."""
+    def claimed_arms(self, scale: str) -> tuple[str, ...]:
+        """Return the main arm, then every other arm that a claim compares at a scale."""
         compared = [arm for claim in self.claims for arm in claim.arms]
-        return tuple(dict.fromkeys([self.main_arm, *compared]))
+        arms = dict.fromkeys([self.main_arm, *compared])
+        return tuple(arm for arm in arms if self.exists_at(arm, scale))
+
+    def exists_at(self, arm: str, scale: str) -> bool:
+        """Return whether an arm exists at a scale; all do but those that name one scale alone."""
+        return self._entries(arm, None).get(ONLY_AT, scale) == scale
 
     @property
     def main_arm(self) -> str:
@@ -162,7 +172,7 @@ class Paper:
         return {
             name: value
             for name, value in declared.items()
-            if name not in (AT, SAME_AS, FAMILY, PER_SEED)
+            if name not in (AT, ONLY_AT, SAME_AS, FAMILY, PER_SEED)
         }
 
     def family_of(self, arm: str) -> str:

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from core.claims import START, Need, problems
 from core.families.profiles import SCALES
+from core.families.worlds import SCALE
 from core.paper import Evaluation, Paper
 from core.paper.registry import Entry, lineage
 from core.settings.differences import index_problems
 from core.settings.refusals import arms, check_arm, check_names, same_trainings
 from core.settings.resolve import Resolved, resolve
+from core.settings.run_settings import RunSettings
 from core.verdicts.trials import compared_arms, same_trials, untried_rates
 from eval.errors import ReproError
 from eval.stats.summary import metrics
@@ -21,8 +23,9 @@ def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
     yield from slug_problems(entry, paper)
     yield from text_problems(entry, paper)
     yield from passage_problems(paper)
+    benchmarks, scores = given_benchmarks(paper), given_scores(paper)
     for claim in paper.claims:
-        for problem in problems(claim, paper.arms, paper.benchmarks, given_scores(paper)):
+        for problem in problems(claim, paper.arms, benchmarks, scores):
             yield f"claim {claim.slug}: {problem}"
     settings = [line for scale in SCALES for line in settings_problems(paper, scale)]
     yield from settings
@@ -65,9 +68,24 @@ def passage_problems(paper: Paper) -> Iterator[str]:
             yield f"evaluation {evaluation}: without a passage"
 
 
+def runs_in_worlds(paper: Paper) -> list[RunSettings]:
+    """Return the settings of the arms in worlds that bring their own benchmarks."""
+    return [arm.run for arm in arms(paper, SCALE) if arm.world.is_bare]
+
+
+def given_benchmarks(paper: Paper) -> set[str]:
+    """Return the benchmarks of a paper and of the worlds of its arms."""
+    return {*paper.benchmarks, *(name for run in runs_in_worlds(paper) for name in run.benchmarks)}
+
+
 def given_scores(paper: Paper) -> set[Need]:
-    """Return every score that the evaluations of a paper yield."""
-    return {
+    """Return every score that the evaluations of a paper and of the worlds of its arms yield."""
+    in_worlds = {
+        Need("score", name, ("top1", "cot", run.eval_temperature or 0.0))
+        for run in runs_in_worlds(paper)
+        for name in run.benchmarks
+    }
+    return in_worlds | {
         Need("score", name, (metric, asked.mode, asked.temperature), by)
         for asked in paper.evaluations
         for name in asked.benchmarks or paper.benchmarks
@@ -80,6 +98,8 @@ def settings_problems(paper: Paper, scale: str) -> Iterator[str]:
     """Yield the problems of the arms' settings at a scale; one line for those that arms share."""
     arms_by_error: dict[str, list[str]] = {}
     for arm in (*(paper.arms or (paper.main_arm,)), *paper.preparations):
+        if not paper.exists_at(arm, scale):
+            continue
         try:
             resolved = resolve(paper, arm=arm, scale=scale)
             resolved.preview()

@@ -19,7 +19,7 @@ from core.stages.loading import scoring_of
 from core.stages.sources import check_models, model_folder
 from core.stages.stage import Stage
 from core.verdicts.trials import compared_arms, rate_of, trials_of
-from core.verdicts.unmeasured import cannot_test
+from core.verdicts.unmeasured import untested_claims
 from eval.errors import BadValue, ReproError
 from eval.stats.seeds import Look
 
@@ -73,7 +73,7 @@ class Plan:
                 for rate, s, state in self.trials
             ],
             "batches": self.batches,
-            "untestable": cannot_test(self.resolved.paper, self.resolved.run),
+            "untestable": untested_claims(self.resolved),
             "cost": dict(self.cost),
             "visible effects": dict(self.visible),
             "claims": [claim.as_data() for claim in self.claims],
@@ -98,7 +98,9 @@ def make_plan(resolved: Resolved, seed: int) -> Plan:
         trials=trials,
         batches=plan_batches(config, resolved),
         cost=estimate(resolved, config, len(trials)),
-        visible=visible_effects(resolved.paper, resolved.run) if resolved.family.trains else {},
+        visible={}
+        if resolved.world.is_bare or not resolved.family.trains
+        else visible_effects(resolved.paper, resolved.run),
         claims=claim_plans(resolved.paper),
         scored_by=plan_scoring(resolved),
     )
@@ -153,7 +155,10 @@ def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[st
 
 def claim_runs(resolved: Resolved) -> str | None:
     """Return the number of runs that the looks at a paper's claims take, in words."""
-    paper, looks = resolved.paper, [arm_looks(resolved, arm) for arm in resolved.paper.claimed_arms]
+    paper, looks = (
+        resolved.paper,
+        [arm_looks(resolved, arm) for arm in resolved.paper.claimed_arms(resolved.scale)],
+    )
     first, *later = (sum(look.seeds for look in at_once) for at_once in zip(*looks, strict=True))
     return f"{first}, then at most {' and '.join(map(str, later))}" if paper.claims else None
 

@@ -91,7 +91,7 @@ def whole_order(paper: Paper, scale: str, jobs: int, until: int) -> Order:
     return Order(
         paper=paper,
         scale=scale,
-        arms=paper.claimed_arms,
+        arms=paper.claimed_arms(scale),
         seeds=tuple(range(LOOKS[until - 1].seeds)),
         looks=LOOKS,
         until=until,
@@ -143,7 +143,7 @@ def has_present_runs(
     }
     return (
         len(runs) == len({*digests})
-        and {run["arm"] for run in runs} >= set(paper.claimed_arms)
+        and {run["arm"] for run in runs} >= set(paper.claimed_arms(scale))
         and not any(list(asked_problems(paper, run, factor_of(run, best_factors))) for run in runs)
     )
 

@@ -15,7 +15,7 @@ from core.stages.evaluate import modes_of
 from core.stages.sources import check_models
 from core.stages.tools import check_tools
 from core.verdicts.trials import check_trials, compared_arms, trials_of
-from core.verdicts.unmeasured import cannot_test
+from core.verdicts.unmeasured import untested_claims
 from eval.errors import BadValue
 from eval.terminal import say
 
@@ -55,7 +55,7 @@ def validate_order(order: Order) -> Work:
     check_chains(chains)
     trials = plan_trials(order, chains)
     check_records(order.paper.slug)
-    for slug, reason in cannot_test(order.paper, chains[0].resolved.run).items():
+    for slug, reason in untested_claims(chains[0].resolved).items():
         say(f"claim {slug} will have no verdict: {reason}")
     return Work(order=order, chains=tuple(chains), trials=tuple(trials))
 

@@ -138,7 +138,7 @@ def check_arm_name(paper: Paper, arm: str, scale: str) -> None:
 
     Raises:
         UnknownName: there is no such scale or arm; the nearest names are given.
-        BadValue: a preparation has the name of an arm.
+        BadValue: a preparation has the name of an arm, or the arm does not exist at this scale.
     """
     check_known("scale", (scale,), SCALES)
     for name in paper.preparations:
@@ -148,6 +148,9 @@ def check_arm_name(paper: Paper, arm: str, scale: str) -> None:
     equal_arms = filter(None, (paper.same_as(arm, scale) for scale in SCALES))
     check_known("arm", (arm, *equal_arms), arms, f"repro show {paper.slug}")
     check_known("scale", (*paper.profiles, *paper.scales(arm)), SCALES)
+    if not paper.exists_at(arm, scale):
+        elsewhere = next(known for known in SCALES if paper.exists_at(arm, known))
+        raise BadValue(f"arm {arm} of {paper.slug} exists at {elsewhere} alone, not at {scale}")
 
 
 def check_known(kind: str, names: Iterable[str], known: Collection[str], command: str = "") -> None:

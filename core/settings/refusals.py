@@ -48,6 +48,8 @@ def arms(paper: Paper, scale: str) -> list[Resolved]:
     """Return the arms of a paper at a scale, without those whose settings cannot be built."""
     built: list[Resolved] = []
     for arm in paper.arms or (paper.main_arm,):
+        if not paper.exists_at(arm, scale):
+            continue
         try:
             resolved = resolve(paper, arm=arm, scale=scale)
             resolved.preview()

@@ -83,7 +83,7 @@ def shown_components() -> list[Components]:
     """
     paper = find_paper(SOURCE)
     runs = runs_of(standard(read_records(SOURCE, Shelf.PUBLISHED)), "cpu")
-    return components(paper, [run for run in runs if run["arm"] in paper.claimed_arms])
+    return components(paper, [run for run in runs if run["arm"] in paper.claimed_arms("cpu")])
 
 
 def main() -> Path:

@@ -1,21 +1,47 @@
 """Reasons why a claim cannot be tested by the runs of its paper: what they do not measure."""
 
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 
-from core.claims import Claim, Need, Untestable
+from core.claims import START, Claim, Need, Untestable
 from core.families.family import SEEN
 from core.families.table import find_family
 from core.paper import Paper
+from core.settings.resolve import Resolved, resolve
 from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
 
+SAME: Mapping[str, RunSettings] = MappingProxyType({})
 
-def cannot_test(paper: Paper, settings: RunSettings) -> dict[str, str]:
+
+def untested_claims(resolved: Resolved) -> dict[str, str]:
+    """Return why a claim cannot be tested with these settings of one arm and those of the others.
+
+    Args:
+        resolved: One arm of the paper. The others have the same settings of the command line.
+    """
+    paper, scale = resolved.paper, resolved.scale
+    by_arm = {
+        arm: resolve(paper, arm=arm, scale=scale, arguments=resolved.arguments).run
+        for arm in paper.arms
+        if paper.exists_at(arm, scale)
+    }
+    return cannot_test(paper, resolved.run, by_arm)
+
+
+def cannot_test(
+    paper: Paper, settings: RunSettings, by_arm: Mapping[str, RunSettings] = SAME
+) -> dict[str, str]:
     """Return why runs with these settings cannot test a claim, by the name of the claim.
 
     Claims that they can test are left out. No run is needed to tell.
+
+    Args:
+        paper: whose claims are meant.
+        settings: of the runs.
+        by_arm: the settings of arms that have others, such as those of another world.
     """
     quantities = quantities_of(paper)
-    reasons = {claim.slug: lacking(claim, settings, quantities) for claim in paper.claims}
+    reasons = {claim.slug: lacking(claim, settings, quantities, by_arm) for claim in paper.claims}
     return {slug: "; ".join(dict.fromkeys(lines)) for slug, lines in reasons.items() if lines}
 
 
@@ -28,18 +54,29 @@ def quantities_of(paper: Paper) -> set[str]:
     return on_held_out | on_seen | sampled
 
 
-def lacking(claim: Claim, settings: RunSettings, quantities: Collection[str]) -> list[str]:
+def lacking(
+    claim: Claim,
+    settings: RunSettings,
+    quantities: Collection[str],
+    by_arm: Mapping[str, RunSettings] = SAME,
+) -> list[str]:
     """Return why a claim cannot be tested: its own reason, or what is not measured; else empty.
 
     Args:
         claim: the claim.
         settings: of the runs.
         quantities: of probabilities, which are measured if there are held-out problems.
+        by_arm: as of `cannot_test`. The starting model is scored with the claim's first arm.
     """
     if isinstance(claim.test, Untestable):
         return [claim.test.reason]
-    needs = [need for _, need in claim.needs if need.kind in UNMEASURED]
-    lines = [UNMEASURED[need.kind](need, settings, quantities) for need in needs]
+    first = next(iter(claim.arms), START)
+    needs = [(first if arm == START else arm, need) for arm, need in claim.needs]
+    lines = [
+        UNMEASURED[need.kind](need, by_arm.get(arm, settings), quantities)
+        for arm, need in needs
+        if need.kind in UNMEASURED
+    ]
     return [line for line in lines if line]
 
 

@@ -31,7 +31,7 @@ def order(root, settings):
 
     def made(*claims):
         paper = replace(PAPER, claims=claims)
-        arms, seeds = paper.claimed_arms, (0, 1)
+        arms, seeds = paper.claimed_arms("cpu"), (0, 1)
         return Order(paper=paper, arms=arms, seeds=seeds, fair=True, arguments=settings)
 
     return made

@@ -100,7 +100,7 @@ def paper(tmp_path, monkeypatch):
 
 
 def test_its_claims_are_judged_on_its_seeds_from_one_start_for_each(paper, tmp_path):
-    outcome = run_order(Order(paper=paper, arms=paper.claimed_arms, seeds=(0, 1), fair=True))
+    outcome = run_order(Order(paper=paper, arms=paper.claimed_arms("cpu"), seeds=(0, 1), fair=True))
     runs = outcome.runs
     assert sorted((run["arm"], run["seed"]) for run in runs) == [
         (arm, seed) for arm in ("plain", "wide") for seed in (40, 41)

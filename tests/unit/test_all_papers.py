@@ -159,7 +159,7 @@ def arms_run():
     for entry in entries().values():
         paper = entry.load()
         new = []
-        for arm in () if paper.not_run else paper.claimed_arms:
+        for arm in () if paper.not_run else paper.claimed_arms("cpu"):
             settings = effective(resolve(paper, arm=arm))
             curves = curves_read(paper, arm)
             if canonical_text(kind(settings)) not in kinds or curves - read[settings["family"]]:

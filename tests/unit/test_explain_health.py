@@ -160,7 +160,7 @@ def test_two_completions_per_group_that_differ_are_not_clones():
 def test_the_recorded_trainings_are_healthy():
     """They learned, and no condition holds at any of their steps; controls are to learn nothing."""
     records = [parse_record(path.read_text("utf-8")) for path in RECORDS.glob("*.json")]
-    compared = find_paper(RECORDS.name).claimed_arms
+    compared = find_paper(RECORDS.name).claimed_arms("cpu")
     trained = [one for one in records if one.get("curves") and one["arm"] in compared]
     assert len(trained) >= 15
     for record in trained:
