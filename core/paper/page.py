@@ -85,8 +85,8 @@ class Paper:
     `config` are groups made by `cite`; `evaluations` say how models answer the `benchmarks`.
     `arms` map an arm's name to what it changes, the first one is the paper's own method;
     `profiles` hold this paper's settings at each scale. An arm wins over them; what it changes at
-    one scale only stands in its `"at": {scale: {...}}`, and an arm with `"only_at": scale` exists at
-    that scale alone. Two arms may not be one training;
+    one scale only stands in its `"at": {scale: {...}}`, and an arm with `"only_at": scale` exists
+    at that scale alone. Two arms may not be one training;
     `"same_as": arm`, in an arm or in its `at`, says that these two are meant to be. An arm of
     another `"family"` has that one's profile, and of the paper the model, data, rewards and
     benchmarks, and as many samples as its main arm. `preparations` are trainings that come before,
