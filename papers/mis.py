@@ -62,8 +62,8 @@ PAPER = Paper(
         "no-correction": NONE,
         "mis-3-bits": in_regime("many", rollout_bits=3, **MASK),
         "none-3-bits": in_regime("many", rollout_bits=3, **NONE),
-        "mis-lag": in_regime("many", rollout_lag=8, **MASK),
-        "none-lag": in_regime("many", rollout_lag=8, **NONE),
+        "mis-lag": in_regime("many", rollout_lag=64, **MASK),
+        "none-lag": in_regime("many", rollout_lag=64, **NONE),
     },
     trl_index={
         "use_vllm": True,

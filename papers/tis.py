@@ -53,8 +53,8 @@ PAPER = Paper(
         "no-correction": NONE,
         "tis-3-bits": in_regime("many", rollout_bits=3, **WEIGHTS),
         "none-3-bits": in_regime("many", rollout_bits=3, **NONE),
-        "tis-lag": in_regime("many", rollout_lag=8, **WEIGHTS),
-        "none-lag": in_regime("many", rollout_lag=8, **NONE),
+        "tis-lag": in_regime("many", rollout_lag=64, **WEIGHTS),
+        "none-lag": in_regime("many", rollout_lag=64, **NONE),
     },
     trl_index={
         "use_vllm": True,
