@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items):
 
 
 ROOT = Path(__file__).parents[1]
-PUBLISHED = ("results", "reports", "papers", "CHANGELOG.md")
+PUBLISHED = ("results", "reports", "papers")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,6 @@ from core.records.places import (
     SAMPLES,
     earlier_files,
     results,
-    root,
     start_samples_file,
 )
 from core.records.record import read_record, same_question
@@ -18,7 +17,7 @@ from core.verdicts.plan_digests import changed_plans
 from core.verdicts.regrade import Regrader
 from eval.errors import ReproError
 
-CHANGELOG = "CHANGELOG.md"  # that of a checkout; where there is none, nothing was published
+CHANGES = "CHANGES.md"  # in results/; where there is none, nothing was published
 ROOMS = ("bench", "pocket")  # folders of records that belong to no paper
 SAMPLES_DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -27,7 +26,7 @@ def kept_problems(slug: str, records: Sequence[Record], regrader: Regrader) -> I
     """Yield a line for each file or verdict of a paper's folder that is lost or unaccounted for.
 
     These are unreadable earlier records, missing superseded ones, damaged samples, changed verdicts
-    that the CHANGELOG does not name, changed plans of claims, and files that nothing refers to.
+    that no entry of results/CHANGES.md names, changed plans of claims, and files that nothing refers to.
 
     Args:
         slug: of the paper, or the name of another folder of records.
@@ -62,8 +61,8 @@ def supersession_problems(by_digest: Mapping[str, Record]) -> Iterator[str]:
 
 
 def unannounced(records: Iterable[Record], known: Mapping[str, Record]) -> Iterator[str]:
-    """Verdicts that a newer record changed, and no entry of the CHANGELOG names with it."""
-    path = root() / CHANGELOG
+    """Verdicts that a newer record changed, and no entry of the changes names with it."""
+    path = results() / CHANGES
     if not path.is_file():
         return
     entries = path.read_text(encoding="utf-8").split("\n- ")
@@ -78,7 +77,7 @@ def unannounced(records: Iterable[Record], known: Mapping[str, Record]) -> Itera
             if old != new and not said:
                 yield (
                     f"{place_of(record)}: {row['id']} was {old} and is {new}: name both, the claim "
-                    f"and {record['digest']}, in an entry of {CHANGELOG}"
+                    f"and {record['digest']}, in an entry of results/{CHANGES}"
                 )
 
 

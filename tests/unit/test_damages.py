@@ -140,7 +140,7 @@ class Forger:
 
     def follow(self, renamed):
         """What names records names them as they are called now; no samples are left over."""
-        log = self.folder.parents[1] / "CHANGELOG.md"
+        log = self.folder.parents[0] / "CHANGES.md"
         for path in (self.folder / "accepted.json", log):
             text = path.read_text()
             for old, new in renamed.items():
@@ -380,7 +380,9 @@ def pristine(tmp_path_factory):
             {row["id"]: row["verdict"] for row in each["verdicts"]} for each in (first, second)
         ]
         changed = [f"`{name}`" for name, verdict in words[0].items() if words[1][name] != verdict]
-        (root / "CHANGELOG.md").write_text(f"# Changes\n\n- {second['digest']}: {changed}\n")
+        (root / "results" / "CHANGES.md").write_text(
+            f"# Changes\n\n- {second['digest']}: {changed}\n"
+        )
         assert seen() == []
     return root
 
@@ -460,7 +462,7 @@ def test_what_only_training_again_would_tell_is_not_claimed_to_be_seen(folder, n
     assert seen() == []
 
 
-def test_a_changed_verdict_needs_a_word_in_the_changelog(folder):
-    log = folder / "CHANGELOG.md"
+def test_a_changed_verdict_needs_an_entry_of_the_changes(folder):
+    log = folder / "results" / "CHANGES.md"
     log.write_text(log.read_text().replace("`ood-transfer`", "a claim"))
     assert any("name both, the claim and" in line for line in seen())
