@@ -26,7 +26,8 @@ def kept_problems(slug: str, records: Sequence[Record], regrader: Regrader) -> I
     """Yield a line for each file or verdict of a paper's folder that is lost or unaccounted for.
 
     These are unreadable earlier records, missing superseded ones, damaged samples, changed verdicts
-    that no entry of results/CHANGES.md names, changed plans of claims, and files that nothing refers to.
+    that no entry of results/CHANGES.md names, changed plans of claims, and files that nothing
+    refers to.
 
     Args:
         slug: of the paper, or the name of another folder of records.
@@ -100,7 +101,7 @@ def unknown_files(slugs: Sequence[str]) -> Iterator[str]:
         slugs: of all papers.
     """
     for path in sorted(results().glob("*")):
-        if path.name not in {*slugs, *ROOMS, SAMPLES}:
+        if path.name not in {*slugs, *ROOMS, SAMPLES, CHANGES}:
             yield f"{path.name}: neither a paper's folder nor one of {', '.join((*ROOMS, SAMPLES))}"
     referenced = {
         start_samples_file(digest)
