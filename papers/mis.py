@@ -12,23 +12,12 @@ Where the sources disagree, and what is not the paper's here:
 - The learning-rate schedule and the updates per rollout are not printed: constant, and one.
 """
 
-from core.claims import Claim, Expected, early, late, law, score
-from core.paper import Paper, because, cite, in_regime, printed
+from core.claims import Claim, early, late, law
+from core.paper import Paper, because, cite, printed
 from core.rewards import Accuracy
 
 SAMPLING = "core.laws.sampling"
 GAP = "sampling/sampling_logp_difference/mean"
-SOLVED = score("nano-many", temperature=1.0)
-MASK = {
-    "vllm_importance_sampling_correction": True,
-    "vllm_importance_sampling_mode": "token_mask",
-    "vllm_importance_sampling_clip_min": 0.5,
-    "vllm_importance_sampling_clip_max": 5.0,
-}
-NONE = {"vllm_importance_sampling_correction": False}
-# Sampler and policy differ by this much, in nats a token: in the pocket world 4 bits cost nothing.
-FEW_BITS_DIFFER = late(GAP, 0).of("none-3-bits") >= 0.2
-OLD_DIFFERS = late(GAP, 0).of("none-lag") >= 0.2
 
 PAPER = Paper(
     slug="mis",
@@ -57,14 +46,7 @@ PAPER = Paper(
         "avg@64",
         {("Ring-mini-2.0, start of the study", "16.8B"): (63.0,)},
     ),
-    arms={
-        "mis": {},
-        "no-correction": NONE,
-        "mis-3-bits": in_regime("many", rollout_bits=3, **MASK),
-        "none-3-bits": in_regime("many", rollout_bits=3, **NONE),
-        "mis-lag": in_regime("many", rollout_lag=64, **MASK),
-        "none-lag": in_regime("many", rollout_lag=64, **NONE),
-    },
+    arms={"mis": {}, "no-correction": {"vllm_importance_sampling_correction": False}},
     trl_index={
         "use_vllm": True,
         "vllm_importance_sampling_correction": True,
@@ -107,30 +89,15 @@ PAPER = Paper(
         Claim(
             "bounded-discrepancy",
             "Sampler and policy move apart less in the course of training than without the mask.",
-            late(GAP).of("mis-lag") - early(GAP).of("mis-lag")
-            < late(GAP).of("none-lag") - early(GAP).of("none-lag"),
+            late(GAP).of("mis") - early(GAP).of("mis")
+            < late(GAP).of("no-correction") - early(GAP).of("no-correction"),
             mechanism="off-policy correction",
-            acts=OLD_DIFFERS,
-            expects=Expected(effect=-0.32, spread=0.14),
-            healthy=("mis-lag",),  # that training fails without it is the claim
         ),
         Claim(
             "mis-vs-none",
-            "With a sampler of few bits the trained policy is right more often with the mask.",
-            SOLVED.of("mis-3-bits") > SOLVED.of("none-3-bits"),
+            "With another sampler the reward ends higher with the mask than without.",
+            late("reward").of("mis") > late("reward").of("no-correction"),
             mechanism="off-policy correction",
-            acts=FEW_BITS_DIFFER,
-            expects=Expected(effect=5.2, spread=3.2),
-        ),
-        Claim(
-            "mis-vs-none-old-rollouts",
-            "With a sampler eight rollouts old the trained policy is right more often with the "
-            "mask.",
-            SOLVED.of("mis-lag") > SOLVED.of("none-lag"),
-            mechanism="off-policy correction",
-            acts=OLD_DIFFERS,
-            expects=Expected(effect=8.9, spread=1.8),
-            healthy=("mis-lag",),  # that training fails without it is the claim
         ),
         Claim(
             "few-tokens-masked",
