@@ -2,7 +2,6 @@
 
 import torch
 
-from core.forward.head import log_probabilities
 from core.forward.sampler_gap import AnswerLogps, correlation, difference
 
 ANSWERS, LENGTH, HIDDEN, VOCABULARY = 4, 64, 64, 50
@@ -28,9 +27,11 @@ def _answers(dtype: str, sharpness: float) -> list[AnswerLogps]:
     hidden = torch.randn(ANSWERS * LENGTH, HIDDEN, generator=draw).bfloat16()
     weight = torch.randn(VOCABULARY, HIDDEN, generator=draw) * sharpness / HIDDEN**0.5
     tokens = torch.randint(VOCABULARY, (len(hidden), 1), generator=draw)
-    precision = getattr(torch, dtype)
-    pair = [
-        log_probabilities(hidden.to(one), weight.to(one), 1.0).gather(1, tokens).view(ANSWERS, -1)
-        for one in (precision, torch.float64)
-    ]
-    return [AnswerLogps(*rows) for rows in zip(*(side.double() for side in pair), strict=True)]
+    logits = [_logits(hidden, weight, one) for one in (getattr(torch, dtype), torch.float64)]
+    pair = [one.double().log_softmax(1).gather(1, tokens).view(ANSWERS, -1) for one in logits]
+    return [AnswerLogps(*rows) for rows in zip(*pair, strict=True)]
+
+
+def _logits(hidden: torch.Tensor, weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return logits whose weights and results are rounded, and no sum: that depends on the CPU."""
+    return (hidden.to(dtype).double() @ weight.T.to(dtype).double()).to(dtype)
