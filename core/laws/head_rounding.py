@@ -11,15 +11,20 @@ SHARPNESS = (0.5, 1.0, 2.0)  # standard deviation of the logits
 def lost_correlation(dtype: str) -> list[float]:
     """Return 1 - the correlation of rounded and exact probabilities, for each of `SHARPNESS`.
 
+    In millionths.
+
     Args:
         dtype: of the head; the hidden states are in bfloat16 in any case.
     """
-    return [1 - correlation(_answers(dtype, sharpness)).value for sharpness in SHARPNESS]
+    return [1e6 * (1 - correlation(_answers(dtype, one)).value) for one in SHARPNESS]
 
 
 def rounding_gap(dtype: str) -> list[float]:
-    """Return the mean |rounded - exact log-probability| of tokens, for each of `SHARPNESS`."""
-    return [difference(_answers(dtype, sharpness)).value for sharpness in SHARPNESS]
+    """Return the mean |rounded - exact log-probability| of tokens, for each of `SHARPNESS`.
+
+    In millionths of a nat.
+    """
+    return [1e6 * difference(_answers(dtype, one)).value for one in SHARPNESS]
 
 
 def _answers(dtype: str, sharpness: float) -> list[AnswerLogps]:

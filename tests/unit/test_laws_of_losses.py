@@ -197,4 +197,4 @@ def test_a_head_in_32_bits_rounds_thousands_of_times_less():
     for law in (head_rounding.lost_correlation, head_rounding.rounding_gap):
         narrow, wide, exact = (law(dtype) for dtype in ("bfloat16", "float32", "float64"))
         assert all(a > 1000 * b for a, b in zip(narrow, wide, strict=True))
-        assert max(map(abs, exact)) < 1e-15
+        assert max(map(abs, exact)) < 1e-9
