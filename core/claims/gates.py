@@ -72,10 +72,10 @@ def scores_before_and_after(record: Record) -> tuple[float, float] | None:
 
     Only the scores that both have are counted. A run that trains nothing is its own start.
     """
-    scores = {(row["mirrors"], how_of(row)): row["value"] for row in record["scores"]}
+    scores = {(row["mirrors"], how_of(row)): row["value"] for row in record.get("scores", ())}
     if scores and record.get("train", {}).get("steps") == 0:
         return mean(scores.values()), mean(scores.values())
-    start = {(row["mirrors"], how_of(row)): row["value"] for row in record["start_scores"]}
+    start = {(row["mirrors"], how_of(row)): row["value"] for row in record.get("start_scores", ())}
     shared = [name for name in scores if name in start]
     if not shared:
         return None

@@ -139,7 +139,7 @@ def shuffled_verdict(
 def main() -> None:
     """Shuffle the labels of all published runs and print the shares that are decided."""
     rates = shuffled_rates()
-    print(
+    say(
         f"{rates.shuffled} shufflings of {rates.claims} claims: {rates.share:.2f} % decided; "
         f"{rates.share_mixed:.2f} % of the {rates.mixed} with mixed labels (bound {BOUND} %)"
     )

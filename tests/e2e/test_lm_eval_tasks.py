@@ -32,7 +32,9 @@ doc_to_target: "{{{{answer}}}}"
 
 
 def test_every_benchmark_has_a_task():
-    assert [file.stem for file in FILES] == sorted(name.replace("-", "_") for name in BENCHMARKS)
+    assert [file.stem for file in FILES] == sorted(
+        name.replace("-", "_") for name in BENCHMARKS if not name.startswith("nano-")
+    )  # the law of a nano task is drawn for each seed
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

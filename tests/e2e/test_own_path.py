@@ -85,7 +85,7 @@ def test_readme_leads_from_a_reward_and_rows_to_a_verdict_in_ten_lines(here, rep
     done = repro(*given, "--jobs", "1", *tiny)
     assert done.exit_code in (0, 1), done.output
     (verdict,) = [line for line in done.stdout.splitlines() if " briefer " in line]
-    line = r"(held|refuted|undecided|unhealthy) +briefer +[+-].* 3 seeds.*"
+    line = r"(held|refuted|tie|undecided|unhealthy) +briefer +[+-].* 3 seeds.*"
     assert re.fullmatch(line, verdict)
     assert re.search(f"^{line}$", shown, re.MULTILINE)
 

@@ -121,7 +121,7 @@ def say_loading():
     print("LOADING", file=sys.stderr)
     sys.exit(7)
 
-for name in ("checking", "evaluating", "running", "showing", "tables"):
+for name in ("checking", "evaluating", "run_options", "running", "showing", "tables"):
     setattr(sys.modules["core.cli." + name], "say_loading", say_loading)
 app({command!r})
 """

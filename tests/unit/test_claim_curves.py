@@ -146,7 +146,7 @@ def test_a_censored_value_is_never_compared():
     by_arm = {"a": {0: RECORD, 1: RECORD}, "b": {0: RECORD, 1: low}}
     goal = steps_to("m", 5.0)
     for test in (goal.of("a") < goal.of("b"), goal.of("b") > 2, goal.of("b") - goal.of("a") > 0):
-        found = judge_claim(Claim("c", "s", test), by_arm)
+        found = judge_claim(Claim("c", "s", test, healthy=()), by_arm)
         assert (found["verdict"], found["effect"]) == ("undecided", None)
         assert "is not reached in the 9 steps of record low" in found["reason"]
 

@@ -61,5 +61,6 @@ def test_papers_share_an_arm(arms):
 @pytest.mark.parametrize("slug", SLUGS)
 def test_every_arm_has_the_rollouts_of_its_regime(slug):
     paper = find_paper(slug)
-    sizes = {arm: resolve(paper, arm=arm).preview().rollout_size for arm in paper.arms}
-    assert sizes == dict.fromkeys(paper.arms, 128)
+    runs = [resolve(paper, arm=arm) for arm in paper.arms]
+    pocket = [run for run in runs if not run.world.is_bare]
+    assert {run.preview().rollout_size for run in pocket} == {128}
