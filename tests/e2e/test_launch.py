@@ -13,6 +13,8 @@ from changed_settings import changed
 from typer.testing import CliRunner
 from waiting import checkpoint, wait_for
 
+from core.records.record_text import parse_record
+
 PAPER = "deepseekmath-grpo"
 TWO = ("--processes", "2")
 # A policy that earns rewards: AdamW makes whole steps of a gradient of rounding errors.
@@ -74,7 +76,7 @@ def workers(process):
 
 def run_record(root):
     """The one record of a run in this folder."""
-    records = [json.loads(path.read_text()) for path in root.glob(f"runs/results/{PAPER}/*.json")]
+    records = [parse_record(path.read_text()) for path in root.glob(f"runs/results/{PAPER}/*.json")]
     (record,) = [one for one in records if one["kind"] == "run"]
     return record
 

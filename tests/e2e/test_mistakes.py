@@ -1,6 +1,5 @@
 """What a user gets wrong ends with one line that says what was expected, and exit code 2."""
 
-import json
 import os
 import re
 import subprocess
@@ -10,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from core.records.record_text import parse_record
 
 PAPER = "deepseekmath-grpo"
 SUITE = "pocket-gsm8k"
@@ -136,7 +137,7 @@ def test_at_gpu_a_tiny_qwen2_on_a_cpu_ends_with_a_table(repro, root, tmp_path, t
     assert "Tool-integrated reasoning" in result.stdout
     head = next(line for line in result.stdout.splitlines() if line.startswith("| Model"))
     assert [name.strip() for name in head.split("|")[3:-1]] == ["GSM8K", "MATH", "MGSM-zh", "CMATH"]
-    records = [json.loads(path.read_text()) for path in root.glob(f"runs/results/{PAPER}/*.json")]
+    records = [parse_record(path.read_text()) for path in root.glob(f"runs/results/{PAPER}/*.json")]
     (record,) = [one for one in records if one["kind"] == "run"]
     assert [step for step, _ in record["curves"]["held_out/accuracy"]] == [0, 2]
     assert {row["computed"] for row in record["scores"]} == {"bfloat16 on cpu"}
