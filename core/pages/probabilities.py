@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Literal
 
-from core.pages.runs import HEADS, SEEDS_NOTE, by_arm
+from core.pages.runs import HEADS, SEEDS_NOTE, by_arm, size_of, starts_of
 from core.paper import Paper
 from core.records.schema import QuantityChange, RunRecord
 from eval.tables.seed_intervals import mean_interval
@@ -20,13 +20,21 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
     if not names:
         return
     arms = by_arm(paper, measured)
-    start = next(iter(arms.values()))
-    size = start[0]["size"] or "-"
-    before = Row((start[0]["start_model"], size), cells(start[:1], names, "before"))
-    after = [
-        Row((f"+ {arm}", size), cells(arm_runs, names, "after")) for arm, arm_runs in arms.items()
+    runs_by_start = {
+        name: starts_of(name, measured)
+        for name in dict.fromkeys(
+            run["start_model"] for arm_runs in arms.values() for run in arm_runs
+        )
+    }
+    before = [
+        Row((name, size_of(starts)), cells(starts, names, "before"))
+        for name, starts in runs_by_start.items()
     ]
-    sections = (Section("Ours: before", (before,)), Section("Ours: after", tuple(after)))
+    after = [
+        Row((f"+ {arm}", size_of(arm_runs)), cells(arm_runs, names, "after"))
+        for arm, arm_runs in arms.items()
+    ]
+    sections = (Section("Ours: before", tuple(before)), Section("Ours: after", tuple(after)))
     yield Table(
         name=f"{paper.slug}-probabilities",
         caption=f"{paper.slug}: quantities {CAPTION} ({scale} scale)",

@@ -53,7 +53,9 @@ def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:
         raise BadValue(f"no run of {paper.slug} at {scale} scale")
     arms, measured = by_arm(paper, runs), measured_in(runs)
     metrics = dict.fromkeys(metric for _, metric in measured)
-    how = ", ".join(["greedy", *metrics] if list(metrics) == ["top1"] else metrics)
+    sampled = sampled_once(runs)
+    is_greedy = list(metrics) == ["top1"] and len(sampled) < len(measured)
+    how = ", ".join(["greedy", *metrics] if is_greedy else metrics)
     layout = layout_of(paper, scale, f"{paper.slug}: accuracy in %")
     family = find_family(paper.family)
     compared = f" before and after {family.trained_by}" if family.trains else ""
@@ -70,8 +72,17 @@ def runs_table(paper: Paper, records: Iterable[Record], scale: str) -> Table:
             for mode in modes_of(runs)
         ),
         marks=limited_mark(runs),
-        notes=(SEEDS_NOTE,),
+        notes=(
+            SEEDS_NOTE,
+            *(f"{title_of(n)}: one answer sampled at temperature {t:g}." for n, t in sampled),
+        ),
     )
+
+
+def sampled_once(runs: Iterable[RunRecord]) -> list[tuple[str, float]]:
+    """Return the benchmarks whose one answer to each problem was sampled, with the temperature."""
+    rows = [row for row in scores_in(runs) if row["metric"] == "top1" and row.get("temperature")]
+    return list(dict.fromkeys((row["benchmark"], row.get("temperature", 0.0)) for row in rows))
 
 
 def scores_in(runs: Iterable[RunRecord]) -> list[ScoreRow]:
@@ -102,17 +113,16 @@ def our_sections(
 ) -> tuple[Section, ...]:
     """Build the rows of the starting model and of every arm, asked in one mode."""
     runs = [run for row_runs in arms.values() for run in row_runs]
-    size = next((run["size"] for run in runs if run["size"]), None) or "-"
     start_models = dict.fromkeys(run["start_model"] or "start" for run in runs)
     starts = {name: starts_of(name, runs) for name in start_models}
     before = [
-        Row((name, size), cells(row_runs, "start_scores", measured, mode))
+        Row((name, size_of(row_runs)), cells(row_runs, "start_scores", measured, mode))
         for name, row_runs in starts.items()
     ]
     family = find_family(paper.family)
     after = [
         Row(
-            (f"+ {arm}" if family.trains else ", ".join(starts), size),
+            (f"+ {arm}" if family.trains else ", ".join(starts), size_of(row_runs)),
             cells(row_runs, "scores", measured, mode),
         )
         for arm, row_runs in arms.items()
@@ -129,10 +139,16 @@ def our_sections(
     )
 
 
+def size_of(runs: Iterable[RunRecord]) -> str:
+    """Return the size of the model of runs, a dash if no record has one."""
+    return next((run["size"] for run in runs if run["size"]), "-")
+
+
 def starts_of(name: str, runs: Sequence[RunRecord]) -> list[RunRecord]:
     """Return a run of each seed that began with a model; only one if all start scores agree."""
-    seed_runs = {run["seed"]: run for run in runs if (run["start_model"] or "start") == name}
-    first, *other_runs = seed_runs.values()
+    of_start = [run for run in runs if (run["start_model"] or "start") == name]
+    seed_runs = {run["seed"]: run for run in reversed(of_start)}  # of the first arm
+    first, *other_runs = (seed_runs[seed] for seed in sorted(seed_runs))
     is_shared = all(run["start_scores"] == first["start_scores"] for run in other_runs)
     return [first] if is_shared else [first, *other_runs]
 

@@ -38,6 +38,7 @@ class ScoreRow(TypedDict):
     digest: str
     texts: NotRequired[str]  # the digest of the samples with their texts, where these are not kept
     draw: NotRequired[int]  # of the test problems of a generated suite
+    temperature: NotRequired[float]  # where answers were sampled
     by: NotRequired[dict[str, dict[str, dict[str, float]]]]  # by field and value, where asked
 
 
