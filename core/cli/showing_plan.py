@@ -68,6 +68,8 @@ def print_plan(resolved: "Resolved", run_plan: "Plan") -> None:
     print_columns(
         ("setting", "value", "from"), [(n, as_text(v.value), v.source) for n, v in values]
     )
+    if resolved.caution:
+        print_text(f"\n{resolved.caution}")
     print_text(f"\n{run_plan.batches}\n")
     print_columns(
         ("stage", "key", "state", "of"),

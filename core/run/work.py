@@ -55,6 +55,8 @@ def validate_order(order: Order) -> Work:
     check_chains(chains)
     trials = plan_trials(order, chains)
     check_records(order.paper.slug)
+    if caution := chains[0].resolved.caution:
+        say(caution)
     for slug, reason in untested_claims(chains[0].resolved).items():
         say(f"claim {slug} will have no verdict: {reason}")
     return Work(order=order, chains=tuple(chains), trials=tuple(trials))

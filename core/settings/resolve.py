@@ -19,6 +19,7 @@ from core.families.worlds import World, world_of_regime
 from core.paper import Paper
 from core.paper.overrides import field_types
 from core.paper.page import PREPARED
+from core.paper.registry import lineage
 from core.settings.bounds import check_value
 from core.settings.canonical import as_text
 from core.settings.layers import COMMAND_LINE, PROFILE, Sourced, check_arm_name, sourced_values
@@ -113,6 +114,19 @@ class Resolved:
     def config(self) -> dict[str, object]:
         """The fields of the family's config that a source sets."""
         return {name: v.value for name, v in self.values.items() if name not in RUN_FIELDS}
+
+    @property
+    def caution(self) -> str:
+        """A line on what the paper cites and a regime of the command line leaves without effect.
+
+        Only the regimes of bare worlds do that, see `World.is_bare`; else it is empty.
+        """
+        if "regime" not in self.overrides or not self.world.is_bare:
+            return ""
+        cited = {s.name: s.value for link in lineage(self.paper) for s in link.settings}
+        acting = {name: setting.value for name, setting in self.values.items()}
+        idle = sorted(name for name, value in cited.items() if acting.get(name) != value)
+        return f"in the regime {self.run.regime} the paper's {', '.join(idle)} have no effect"
 
     @property
     def overrides(self) -> dict[str, object]:

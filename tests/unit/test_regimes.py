@@ -133,3 +133,12 @@ def test_a_page_says_that_the_arms_of_a_regime_share_one_learning_rate():
     shared = one_rate([run("off8", "regime off8"), run("off8", "arm hot")])
     assert shared.startswith("In the regime off8 all arms have one learning rate, 0.0001")
     assert one_rate([run("on", "profile cpu"), run(None, "profile cpu")]) == ""
+
+
+def test_a_bare_regime_of_the_command_line_says_what_of_the_paper_has_no_effect():
+    told = resolve(PAPER, arguments=("regime=length",)).caution
+    assert told.startswith("in the regime length the paper's ")
+    assert "scale_rewards" in told
+    assert "epsilon" not in told.replace("epsilon_", "")
+    assert resolve(PAPER, arm="grpo-length").caution == ""  # the arm itself names its regime
+    assert resolve(PAPER, arguments=("regime=off8",)).caution == ""
