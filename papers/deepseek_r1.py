@@ -23,12 +23,14 @@ Where the sources disagree, and what is not the paper's here:
   sampled. Neither the prompts nor the number of its answers are the paper's 800,000.
 """
 
-from core.claims import START, Claim, Untestable, early, final, late, law, score
-from core.paper import Column, Paper, because, cite, printed
+from core.claims import START, Claim, Expected, Untestable, early, late, law, score, whole
+from core.paper import Column, Paper, because, cite, in_regime, printed
 from core.rewards import Accuracy, Format, LanguageConsistency, ThinkFormat
 
-HELD_OUT = "held_out/accuracy"
 LENGTH, SILENT = "completions/mean_length", "core.laws.clipping:silent_at"
+# In the pocket world all answers have nearly one length, and the base ends below its start.
+LEARNS = late("reward", 0.75).of("zero-length") - early("reward", 0.25).of("zero-length") >= 0.1
+SPANS_TOKENS = late(LENGTH, 0).of("ppo-lambda-0.95-length") >= 8
 README = "README of the repository"
 FORMED = Untestable(
     "no room in the pocket world: its base model ends every answer in a box before training"
@@ -159,6 +161,9 @@ PAPER = Paper(
         "ppo-lambda-0.95": OF_PPO,
         "clip-10": {"at": {**SIXTEEN, **AS_ZERO}},
         "clip-0.2": {"epsilon": 0.2, "at": SIXTEEN},
+        "zero-length": in_regime("length"),
+        "ppo-lambda-1-length": {"family": "ppo", **in_regime("length", lam=1.0)},
+        "ppo-lambda-0.95-length": {"family": "ppo", **in_regime("length", lam=0.95)},
     },
     trl_reasons=(
         because("The entry's rate of 4e-5 is Open-R1's for a Qwen of 7B, and it sets no clip."),
@@ -192,8 +197,10 @@ PAPER = Paper(
         Claim(
             "length-grows",
             "The answers grow longer in the course of RL.",
-            late(LENGTH, 0.9).of("zero") > early(LENGTH, 0.1).of("zero"),
+            late(LENGTH, 0.75).of("zero-length") > early(LENGTH, 0.25).of("zero-length"),
             mechanism="length",
+            acts=LEARNS,
+            expects=Expected(effect=7.9, spread=2.6),
         ),
         Claim(
             "language-consistency-raises-consistency",
@@ -213,8 +220,11 @@ PAPER = Paper(
         Claim(
             "ppo-lambda",
             "PPO is better with a lambda of 1 than with 0.95.",
-            final(HELD_OUT).of("ppo-lambda-1") > final(HELD_OUT).of("ppo-lambda-0.95"),
+            whole("reward").of("ppo-lambda-1-length")
+            > whole("reward").of("ppo-lambda-0.95-length"),
             mechanism="baselines",
+            acts=SPANS_TOKENS,
+            expects=Expected(effect=-0.07, spread=0.019),
         ),
         Claim(
             "distil-beats-small-rl",

@@ -10,20 +10,20 @@ Where the sources disagree, and what is not the paper's here:
 - The conditioned reward counts the length of right answers alone.
 - Every completion of the pocket world has its boxed answer, so the format of the arms with one is
   another there: four lines of working or more, which six of ten completions have. Its limit of
-  length is 38 tokens, the middle of the starting model's answers.
+  length is 38 tokens, the middle of the starting model's answers; in the nano world, where the two
+  rewards are accuracy and a short answer, the same rule gives 12 tokens.
 - `aime` and `amc` of the tables are not said to be of a year; they are no benchmarks here, nor are
   Minerva, OlympiadBench and BFCL.
 """
 
-from core.claims import Claim, deviation, final, late, law, least, when
-from core.paper import Column, Paper, because, cite, printed
+from core.claims import Claim, Expected, deviation, final, late, law, least
+from core.paper import Column, Paper, because, cite, in_regime, printed
 from core.rewards import Accuracy, Conditioned, Format, LengthWithin
 
 SHAPES = "core.laws.reward_shapes"
 SUMMED, APART, WHOLE = "sum_then_normalize", "normalize_then_only_sum", "normalize_then_sum"
 HELD_OUT, RIGHT, SHORT = "held_out/accuracy", "rewards/accuracy/mean", "rewards/length_within/mean"
-FORMED = "rewards/format/mean"
-LIMIT, POCKET_LIMIT = 4000, 38  # tokens
+LIMIT, POCKET_LIMIT, NANO_LIMIT = 4000, 38, 12  # tokens
 LINES = Format(r"(?:[^\n]*=[^\n]*\n){4}")
 OVER = "over the length target"
 
@@ -33,11 +33,22 @@ def over(benchmark: str) -> Column:
     return Column(benchmark=benchmark, title=f"{benchmark}, {OVER}", metric=OVER)
 
 
+def nano_arm(aggregation: str) -> dict[str, object]:
+    """Return an arm of the nano world with rewards for accuracy and for a short answer."""
+    rewards = (Accuracy(), LengthWithin(NANO_LIMIT))
+    return in_regime("length", rewards=rewards, multi_objective_aggregation=aggregation)
+
+
 def conditioned_rewards(limit: int) -> tuple[Accuracy, Conditioned]:
     """Return the rewards for accuracy, and for the length of correct answers."""
     return Accuracy(), Conditioned(LengthWithin(limit), on=Accuracy())
 
 
+# Neither reward is paid to nearly all answers, so that both differ within groups.
+BOTH_DIFFER = (
+    late(RIGHT, 0).of("grpo-length") <= 0.95,
+    late(SHORT, 0).of("grpo-length") <= 0.95,
+)
 TOOLS = ("BFCL-v3 Live", "BFCL-v3 MultiTurn", "BFCL-v3 NonLive", "BFCL-v3 Average")
 MATHS = ("MATH", "AIME", "AMC", "Minerva", "OlympiadBench", over("MATH"), over("AIME"))
 
@@ -121,6 +132,9 @@ PAPER = Paper(
             "multi_objective_aggregation": APART,
             "at": {"cpu": {"rewards": (Accuracy(), LINES)}},
         },
+        "gdpo-length": nano_arm(WHOLE),
+        "grpo-length": nano_arm(SUMMED),
+        "no-batch-norm-length": nano_arm(APART),
     },
     trl_index={"multi_objective_aggregation": WHOLE},
     trl_reasons=(
@@ -152,30 +166,34 @@ PAPER = Paper(
         ),
         Claim(
             "all-rewards-rise",
-            "With a format and accuracy both rewards end at least as high as with summed ones.",
+            "With rewards for a short answer and for accuracy, both end at least as high as with "
+            "summed ones.",
             least(
-                late(FORMED).of("gdpo-format") - late(FORMED).of("grpo-format"),
-                late(RIGHT).of("gdpo-format") - late(RIGHT).of("grpo-format"),
+                late(SHORT).of("gdpo-length") - late(SHORT).of("grpo-length"),
+                late(RIGHT).of("gdpo-length") - late(RIGHT).of("grpo-length"),
             )
             >= 0,
             mechanism="several rewards",
+            acts=BOTH_DIFFER,
+            expects=Expected(effect=-0.02, spread=0.02),
         ),
         Claim(
             "batch-norm-needed",
             "Without the last division the reward at the end differs more from seed to seed.",
-            deviation(late(RIGHT).of("no-batch-norm")) > deviation(late(RIGHT).of("gdpo-format")),
+            deviation(late(RIGHT).of("no-batch-norm-length"))
+            > deviation(late(RIGHT).of("gdpo-length")),
             mechanism="several rewards",
+            acts=BOTH_DIFFER,
+            healthy=("gdpo-length",),  # that some trainings fail without it is the claim
         ),
         Claim(
             "easy-reward-dominates",
-            "Where as few answers are too long, more are right than with summed rewards.",
-            when(HELD_OUT, SHORT, least(final(SHORT).of("gdpo"), final(SHORT).of("grpo"))).of(
-                "gdpo"
-            )
-            > when(HELD_OUT, SHORT, least(final(SHORT).of("gdpo"), final(SHORT).of("grpo"))).of(
-                "grpo"
-            ),
+            "With summed rewards the easy one takes over: the share of right answers ends further "
+            "below that of short ones.",
+            late(RIGHT).of("gdpo-length") - late(SHORT).of("gdpo-length")
+            > late(RIGHT).of("grpo-length") - late(SHORT).of("grpo-length"),
             mechanism="several rewards",
+            acts=BOTH_DIFFER,
         ),
         Claim(
             "weights-do-not-save-conflict",

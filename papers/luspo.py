@@ -6,7 +6,7 @@ Where the sources disagree, and what is not the paper's here:
   and in the regime of the small scale.
 - With TRL's default, ratios of tokens, `loss_type="luspo"` is another loss: a paper that asks
   for it is refused, a script is warned.
-- The punishment of long answers is a third of DAPO's; in the pocket world no answer is so long.
+- The punishment of long answers is a third of DAPO's; in the small worlds no answer is so long.
 - The clip is wider than GSPO's own; the arm `gspo` has the same one, so that the length alone
   differs.
 - The loss grows with the length, and so does what the clip of the gradient's norm cuts off.
@@ -14,12 +14,12 @@ Where the sources disagree, and what is not the paper's here:
   images: neither is here.
 """
 
-from core.claims import Claim, final, late, law
-from core.paper import Column, Paper, because, cite, printed
+from core.claims import Claim, Expected, late, law, score
+from core.paper import Column, Paper, because, cite, in_regime, printed
 from core.rewards import Accuracy, Format, SoftOverlong
 
 L_MAX, L_BUF = 32_768, 4_096  # s5.1
-HELD_OUT = "held_out/accuracy"
+SOLVED = score("nano-length", temperature=1.0)
 LENGTH, RIGHT = "completions/mean_length", "completions/right_mean_length"
 WEIGHT, QUOTIENT = (
     "core.laws.update_weights:token_weight",
@@ -31,6 +31,8 @@ LOSS = {
     "epsilon": 2e-3,
     "epsilon_high": 2.5e-3,
 }
+# In the pocket world all answers have one length: there a weight by length cannot act.
+CLIPS = late("clip_ratio/region_mean", 0).of("gspo-length") >= 0.02
 COLUMNS = ("amc23", "aime24", "aime25", "math500", "Average")
 
 PAPER = Paper(
@@ -98,7 +100,12 @@ PAPER = Paper(
             unit="tokens",
         ),
     ),
-    arms={"luspo": {}, "gspo": {"loss_type": "grpo"}},
+    arms={
+        "luspo": {},
+        "gspo": {"loss_type": "grpo"},
+        "luspo-length": in_regime("length", **LOSS),
+        "gspo-length": in_regime("length", **{**LOSS, "loss_type": "grpo"}),
+    },
     profiles={
         "cpu": {
             "regime": "off8",
@@ -133,20 +140,26 @@ PAPER = Paper(
         Claim(
             "longer-than-gspo",
             "Answers end up longer than with GSPO.",
-            late(LENGTH).of("luspo") > late(LENGTH).of("gspo"),
+            late(LENGTH).of("luspo-length") > late(LENGTH).of("gspo-length"),
             mechanism="sequence ratios",
+            acts=CLIPS,
+            expects=Expected(effect=0.15, spread=4.4),
         ),
         Claim(
             "gspo-shrinks-correct",
             "With GSPO right answers end up shorter.",
-            late(RIGHT).of("gspo") < late(RIGHT).of("luspo"),
+            late(RIGHT).of("gspo-length") < late(RIGHT).of("luspo-length"),
             mechanism="sequence ratios",
+            acts=CLIPS,
+            expects=Expected(effect=-1.2, spread=4.3),
         ),
         Claim(
             "accuracy-higher",
             "The final accuracy is at least that of GSPO.",
-            final(HELD_OUT).of("luspo") >= final(HELD_OUT).of("gspo"),
+            SOLVED.of("luspo-length") >= SOLVED.of("gspo-length"),
             mechanism="sequence ratios",
+            acts=CLIPS,
+            expects=Expected(effect=9.9, spread=15.0),
         ),
         Claim(
             "proportional-to-length",

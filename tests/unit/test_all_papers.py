@@ -40,7 +40,6 @@ BY_SINGLE_POINTS = {
     "dapo": {"dynamic-sampling-steps"},
     "deepseek-v3-2": {"mask-stabilises"},
     "dr-grpo": {"token-efficiency"},
-    "gdpo": {"easy-reward-dominates"},
     "gmpo": {"gradient-steadier"},
     "intellect-2": {"fewer-gradient-spikes"},
     "ppo": {"epochs-more-efficient"},
