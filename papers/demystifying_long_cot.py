@@ -11,18 +11,28 @@ Where the sources disagree, and what is not the paper's here:
   most once.
 - Rows of table 1: `constructed` chains are put together from prompted steps, `emergent` ones are
   samples of QwQ.
-- The small twin cuts answers at 40 tokens and penalises repeated 4-grams; the paper's n-grams of 40
-  tokens do not fit into such an answer twice.
+- The pocket world cuts answers at 40 tokens, the nano world at 64, or at 16, where it cuts many.
+  Both penalise repeated 4-grams: n-grams of 40 tokens do not fit into such an answer twice.
+- The paper adds the repetition penalty to the cosine; here, where policies repeat little by that
+  reward, the nano world adds it to the accuracy.
+- The paper's windows are 4k, 8k and 16k tokens; here they are 16, 32 and 64, and all policies are
+  scored with answers of up to 64.
 """
 
-from core.claims import Claim, Untestable, final, law
-from core.paper import Paper, cite, printed
+from core.claims import Claim, Expected, late, law, least, score
+from core.paper import Paper, cite, in_regime, printed
 from core.rewards import Accuracy, CosineLength, DenseRepetition
 
-LIMIT, POCKET_LIMIT = 14_336, 40
+LIMIT, POCKET_LIMIT, NANO_LIMIT, SHORT_LIMIT = 14_336, 40, 64, 16
 POCKET_REWARDS = (CosineLength(POCKET_LIMIT), DenseRepetition(ngram_size=4))
 LONG_FIRST = (1.0, 2.0)  # worth of a short and of a long right answer
-ACCURACY, COSINE = final("held_out/accuracy"), "core.laws.cosine_reward"
+COSINE = "core.laws.cosine_reward"
+SOLVED, LENGTH = score("nano-length", temperature=1.0), "completions/mean_length"
+CUT, REPEATED = "completions/clipped_ratio", "completions/repetition"
+# In the pocket world few answers are cut, and all have nearly one length.
+CUTS = late(CUT, 0).of("window-16") >= 0.1
+REPEATS = late(REPEATED, 0).of("window-16") >= 0.05
+LONG = late(LENGTH, 0).of("discounted-outcome-length") >= 20  # 0.99 ** 20 is 0.82
 COLUMNS = ("math500", "aime24", "TheoremQA", "MMLU-Pro-1k")
 DISCOUNTS = "gamma_c {}, gamma_p {}"
 
@@ -35,6 +45,15 @@ PPO = {
     "penalty_gamma": 0.99,
     "at": {"cpu": {"rewards": POCKET_REWARDS, "value_learning_rate": None}},
 }
+
+NANO_COSINE, PENALTY = CosineLength(NANO_LIMIT), DenseRepetition(ngram_size=4)
+NANO_PPO = {"rewards": (NANO_COSINE, PENALTY), "lam": 1.0, "penalty_gamma": 0.99}
+
+
+def window(limit: int, **changes: object) -> dict[str, object]:
+    """Return an arm whose answers are cut at a limit in training, and at 64 when it is scored."""
+    return in_regime("length", max_completion_length=limit, **changes)
+
 
 PAPER = Paper(
     slug="demystifying-long-cot",
@@ -98,6 +117,20 @@ PAPER = Paper(
         },
         "discounted-penalty": PPO,
         "discounted-outcome": PPO | {"gamma": 0.99},
+        "cosine-length": in_regime("length", rewards=(NANO_COSINE,)),
+        "long-pays-more-length": in_regime(
+            "length", rewards=(CosineLength(NANO_LIMIT, right=LONG_FIRST),)
+        ),
+        "discounted-penalty-length": {"family": "ppo", **in_regime("length", **NANO_PPO)},
+        "discounted-outcome-length": {
+            "family": "ppo",
+            **in_regime("length", **NANO_PPO, gamma=0.99),
+        },
+        "window-16": window(SHORT_LIMIT),
+        "window-32": window(2 * SHORT_LIMIT),
+        "window-64": in_regime("length"),
+        "cosine-16": window(SHORT_LIMIT, rewards=(CosineLength(SHORT_LIMIT),)),
+        "repetition-penalty-16": window(SHORT_LIMIT, rewards=(Accuracy(), PENALTY)),
     },
     profiles={
         "cpu": {
@@ -125,34 +158,41 @@ PAPER = Paper(
         Claim(
             "cosine-stabilises-length",
             "Fewer answers are cut at the end than with a reward for the right answer alone.",
-            final("completions/clipped_ratio").of("cosine")
-            < final("completions/clipped_ratio").of("classic"),
+            late(CUT).of("cosine-16") < late(CUT).of("window-16"),
             mechanism="length",
+            acts=CUTS,
         ),
         Claim(
             "correct-prefers-long-explodes",
             "Answers become longer if long right ones are paid more than short ones.",
-            final("completions/mean_length").of("long-pays-more")
-            > final("completions/mean_length").of("cosine"),
+            late(LENGTH).of("long-pays-more-length") > late(LENGTH).of("cosine-length"),
             mechanism="length",
+            expects=Expected(effect=15.0, spread=2.9),
         ),
         Claim(
             "repetition-penalty-less-repetition",
             "With the repetition penalty fewer n-grams are repeated at the end.",
-            final("completions/repetition").of("repetition-penalty")
-            < final("completions/repetition").of("cosine"),
+            late(REPEATED).of("repetition-penalty-16") < late(REPEATED).of("window-16"),
             mechanism="length",
+            acts=REPEATS,
         ),
         Claim(
             "discount-the-penalty-not-the-outcome",
             "Discounting the penalty ends more accurate than discounting the outcome.",
-            ACCURACY.of("discounted-penalty") > ACCURACY.of("discounted-outcome"),
+            SOLVED.of("discounted-penalty-length") > SOLVED.of("discounted-outcome-length"),
             mechanism="length",
+            acts=LONG,
         ),
         Claim(
             "window-size-nonmonotone",
-            "A middle window ends more accurate than a shorter one and a longer one.",
-            Untestable("neither a middle nor a long window cuts an answer of the small policies"),
+            "A middle window ends more accurate than one of half and one of twice its length.",
+            least(
+                SOLVED.of("window-32") - SOLVED.of("window-16"),
+                SOLVED.of("window-32") - SOLVED.of("window-64"),
+            )
+            > 0,
+            mechanism="length",
+            acts=CUTS,
         ),
     ),
 )

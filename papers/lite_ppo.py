@@ -14,18 +14,38 @@ Where the sources disagree, and what is not the paper's here:
   and `long` for budgets of 8k and 20k tokens. DAPO with all its tricks has dynamic sampling, no
   loss of cut answers, and the punishment of overlong ones.
 - The short budget, 40 tokens for the small twin, cut 51 % of the answers that it was trained on,
-  the long one, 48, cut 11 %; where none is cut leaving cut ones out is no other training.
+  the long one, 48, cut 11 %; where none is cut leaving cut ones out is no other training. In the
+  nano world the budgets are 16 and 64 tokens.
 """
 
-from core.claims import Claim, final, law
-from core.paper import Paper, because, cite
+from core.claims import Claim, Expected, early, final, late, law, middle, score, whole
+from core.paper import Paper, because, cite, in_regime
 from core.rewards import Accuracy, SoftOverlong
 
-ACCURACY = final("held_out/accuracy")
+ACCURACY, SAMPLED = final("held_out/accuracy"), score("nano-length", temperature=1.0)
+SHORT_LIMIT = 16  # tokens
+WRONG_LENGTH, CUT = "completions/wrong_mean_length", "completions/clipped_ratio"
 LARGEST, RIGHTS = "core.laws.spreads:largest_advantage", (7, 4, 4, 4)
 PLAIN = {"scale_rewards": "group"}
 WIDER = PLAIN | {"epsilon_high": 0.28}
 ALIGNED = {"model": "Qwen/Qwen3-4B"}
+CONCENTRATED = early("reward", 0).of("group-std-long") >= 0.75  # as of prompts mostly solved
+# In the pocket world all answers have nearly one length, and arms end below their start.
+LENGTHENS = (
+    middle(WRONG_LENGTH).of("grpo-length") - early(WRONG_LENGTH, 0.25).of("grpo-length") >= 5
+)
+LITE_IS_CUT = late(CUT, 0).of("lite-ppo-tight") >= 0.1
+IS_CUT = late(CUT, 0).of("plain-tight") >= 0.1
+
+
+def tight(**changes: object) -> dict[str, object]:
+    """Return an arm of the nano world whose limit cuts more than a tenth of the answers."""
+    return in_regime(
+        "length-tight",
+        max_completion_length=SHORT_LIMIT,
+        eval_max_tokens=SHORT_LIMIT,
+        **changes,
+    )
 
 
 OFF8 = {"at": {"cpu": {"regime": "off8", "model": "pocket-instruct"}}}
@@ -81,6 +101,22 @@ PAPER = Paper(
         "short-filter": WIDER | {"mask_truncated_completions": True} | SHORT,
         "long": WIDER | LONG,
         "long-filter": WIDER | {"mask_truncated_completions": True} | LONG,
+        "no-std-long": in_regime("length-long", scale_rewards="none"),
+        "group-std-long": in_regime("length-long"),
+        "lite-ppo-length": in_regime("length", scale_rewards="batch"),
+        "grpo-length": in_regime("length", loss_type="grpo"),
+        "lite-ppo-tight": tight(scale_rewards="batch"),
+        "dapo-tight": tight(
+            epsilon_high=0.28,
+            rollout_selection="filled",
+            selection_reward="accuracy",
+            mask_truncated_completions=True,
+            rewards=(Accuracy(), SoftOverlong(SHORT_LIMIT, SHORT_LIMIT // 4)),
+        ),
+        "plain-tight": tight(),
+        "filter-tight": tight(mask_truncated_completions=True),
+        "plain-length": in_regime("length"),
+        "filter-length": in_regime("length", mask_truncated_completions=True),
     },
     trl_index={
         "scale_rewards": "batch",
@@ -122,20 +158,23 @@ PAPER = Paper(
         Claim(
             "std-removal-helps-when-concentrated",
             "On problems that are mostly solved, training ends more accurate without a deviation.",
-            ACCURACY.of("easy-no-std") > ACCURACY.of("easy-group-std"),
+            SAMPLED.of("no-std-long") > SAMPLED.of("group-std-long"),
             mechanism="baselines",
+            acts=CONCENTRATED,
         ),
         Claim(
             "lite-ppo-beats-grpo",
-            "From a base model Lite PPO ends more accurate than GRPO.",
-            ACCURACY.of("lite-ppo") > ACCURACY.of("grpo"),
-            mechanism="baselines",
+            "Lite PPO learns faster than GRPO.",
+            whole("reward").of("lite-ppo-length") > whole("reward").of("grpo-length"),
+            mechanism="length",
+            acts=LENGTHENS,
         ),
         Claim(
             "lite-ppo-beats-dapo",
-            "From a base model it ends no less accurate than DAPO with all its tricks.",
-            ACCURACY.of("lite-ppo") >= ACCURACY.of("dapo"),
-            mechanism="baselines",
+            "It ends no less accurate than DAPO with all its tricks.",
+            SAMPLED.of("lite-ppo-tight") >= SAMPLED.of("dapo-tight"),
+            mechanism="length",
+            acts=LITE_IS_CUT,
         ),
         Claim(
             "clip-higher-only-aligned",
@@ -154,9 +193,11 @@ PAPER = Paper(
         Claim(
             "overlong-filter-short-budget",
             "Leaving cut answers out gains more where many are cut than where few are.",
-            ACCURACY.of("short-filter") - ACCURACY.of("short")
-            > ACCURACY.of("long-filter") - ACCURACY.of("long"),
+            SAMPLED.of("filter-tight") - SAMPLED.of("plain-tight")
+            > SAMPLED.of("filter-length") - SAMPLED.of("plain-length"),
             mechanism="length",
+            acts=IS_CUT,
+            expects=Expected(effect=-8.0, spread=4.0),
         ),
     ),
 )
