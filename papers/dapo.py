@@ -15,23 +15,23 @@ Where the sources disagree, and what is not the paper's here:
 - An answer that is cut keeps its reward in the mean and deviation of its group.
 - Dynamic sampling is worth 8 points in the paper and 2 in verl's reproduction.
 - In the pocket world no answer reaches the limit of the main regime, so that neither the filter
-  nor the punishment could act there: both are tested in the regime `tight`. Its group deviation
-  makes rewards of 1 and 0 what 1 and -1 are, but for a thousandth.
+  nor the punishment could act there: both are tested in the world `length` with a limit of 16
+  tokens. The group deviation makes rewards of 1 and 0 what 1 and -1 are, but for a thousandth.
+- With groups of 16 few are without signal: dynamic sampling is tested with groups of 4.
 """
 
-from core.claims import Claim, early, final, late, law, least, steps_to
-from core.paper import Evaluation, Paper, because, cite, printed
+from core.claims import Claim, Expected, early, late, law, middle, score, whole
+from core.paper import Evaluation, Paper, because, cite, in_regime, printed
 from core.rewards import Accuracy, SoftOverlong
 
 L_MAX, L_CACHE = 20_480, 4_096  # s4.1
 CORRECT = Accuracy(right=1.0, wrong=-1.0)
-HELD_OUT, IDLE_GROUPS = "held_out/accuracy", "frac_reward_zero_std"
+IDLE_GROUPS = "frac_reward_zero_std"
 WRONG, CUT = "completions/wrong_mean_length", "completions/clipped_ratio"
 GROUPS, LONGEST = (
     "core.laws.groups:groups_without_signal",
     "core.laws.ratios:longest_shares",
 )
-REACHED = least(final(HELD_OUT).of("dapo"), final(HELD_OUT).of("no-dynamic-sampling"))
 CLIP = {"loss_type": "dapo", "epsilon": 0.2, "epsilon_high": 0.28}
 DYNAMIC = {
     "rollout_selection": "filled",
@@ -41,6 +41,21 @@ DYNAMIC = {
 ALL = {"rollout_selection": "all", "selection_reward": None, "selection_fills_up": False}
 PLAIN = {**ALL, "mask_truncated_completions": False, "rewards": (CORRECT,)}
 TIGHT = {"regime": "tight", "rewards": (Accuracy(),)}
+SHORT = {"max_completion_length": 16, "eval_max_tokens": 16}  # cuts more than a tenth of answers
+SMALL_GROUPS = {"num_generations": 4, "max_steps": 80}  # of 16 answers most have a signal
+SOLVED, SOLVED_IN_TIME = (score(f"nano-{name}", temperature=1.0) for name in ("choice", "length"))
+
+# In the pocket world the upper clip stops 0.5 % of the tokens, and answers have nearly one length.
+CLIPS = whole("clip_ratio/high_mean").of("symmetric-clip-far") >= 0.01
+LEARNS = (
+    late("reward", 0.75).of("symmetric-clip-far") - early("reward", 0.25).of("symmetric-clip-far")
+    >= 0.1
+)
+IDLES = whole(IDLE_GROUPS).of("groups-of-4") >= 0.3
+LENGTHENS = (
+    middle(WRONG).of("answer-mean-length") - early(WRONG, 0.25).of("answer-mean-length") >= 5
+)
+CUTS = whole(CUT).of("plain-tight") >= 0.1
 
 PAPER = Paper(
     slug="dapo",
@@ -103,6 +118,17 @@ PAPER = Paper(
             "rewards": (CORRECT, SoftOverlong(L_MAX, L_CACHE)),
             "at": {"cpu": {**TIGHT, "rewards": (CORRECT, SoftOverlong(40, 8))}},
         },
+        "clip-higher-far": in_regime("choice-far", epsilon_high=0.28),
+        "symmetric-clip-far": in_regime("choice-far"),
+        "dynamic-groups-of-4": in_regime("choice", **SMALL_GROUPS, **DYNAMIC),
+        "groups-of-4": in_regime("choice", **SMALL_GROUPS),
+        "token-mean-length": in_regime("length"),
+        "answer-mean-length": in_regime("length", loss_type="grpo"),
+        "plain-tight": in_regime("length-tight", **SHORT),
+        "filter-tight": in_regime("length-tight", **SHORT, mask_truncated_completions=True),
+        "punishment-tight": in_regime(
+            "length-tight", **SHORT, rewards=(Accuracy(), SoftOverlong(16, 4))
+        ),
     },
     profiles={
         "cpu": {
@@ -144,22 +170,27 @@ PAPER = Paper(
         Claim(
             "clip-higher-entropy",
             "Widening the upper clip alone keeps the entropy up.",
-            late("entropy").of("no-dynamic-sampling") > late("entropy").of("symmetric-clip"),
+            late("entropy").of("clip-higher-far") > late("entropy").of("symmetric-clip-far"),
             mechanism="clipping",
+            acts=CLIPS,
+            expects=Expected(effect=-0.021, spread=0.047),
         ),
         Claim(
             "zero-signal-groups-grow",
             "Without dynamic sampling groups without signal become more frequent in training.",
-            late(IDLE_GROUPS).of("no-dynamic-sampling")
-            > early(IDLE_GROUPS).of("no-dynamic-sampling"),
+            late(IDLE_GROUPS, 0.75).of("symmetric-clip-far")
+            > early(IDLE_GROUPS, 0.25).of("symmetric-clip-far"),
             mechanism="groups without signal",
+            acts=LEARNS,
+            expects=Expected(effect=0.16, spread=0.099),
         ),
         Claim(
             "dynamic-sampling-steps",
-            "With dynamic sampling a given accuracy is reached in fewer updates.",
-            steps_to(HELD_OUT, REACHED).of("dapo")
-            < steps_to(HELD_OUT, REACHED).of("no-dynamic-sampling"),
+            "With dynamic sampling the policy is right more often after as many updates.",
+            SOLVED.of("dynamic-groups-of-4") > SOLVED.of("groups-of-4"),
             mechanism="groups without signal",
+            acts=IDLES,
+            expects=Expected(effect=4.9, spread=0.35),
         ),
         Claim(
             "dynamic-sampling-gradient",
@@ -174,20 +205,26 @@ PAPER = Paper(
         Claim(
             "token-level-length",
             "A mean over tokens keeps wrong answers shorter than a mean over answers.",
-            late(WRONG).of("no-dynamic-sampling") < late(WRONG).of("sequence-level"),
+            middle(WRONG).of("token-mean-length") < middle(WRONG).of("answer-mean-length"),
             mechanism="length",
+            acts=LENGTHENS,
+            expects=Expected(effect=-20, spread=2.3),
         ),
         Claim(
             "overlong-filter-stability",
             "Where answers are often cut, leaving these out of the loss raises the accuracy.",
-            final(HELD_OUT).of("filter") > final(HELD_OUT).of("plain"),
+            SOLVED_IN_TIME.of("filter-tight") > SOLVED_IN_TIME.of("plain-tight"),
             mechanism="length",
+            acts=CUTS,
+            expects=Expected(effect=-8.0, spread=4.0),
         ),
         Claim(
             "soft-punishment-shortens",
             "The punishment of long answers lowers the share of those that are cut.",
-            late(CUT).of("punishment") < late(CUT).of("plain"),
+            whole(CUT).of("punishment-tight") < whole(CUT).of("plain-tight"),
             mechanism="length",
+            acts=CUTS,
+            expects=Expected(effect=-0.1, spread=0.03),
         ),
     ),
 )
