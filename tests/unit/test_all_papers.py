@@ -36,7 +36,6 @@ SINGLE_POINTS = re.compile(r"\b(largest|fluctuation|drawdown|\w+_to)\(|\bwhen\("
 # curve scatter less: no claim joins this list.
 BY_SINGLE_POINTS = {
     "a2po": {"fewer-rollouts-per-update", "filter-speeds"},
-    "cispo": {"faster-than-dapo"},
     "deepseek-v3-2": {"mask-stabilises"},
     "dr-grpo": {"token-efficiency"},
     "gmpo": {"gradient-steadier"},
@@ -44,7 +43,6 @@ BY_SINGLE_POINTS = {
     "ppo": {"epochs-more-efficient"},
     "sapo": {"stability", "temperature-order"},
     "scalerl": {"zero-variance-filter", "truncation-instability"},
-    "sequence-is": {"seq-mis-stable"},
     "skywork-or1": {"offpolicy-collapse", "multistage-cheaper"},
     "two-grpo": {"fewer-rollouts"},
 }
