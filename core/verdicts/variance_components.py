@@ -66,19 +66,12 @@ def own_deviation(excess: float) -> float:
 
 
 def components(paper: Paper, runs: Sequence[RunRecord]) -> list[Components]:
-    """Return the components for each set of benchmarks whose greedy scores a claim averages.
-
-    Claims and runs of worlds with suites of their own are left out.
-    """
+    """Return the components for each set of benchmarks whose greedy scores a claim averages."""
     sets = {
         tuple(sorted({need.name for _, need in claim.needs if need.kind == "score"}))
         for claim in paper.claims
     }
-    own = [names for names in sorted(sets) if names and {*names} <= {*paper.benchmarks}]
-    scored = [
-        run for run in runs if any(row["mirrors"] in paper.benchmarks for row in run["scores"])
-    ]
-    return [measure_components(scored, names) for names in own]
+    return [measure_components(runs, names) for names in sorted(sets) if names]
 
 
 def measure_components(runs: Sequence[RunRecord], benchmarks: tuple[str, ...]) -> Components:

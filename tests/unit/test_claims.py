@@ -352,7 +352,4 @@ def test_claims_without_a_verdict_are_known_before_the_run(scale, arguments):
     verdicts = [judge_claim(one, runs) for one in PAPER.claims]
     lacking = {verdict["id"] for verdict in verdicts if verdict["effect"] is None}
     assert set(cannot_test(PAPER, settings)) == lacking
-    elsewhere = {
-        one.slug for one in PAPER.claims if any(arm.endswith("-choice") for arm in one.arms)
-    }
-    assert (scale, arguments) != ("gpu", ()) or lacking == elsewhere
+    assert (scale, arguments) != ("gpu", ()) or not lacking

@@ -141,13 +141,14 @@ def test_looks_decide_at_most_five_percent_without_an_effect(looks: tuple[Look, 
 
 def test_shuffled_labels_leave_noise():
     """In a shuffled comparison each arm is a run of its seed, and no run stands for two arms."""
-    paper = find_paper("deepseekmath-grpo")
+    paper = find_paper("luspo")
     claim, by_arm = next(iter(shufflable(paper)))
     found = [shuffled_verdict(claim, by_arm, Random(seed)) for seed in range(4)]
     assert all(row is not None for row in found)
     assert {claim.slug for claim, _ in shufflable(paper)} == {
-        "online-rft-beats-rft",
-        "iterative-rl-first-round",
+        "longer-than-gspo",
+        "gspo-shrinks-correct",
+        "accuracy-higher",
     }
 
 

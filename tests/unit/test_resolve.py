@@ -49,7 +49,7 @@ def test_of_all_sources_of_one_setting_the_last_wins(last):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("arm", [arm for arm in PAPER.arms if PAPER.exists_at(arm, "paper")])
+@pytest.mark.parametrize("arm", PAPER.arms)
 def test_an_arm_differs_from_the_main_arm_by_what_it_changes_and_nothing_else(arm, scale):
     def values(arm):
         return {n: v.value for n, v in resolve(PAPER, arm=arm, scale=scale).values.items()}
