@@ -11,11 +11,12 @@ Where the sources disagree, and what is not the paper's here:
   a mixture of experts.
 - How far its sampler truncates is not printed, so that the settings keep no support either.
 - Rewards were not published but for their kinds; the accuracy reward stands for them.
-- At cpu the threshold is one that the drift of the small policy reaches.
+- At cpu the threshold is one that the drift of the small policy reaches: 0.01 in the pocket world
+  and 0.1 in the nano world.
 """
 
-from core.claims import Claim, final, largest, law
-from core.paper import Paper, because, cite
+from core.claims import Claim, Expected, late, law
+from core.paper import Paper, because, cite, in_regime
 from core.rewards import Accuracy
 
 KL, MASKS = "core.laws.kl_correction", "core.laws.masks"
@@ -39,7 +40,12 @@ PAPER = Paper(
     model="deepseek-ai/DeepSeek-V3.2",
     data="deepseek-v3-2-mix",
     benchmarks=("aime25", "math500"),
-    arms={"masked": {}, "unmasked": {"off_policy_mask_threshold": None}},
+    arms={
+        "masked": {},
+        "unmasked": {"off_policy_mask_threshold": None},
+        "masked-far": in_regime("choice-far", off_policy_mask_threshold=0.1, scale_rewards="none"),
+        "unmasked-far": in_regime("choice-far", scale_rewards="none"),
+    },
     trl_index={
         "loss_type": "grpo",
         "beta": 0.001,
@@ -90,10 +96,13 @@ PAPER = Paper(
         ),
         Claim(
             "mask-stabilises",
-            "With many updates of a rollout the mask keeps the last reward nearer to the best one.",
-            final("reward").of("masked") - largest("reward").of("masked")
-            >= final("reward").of("unmasked") - largest("reward").of("unmasked"),
+            "With many updates of a rollout the reward ends no lower with the mask.",
+            late("reward").of("masked-far") >= late("reward").of("unmasked-far"),
             mechanism="reuse of rollouts",
+            # the mean log-ratios of answers deviate by the threshold of the mask
+            acts=late("ratio/sequence_log_std", 0).of("unmasked-far") >= 0.1,
+            expects=Expected(effect=0.0036, spread=0.017),
+            healthy=("masked-far",),  # that training fails without it is the claim
         ),
         Claim(
             "kl-unaffected-by-mask",

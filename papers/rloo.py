@@ -16,12 +16,12 @@ Where the sources disagree, and what is not the paper's here:
   with the best a constant of the prompt could be near, its own mean reward.
 """
 
-from core.claims import Claim, final, late, law, least
-from core.paper import Paper, because, cite, printed
+from core.claims import Claim, Expected, early, late, law, least, score
+from core.paper import Paper, because, cite, in_regime, printed
 from core.rewards import Accuracy, Noisy
 
 BASELINES = "core.laws.baselines"
-REWARD, HELD_OUT = "reward", "held_out/accuracy"
+REWARD, SOLVED = "reward", score("nano-choice", temperature=1.0)
 NO_CLIP = 1e6
 NOISY = {"rewards": (Noisy(Accuracy(), 1.0),)}
 OF_PPO = {"family": "ppo", "at": {"cpu": {"regime": None}}}
@@ -33,6 +33,11 @@ TWO_UPDATES = {  # of each rollout, as with one the ratio is 1 and no clip acts
     }
 }
 PYTHIA, LLAMA = ("TL;DR", "HH"), ("HH",)
+# The policy learns, so that its reward can tell the arms apart.
+LEARNS = late(REWARD, 0.75).of("rloo-choice") - early(REWARD, 0.25).of("rloo-choice") >= 0.1
+SPANS_TOKENS = late("completions/mean_length", 0).of("ppo-lambda-1-length") >= 8
+RLOO_LOSES = SOLVED.of("rloo-choice") - SOLVED.of("rloo-noise-choice")
+RAFT_LOSES = SOLVED.of("raft-4-choice") - SOLVED.of("raft-4-noise-choice")
 
 PAPER = Paper(
     slug="rloo",
@@ -95,6 +100,14 @@ PAPER = Paper(
         "ppo-lambda-0": {**OF_PPO, "lam": 0.0},
         "clip-0.2": TWO_UPDATES,
         "no-clip": {**TWO_UPDATES, "epsilon": NO_CLIP},
+        "rloo-choice": in_regime("choice"),
+        "rloo-2-choice": in_regime("choice", num_generations=2),
+        "raft-4-choice": in_regime("choice", advantage_estimator="best"),
+        "rloo-noise-choice": in_regime("choice", **NOISY),
+        "raft-4-noise-choice": in_regime("choice", **NOISY, advantage_estimator="best"),
+        "ppo-choice": {"family": "ppo", **in_regime("choice", lam=0.95)},
+        "ppo-lambda-1-length": {"family": "ppo", **in_regime("length", lam=1.0)},
+        "ppo-lambda-0-length": {"family": "ppo", **in_regime("length", lam=0.0)},
     },
     trl_index={
         "per_device_train_batch_size": 512,
@@ -149,8 +162,10 @@ PAPER = Paper(
         Claim(
             "beats-ppo",
             "The reward ends higher than PPO's at equal samples.",
-            late(REWARD).of("rloo") > late(REWARD).of("ppo"),
+            late(REWARD).of("rloo-choice") > late(REWARD).of("ppo-choice"),
             mechanism="baselines",
+            acts=LEARNS,
+            expects=Expected(effect=0.009, spread=0.009),
         ),
         Claim(
             "clip-unnecessary",
@@ -161,21 +176,26 @@ PAPER = Paper(
         Claim(
             "rloo2-vs-raft4",
             "Two answers a prompt do as well as RAFT with four.",
-            late(REWARD).of("rloo-2") >= late(REWARD).of("raft-4"),
+            late(REWARD).of("rloo-2-choice") >= late(REWARD).of("raft-4-choice"),
             mechanism="baselines",
+            acts=LEARNS,
         ),
         Claim(
             "lambda-one-best",
             "In PPO a lambda of 1 ends above one of 0.",
-            late(REWARD).of("ppo-lambda-1") > late(REWARD).of("ppo-lambda-0"),
+            late(REWARD).of("ppo-lambda-1-length") > late(REWARD).of("ppo-lambda-0-length"),
             mechanism="baselines",
+            acts=SPANS_TOKENS,
+            healthy=("ppo-lambda-1-length",),  # that training fails with 0 is the claim
         ),
         Claim(
             "noise-robustness",
             "Noise in the reward costs less accuracy than with RAFT.",
-            final(HELD_OUT).of("rloo") - final(HELD_OUT).of("rloo-noise")
-            < final(HELD_OUT).of("raft-4") - final(HELD_OUT).of("raft-4-noise"),
+            RLOO_LOSES < RAFT_LOSES,
             mechanism="baselines",
+            acts=RLOO_LOSES + RAFT_LOSES >= 3,  # the noise costs accuracy, in points
+            # that RAFT's training fails with noise is the claim
+            healthy=("rloo-choice", "rloo-noise-choice", "raft-4-choice"),
         ),
     ),
 )

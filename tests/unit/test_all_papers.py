@@ -36,15 +36,12 @@ SINGLE_POINTS = re.compile(r"\b(largest|fluctuation|drawdown|\w+_to)\(|\bwhen\("
 # curve scatter less: no claim joins this list.
 BY_SINGLE_POINTS = {
     "a2po": {"fewer-rollouts-per-update", "filter-speeds"},
-    "deepseek-v3-2": {"mask-stabilises"},
     "dr-grpo": {"token-efficiency"},
     "gmpo": {"gradient-steadier"},
     "intellect-2": {"fewer-gradient-spikes"},
-    "ppo": {"epochs-more-efficient"},
-    "sapo": {"stability", "temperature-order"},
+    "sapo": {"temperature-order"},
     "scalerl": {"zero-variance-filter", "truncation-instability"},
     "skywork-or1": {"offpolicy-collapse", "multistage-cheaper"},
-    "two-grpo": {"fewer-rollouts"},
 }
 
 
