@@ -35,7 +35,6 @@ SINGLE_POINTS = re.compile(r"\b(largest|fluctuation|drawdown|\w+_to)\(|\bwhen\("
 # Claims over runs that read a maximum, a deviation or a first crossing of single points. Means of a
 # curve scatter less: no claim joins this list.
 BY_SINGLE_POINTS = {
-    "a2po": {"fewer-rollouts-per-update", "filter-speeds"},
     "dr-grpo": {"token-efficiency"},
     "gmpo": {"gradient-steadier"},
     "intellect-2": {"fewer-gradient-spikes"},
