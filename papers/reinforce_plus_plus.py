@@ -11,17 +11,18 @@ Where the sources disagree, and what is not the paper's here:
 - All printed numbers are from a detailed secondary note. The run on 30 problems of AIME 2024 tells
   of memory; at cpu it is 30 problems of the pocket world.
 - Rate, length and answers per update of its runs were not seen.
-- Claims compare divisors alone: `baseline` with `group-norm`, and two arms on few problems.
+- Claims compare divisors alone: two arms on few problems, and two in the nano world of lengths.
 """
 
-from core.claims import Claim, final, late, law, score
-from core.paper import Column, Paper, because, cite, printed
+from core.claims import Claim, early, late, law, score
+from core.paper import Column, Paper, because, cite, in_regime, printed
 from core.rewards import Accuracy
 
 BASELINES = "core.laws.baselines"
 RIGHT, HELD_OUT = "rewards/accuracy/mean", "held_out/accuracy"
 LENGTH = "completions/mean_length"
 TINY_GLOBAL, TINY_GROUP = "tiny-global-norm", "tiny-group-norm"
+LENGTHENS = late(LENGTH).of("group-norm-length") - early(LENGTH, 0.25).of("group-norm-length") >= 5
 TINY = {"cpu": {"regime": "tiny"}, "gpu": {"data": "gsm8k"}, "paper": {"data": "aime24-asked"}}
 GROUPS = {
     "advantage_estimator": "group",
@@ -118,6 +119,8 @@ PAPER = Paper(
         },
         "tiny-global-norm": {**GROUPS, "scale_rewards": "centred_batch", "at": TINY},
         "tiny-group-norm": {**GROUPS, "scale_rewards": "group", "at": TINY},
+        "global-norm-length": in_regime("length", scale_rewards="centred_batch"),
+        "group-norm-length": in_regime("length"),
     },
     trl_reasons=(
         because(
@@ -170,9 +173,10 @@ PAPER = Paper(
         Claim(
             "length-efficiency",
             "The answers earn more reward a token than with the group's deviation.",
-            late("reward").of("baseline") / final(LENGTH).of("baseline")
-            > late("reward").of("group-norm") / final(LENGTH).of("group-norm"),
+            late("reward").of("global-norm-length") / late(LENGTH).of("global-norm-length")
+            > late("reward").of("group-norm-length") / late(LENGTH).of("group-norm-length"),
             mechanism="baselines",
+            acts=LENGTHENS,
         ),
     ),
 )
