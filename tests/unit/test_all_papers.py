@@ -174,7 +174,9 @@ def shortened(paper):
     def short(own):
         fields = config_fields(own.get("family", paper.family))
         samples = "num_prompts" in fields
-        few = {"num_prompts": 220, "num_generations": 4} if samples else {"max_steps": 2}
+        # of the prompts of a nano world half may be left out, and a rollout has 512
+        prompts = 1200 if own.get("per_seed") else 220
+        few = {"num_prompts": prompts, "num_generations": 4} if samples else {"max_steps": 2}
         few |= {"rate_above": -1.0, "rate_at_most": 1.0} if "rate_above" in fields else {}
         at = own.get("at", {})
         return {**own, "at": {**at, "cpu": {**at.get("cpu", {}), **few}}}
