@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 from core.claims import Comparison, Runs
+from core.verdicts.replications import replicated_differences
 from core.verdicts.shared_problems import shared_variance
 from eval.stats.seeds import Effect, Verdict, seed_effect
 
@@ -16,13 +17,14 @@ FAVOUR: Sequence[Verdict] = ("held", "tie", "undecided", "refuted")
 class JudgedComparison:
     """A comparison, the values of both sides case by case, and the effect tested at a level.
 
-    `shared` is the variance of the effect caused by problems that all seeds share, see
-    `shared_variance`.
+    `replications` are the differences that are tested, see `replicated_differences`. `shared` is
+    the variance of the effect caused by problems that all seeds share, see `shared_variance`.
     """
 
     test: Comparison
     left: Sequence[float]
     right: Sequence[float]
+    replications: Sequence[float]
     effect: Effect
     level: float
     shared: float | None
@@ -76,15 +78,16 @@ def judge_comparison(
     shared = shared_variance(test, cases)
     holds_of_means = test.holds(mean(left), mean(right))
     own_level = level if among == 1 or holds_of_means else level / among
+    replications = replicated_differences(left, right, cases)
     effect = seed_effect(
-        [a - b for a, b in zip(left, right, strict=True)],
+        replications,
         test.margin,
         test.relation,
         level=own_level,
         shared=shared or 0.0,
         equal=test.equal(right),
     )
-    return JudgedComparison(test, left, right, effect, own_level, shared)
+    return JudgedComparison(test, left, right, replications, effect, own_level, shared)
 
 
 def disfavour(judged: JudgedComparison) -> tuple[int, float]:

@@ -12,7 +12,15 @@ from core.records.places import Shelf
 from core.records.record import read_records, standard
 from core.records.schema import runs_of
 from core.verdicts.variance_components import Components, components
-from eval.stats.normal_claims import MISSES, RATIOS, SEEDS, look_rate, missed
+from eval.stats.normal_claims import (
+    MISSES,
+    RATIOS,
+    SEEDS,
+    SHARES,
+    look_rate,
+    missed,
+    missed_with_starts,
+)
 from eval.stats.seeds import LOOKS, NANO_LOOKS
 from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
 from eval.tables.render import environment
@@ -47,15 +55,6 @@ SCENARIOS = (
         rule=OWN,
         world=World(training=PAIR, shared=True),
         effects=(0.0, 2.0),
-    ),
-    *(
-        Scenario(
-            title=f"three start policies, whose differences scatter by {builds:g} points",
-            rule=OWN,
-            world=World(training=PAIR, builds=builds),
-            effects=(0.0, 2.0),
-        )
-        for builds in (0.5, 2.0)
     ),
     *(
         Scenario(title=title, rule=rule, world=world, effects=(0.0, 2.0))
@@ -106,6 +105,11 @@ def main() -> Path:
         error=100 * (0.05 * 0.95 / RUNS) ** 0.5,
         missed=[missed(seeds, ratio, runs=NORMAL_RUNS) for seeds in SEEDS for ratio in RATIOS],
         misses=MISSES,
+        starts=[
+            missed_with_starts(look.seeds, share, runs=NORMAL_RUNS)
+            for look in LOOKS
+            for share in SHARES
+        ],
         nano_looks=NANO_LOOKS,
         nano=[look_rate(NANO_LOOKS, effect, runs=NORMAL_RUNS) for effect in DEVIATIONS],
         normal_runs=NORMAL_RUNS,

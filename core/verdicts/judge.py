@@ -12,6 +12,7 @@ from core.families.worlds import World, world_of_regime
 from core.paper import Paper
 from core.records.record import Record
 from core.verdicts.conjunctions import JudgedComparison, judge_conjunction
+from core.verdicts.replications import number_of_starts
 from core.verdicts.verdict_rows import (
     FINITE,
     NO_NUMBERS,
@@ -20,7 +21,7 @@ from core.verdicts.verdict_rows import (
     gate_row,
 )
 from eval.stats.comparisons import holm
-from eval.stats.seeds import LEVEL, Effect, Look
+from eval.stats.seeds import LEVEL, Look
 from eval.stats.stopping import WORTHWHILE, conditional_power
 
 UNEQUAL = (">", ">=", "<", "<=")
@@ -217,7 +218,7 @@ def effect_verdict(
     if blocked := no_room(test, runs) or out_of_reach(judged, runs):
         verdict["verdict"], verdict["reason"] = "no room", blocked
     if later and verdict["verdict"] == "undecided" and len(cases) > 1:
-        verdict["power"] = power_at(judged, look, later)
+        verdict["power"] = power_at(judged, runs, look, later)
     if len(cases) < DEVIATION_SEEDS and any(map(reads_deviation, (test.left, test.right))):
         verdict["verdict"], verdict["reason"] = "undecided", deviation_reason(len(cases))
         verdict["power"] = float(any(look.seeds >= DEVIATION_SEEDS for look in later))
@@ -241,7 +242,9 @@ def deviation_reason(n: int) -> str:
     return f"a deviation over seeds is judged on {DEVIATION_SEEDS} seeds or more, there are {n}"
 
 
-def power_at(judged: JudgedComparison, look: Look, later: Sequence[Look]) -> float:
+def power_at(
+    judged: JudgedComparison, cases: Sequence[Runs], look: Look, later: Sequence[Look]
+) -> float:
     """Return the probability that later looks decide the comparison that decides a claim."""
     share = judged.level / look.level  # of the level of a look, where several must hold
     return conditional_power(
@@ -251,6 +254,7 @@ def power_at(judged: JudgedComparison, look: Look, later: Sequence[Look]) -> flo
         judged.test.relation,
         shared=judged.shared or 0.0,
         equal=judged.test.equal(judged.right),
+        starts=number_of_starts(cases),
     )
 
 
@@ -290,21 +294,24 @@ def seeds_verdict(claim: Claim, judged: JudgedComparison, seeds: Sequence[int]) 
         "freedom": effect.freedom,
         "seen": effect.detectable,
         "verdict": effect.verdict,
-        "reason": seeds_reason(claim, effect, level, len(seeds)),
+        "reason": seeds_reason(claim, judged, len(seeds)),
         "seeds": list(seeds),
         "runs": [],
     }
 
 
-def seeds_reason(claim: Claim, effect: Effect, level: float, n: int) -> str:
+def seeds_reason(claim: Claim, judged: JudgedComparison, n: int) -> str:
     """Say how a verdict over `n` seeds was computed."""
+    effect, starts = judged.effect, len(judged.replications)
+    shared_starts = f", averaged over the seeds of each of {starts} starts" if starts < n else ""
     if n < 2:
         reason = "one seed shows no spread: at least two are needed (use --claims)"
     elif effect.low is None:
         reason = f"all {n} seeds differ by the same: no spread to make an interval of"
     else:
         reason = (
-            f"paired over {n} seeds, {100 * (1 - level):.4g} % interval of the mean difference, "
+            f"paired over {n} seeds{shared_starts}, {100 * (1 - judged.level):.4g} % interval of "
+            "the mean difference, "
             f"{effect.freedom} degrees of freedom"
         )
     if isinstance(claim.test, Comparison) and (among := len(claim.test.each)) > 1:

@@ -12,6 +12,7 @@ from core.claims.measures import is_validation
 from core.records.run_samples import SampleSet, sample_set
 from core.records.sample_files import held_out_digests
 from core.records.schema import RunRecord
+from core.verdicts.replications import replicated_differences
 from eval.stats.summary import samples_by_problem, values_of
 from eval.stats.voting import Ballots
 
@@ -59,7 +60,7 @@ def difference_without(
     left, right = test.values(
         [{arm: reduced[run["digest"]] for arm, run in runs.items()} for runs in cases]
     )
-    return float(np.mean(left) - np.mean(right))
+    return float(np.mean(replicated_differences(left, right, cases)))
 
 
 def own_problems(cases: Sequence[Runs], name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Simulates claims whose seeds scatter normally: shared problems, and several looks."""
+"""Simulates claims whose seeds scatter normally: shared problems or starts, and several looks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,11 +7,15 @@ from typing import cast
 
 import numpy as np
 
-from eval.stats.seeds import Look, Mean
+from eval.stats.seeds import LEVEL, Look, Mean
+from eval.stats.stopping import means_of_starts
 
 RATIOS = (0.0, 0.2, 0.4, 0.7, 1.0, 2.0)  # of the shared problems' error to that of the seeds
 SEEDS = (3, 5, 8, 16)
 MISSES = {0.015: 1.7, 0.05: 5.2}  # level: the most percent of intervals that may miss
+
+STARTS = 3  # starting models of the pocket world
+SHARES = (0.0, 0.25, 0.5, 0.75)  # of the variance of a seed's difference, caused by its start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +25,19 @@ class Missed:
     seeds: int
     ratio: float
     percent: dict[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissedWithStarts:
+    """The percentages of intervals at 5 % that miss the true mean, with `STARTS` starting models.
+
+    `by_start` tests the means of the starting models, `by_seed` the seeds as if each had its own.
+    """
+
+    seeds: int
+    share: float
+    by_start: float
+    by_seed: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +65,22 @@ def missed(seeds: int, ratio: float, *, runs: int, seed: int = 0) -> Missed:
     means = Mean(0.0, cast(float, own), seeds - 1, shared)  # the rule, for all runs at once
     percent = {level: 100 * float(np.mean(errors > means.half_width(level))) for level in MISSES}
     return Missed(seeds=seeds, ratio=ratio, percent=percent)
+
+
+def missed_with_starts(seeds: int, share: float, *, runs: int, seed: int = 0) -> MissedWithStarts:
+    """Simulate intervals of a mean over seeds that take `STARTS` starting models in turn.
+
+    The starting models cause a share of the variance of a seed's difference (0 to 1).
+    """
+    random = np.random.default_rng([seed, seeds, round(100 * share)])
+    starts = random.standard_normal((runs, STARTS))[:, np.arange(seeds) % STARTS]
+    values = sqrt(share) * starts + sqrt(1 - share) * random.standard_normal((runs, seeds))
+    percent = []
+    for rows in (means_of_starts(values, STARTS), values):
+        size = rows.shape[1]
+        means = Mean(0.0, cast(float, rows.var(1, ddof=1) / size), size - 1)  # for all runs at once
+        percent.append(100 * float(np.mean(np.abs(rows.mean(1)) > means.half_width(LEVEL))))
+    return MissedWithStarts(seeds=seeds, share=share, by_start=percent[0], by_seed=percent[1])
 
 
 def look_rate(looks: Sequence[Look], effect: float, *, runs: int, seed: int = 0) -> LookRate:

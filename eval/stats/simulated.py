@@ -32,13 +32,11 @@ Array = NDArray[np.float64]
 class World:
     """The variance components of a simulation; the claims compare the first two arms.
 
-    `training` is the standard deviation of each arm over seeds, and `builds` that of the difference
-    between the arms over three start policies, both in points. With `shared` all seeds answer one
-    set of problems.
+    `training` is the standard deviation of each arm over seeds, in points. With `shared` all seeds
+    answer one set of problems.
     """
 
     training: tuple[float, ...] = (TRAINING,) * 5
-    builds: float = 0.0
     shared: bool = False
 
 
@@ -68,7 +66,7 @@ def draw(random: np.random.Generator, world: World, effect: float, seeds: int) -
     """
     arms, normal = len(world.training), random.standard_normal
     rates = RATE + BUILD * normal(seeds) + np.array(world.training)[:, None] * normal((arms, seeds))
-    rates[0] += effect + world.builds * normal(3)[np.arange(seeds) % 3]
+    rates[0] += effect
     bars = ndtri(np.clip(rates, 1.0, 99.0) / 100).astype(np.float32)[:, :, None]
     small = np.float32
     if world.shared:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eval.stats.seeds import Look, Mean, decide, over_seeds, seed_effect
 
@@ -19,6 +20,7 @@ def conditional_power(
     *,
     shared: float = 0.0,
     equal: float = 0.0,
+    starts: int | None = None,
 ) -> float:
     """Return the probability (0 to 1) that one of the later looks decides, for a side or a tie.
 
@@ -32,13 +34,16 @@ def conditional_power(
         op: the relation of the claim.
         shared: variance of the mean caused by problems that all seeds share.
         equal: size below which a difference counts as none.
+        starts: the number of starting models, which the seeds take in turn and whose means are
+            the replications; None if each seed is one.
     """
     n, last = len(differences), looks[-1].seeds
     mean = over_seeds(differences, shared=shared)
     if mean is None:  # without any spread, further seeds would give the same value
         verdicts = (
-            seed_effect([differences[0]] * look.seeds, margin, op, level=look.level, equal=equal)
+            seed_effect([differences[0]] * size, margin, op, level=look.level, equal=equal)
             for look in looks
+            for size in [min(look.seeds, starts or look.seeds)]
         )
         return float(any(effect.verdict != "undecided" for effect in verdicts))
     normal = np.random.default_rng(0).standard_normal((DRAWS, last - n))
@@ -46,9 +51,23 @@ def conditional_power(
     seeds = np.hstack([np.tile(differences, (DRAWS, 1)), future])
     decided = np.zeros(DRAWS, dtype=bool)
     for look in looks:
-        means, own = seeds[:, : look.seeds].mean(1), seeds[:, : look.seeds].var(1, ddof=1)
+        values = means_of_starts(seeds[:, : look.seeds], starts)
+        size = values.shape[1]
+        means, own = values.mean(1), values.var(1, ddof=1)
         for draw in np.flatnonzero(~decided):
-            drawn = Mean(means[draw], own[draw] / look.seeds, look.seeds - 1, shared)
+            drawn = Mean(means[draw], own[draw] / size, size - 1, shared)
             outer, inner = drawn.interval(look.level), drawn.interval(2 * look.level)
             decided[draw] = decide(outer, inner, margin, op, equal) != "undecided"
     return float(decided.mean())
+
+
+def means_of_starts(seeds: NDArray[np.float64], starts: int | None) -> NDArray[np.float64]:
+    """Return the mean of each starting model's seeds, or the seeds if each has its own.
+
+    Args:
+        seeds: values of shape (draws, seeds).
+        starts: the number of starting models, which the seeds take in turn.
+    """
+    if starts is None or seeds.shape[1] <= starts:
+        return seeds
+    return np.stack([seeds[:, start::starts].mean(1) for start in range(starts)], axis=1)

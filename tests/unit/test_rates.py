@@ -16,7 +16,14 @@ from core.run.visible import problems_of, seen_at, visible_effects
 from core.settings.resolve import resolve
 from core.verdicts.error_rates import MEASURED, POOLED, RUNS, SCENARIOS, UNEQUAL, shown_components
 from core.verdicts.shuffled_labels import shufflable, shuffled_verdict
-from eval.stats.normal_claims import MISSES, RATIOS, SEEDS, look_rate
+from eval.stats.normal_claims import (
+    MISSES,
+    RATIOS,
+    SEEDS,
+    SHARES,
+    look_rate,
+    missed_with_starts,
+)
 from eval.stats.seeds import LEVEL, LOOKS, NANO_LOOKS, Look, over_seeds, seed_effect
 from eval.stats.simulated import (
     BUILD,
@@ -128,6 +135,25 @@ def test_the_page_shows_the_intervals_with_shared_problems_within_their_bounds()
     shown = {(int(row[0]), float(row[1])): (float(row[2]), float(row[3])) for row in rows}
     assert shown.keys() == set(product(SEEDS, RATIOS))
     assert all(a <= b for row in shown.values() for a, b in zip(row, MISSES.values(), strict=True))
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("look", LOOKS)
+def test_seeds_that_share_starts_are_no_replications(look: Look, share: float):
+    runs = 20_000
+    found = missed_with_starts(look.seeds, share, runs=runs, seed=9)
+    assert found.by_start <= 5.2 + slack(0.05, runs)
+    if look.seeds > 3 and share >= 0.25:
+        assert found.by_seed > 5.5 + slack(0.055, runs)
+
+
+def test_the_page_shows_the_intervals_with_shared_starts_within_their_bound():
+    page = (Shelf.PUBLISHED.reports / "rates.md").read_text(encoding="utf-8")
+    table = page.split("## Seeds that share a starting model")[1].split("## ")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")][2:]
+    shown = {(int(row[0]), float(row[1]) / 100): float(row[2]) for row in rows}
+    assert shown.keys() == set(product([look.seeds for look in LOOKS], SHARES))
+    assert max(shown.values()) <= 5.5
 
 
 @pytest.mark.parametrize("looks", [LOOKS, NANO_LOOKS])

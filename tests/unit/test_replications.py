@@ -7,6 +7,7 @@ from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.pocket.suites import DRAWS, SUITES
 from eval.sets.benchmarks import BENCHMARKS, find_benchmark
+from core.verdicts.replications import number_of_starts, replicated_differences
 from papers.deepseekmath_grpo import PAPER
 
 
@@ -62,3 +63,37 @@ def test_a_draw_has_problems_of_its_own_and_draw_0_is_the_published_one(suite):
 
 def test_a_published_benchmark_has_no_draws():
     assert find_benchmark("gsm8k", draw=3) == find_benchmark("gsm8k")
+
+
+def cases_with(*starts, name="pocket-instruct"):
+    """The records of two arms for each seed, which start from the model of a digest."""
+    return [
+        {arm: {"start_model": name, "model": {"digest": start}} for arm in ("a", "b")}
+        for start in starts
+    ]
+
+
+@pytest.mark.parametrize(
+    ("starts", "replications"),
+    [
+        ("xyz", [4.0, 1.0, 1.0]),
+        ("xyx", [2.5, 1.0]),
+        ("xxx", [4.0, 1.0, 1.0]),  # the claim is about this one start
+        ("", [4.0, 1.0, 1.0]),  # a simulation
+    ],
+)
+def test_seeds_with_one_start_are_one_replication(starts, replications):
+    differences = replicated_differences([5.0, 2.0, 3.0], [1.0, 1.0, 2.0], cases_with(*starts))
+    assert differences == replications
+
+
+def test_arms_with_other_starts_are_apart():
+    cases = cases_with("x", "x", "x")
+    cases[1]["b"] = {"model": {"digest": "y"}}
+    assert replicated_differences([5.0, 2.0, 3.0], [1.0, 1.0, 2.0], cases) == [2.5, 1.0]
+
+
+def test_further_seeds_take_the_builds_of_the_start():
+    assert number_of_starts(cases_with("x", "y")) == len(BUILDS["pocket-instruct"])
+    for name in ("pocket-base", "prepared:choice-start", "Qwen/Qwen2.5-0.5B-Instruct"):
+        assert number_of_starts(cases_with("x", "y", name=name)) is None

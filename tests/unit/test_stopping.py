@@ -1,5 +1,7 @@
 """The chance that later looks decide, against simulations with the seed's own rule."""
 
+from statistics import fmean
+
 import numpy as np
 import pytest
 
@@ -12,12 +14,20 @@ NOISE = [-1.0, 0.0, 1.0]  # of deviation 1
 def simulated(differences: list[float], runs: int = 1500, **options: float) -> float:
     """The share of decided claims if the seeds to come scatter as those so far."""
     random = np.random.default_rng(1)
+    starts = int(options.pop("starts", 8))
     mean, deviation = np.mean(differences), np.std(differences, ddof=1)
     decided = 0
     for _ in range(runs):
         seeds = [*differences, *(mean + deviation * random.normal(size=5))]
         decided += any(
-            seed_effect(seeds[: look.seeds], level=look.level, **options).verdict != "undecided"
+            seed_effect(
+                [fmean(seeds[start : look.seeds : starts]) for start in range(starts)][
+                    : look.seeds
+                ],
+                level=look.level,
+                **options,
+            ).verdict
+            != "undecided"
             for look in LOOKS[1:]
         )
     return decided / runs
@@ -25,7 +35,14 @@ def simulated(differences: list[float], runs: int = 1500, **options: float) -> f
 
 @pytest.mark.parametrize(
     ("effect", "options"),
-    [(0.0, {}), (0.5, {}), (1.0, {}), (1.0, {"shared": 0.3}), (0.2, {"equal": 1.5})],
+    [
+        (0.0, {}),
+        (0.5, {}),
+        (1.0, {}),
+        (1.0, {"shared": 0.3}),
+        (3.0, {"starts": 3}),
+        (0.2, {"equal": 1.5}),
+    ],
 )
 def test_it_is_the_share_of_simulated_claims_that_the_later_looks_decide(
     effect: float, options: dict[str, float]
