@@ -5,9 +5,9 @@ import pytest
 from core.models.builds import BUILDS, SHIPPED, build_of
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
+from core.verdicts.replications import number_of_starts, replicated_differences
 from eval.pocket.suites import DRAWS, SUITES
 from eval.sets.benchmarks import BENCHMARKS, find_benchmark
-from core.verdicts.replications import number_of_starts, replicated_differences
 from papers.deepseekmath_grpo import PAPER
 
 

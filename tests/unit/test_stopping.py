@@ -21,8 +21,9 @@ def simulated(differences: list[float], runs: int = 1500, **options: float) -> f
         seeds = [*differences, *(mean + deviation * random.normal(size=5))]
         decided += any(
             seed_effect(
-                [fmean(seeds[start : look.seeds : starts]) for start in range(starts)][
-                    : look.seeds
+                [
+                    fmean(seeds[start : look.seeds : starts])
+                    for start in range(min(starts, look.seeds))
                 ],
                 level=look.level,
                 **options,
