@@ -13,7 +13,7 @@ from core.models.folders import locate
 from core.models.load import load_policy, load_tokenizer
 from core.models.pocket import Size, new_model
 from core.rollout.native.native import NativeEngine
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 from eval.sets.benchmarks import find_benchmark

@@ -11,7 +11,7 @@ from core.cli.options import AsJson, Data, Mode, Reported
 from eval.errors import BadValue
 
 if TYPE_CHECKING:  # torch and scipy, which --help must not wait for
-    from core.rollout.samplers.served import Service
+    from core.samplers.served import Service
     from core.stages.loading import Loading
     from eval.samples.evaluation import Decoding
 
@@ -161,7 +161,7 @@ class EvaluationOptions:
     @property
     def loading(self) -> "Loading":
         """The settings by which the model is loaded here."""
-        from core.rollout.samplers.started import VLLM_SERVE
+        from core.samplers.started import VLLM_SERVE
         from core.stages.loading import Loading
 
         return Loading(
@@ -204,7 +204,7 @@ class EvaluationOptions:
             BadValue: the interface or the variable does not exist, or a request cannot carry the
                 key.
         """
-        from core.rollout.samplers.served import Service
+        from core.samplers.served import Service
 
         if self.server is None:
             return None

@@ -7,7 +7,7 @@ from core.collect.rejection import sampled_answers, total_rewards
 from core.collect.reward_calls import UncheckedReward
 from core.configs.difficulty import DifficultyConfig
 from core.data.conversations import Row
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 
 

@@ -10,7 +10,7 @@ from core.collect.reward_calls import UncheckedReward
 from core.configs.optimal_value import OptimalValueConfig
 from core.data.conversations import Row
 from core.losses.regression import optimal_values
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 
 

@@ -16,7 +16,7 @@ from core.configs.rejection import RejectionConfig
 from core.data.conversations import Row
 from core.rewards.verifiers import spread
 from core.rollout.chat import chat_text
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, TypedDict
 from core.evaluate.sample_folder import samples_in
 from core.models.builds import SHIPPED
 from core.models.folders import locate
-from core.rollout.samplers.policy import ChunkedSampler
-from core.rollout.samplers.served import ChatSampler, CompletionsSampler, Service
+from core.samplers.policy import ChunkedSampler
+from core.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.stages.loading import Loading
 from core.stages.tools import Tools, tools
 from core.stages.train import prepare_torch

@@ -11,9 +11,9 @@ import torch
 
 from core.records.files import file_digest, no_space, write_atomic
 from core.records.notes import read_note, write_note
-from core.rollout.samplers.journal import Journal, difference
-from core.rollout.samplers.policy import ChunkedSampler
-from core.rollout.samplers.served import Service
+from core.samplers.journal import Journal, difference
+from core.samplers.policy import ChunkedSampler
+from core.samplers.served import Service
 from core.settings.canonical import canonical, canonical_text, digest_of
 from core.stages.loading import Loading
 from core.stages.sources import model_version

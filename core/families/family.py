@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
     from transformers import TrainerCallback
 
     from core.configs.base import BaseConfig
-    from core.rollout.samplers.policy import PolicySampler
+    from core.samplers.policy import PolicySampler
     from core.trainers.resume import ResumableTrainer
 
 Row: TypeAlias = dict[str, Any]  # Any: columns of any type

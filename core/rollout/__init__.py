@@ -1,1 +1,1 @@
-"""Rollout engines, which turn prompts into completions, and the samplers built on them."""
+"""Rollout engines, which turn prompts into completions."""

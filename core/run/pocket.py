@@ -22,7 +22,7 @@ from core.models.load import load_policy, load_tokenizer
 from core.models.pocket import POLICY, Size, new_model, train_tokenizer
 from core.records.files import folder_files
 from core.records.record import new_record, write_record
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from core.trainers.sft import SFTTrainer
 from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding, run_benchmark

@@ -18,7 +18,7 @@ import torch
 from core.models.builds import BUILDS
 from core.models.load import load_policy, load_tokenizer
 from core.records.record import Record, new_record, write_record
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from core.stages.sources import model_version
 from core.verdicts.controls import CONTROLS, FREE, POCKET, START, best_of
 from eval.pocket.draft import FINAL, final

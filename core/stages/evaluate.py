@@ -9,8 +9,8 @@ from typing import Any
 
 from core.claims import START
 from core.paper import Evaluation, Paper
-from core.rollout.samplers.journal import Journal
-from core.rollout.samplers.policy import PolicySampler, TokenSampler
+from core.samplers.journal import Journal
+from core.samplers.policy import PolicySampler, TokenSampler
 from core.settings.resolve import Resolved
 from core.settings.run_settings import RunSettings
 from core.stages.loading import Loading, scoring_of

@@ -11,9 +11,9 @@ from transformers import PreTrainedTokenizerBase
 from core.models.chat_templates import template_text
 from core.models.folders import ADAPTERS, locate
 from core.models.load import load_policy, load_tokenizer
-from core.rollout.samplers.on_vllm import VllmSampler
-from core.rollout.samplers.policy import CHUNK, DEVICE_CHUNK, PolicySampler, TokenSampler
-from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, command_words
+from core.samplers.on_vllm import VllmSampler
+from core.samplers.policy import CHUNK, DEVICE_CHUNK, PolicySampler, TokenSampler
+from core.samplers.started import VLLM_SERVE, StartedSampler, command_words
 from core.settings.resolve import Resolved
 from core.settings.run_settings import EVAL_ENGINES
 from eval.errors import BadValue, UnknownName

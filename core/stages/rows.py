@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.families.family import Making
 from core.records.files import file_digest, write_atomic
-from core.rollout.samplers.journal import Journal
+from core.samplers.journal import Journal
 from core.settings.effective import effective
 from core.settings.resolve import Resolved
 from core.stages.data import ROWS, Data, MadeRows, read_rows, split_rows

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TypeAlias
 
-from core.rollout.samplers.journal import Journal, JournaledExecutor
+from core.samplers.journal import Journal, JournaledExecutor
 from eval.samples.evaluation import Sampler
 from eval.samples.pal import ProgramSampler
 from eval.samples.tir import ToolSampler

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from core.models.load import load_policy, load_tokenizer
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.store import read_samples, regrade, write_samples
 from eval.sets.benchmarks import find_benchmark

@@ -13,7 +13,7 @@ from core.errors import EngineError
 from core.models.folders import locate
 from core.models.load import load_tokenizer
 from core.rollout.completions_server import Server
-from core.rollout.samplers.served import CompletionsSampler
+from core.samplers.served import CompletionsSampler
 from eval.samples.evaluation import Decoding
 from eval.samples.prompted_samples import PromptedSample, read_graded
 

@@ -9,8 +9,8 @@ from faulty_server import faulty_server
 
 from core.errors import EngineError
 from core.rollout.completions_server import Server
-from core.rollout.samplers.journal import Journal
-from core.rollout.samplers.served import ChatSampler, CompletionsSampler
+from core.samplers.journal import Journal
+from core.samplers.served import ChatSampler, CompletionsSampler
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 

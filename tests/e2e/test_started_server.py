@@ -13,10 +13,10 @@ import pytest
 from core.errors import EngineError
 from core.models.folders import locate
 from core.models.load import load_tokenizer
-from core.rollout.samplers.started import VLLM_SERVE, StartedSampler, StartedServer
 from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order
+from core.samplers.started import VLLM_SERVE, StartedSampler, StartedServer
 from core.settings.resolve import resolve
 from core.stages.loading import Loading
 from eval.errors import BadValue, ReproError

@@ -8,7 +8,7 @@ from peft import IA3Config, get_peft_model
 from core.rollout.cached import CachedDecoder
 from core.rollout.merged_adapters import linear_weight, unwrap_peft
 from core.rollout.native.plain_forward import PlainDecoder, plain_forward_needs
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from eval.samples.evaluation import Decoding
 
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")

@@ -11,7 +11,7 @@ from core.data.load import load_training_data
 from core.models.load import load_policy, load_tokenizer
 from core.paper.registry import find_paper
 from core.rewards import Accuracy
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.stages.data import read_rows, split_rows

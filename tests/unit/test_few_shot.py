@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.rollout.samplers.policy import PolicySampler
 from core.rollout.stops import before_stop, stop_function
+from core.samplers.policy import PolicySampler
 from eval.errors import UnknownName
 from eval.grading import grade
 from eval.samples.evaluation import Decoding

@@ -16,7 +16,7 @@ from core.rollout.bounded_http import LARGEST
 from core.rollout.completions_server import Server
 from core.rollout.on_vllm.engine import parse_completion
 from core.rollout.on_vllm.server import VllmServer
-from core.rollout.samplers.served import ChatSampler
+from core.samplers.served import ChatSampler
 from eval.errors import UnknownName
 
 JSON = st.recursive(

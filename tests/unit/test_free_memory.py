@@ -13,7 +13,7 @@ from core.rollout.engine import Sampling
 from core.rollout.native import free_memory, native
 from core.rollout.native.free_memory import MOST, ROWS, row_bytes, rows_in_memory, token_bytes
 from core.rollout.native.native import NativeEngine
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from eval.samples.evaluation import Decoding
 
 SIZES = {

@@ -3,8 +3,8 @@
 import pytest
 
 from core.rollout.native.native import NativeEngine
-from core.rollout.samplers.journal import PROGRAMS, Journal, JournaledExecutor
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.journal import PROGRAMS, Journal, JournaledExecutor
+from core.samplers.policy import PolicySampler
 from eval.errors import BadValue, DamagedFile
 from eval.samples.evaluation import Decoding
 from eval.sandbox import Execution

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from core.stages.watch import meter
 from core.stages.watch.meter import Meter, open_meter, track
 from eval.samples.evaluation import Decoding

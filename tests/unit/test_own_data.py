@@ -13,10 +13,10 @@ from core.data.sets import find_sets
 from core.data.sources import read_rows
 from core.families.table import find_family
 from core.rewards import Accuracy, LanguageConsistency
-from core.rollout.samplers.policy import PolicySampler
 from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order
+from core.samplers.policy import PolicySampler
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.stages.data import read_rows as made_rows

@@ -10,7 +10,7 @@ from core.models.folders import CHECKPOINTS
 from core.models.load import load_policy, load_tokenizer
 from core.records.answers import name_of
 from core.records.files import folder_files
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from core.settings.canonical import digest_of
 from eval.pocket import GENERATOR_VERSION
 from eval.pocket.solver import fallible_solution

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from core.rollout.native.native import NativeEngine
-from core.rollout.samplers.journal import Journal
-from core.rollout.samplers.policy import PolicySampler
 from core.rollout.stops import end_tokens
+from core.samplers.journal import Journal
+from core.samplers.policy import PolicySampler
 from eval.errors import BadValue
 from eval.samples.evaluation import Decoding
 

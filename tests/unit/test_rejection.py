@@ -10,10 +10,10 @@ from core.configs.rejection import RejectionConfig
 from core.data.load import load_training_data
 from core.models.load import load_policy, load_tokenizer
 from core.rewards import Accuracy
-from core.rollout.samplers.policy import PolicySampler
 from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order
+from core.samplers.policy import PolicySampler
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.stages.data import read_rows

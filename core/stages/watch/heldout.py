@@ -11,7 +11,7 @@ from accelerate.utils import gather_object  # pyright: ignore[reportMissingTypeS
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from core.rewards.verifiers import problem_of
-from core.rollout.samplers.policy import PolicySampler
+from core.samplers.policy import PolicySampler
 from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
 from core.shards.sharding import gather_weights
 from core.stages.tools import tools

@@ -15,9 +15,9 @@ from core.rollout.chat import ChatPrompt, Messages, chat_text
 from core.rollout.engine import Engine, SampledCompletion, Sampling, in_order
 from core.rollout.merged_adapters import unwrap_peft
 from core.rollout.native.native import NativeEngine
-from core.rollout.samplers.journal import Journal
 from core.rollout.seeds import seed_of
 from core.rollout.stops import before_stop, end_tokens, stop_function
+from core.samplers.journal import Journal
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding
 

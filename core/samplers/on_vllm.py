@@ -7,8 +7,8 @@ from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 from core.rollout.engine import in_order
 from core.rollout.on_vllm.engine import vllm_request
 from core.rollout.on_vllm.local import VllmLocal
-from core.rollout.samplers.policy import DEVICE_CHUNK, LocalSampler
 from core.rollout.stops import declared_ends
+from core.samplers.policy import DEVICE_CHUNK, LocalSampler
 from eval.samples.evaluation import Decoding
 
 

@@ -20,7 +20,7 @@ from accelerate.utils.other import get_free_port
 from core.bounded_templates import Tokenizer
 from core.errors import EngineError
 from core.rollout.completions_server import Server
-from core.rollout.samplers.served import PATIENCE_S, TIMEOUT_S, CompletionsSampler
+from core.samplers.served import PATIENCE_S, TIMEOUT_S, CompletionsSampler
 from eval.errors import BadValue
 
 VLLM_SERVE = "vllm serve {model} --host 127.0.0.1 --port {port}"

@@ -9,8 +9,8 @@ from core.bounded_templates import Tokenizer
 from core.errors import EngineError
 from core.rollout.chat import ChatPrompt, Messages, chat_messages
 from core.rollout.completions_server import Server
-from core.rollout.samplers.policy import ChunkedSampler, Prompt, TokenSampler
 from core.rollout.stops import before_stop
+from core.samplers.policy import ChunkedSampler, Prompt, TokenSampler
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding
 
