@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_typ
 
 from eval.errors import BadValue, UnknownName
 
+SPECIAL: Mapping[object, str] = {type(None): "None", Ellipsis: "..."}  # annotations
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 Parts: TypeAlias = tuple[Any, ...]  # Any: the arguments of an annotation
 LARGEST = 2**63 - 1  # integer that 64 bits hold
@@ -205,8 +206,8 @@ def form_of(hint: object) -> tuple[Any, Parts]:
 def describe(hint: Any) -> str:
     """Format an annotation as it is written: `int | None`, not `typing.Optional[int]`."""
     origin, parts = get_origin(hint), get_args(hint)
-    if hint in (type(None), Ellipsis):
-        return "..." if hint is Ellipsis else "None"
+    if hint in SPECIAL:
+        return SPECIAL[hint]
     if origin in (Union, types.UnionType):
         return " | ".join(describe(part) for part in parts)
     if origin is Literal:

@@ -27,25 +27,32 @@ class MissedGates(ReproError):
 def arms_behind_gates(work: Work, tunings: Sequence[Record]) -> tuple[str, ...]:
     """Return the arms that the order still runs after the trials of gates.
 
-    A claim that misses a gate is left out with a message. An arm is left out if only such claims
-    compare it. Orders without `--claims` have no trials.
+    An arm is left out if only claims that miss a gate compare it. Orders without `--claims` have no
+    trials.
 
     Raises:
         MissedGates: no claim about runs is left.
     """
     order = work.order
-    by_runs = [claim for claim in order.paper.claims if claim.arms]
-    declared = [claim for claim in by_runs if claim.act_comparisons] if order.fair else []
+    missed = claims_behind_gates(work, tunings) if order.fair else {}
+    if not missed:
+        return order.arm_names
+    left = [claim for claim in order.paper.claims if claim.arms and claim.slug not in missed]
+    if not left:
+        reasons = "; ".join(map(": ".join, missed.items()))
+        raise MissedGates(f"no claim passes its gates on the trial seed, nothing runs: {reasons}")
+    needed = {order.paper.main_arm}.union(*(claim.arms for claim in left))
+    return tuple(arm for arm in order.arm_names if arm in needed)
+
+
+def claims_behind_gates(work: Work, tunings: Sequence[Record]) -> dict[str, str]:
+    """Return which claims miss a gate on the trial seed, each with the reason, and print them."""
+    declared = [c for c in work.order.paper.claims if c.arms and c.act_comparisons]
     records = run_gate_trials(work, declared, tunings)
     missed = {claim.slug: why for claim in declared if (why := missed_gates(claim, records))}
     for slug, reason in missed.items():
         say(f"claim {slug} is not run: on the trial seed, which is not judged, {reason}")
-    left = [claim for claim in by_runs if claim.slug not in missed]
-    if missed and not left:
-        reasons = "; ".join(f"{slug}: {reason}" for slug, reason in missed.items())
-        raise MissedGates(f"no claim passes its gates on the trial seed, nothing runs: {reasons}")
-    needed = {order.paper.main_arm, *(arm for claim in left for arm in claim.arms)}
-    return tuple(arm for arm in order.arm_names if not missed or arm in needed)
+    return missed
 
 
 def run_gate_trials(

@@ -347,13 +347,18 @@ def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resol
         preparations[name] = resolve(
             owner, arm=name, scale=resolved.scale, waiting=(*waiting, name)
         )
-        family = preparations[name].family
-        if not (family.gives if kind == "rows" else family.trains):
-            raise BadValue(
-                f"{paper.slug}: the preparation {name} of the family {family.name} gives no "
-                f"{kind.removeprefix('a ')}, and {resolved.arm} asks for {kind}"
-            )
+        check_kind(resolved, preparations[name], kind)
     return preparations
+
+
+def check_kind(resolved: Resolved, preparation: Resolved, kind: str) -> None:
+    """Raise `BadValue` unless a preparation makes what a run asks of it, `a model` or `rows`."""
+    family = preparation.family
+    if not (family.gives if kind == "rows" else family.trains):
+        raise BadValue(
+            f"{resolved.paper.slug}: the preparation {preparation.arm} of the family {family.name} "
+            f"gives no {kind.removeprefix('a ')}, and {resolved.arm} asks for {kind}"
+        )
 
 
 def config_fields(family: str) -> Mapping[str, Any]:  # Any: annotations

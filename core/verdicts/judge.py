@@ -177,26 +177,38 @@ def judge_seeds(
     """
     runs = [*cases.values()]
     checked = [gate.check(runs) for gate in claim.gates]
-    missed = [gate for gate in checked if not gate.passes]
     try:
         verdict = effect_verdict(claim, test, cases, look, later)
     except MissingMeasure:
-        if not missed:
+        if all(gate.passes for gate in checked):
             raise
         verdict = untested_verdict(claim, "")
         verdict["seeds"] = [*cases]
     verdict["runs"] = sorted({record["digest"] for case in runs for record in case.values()})
     verdict["gates"] = [gate_row(gate) for gate in checked]
+    return behind_gates(claim, verdict, checked, place, later)
+
+
+def behind_gates(
+    claim: Claim,
+    verdict: VerdictRow,
+    checked: Sequence[CheckedGate],
+    place: str,
+    later: Sequence[Look],
+) -> VerdictRow:
+    """Return what a claim's gates leave of the verdict on its effect."""
+    missed = [gate for gate in checked if not gate.passes]
     if claim.describes:
-        verdict.update(verdict="described", reason=claim.describes, p=None, seen=None)
-    elif missed and verdict["verdict"] != "no room":
-        verdict["verdict"] = missed[0].gate.below
-        verdict["reason"] = "; ".join(gate.reason for gate in missed)
-    elif verdict["verdict"] != "no room":
-        power = verdict["power"]
-        further = "" if power is None else f"; {power_reason(power, later)}"
-        verdict["reason"] += partly_passed(checked) + place + further
-    return verdict
+        reason = claim.describes
+        return {**verdict, "verdict": "described", "reason": reason, "p": None, "seen": None}
+    if verdict["verdict"] == "no room":
+        return verdict
+    if missed:
+        reason = "; ".join(gate.reason for gate in missed)
+        return {**verdict, "verdict": missed[0].gate.below, "reason": reason}
+    power = verdict["power"]
+    further = "" if power is None else f"; {power_reason(power, later)}"
+    return {**verdict, "reason": verdict["reason"] + partly_passed(checked) + place + further}
 
 
 def effect_verdict(

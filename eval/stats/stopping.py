@@ -51,14 +51,19 @@ def conditional_power(
     seeds = np.hstack([np.tile(differences, (DRAWS, 1)), future])
     decided = np.zeros(DRAWS, dtype=bool)
     for look in looks:
-        values = means_of_starts(seeds[:, : look.seeds], starts)
-        size = values.shape[1]
-        means, own = values.mean(1), values.var(1, ddof=1)
+        means = drawn_means(seeds[:, : look.seeds], starts, shared)
         for draw in np.flatnonzero(~decided):
-            drawn = Mean(means[draw], own[draw] / size, size - 1, shared)
-            outer, inner = drawn.interval(look.level), drawn.interval(2 * look.level)
+            outer, inner = (means[draw].interval(level) for level in (look.level, 2 * look.level))
             decided[draw] = decide(outer, inner, margin, op, equal) != "undecided"
     return float(decided.mean())
+
+
+def drawn_means(seeds: NDArray[np.float64], starts: int | None, shared: float) -> list[Mean]:
+    """Return the mean over the replications of each draw; `seeds` has the shape (draws, seeds)."""
+    values = means_of_starts(seeds, starts)
+    size = values.shape[1]
+    rows = zip(values.mean(1), values.var(1, ddof=1) / size, strict=True)
+    return [Mean(float(mean), float(own), size - 1, shared) for mean, own in rows]
 
 
 def means_of_starts(seeds: NDArray[np.float64], starts: int | None) -> NDArray[np.float64]:
