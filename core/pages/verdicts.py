@@ -3,12 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from core.claims.margins import IN_WORDS
-from core.records.schema import ClaimsRecord, RunRecord
+from core.records.schema import ClaimsRecord, Record, RunRecord
 from core.settings.canonical import as_text
-from eval.stats.seeds import LEVEL
+from core.verdicts.judge import world_of
+from eval.stats.seeds import LEVEL, Look
 from eval.tables.report import ClaimResult
 from eval.tables.verdict_words import VERDICTS
 
@@ -53,9 +54,9 @@ def rules(claims: ClaimsRecord, runs: Sequence[RunRecord] = ()) -> str:
     looks = claims.get("looks", [])
     occasion = "once, by the 95 % interval over the seeds"
     if looks:
-        levels = ", ".join(f"{seeds:g} ({100 * level:g} %)" for seeds, level in looks)
         occasion = (
-            f"at the first of these numbers of seeds that decides, each with its level: {levels}"
+            "at the first of these numbers of seeds that decides, each with its level: "
+            f"{levels_of([Look(int(seeds), level) for seeds, level in looks])}{other_looks(runs)}"
         )
     fair = (
         "Each arm has the best of several learning rates, chosen on held-out problems with a seed "
@@ -68,6 +69,24 @@ def rules(claims: ClaimsRecord, runs: Sequence[RunRecord] = ()) -> str:
         "arms they share. A tie is a difference shown to be within a claim's margin, or without "
         f"one within {IN_WORDS} of the base arm's value. "
         "Could see: the smallest true effect that four of five such runs would decide."
+    )
+
+
+def levels_of(looks: Iterable[Look]) -> str:
+    """List looks as `3 (1.5 %), 5 (1.5 %)`."""
+    return ", ".join(f"{look.seeds:g} ({100 * look.level:g} %)" for look in looks)
+
+
+def other_looks(runs: Iterable[RunRecord]) -> str:
+    """Say at which numbers of seeds the worlds of these runs look that have looks of their own."""
+    found = [world_of(cast(Record, run)) for run in runs]
+    worlds = {world.name: world for world in found if world.is_bare}
+    names_by_looks: dict[str, list[str]] = {}
+    for name in sorted(worlds):
+        names_by_looks.setdefault(levels_of(worlds[name].looks), []).append(name)
+    return "".join(
+        f", and in the world {' or '.join(names)} {levels}"
+        for levels, names in names_by_looks.items()
     )
 
 

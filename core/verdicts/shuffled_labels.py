@@ -1,86 +1,76 @@
 """Judges claims with the labels of arms shuffled within each seed, where no effect is left.
 
-`python -m core.verdicts.shuffled_labels` prints the shares; it reads all published samples.
+`python -m core.verdicts.shuffled_labels` prints the shares, from all published runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from random import Random
 from typing import cast
 
-from core.claims import START, Claim, Comparison, MissingMeasure, Runs
+import numpy as np
+
+from core.claims import START, Claim, Comparison, MissingMeasure
 from core.paper import Paper
 from core.paper.registry import entries
 from core.records.fair import fair
 from core.records.places import Shelf, record_files
 from core.records.record import Record, read_records, standard
 from core.records.schema import claims_of, runs_of, tunings_of
-from core.verdicts.conjunctions import judge_conjunction
+from core.verdicts.judge import world_of
 from core.verdicts.verdict_records import judged_runs
-from eval.stats.seeds import LOOKS
+from eval.stats.seeds import LOOKS, seed_effect
 from eval.terminal import say
 
-LEVEL, SEEDS = LOOKS[0].level, LOOKS[0].seeds  # of the first look
+LEVEL = LOOKS[0].level
 BOUND = 1.9  # percent of shuffled claims that may be decided
-DRAWS = 5  # shufflings of each claim
+DRAWS = 200  # shufflings of each claim
 ORDERED = (">", ">=", "<", "<=")
 Labels = tuple[str, ...]
+RunsByArm = Mapping[str, Sequence[Record]]  # of each arm, one for each seed in order
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffled:
     """The numbers of claims, of their shufflings, and of those that are decided for a side.
 
-    `mixed` counts the shufflings in which the seeds have different labels. If all seeds have the
-    same, the claim compares two arms as they are, and an effect of these arms is an effect.
+    In the shufflings that are `apart` no two seeds compare the same arms. If they do, their noise
+    is not independent, as its mean over all seeds is zero, and fewer are decided.
     """
 
     claims: int
     shuffled: int
     decided: int
-    mixed: int
-    decided_mixed: int
-
-    @property
-    def share(self) -> float:
-        """The percentage of all shufflings that are decided."""
-        return 100 * self.decided / self.shuffled
-
-    @property
-    def share_mixed(self) -> float:
-        """The percentage of the mixed shufflings that are decided."""
-        return 100 * self.decided_mixed / self.mixed
+    apart: int
+    decided_apart: int
 
 
 def shuffled_rates(draws: int = DRAWS, seed: int = 0) -> Shuffled:
     """Shuffle the labels of all published runs and return how often claims are decided.
 
     Each seed gives the arms of a claim to runs of this seed at random, chosen from all arms of the
-    paper. Claims that compare arms by the same measure are counted, as nothing but noise can
-    decide them then.
+    paper in the same world. Claims that compare arms by the same measure are counted. What is
+    judged is the noise: see `noise_of`.
     """
-    random, verdicts = Random(seed), list[tuple[bool, bool]]()
-    claims = 0
+    random, verdicts, claims = Random(seed), list[tuple[bool, bool]](), 0
     for entry in entries().values():
         if record_files(entry.slug, Shelf.PUBLISHED):
-            paper = entry.load()
-            say(f"shuffled labels: {paper.slug}")
-            for claim, by_arm in shufflable(paper):
-                rows = [shuffled_verdict(claim, by_arm, random) for _ in range(draws)]
-                known = [row for row in rows if row is not None]
-                claims += bool(known)
-                verdicts += known
+            for claim, by_arm in shufflable(entry.load()):
+                rows = shuffled_verdicts(claim, by_arm, draws, random)
+                claims += bool(rows)
+                verdicts += rows
     return Shuffled(
         claims=claims,
         shuffled=len(verdicts),
         decided=sum(decided for _, decided in verdicts),
-        mixed=sum(mixed for mixed, _ in verdicts),
-        decided_mixed=sum(mixed and decided for mixed, decided in verdicts),
+        apart=sum(apart for apart, _ in verdicts),
+        decided_apart=sum(apart and decided for apart, decided in verdicts),
     )
 
 
-def shufflable(paper: Paper) -> Iterator[tuple[Claim, Mapping[str, Sequence[Record]]]]:
-    """Yield each claim whose labels can be shuffled, with the runs of the first look by arm.
+def shufflable(paper: Paper) -> Iterator[tuple[Claim, RunsByArm]]:
+    """Yield each claim whose labels can be shuffled, with the runs of its first look by arm.
 
     It compares at least two arms by `>` or `<`, without a margin, and no number or starting model.
     """
@@ -90,15 +80,28 @@ def shufflable(paper: Paper) -> Iterator[tuple[Claim, Mapping[str, Sequence[Reco
         return
     digests = {*judged_runs(shown[-1]), *shown[-1].get("tunings", [])}
     used = [cast(Record, one) for one in (*runs_of(records), *tunings_of(records))]
-    best = fair([record for record in used if record["digest"] in digests])
-    by_arm: dict[str, list[Record]] = {}
-    for run in sorted(runs_of(best), key=lambda run: run["seed"]):
-        if run["seed"] < SEEDS:
-            by_arm.setdefault(run["arm"], []).append(cast(Record, run))
-    whole = {arm: runs for arm, runs in by_arm.items() if len(runs) == SEEDS}
-    for claim in paper.claims:
-        if is_symmetric(claim) and whole.keys() >= {*claim.arms}:
-            yield claim, whole
+    runs = [cast(Record, run) for run in runs_of(fair([r for r in used if r["digest"] in digests]))]
+    for claim in filter(is_symmetric, paper.claims):
+        worlds = [world_of(run) for run in runs if run["arm"] == claim.arms[0]]
+        if worlds:
+            whole = runs_at_first_look(runs, worlds[0].name)
+            if whole.keys() >= {*claim.arms}:
+                yield claim, whole
+
+
+def runs_at_first_look(runs: Sequence[Record], world: str) -> RunsByArm:
+    """Return the runs of each arm in a world that has all seeds of the first look."""
+    of_world = [run for run in runs if world_of(run).name == world]
+    judging = world_of(of_world[0])
+    seeds = judging.seeds[: judging.looks[0].seeds]
+    by_arm: dict[str, dict[int, Record]] = {}
+    for run in of_world:
+        by_arm.setdefault(run["arm"], {})[run["seed"]] = run
+    return {
+        arm: [by_seed[seed] for seed in seeds]
+        for arm, by_seed in by_arm.items()
+        if by_seed.keys() >= {*seeds}
+    }
 
 
 def is_symmetric(claim: Claim) -> bool:
@@ -111,37 +114,58 @@ def is_symmetric(claim: Claim) -> bool:
         and not test.margin
         and bool(test.right.needs)
         and len(claim.arms) > 1
+        and len(test.each) == 1
         and START not in {arm for arm, _ in test.needs}
     )
 
 
-def shuffled_verdict(
-    claim: Claim, by_arm: Mapping[str, Sequence[Record]], random: Random
-) -> tuple[bool, bool] | None:
-    """Judge a claim with shuffled labels; return if the labels are mixed, and if it is decided.
+def shuffled_verdicts(
+    claim: Claim, by_arm: RunsByArm, draws: int, random: Random
+) -> list[tuple[bool, bool]]:
+    """Judge shufflings of a claim's labels; return if each is apart, and if it is decided.
 
-    It is None if an arm that takes the place of another lacks what the claim reads.
+    The list is empty if an arm that takes the place of another lacks what the claim reads.
     """
-    labels: list[Labels] = [
-        tuple(random.sample(sorted(by_arm), len(claim.arms))) for _ in range(SEEDS)
-    ]
-    cases: list[Runs] = [
-        {arm: by_arm[label][seed] for arm, label in zip(claim.arms, row, strict=True)}
-        for seed, row in enumerate(labels)
-    ]
-    try:
-        judged = judge_conjunction(cast(Comparison, claim.test), cases, LEVEL)
-    except MissingMeasure:
-        return None
-    return len({*labels}) > 1, judged.effect.verdict in ("held", "refuted")
+    test, noise = cast(Comparison, claim.test), dict[Labels, list[float]]()
+    seeds = range(len(next(iter(by_arm.values()))))
+    verdicts = list[tuple[bool, bool]]()
+    for _ in range(draws):
+        labels = [tuple(random.sample(sorted(by_arm), len(claim.arms))) for _ in seeds]
+        try:
+            for row in labels:
+                if row not in noise:
+                    noise[row] = noise_of(claim, test, by_arm, row)
+        except MissingMeasure:
+            return []
+        values = [noise[row][seed] for seed, row in zip(seeds, labels, strict=True)]
+        effect = seed_effect(values, test.margin, test.relation, level=LEVEL)
+        is_apart = len({frozenset(row) for row in labels}) == len(labels)
+        verdicts.append((is_apart, effect.verdict in ("held", "refuted")))
+    return verdicts
+
+
+def noise_of(claim: Claim, test: Comparison, by_arm: RunsByArm, labels: Labels) -> list[float]:
+    """Return left - right of each seed with these labels, less the mean over the seeds.
+
+    Arms differ, so that their labels are no noise: without the mean nothing but noise is left. The
+    result is scaled by sqrt(n / (n - 1)), to have the variance of n independent seeds. What all
+    seeds share is gone with the mean.
+    """
+    rows = zip(*(by_arm[label] for label in labels), strict=True)
+    left, right = test.values([dict(zip(claim.arms, runs, strict=True)) for runs in rows])
+    differences = np.subtract(left, right)
+    n = len(differences)
+    return [float(d) for d in (differences - differences.mean()) * sqrt(n / (n - 1))]
 
 
 def main() -> None:
     """Shuffle the labels of all published runs and print the shares that are decided."""
     rates = shuffled_rates()
     say(
-        f"{rates.shuffled} shufflings of {rates.claims} claims: {rates.share:.2f} % decided; "
-        f"{rates.share_mixed:.2f} % of the {rates.mixed} with mixed labels (bound {BOUND} %)"
+        f"{rates.shuffled} shufflings of {rates.claims} claims: "
+        f"{100 * rates.decided / rates.shuffled:.2f} % decided at {100 * LEVEL:g} %; "
+        f"{100 * rates.decided_apart / rates.apart:.2f} % of the {rates.apart} in which no two "
+        f"seeds compare the same arms (bound {BOUND} %)"
     )
 
 

@@ -5,7 +5,6 @@ are just the bound, one in 700 would fail. The draws are fixed, so a failure sta
 """
 
 from itertools import product
-from random import Random
 
 import numpy as np
 import pytest
@@ -14,8 +13,9 @@ from core.paper.registry import find_paper
 from core.records.places import Shelf
 from core.run.visible import problems_of, seen_at, visible_effects
 from core.settings.resolve import resolve
+from core.verdicts import shuffled_labels
 from core.verdicts.error_rates import MEASURED, POOLED, RUNS, SCENARIOS, UNEQUAL, shown_components
-from core.verdicts.shuffled_labels import shufflable, shuffled_verdict
+from core.verdicts.shuffled_labels import BOUND, noise_of, shufflable, shuffled_rates
 from eval.stats.normal_claims import (
     MISSES,
     RATIOS,
@@ -165,17 +165,30 @@ def test_looks_decide_at_most_five_percent_without_an_effect(looks: tuple[Look, 
     assert look_rate(looks, 3.0, runs=runs, seed=8).decided > 95
 
 
-def test_shuffled_labels_leave_noise():
-    """In a shuffled comparison each arm is a run of its seed, and no run stands for two arms."""
-    paper = find_paper("luspo")
-    claim, by_arm = next(iter(shufflable(paper)))
-    found = [shuffled_verdict(claim, by_arm, Random(seed)) for seed in range(4)]
-    assert all(row is not None for row in found)
-    assert {claim.slug for claim, _ in shufflable(paper)} == {
-        "longer-than-gspo",
-        "gspo-shrinks-correct",
-        "accuracy-higher",
-    }
+def test_shuffled_labels_are_seldom_decided(monkeypatch):
+    """Of all published runs; at ten times the level the bound is broken."""
+    draws = 30
+    found = shuffled_rates(draws, seed=3)
+    assert found.claims > 50
+    for decided, shuffled in ((found.decided, found.shuffled), (found.decided_apart, found.apart)):
+        assert 100 * decided / shuffled <= BOUND + slack(BOUND / 100, shuffled)
+    monkeypatch.setattr(shuffled_labels, "LEVEL", 10 * LOOKS[0].level)
+    loose = shuffled_rates(draws, seed=3)
+    assert 100 * loose.decided / loose.shuffled > 3 * BOUND
+
+
+def test_labels_are_shuffled_among_the_arms_of_a_world():
+    """The noise that is judged has the mean 0, and no run stands for two arms."""
+    paper = find_paper("dr-grpo")
+    found = {claim.slug: by_arm for claim, by_arm in shufflable(paper)}
+    by_arm = found["wrong-answers-shorter"]
+    assert "length-divisor-dominates" in found
+    assert {*by_arm} == {arm for arm in paper.arms if arm.endswith("-length")}
+    (claim,) = (claim for claim in paper.claims if claim.slug == "wrong-answers-shorter")
+    noise = noise_of(claim, claim.test, by_arm, ("no-std-length", "dr-grpo-length"))
+    assert len(noise) == NANO_LOOKS[0].seeds
+    assert sum(noise) == pytest.approx(0.0, abs=1e-9)
+    assert max(noise) > 0.1
 
 
 def test_a_plan_names_the_effects_that_the_simulation_sees():
