@@ -54,6 +54,7 @@ def two_machines(tmp_path_factory, settings):
         patch.setenv("REPRO_ROOT", str(root))
         patch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
         patch.setenv("SLURM_JOB_NUM_NODES", "2")
+        patch.setenv("SLURM_JOB_ID", str(os.getpid()))  # of which the port is made
         done = CliRunner().invoke(app, list(map(str, launched(settings))))
     assert done.exit_code == 0, done.output
     return root
