@@ -169,7 +169,7 @@ def test_shuffled_labels_are_seldom_decided(monkeypatch):
     """Of all published runs; at ten times the level the bound is broken."""
     draws = 30
     found = shuffled_rates(draws, seed=3)
-    assert found.claims > 50
+    assert found.claims > 20
     for decided, shuffled in ((found.decided, found.shuffled), (found.decided_apart, found.apart)):
         assert 100 * decided / shuffled <= BOUND + slack(BOUND / 100, shuffled)
     monkeypatch.setattr(shuffled_labels, "LEVEL", 10 * LOOKS[0].level)
