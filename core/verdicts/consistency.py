@@ -78,15 +78,17 @@ def start_disagreements(runs: Sequence[RunRecord]) -> Iterator[str]:
 def start_answers(run: RunRecord) -> Iterator[tuple[tuple[str, ...], object]]:
     """Yield each question that a run put to its starting model, with the outcome.
 
-    A question is a benchmark and a digest of how it was asked. The outcome is the digest of the
-    samples, or the held-out accuracy.
+    A question is a benchmark and a digest of how it was asked, with the limit of the answer's
+    length. The outcome is the digest of the samples, or the held-out accuracy.
     """
+    limit = run["config"].get("eval_max_tokens", {"value": None})["value"]
     rows: list[tuple[str, Mapping[str, object]]] = [
         *((row["benchmark"], row) for row in run["start_scores"]),
         *((suite, change["before"]) for suite, change in run["sampling"].items()),
     ]
     for suite, row in rows:
-        yield (suite, digest_of({name: row.get(name) or None for name in QUESTION})), row["digest"]
+        asked = {name: row.get(name) or None for name in QUESTION}
+        yield (suite, digest_of([asked, limit])), row["digest"]
     curve = run["curves"].get(HELD_OUT)
     if curve and curve[0][0] == 0:
         question = {name: run["config"].get(name) for name in HELD_OUT_SETTINGS}
