@@ -14,6 +14,7 @@ from core.records.accepted import accept
 from core.records.places import Shelf, record_files, report_folder, results, run_samples_file
 from core.records.record import read_records, standard, write_record
 from core.run.check import check_papers
+from core.verdicts.consistency import start_disagreements
 from core.verdicts.outcome import Outcome
 
 SLUG = "deepseekmath-grpo"
@@ -168,3 +169,20 @@ def test_a_gain_and_a_drop_within_the_noise_pass():
     run_record(55, created="2026-03-03")
     published(SLUG)
     assert problems() == []
+
+
+@pytest.mark.parametrize(("limits", "number"), [((64, 64), 1), ((64, 16), 0)])
+def test_a_starting_model_answers_alike_within_the_same_limit(limits, number):
+    runs = [
+        {
+            "paper": SLUG,
+            "digest": answers,
+            "model": {"digest": "start"},
+            "start_scores": [{"benchmark": "nano-length", "digest": answers}],
+            "sampling": {},
+            "curves": {},
+            "config": {"eval_max_tokens": {"value": limit}},
+        }
+        for answers, limit in zip("ab", limits, strict=True)
+    ]
+    assert len([*start_disagreements(runs)]) == number
