@@ -102,7 +102,7 @@ def test_the_components_are_those_of_the_shipped_runs():
     assert found.problems == PROBLEMS
     assert found.training == pytest.approx(TRAINING, abs=0.03)  # which a few more seeds move
     assert found.alike == pytest.approx(SAME_SEED, abs=0.01)
-    assert found.rate == pytest.approx(RATE, abs=0.1)
+    assert found.rate == pytest.approx(RATE, abs=0.3)
 
 
 @pytest.mark.parametrize("look", LOOKS)
