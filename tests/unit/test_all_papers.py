@@ -12,7 +12,6 @@ from core.claims.claim import MECHANISMS
 from core.families.profiles import SCALES
 from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
-from core.families.worlds import WORLDS
 from core.pages.printed import passages, printed_table
 from core.pages.render import render_outcome
 from core.paper.registry import entries
@@ -201,21 +200,7 @@ def root(tmp_path_factory):
     return tmp_path_factory.mktemp("papers")
 
 
-@pytest.fixture
-def short_starts(entry, monkeypatch):
-    """The starting models of worlds after two steps, whatever accuracy they have then.
-
-    They are whole ones where a paper asks them which prompts they solve.
-    """
-    if any(own.get("per_seed") for own in entry.load().preparations.values()):
-        return
-    short = {"max_steps": 2, "heldout_every": 2, "heldout_problems": 2, "heldout_target": 0.0}
-    for name, world in WORLDS.items():
-        starts = {start: {**own, **short} for start, own in world.preparations.items()}
-        monkeypatch.setitem(WORLDS, name, replace(world, preparations=starts))
-
-
-@pytest.mark.usefixtures("few_worked", "short_starts")
+@pytest.mark.usefixtures("few_worked")
 @pytest.mark.long
 def test_it_runs_through_all_stages_to_its_page(entry, root, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(root))
