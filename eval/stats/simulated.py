@@ -2,8 +2,8 @@
 
 The variance components are those measured on the runs of the pocket world
 (`core.verdicts.variance_components`): the score of an arm has a standard deviation over seeds of
-0.72 points beside the sampling of its problems, and the answers of two arms with one seed to one
-problem correlate by 0.755. If seeds share their problems, as in the first pocket world, answers
+0.70 points beside the sampling of its problems, and the answers of two arms with one seed to one
+problem correlate by 0.76. If seeds share their problems, as in the first pocket world, answers
 correlate by 0.78 between seeds of an arm, by 0.71 between arms of a seed and by 0.63 between
 different arms with different seeds.
 """
@@ -19,12 +19,12 @@ from scipy.special import ndtri
 from eval.stats.seeds import LEVEL, LOOKS, Look, Mean, over_seeds
 
 PROBLEMS = 2000  # two suites of 1,000
-TRAINING = 0.72  # points: the standard deviation of an arm over seeds, less that of its problems
+TRAINING = 0.70  # points: the standard deviation of an arm over seeds, less that of its problems
 BUILD = 1.5  # points: the standard deviation over seeds that all arms of a seed share
 # Shares of the variance of a shared problem's latent difficulty: sin(pi r / 2) of a correlation r.
 OF_PROBLEM, OF_ARM, OF_SEED = 0.836, 0.105, 0.055
-SAME_SEED = 0.755  # the correlation of two arms' answers to a problem, with one seed
-RATE = 61.4  # percent
+SAME_SEED = 0.76  # the correlation of two arms' answers to a problem, with one seed
+RATE = 61.2  # percent
 Array = NDArray[np.float64]
 
 

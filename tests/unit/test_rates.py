@@ -100,9 +100,9 @@ def test_the_components_are_those_of_the_shipped_runs():
     """Of the suites that are trained on, which most claims read."""
     (found,) = (one for one in shown_components() if "gsm8k" in one.benchmarks)
     assert found.problems == PROBLEMS
-    assert found.training == pytest.approx(TRAINING, abs=0.03)  # which a few more seeds move
+    assert found.training == pytest.approx(TRAINING, abs=0.01)
     assert found.alike == pytest.approx(SAME_SEED, abs=0.01)
-    assert found.rate == pytest.approx(RATE, abs=0.3)
+    assert found.rate == pytest.approx(RATE, abs=0.1)
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -169,7 +169,7 @@ def test_shuffled_labels_are_seldom_decided(monkeypatch):
     """Of all published runs; at ten times the level the bound is broken."""
     draws = 30
     found = shuffled_rates(draws, seed=3)
-    assert found.claims > 20
+    assert found.claims > 50
     for decided, shuffled in ((found.decided, found.shuffled), (found.decided_apart, found.apart)):
         assert 100 * decided / shuffled <= BOUND + slack(BOUND / 100, shuffled)
     monkeypatch.setattr(shuffled_labels, "LEVEL", 10 * LOOKS[0].level)
