@@ -125,8 +125,8 @@ class Resolved:
             return ""
         cited = {s.name: s.value for link in lineage(self.paper) for s in link.settings}
         acting = {name: setting.value for name, setting in self.values.items()}
-        idle = sorted(name for name, value in cited.items() if acting.get(name) != value)
-        return f"in the regime {self.run.regime} the paper's {', '.join(idle)} have no effect"
+        idle = ", ".join(sorted(n for n, value in cited.items() if acting.get(n) != value))
+        return idle and f"in the regime {self.run.regime} the paper's {idle} have no effect"
 
     @property
     def overrides(self) -> dict[str, object]:
