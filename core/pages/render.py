@@ -14,7 +14,7 @@ from core.pages.verdicts import verdict_line
 from core.paper import Paper
 from core.paper.registry import find_entry
 from core.records.fair import fair
-from core.records.files import write_atomic
+from core.records.files import folder_files, write_atomic
 from core.records.places import Shelf, own_entries, report_folder
 from core.stages.watch.meter import track
 from core.verdicts.controls import shown_records
@@ -100,8 +100,18 @@ def write_reports(paper: Paper, shelf: Shelf) -> list[Path]:
     records, pages = shown_records(paper.slug, shelf), list[Path]()
     for scale in shown_at(records):
         folder = report_folder(paper.slug, scale, shelf)
-        pages += write_files(folder, report_files(paper, records, scale, folder))
+        files = report_files(paper, records, scale, folder)
+        pages += write_files(folder, files)
+        remove_unshown(folder, files)
     return [page for page in pages if page.stem == "report"]
+
+
+def remove_unshown(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Remove tables and figures of an earlier page that the records no longer give."""
+    kinds = {Path(name).suffix for name in files}
+    for name in folder_files(folder):
+        if name not in files and Path(name).suffix in kinds:
+            (folder / name).unlink()
 
 
 def write_made(shelf: Shelf, make: Callable[[], Mapping[str, str | bytes]]) -> list[Path]:

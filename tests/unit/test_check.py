@@ -101,6 +101,20 @@ def test_an_edited_report_is_found_and_rendering_repairs_it():
 
 
 @pytest.mark.usefixtures("accepted")
+def test_a_figure_that_no_record_gives_is_found_and_rendering_removes_it_and_nothing_else():
+    page = report_folder(SLUG, "cpu", Shelf.PUBLISHED)
+    old, notes = page / "old.svg", page / "notes.txt"
+    old.write_text("<svg/>")
+    (line,) = problems()
+    assert "no record gives cpu/old.svg" in line
+    notes.write_text("mine")
+    published(SLUG)
+    assert (old.exists(), notes.exists()) == (False, True)
+    notes.unlink()
+    assert problems() == []
+
+
+@pytest.mark.usefixtures("accepted")
 def test_every_scale_has_a_page_that_leads_to_the_others_and_overwrites_none():
     small, large = (report_folder(SLUG, scale, Shelf.PUBLISHED) for scale in ("cpu", "gpu"))
     before = {path.name: path.read_bytes() for path in small.iterdir()}
