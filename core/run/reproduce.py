@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from core.claims import Claim
 from core.paper import Paper
 from core.records.record import latest, read_records
 from core.records.schema import ClaimsRecord, Record, claims_of, runs_of, tunings_of
@@ -12,11 +13,12 @@ from core.run.request import Order
 from core.run.units import all_done
 from core.run.work import check_records, make_chains
 from core.settings.refusals import refuse
+from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from core.verdicts.up_to_date import asked_problems, factor_of, recorded_runs
 from core.verdicts.verdict_records import claim_digests, judge_again, judged_runs
 from eval.errors import ReproError
-from eval.stats.seeds import LOOKS, Look
+from eval.stats.seeds import LOOKS
 from eval.terminal import say
 
 
@@ -61,7 +63,7 @@ def reproduce(
 
 def to_run(paper: Paper, scale: str, jobs: int, until: int) -> list[Order]:
     """Return the order of a paper up to a look; a judged paper is judged again and has none."""
-    if is_judged(paper, scale, LOOKS[until - 1]):
+    if is_judged(paper, scale, until):
         judge_again(paper)
         return []
     order = whole_order(paper, scale, jobs, until)
@@ -101,8 +103,8 @@ def whole_order(paper: Paper, scale: str, jobs: int, until: int) -> Order:
     )
 
 
-def is_judged(paper: Paper, scale: str, look: Look) -> bool:
-    """Return whether records hold the verdicts of a look, on runs with the present settings.
+def is_judged(paper: Paper, scale: str, look: int) -> bool:
+    """Return whether records hold the verdicts of a look, counted from 1, on present settings.
 
     Only records are read, and no local stages, so the answer is the same in a fresh clone.
     """
@@ -113,7 +115,7 @@ def is_judged(paper: Paper, scale: str, look: Look) -> bool:
     claims = claims_records[-1]
     return (
         asserts_the_same(paper, claims)
-        and has_seeds(paper, claims, look)
+        and has_seeds(paper, scale, claims, look)
         and has_present_runs(paper, scale, records, judged_runs(claims))
     )
 
@@ -124,13 +126,19 @@ def asserts_the_same(paper: Paper, claims: ClaimsRecord) -> bool:
     return all(then.get(claim.slug) == now[claim.slug] for claim in paper.claims if claim.arms)
 
 
-def has_seeds(paper: Paper, claims: ClaimsRecord, look: Look) -> bool:
+def has_seeds(paper: Paper, scale: str, claims: ClaimsRecord, look: int) -> bool:
     """Return whether each claim that more seeds may decide was judged on the seeds of a look."""
     verdicts = {row["id"]: row for row in claims["verdicts"]}
     return all(
-        len(verdicts[claim.slug]["seeds"]) >= look.seeds
+        len(verdicts[claim.slug]["seeds"]) >= seeds_of_look(paper, scale, claim, look)
         for claim in claims_to_continue(paper, verdicts.values())
     )
+
+
+def seeds_of_look(paper: Paper, scale: str, claim: Claim, look: int) -> int:
+    """Return the number of seeds at a look of the world that a claim is tested in."""
+    arm = claim.arms[0] if claim.arms else paper.main_arm
+    return resolve(paper, arm=arm, scale=scale).world.looks[look - 1].seeds
 
 
 def has_present_runs(

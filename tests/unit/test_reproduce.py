@@ -26,6 +26,7 @@ from core.verdicts.verdict_records import verdicts_record
 from eval.stats.seeds import LOOKS
 from papers.deepseekmath_grpo import PAPER as DEEPSEEKMATH
 from papers.dr_grpo import PAPER as DR_GRPO
+from papers.sapo import PAPER as SAPO
 
 
 def paper(slug, arms):
@@ -96,7 +97,7 @@ def test_a_training_done_for_one_paper_is_not_left_of_another(root):  # noqa: AR
     assert [count_missing(order) for order in orders] == [5, 5]
 
 
-@pytest.mark.parametrize(("seeds", "look", "done"), [(3, 0, True), (3, 1, False), (5, 1, True)])
+@pytest.mark.parametrize(("seeds", "look", "done"), [(3, 1, True), (3, 2, False), (5, 2, True)])
 def test_an_undecided_claim_is_left_until_it_has_the_seeds_of_the_look(
     monkeypatch, seeds, look, done
 ):
@@ -105,7 +106,20 @@ def test_an_undecided_claim_is_left_until_it_has_the_seeds_of_the_look(
     few = [run for run in runs if run["seed"] < seeds]
     shown = verdicts_record(DEEPSEEKMATH, "cpu", few, LOOKS, tunings)
     monkeypatch.setattr("core.run.reproduce.claims_of", lambda *_: [shown])
-    assert is_judged(DEEPSEEKMATH, "cpu", LOOKS[look]) == done
+    assert is_judged(DEEPSEEKMATH, "cpu", look) == done
+
+
+@pytest.mark.parametrize(
+    ("seeds", "look", "done"), [(4, 1, True), (4, 2, False), (8, 2, True), (8, 3, False)]
+)
+def test_a_claim_of_a_nano_world_is_left_until_it_has_the_seeds_of_its_world(
+    monkeypatch, seeds, look, done
+):
+    records = standard(latest(read_records(SAPO.slug)))
+    few = [run for run in runs_of(records, "cpu") if run["seed"] < 20 + seeds]
+    shown = verdicts_record(SAPO, "cpu", few, LOOKS, tunings_of(records, "cpu"))
+    monkeypatch.setattr("core.run.reproduce.claims_of", lambda *_: [shown])
+    assert is_judged(SAPO, "cpu", look) == done
 
 
 def test_a_clone_with_records_judges_them_again_and_runs_nothing(tmp_path, monkeypatch):
@@ -113,7 +127,7 @@ def test_a_clone_with_records_judges_them_again_and_runs_nothing(tmp_path, monke
     for folder in (slug, "samples"):
         shutil.copytree(results() / folder, tmp_path / "results" / folder)
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
-    assert is_judged(DEEPSEEKMATH, "cpu", LOOKS[-1])
+    assert is_judged(DEEPSEEKMATH, "cpu", len(LOOKS))
     assert list(reproduce([DEEPSEEKMATH], looks=len(LOOKS))) == []
     assert not list((tmp_path / "runs").glob("train-*"))
     page = family_files("grpo", [DEEPSEEKMATH, ALPHA], "cpu", Shelf.HERE)["grpo.md"]
@@ -130,7 +144,7 @@ def test_runs_that_records_tell_of_are_not_run_again_for_new_verdicts(tmp_path, 
     for record in read_records(slug):
         if record["kind"] == "claims":
             (results() / slug / f"{record['digest']}.json").unlink()
-    assert not is_judged(DEEPSEEKMATH, "cpu", LOOKS[0])
+    assert not is_judged(DEEPSEEKMATH, "cpu", 1)
     assert count_missing(whole_order(DEEPSEEKMATH, "cpu", 1, 1)) == 0
     monkeypatch.setattr("core.run.units.run_units", pytest.fail)
     monkeypatch.setattr("core.run.units.run_chain", pytest.fail)
@@ -172,7 +186,7 @@ def test_a_run_is_left_where_its_record_lacks_what_is_asked_for(changed, left):
     ids=["another claim", "another setting"],
 )
 def test_a_paper_that_says_something_else_than_its_records_is_to_be_run(changed):
-    assert not is_judged(changed, "cpu", LOOKS[0])
+    assert not is_judged(changed, "cpu", 1)
 
 
 def test_families_are_listed_with_the_one_they_name():
@@ -183,4 +197,4 @@ def test_families_are_listed_with_the_one_they_name():
 
 
 def test_no_paper_is_judged_where_there_is_no_record(root):  # noqa: ARG001
-    assert not is_judged(DEEPSEEKMATH, "cpu", LOOKS[-1])
+    assert not is_judged(DEEPSEEKMATH, "cpu", len(LOOKS))
