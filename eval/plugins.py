@@ -39,7 +39,11 @@ def plugin_paths() -> list[str]:
 
 
 def modules() -> list[ModuleType]:
-    """Return the modules of the registered plug-ins, imported once."""
+    """Return the modules of the registered plug-ins, imported once.
+
+    Raises:
+        MissingFile, BadValue: see `load`.
+    """
     return [load(Path(path).resolve()) for path in plugin_paths()]
 
 

@@ -51,6 +51,8 @@ LINEAR = 1.05  # the largest exponent that is 1.0 when rounded
 def bench_growth(axes: Axes = AXES, rounds: int = ROUNDS) -> list[Measure]:
     """Measure CPU seconds at every point of the three curves, and the exponents of two of them.
 
+    Torch is limited to one thread from then on.
+
     Raises:
         BadValue: TRL is not installed.
     """

@@ -54,7 +54,10 @@ def only_errors_on_stderr() -> Generator[None]:
 
 @contextmanager
 def redirected_stream(stream: TextIO, *, to: int = 2) -> Generator[TextIO]:
-    """Redirect a stream's descriptor while the block runs; yield a stream to its old target."""
+    """Redirect a stream's descriptor while the block runs; yield a stream to its old target.
+
+    What the block leaves in the stream's buffer is written to the new target.
+    """
     stream.flush()
     number = stream.fileno()
     copy = os.dup(number)
@@ -63,6 +66,7 @@ def redirected_stream(stream: TextIO, *, to: int = 2) -> Generator[TextIO]:
         with open(os.dup(copy), "w", encoding=stream.encoding, errors=stream.errors) as target:
             yield target
     finally:
+        stream.flush()
         os.dup2(copy, number)
         os.close(copy)
 

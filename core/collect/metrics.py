@@ -40,7 +40,10 @@ def summary(name: str, values: Tensor) -> Metrics:
 
 
 def unique_fraction(completion_ids: Sequence[Sequence[int]], group: int) -> float:
-    """Return the share of completions that are distinct in their group, 1 / group if all agree."""
+    """Return the share of completions that are distinct in their group, 1 / group if all agree.
+
+    There must be at least one completion.
+    """
     groups = [completion_ids[i : i + group] for i in range(0, len(completion_ids), group)]
     distinct = sum(len({tuple(ids) for ids in members}) for members in groups)
     return distinct / len(completion_ids)

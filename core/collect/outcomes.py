@@ -48,5 +48,8 @@ def outcome_metrics(right: N, lengths: Tensor, group: int) -> Metrics:
 
 
 def repetition(completion_ids: Sequence[Sequence[int]]) -> float:
-    """Return the mean share of 3-grams of a completion that occurred in it before."""
+    """Return the mean share of 3-grams of a completion that occurred in it before.
+
+    There must be at least one completion.
+    """
     return sum(-REPEATED.of(ids) for ids in completion_ids) / len(completion_ids)

@@ -126,7 +126,11 @@ class BaseConfig(TrainingArguments):
                 setattr(self, key, value)
 
     def resolve(self) -> None:
-        """Fill the fields that follow from others, then check all of them."""
+        """Fill the fields that follow from others, then check all of them.
+
+        Raises:
+            BadValue: see `check_fields`.
+        """
         for key in self.ALIASES:
             setattr(self, key, self.without_alias(key, getattr(self, key)))
         unset = self.bf16 is None

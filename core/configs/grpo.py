@@ -110,7 +110,11 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     )
 
     def resolve(self) -> None:
-        """Resolve the settings as of every method with rollouts, and check loss and estimator."""
+        """Resolve the settings as of every method with rollouts, and check loss and estimator.
+
+        Raises:
+            BadValue: a setting or a combination is refused.
+        """
         self.check_semantics()
         super().resolve()
         self.check_advantages()

@@ -159,7 +159,11 @@ class RolloutConfig(SamplerConfig, BaseConfig):
     )
 
     def resolve(self) -> None:
-        """Resolve the settings as of every trainer, then rollout sizes, and check combinations."""
+        """Resolve the settings as of every trainer, then rollout sizes, and check combinations.
+
+        Raises:
+            BadValue: a setting or a combination is refused.
+        """
         super().resolve()
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
         self.resolve_rollout_size()
@@ -258,7 +262,12 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         )
 
     def resolve_rollout_size(self) -> None:
-        """Fill `generation_batch_size` or `steps_per_generation`, whichever is unset."""
+        """Fill `generation_batch_size` or `steps_per_generation`, whichever is unset.
+
+        Raises:
+            BadValue: both are set, or the batch is no multiple of the micro-batches of all
+                processes.
+        """
         micro = self.per_device_train_batch_size * self.world_size
         if self.generation_batch_size is None:
             self.steps_per_generation = (
@@ -280,7 +289,11 @@ class RolloutConfig(SamplerConfig, BaseConfig):
             self.steps_per_generation = self.generation_batch_size // micro
 
     def check_groups(self) -> None:
-        """Refuse a rollout, or an evaluation batch if there will be any, without whole groups."""
+        """Refuse a rollout, or an evaluation batch if there will be any, without whole groups.
+
+        Raises:
+            BadValue: the rollout or the batch does not hold whole groups.
+        """
         size = self.rollout_size
         if size % self.num_generations:
             raise BadValue(
@@ -291,7 +304,11 @@ class RolloutConfig(SamplerConfig, BaseConfig):
             self.check_evaluation()
 
     def check_evaluation(self) -> None:
-        """Refuse an evaluation batch that does not hold whole groups."""
+        """Refuse an evaluation batch that does not hold whole groups.
+
+        Raises:
+            BadValue: the batch of all processes is no multiple of the completions of a prompt.
+        """
         per_prompt = self.generations_eval
         if self.per_device_eval_batch_size * self.world_size % per_prompt:
             raise BadValue(
@@ -315,7 +332,12 @@ class RolloutConfig(SamplerConfig, BaseConfig):
             )
 
     def check_policies(self) -> None:
-        """Refuse samplers and references that contradict each other."""
+        """Refuse samplers and references that contradict each other.
+
+        Raises:
+            BadValue: `sync_ref_model` moves a reference that is not read, or that answers are
+                sampled from.
+        """
         if self.sync_ref_model and not self.reads_reference:
             raise BadValue(
                 "sync_ref_model=True moves a reference that beta=0.0 never reads: "
@@ -331,6 +353,9 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         """Refuse settings that the selection does not read, and a part that is no part of a group.
 
         A group of one has no spread.
+
+        Raises:
+            BadValue: a setting is not read, does not fit the group, or is out of range.
         """
         self.refuse_idle("rollout_selection", SELECTIONS)
         kept, group = self.selection_kept, self.num_generations
@@ -351,7 +376,11 @@ class RolloutConfig(SamplerConfig, BaseConfig):
             )
 
     def check_vllm(self) -> None:
-        """Let `use_vllm` and `rollout_engine` agree; refuse what vLLM is not started with here."""
+        """Let `use_vllm` and `rollout_engine` agree; refuse what vLLM is not started with here.
+
+        Raises:
+            BadValue: they name different engines, or vLLM in this process would be tensor parallel.
+        """
         named = ENGINES[self.rollout_engine]
         if self.use_vllm and not named.is_vllm and self.is_set("rollout_engine"):
             raise BadValue(

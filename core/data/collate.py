@@ -46,7 +46,10 @@ class DataCollatorForLanguageModeling:
     def batch(
         self, ids: list[list[int]], labels: list[list[int]], **more_columns: list[list[int]]
     ) -> dict[str, Tensor]:
-        """Return rows as tensors, padded on the right."""
+        """Return each column as a tensor (B, T), padded on the right; there must be a row.
+
+        The padding is `pad_token_id` in `input_ids`, -100 in `labels` and 0 in other columns.
+        """
         width, multiple = max(map(len, ids)), self.pad_to_multiple_of
         width = -(-width // multiple) * multiple if multiple else width
         fillers = {"input_ids": self.pad_token_id, "labels": IGNORED}

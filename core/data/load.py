@@ -112,6 +112,12 @@ def demonstrations(suites: Sequence[str], styles: Sequence[str], build: int = 0)
 
     The style "worked" answers step by step, "program" by a program, and "fallible" step by step
     with the mistakes of the model build `build`.
+
+    The dataset is empty without suites.
+
+    Raises:
+        UnknownName, MissingFile: a suite is no pocket suite.
+        KeyError: a style has another name.
     """
     writers = {**STYLES, "fallible": lambda draft: fallible_solution(draft, build).text}
     examples = []

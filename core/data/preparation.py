@@ -37,7 +37,11 @@ class Preparation:
     own_collator: bool = False
 
     def rows(self, dataset: Data, *, packing: bool = False) -> Data:
-        """Return a dataset as token rows; unchanged if `skip_prepare_dataset` is set."""
+        """Return a dataset as token rows; unchanged if `skip_prepare_dataset` is set.
+
+        Raises:
+            BadValue, MissingColumn: see `is_prepared`, `check_prepared` and `tokenize_rows`.
+        """
         args = self.args
         if self.is_prepared():
             return self.check_prepared(dataset, packing)

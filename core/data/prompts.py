@@ -62,7 +62,11 @@ class Prompts:
 
     @cached_property
     def parsed_template(self) -> Template:
-        """The parsed_template template."""
+        """The template as Jinja parsed it; an empty one if there is none.
+
+        Raises:
+            BadValue: the template has a syntax error.
+        """
         try:
             return self.environment.from_string(self.template or "")
         except TemplateError as error:
@@ -97,7 +101,12 @@ class Prompts:
         return {"id": f"{name}-{index}", **row, PROMPT: conversation, **completions}
 
     def prompt_value(self, where: str, row: Row) -> object:
-        """Return the value of the column, or the text that the template renders."""
+        """Return the value of the column, or the text that the template renders.
+
+        Raises:
+            BadValue: the column is missing or has no value, or the template fails; `where` names
+                the row.
+        """
         if self.template is None:
             column = self.column or PROMPT
             if column not in row:

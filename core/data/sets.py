@@ -44,7 +44,11 @@ class DataSet:
 
     @property
     def rows(self) -> int | None:
-        """Number of training rows: those of its file, or else `n`."""
+        """Number of training rows: those of its file, or else `n`.
+
+        Raises:
+            DamagedFile: the file has no rows, or a line that is no JSON object.
+        """
         file = self.source.path if isinstance(self.source, File) else None
         return outline(file)[1] if file is not None and file.is_file() else self.n
 

@@ -54,7 +54,11 @@ class Problems:
         return [row for group in zip(*parts, strict=True) for row in group]
 
     def part(self, benchmark: str, split: str, data: Path | None) -> list[Row]:
-        """Return the rows of one benchmark."""
+        """Return the rows of one benchmark.
+
+        Raises:
+            BadValue, MissingFile, UnknownName: the benchmark, its split or its draw does not exist.
+        """
         rows = problem_rows(benchmark, split, data, self.draw)
         if split == "train":
             rows = rows[: self.first]
@@ -132,7 +136,11 @@ class File:
         return self
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
-        """Return the rows of the file."""
+        """Return the rows of the file.
+
+        Raises:
+            MissingFile, DamagedFile: see `read_rows`.
+        """
         return read_rows(self.path, self.digest)
 
     def place(self, name: str, nth: int) -> str:  # noqa: ARG002 - as of every source
@@ -140,7 +148,11 @@ class File:
         return describe_line(self.path, nth)
 
     def version(self, name: str) -> str:  # noqa: ARG002 - as of every source
-        """Return the SHA-256 of the file."""
+        """Return the SHA-256 of the file.
+
+        Raises:
+            MissingFile: the file does not exist.
+        """
         return file_digest(self.path)
 
 
@@ -169,7 +181,11 @@ class Hub:
         return self
 
     def rows(self, name: str, split: str, data: Path | None) -> list[Row]:  # noqa: ARG002 - as of every source
-        """Return the rows of the folder if there is one, else those of the hub."""
+        """Return the rows of the folder if there is one, else those of the hub.
+
+        Raises:
+            MissingFile, DamagedFile: the rows cannot be read or downloaded, or lack a column.
+        """
         path = local_file(name, data)
         rows = read_rows(path, None) if path else self.download(name)
         return [self.row(f"{name}-{index}", row) for index, row in enumerate(rows)]

@@ -25,7 +25,11 @@ class DifficultyFilter(RejectionSampling):
         return DifficultyConfig
 
     def rows(self, making: Making) -> list[Row]:
-        """Sample answers to the prompts; return the prompts whose pass rate is in range."""
+        """Sample answers to the prompts; return the prompts whose pass rate is in range.
+
+        Raises:
+            BadValue: no prompt is in range, and what `rows_of_difficulty` refuses.
+        """
         from core.collect.difficulty import rows_of_difficulty
 
         config = cast("DifficultyConfig", making.config)

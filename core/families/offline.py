@@ -36,7 +36,10 @@ class Offline(Family, Protocol):
         )
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
-        """Return the number of updates and of rows they read."""
+        """Return the number of updates and of rows they read.
+
+        Without `rows` they are known only if `max_steps` is set, and None otherwise.
+        """
         c = cast("SFTConfig", config)
         rows_per_update = (
             c.per_device_train_batch_size * c.gradient_accumulation_steps * c.world_size

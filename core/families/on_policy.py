@@ -66,7 +66,11 @@ class OnPolicy(Family, Protocol):
     def plan(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> "BatchPlan":
-        """Return the batch plan."""
+        """Return the batch plan.
+
+        Raises:
+            BadValue: the rows do not fill a rollout, or a rollout does not split evenly.
+        """
         from core.explain.batch_plan import batch_plan
 
         shared: Any = SimpleNamespace(**vars(config))  # Any: a config's fields

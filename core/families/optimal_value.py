@@ -30,7 +30,11 @@ class OptimalValue(RejectionSampling):
         return OptimalValueConfig
 
     def rows(self, making: Making) -> list[Row]:
-        """Sample answers to the prompts; return rows with the optimal value of each prompt."""
+        """Sample answers to the prompts; return rows with the optimal value of each prompt.
+
+        Raises:
+            BadValue: no prompt has a rewarded answer, and what `rows_of_values` refuses.
+        """
         from core.collect.optimal_values import rows_of_values
 
         config = cast("OptimalValueConfig", making.config)

@@ -34,7 +34,11 @@ class RejectionSampling(Untrained):
         return RejectionConfig
 
     def rows(self, making: Making) -> list[Row]:
-        """Sample answers to the prompts; return rows with those that the rewards accept."""
+        """Sample answers to the prompts; return rows with those that the rewards accept.
+
+        Raises:
+            BadValue: no answer is accepted, and what `accepted_rows` refuses.
+        """
         from core.collect.rejection import accepted_rows
 
         config = cast("RejectionConfig", making.config)

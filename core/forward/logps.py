@@ -74,7 +74,10 @@ def token_logps(
 
 
 def join_parts(parts: Sequence[TokenLogps], order: Tensor) -> TokenLogps:
-    """Concatenate parts of a batch whose rows have the indices `order`, and restore its order."""
+    """Concatenate parts of a batch whose rows have the indices `order`, and restore its order.
+
+    There must be at least one part.
+    """
     restore = order.argsort().to(parts[0].logps.device)
     entropies = [part.entropy for part in parts if part.entropy is not None]
     return TokenLogps(

@@ -85,6 +85,7 @@ def load_policy(
             or brings code that is not trusted.
         DamagedFile: its weights or config cannot be read, or do not fit each other.
         MissingFile: it is not in the cache and the hub cannot be reached.
+        UnknownName: it is no shipped name, folder or hub id.
     """
     if (seed := untrained_seed(name)) is not None:
         return nano_model(seed)
@@ -168,6 +169,7 @@ def load_tokenizer(
         DamagedFile: its files cannot be read.
         MissingFile: it is not in the cache and the hub cannot be reached, or the template does
             not exist.
+        UnknownName: it is no shipped name, folder or hub id.
     """
     if untrained_seed(name) is not None:
         tokenizer: Any = nano_tokenizer()

@@ -43,6 +43,7 @@ def read_claims() -> list[ClaimRow]:
 
     Raises:
         DamagedFile: the table has other columns, an unknown kind, an empty field, or a claim twice.
+        FileNotFoundError: there is no table.
     """
     place = claims_table()
     with place.open(newline="", encoding="utf-8") as file:

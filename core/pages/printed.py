@@ -114,7 +114,11 @@ def parts(
 def sections(
     numbers: Sequence[Reported], columns: Sequence[Place], layout: Layout, *, sized: bool
 ) -> Iterator[Section]:
-    """Yield the sections of a block, one for each source."""
+    """Yield the sections of a block, one for each source.
+
+    Raises:
+        BadValue: a row has two numbers for one column.
+    """
     for source, title, source_numbers in parts(numbers, "source", layout.sources, layout.of):
         rows: dict[tuple[str, ...], dict[Place, Cell]] = {}
         for number in source_numbers:

@@ -156,7 +156,11 @@ def starts_of(name: str, runs: Sequence[RunRecord]) -> list[RunRecord]:
 def cells(
     runs: Sequence[RunRecord], field: str, measured: Sequence[Measured], mode: str
 ) -> tuple[Cell | None, ...]:
-    """Build one cell for all that is measured, over the seeds; None where no run has a score."""
+    """Build one cell for all that is measured, over the seeds; None where no run has a score.
+
+    Raises:
+        BadValue: only some of the runs have a score, or a run has two different ones.
+    """
     row_cells: list[Cell | None] = []
     for benchmark, metric in measured:
         key = (benchmark, mode, metric)

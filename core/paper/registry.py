@@ -67,7 +67,11 @@ class Entry:
         return paper
 
     def text(self) -> str:
-        """Return the module's docstring: the paper in a sentence, and its caveats."""
+        """Return the module's docstring: the paper in a sentence, and its caveats.
+
+        Raises:
+            BrokenPaper: see `load`.
+        """
         self.load()
         return getdoc(import_module(self.module)) or ""
 
@@ -93,6 +97,7 @@ def find_entry(slug: str) -> Entry:
     Raises:
         UnknownPaper: no paper has that slug.
         BrokenPaper: the plug-in holds no paper.
+        MissingFile, BadValue: the plug-in cannot be imported.
     """
     if slug.endswith(".py"):
         paper = getattr(use(slug), "PAPER", None)

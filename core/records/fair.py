@@ -12,6 +12,9 @@ def best_of(trials: Iterable[TrialRow]) -> TrialRow:
     """Return the trial with the highest final held-out accuracy.
 
     Of equal trials, return the one closest to the arm's own learning rate, then the lowest.
+
+    Raises:
+        ValueError: there are no trials.
     """
     return max(
         trials, key=lambda trial: (final(trial), -abs(log(trial["factor"])), -trial["factor"])

@@ -79,6 +79,9 @@ def no_space(target: object) -> Generator[None]:
     """Raise `DiskFull` in place of errors that mean no space left.
 
     These are "no space left", "file too large" and "quota exceeded".
+
+    Raises:
+        DiskFull: the block raised such an error.
     """
     try:
         yield

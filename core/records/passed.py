@@ -57,7 +57,13 @@ def read_keys(path: Path) -> set[str]:
 
 @cache
 def code_digest(packages: tuple[str, ...], distributions: tuple[str, ...]) -> str:
-    """Return a digest of the source files of packages and the versions of distributions."""
+    """Return a digest of the source files of packages and the versions of distributions.
+
+    A package that cannot be found has no files. The digest is computed once per process.
+
+    Raises:
+        PackageNotFoundError: a distribution is not installed.
+    """
     sources: dict[str, dict[str, str]] = {}
     for name in packages:
         spec = find_spec(name)

@@ -66,6 +66,10 @@ def write_record(record: Record) -> Record:
     """Store a record in runs/results/ under its digest, unless the same record exists; return it.
 
     A record of the same settings with other answers is superseded, not overwritten.
+
+    Raises:
+        BadValue: a field is missing or of another type.
+        DamagedFile: the stored record is not what was written.
     """
     stored = named_record(record)
     path = record_file(stored["paper"], stored["digest"])
@@ -137,7 +141,13 @@ def _read(path: Path, *_state: int) -> Record:  # the state tells a file from wh
 
 
 def read_records(slug: str | None = None, shelf: Shelf = Shelf.HERE) -> list[Record]:
-    """Return the records of a shelf, of one paper or of all, oldest first."""
+    """Return the records of a shelf, of one paper or of all, oldest first.
+
+    The list is empty if there are none.
+
+    Raises:
+        DamagedFile: a record is not what was written.
+    """
     records = [read_record(path) for path in record_files(slug, shelf)]
     return sorted(records, key=lambda record: (record.get("created", ""), record["digest"]))
 

@@ -139,7 +139,7 @@ def right_align(x: Tensor, width: int) -> Tensor:
 def left_pad(
     prompts: Sequence[Sequence[int]], device: torch.device, filler: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Return token ids and attention mask of left-padded prompts, both of shape (B, P)."""
+    """Return token ids and mask (B, P) of left-padded prompts; there must be at least one."""
     width = max(len(row) for row in prompts)
     ids = [[filler] * (width - len(row)) + list(row) for row in prompts]
     mask = [[0] * (width - len(row)) + [1] * len(row) for row in prompts]

@@ -38,7 +38,8 @@ def reproduce(
     All papers come to the first look at their claims before any paper comes to the next. At a look,
     the paper with the fewest missing runs is next; a training that several papers share is run
     once. A judged paper is only judged again. Records of runs and trials are used where they are up
-    to date, and a killed call continues if it is repeated.
+    to date, and a killed call continues if it is repeated. A paper that fails is yielded with its
+    failure at that look, and the others go on.
 
     Args:
         papers: The papers; those that are declared not to run are skipped with a message.

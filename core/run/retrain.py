@@ -50,7 +50,14 @@ class Retraining:
 def retrain(
     entries: Sequence[Entry], count: int, *, draw: int, within: float | None = None
 ) -> list[str]:
-    """Train recorded runs again, drawn at random; return one line for each difference."""
+    """Train recorded runs again, drawn at random; return one line for each difference.
+
+    The runs are trained in scratch folders, which are deleted. With `within` only runs whose
+    training took at most that many seconds are drawn.
+
+    Raises:
+        BadValue: there are fewer than `count` runs to draw from.
+    """
     problems: list[str] = []
     for retraining in draw_runs(entries, count, draw=draw, within=within):
         run = retraining.run
@@ -134,6 +141,8 @@ def differences(recorded: Record, retrained: Record) -> Iterator[str]:
     On the same processor, kernels and versions everything is equal, to the last bit of the
     weights. Elsewhere, if all answers are the same ones, numbers are equal but for rounding. If
     rounding changed an answer, later updates differ: then curves and scores are near each other.
+
+    How the two are compared is printed to standard error.
     """
     if is_same_arithmetic(recorded, retrained):
         how, is_close = "exactly: it has the same processor, kernels and versions", is_equal

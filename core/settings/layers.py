@@ -89,6 +89,10 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
         arm: The name of the arm.
         scale: The name of the scale.
         command_line: The settings of the command line, which may name the regime.
+
+    Raises:
+        BadValue, UnknownName: the family or the regime does not exist, also at this scale.
+        BrokenPaper: the bases of the paper form a circle.
     """
     chain, family = lineage(paper), find_family(paper.family_of(arm))
     run_fields = RUN_FIELDS.difference(family.unused)

@@ -54,17 +54,29 @@ class Resolved:
 
     @property
     def family(self) -> Family:
-        """The family of the arm's trainer."""
+        """The family of the arm's trainer.
+
+        Raises:
+            UnknownName: the family does not exist.
+        """
         return find_family(self.paper.family_of(self.arm))
 
     @property
     def world(self) -> World:
-        """The world that the arm's regime belongs to."""
+        """The world that the arm's regime belongs to.
+
+        Raises:
+            UnknownName: no world has the regime.
+        """
         return world_of_regime(self.run.regime)
 
     @property
     def sets(self) -> tuple[DataSet, ...]:
-        """The data sets; rows of a preparation have the columns of the family that makes them."""
+        """The data sets; rows of a preparation have the columns of the family that makes them.
+
+        Raises:
+            BadValue, DamagedFile, MissingFile, UnknownName: see `find_sets`.
+        """
         return tuple(
             self._made_set(name) if name.startswith(PREPARED) else find_sets(name)[0]
             for name in self.run.data.split("+")
@@ -100,7 +112,11 @@ class Resolved:
 
     @property
     def share(self) -> dict[str, int]:
-        """The batch sizes of one process."""
+        """The batch sizes of one process.
+
+        Raises:
+            BadValue: the batch cannot be divided among the processes.
+        """
         micro_batches = self.family.micro_batches
         return divide_batch(self.config, self.run.processes, micro_batches)
 
@@ -140,7 +156,11 @@ class Resolved:
         )
 
     def preview(self) -> BaseConfig:
-        """Return the config for inspection, not for training; any machine can build it."""
+        """Return the config for inspection, not for training; any machine can build it.
+
+        Raises:
+            BadValue: a setting or a combination is refused.
+        """
         return self.build(output_dir=Path("runs"), seed=0, use_cpu=True, bf16=False)
 
     def build(self, *, output_dir: Path, seed: int, **machine: object) -> BaseConfig:

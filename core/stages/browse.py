@@ -52,7 +52,13 @@ def seal_of(page: bytes) -> bytes:
 
 
 def answers(stages: Sequence[Evaluate]) -> SampleSet:
-    """Return the answers of each model to one question."""
+    """Return the answers of each model to one question.
+
+    There must be at least one stage.
+
+    Raises:
+        MissingFile, DamagedFile: the samples or the problems cannot be read.
+    """
     question = stages[0].question
     problems = question.benchmark.load(limit=question.limit)
     prompts = [question.benchmark.prompt(problem, question.mode) for problem in problems]

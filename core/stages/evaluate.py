@@ -60,7 +60,11 @@ class Question:
 
     @property
     def benchmark(self) -> Benchmark:
-        """The suite with the test problems of its draw."""
+        """The suite with the test problems of its draw.
+
+        Raises:
+            BadValue, UnknownName: see `find_benchmark`.
+        """
         return find_benchmark(self.suite, self.draw)
 
     @property
@@ -317,7 +321,11 @@ def by_parts(
 
 
 def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
-    """Return Maj@K and Pass@K with intervals at K = 1, 2, 4, ... up to the number of samples."""
+    """Return Maj@K and Pass@K with intervals at K = 1, 2, 4, ... up to the number of samples.
+
+    Raises:
+        BadValue: there are no samples, or not `question.decoding.samples` of each problem.
+    """
     samples_per_problem = question.decoding.samples
     ks = [
         *(2**i for i in range(samples_per_problem.bit_length()) if 2**i < samples_per_problem),

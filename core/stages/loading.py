@@ -145,7 +145,11 @@ class Loading:
         )
 
     def sampler(self, model: str) -> PolicySampler:
-        """Load a model by name or folder into the native engine."""
+        """Load a model by name or folder into the native engine.
+
+        Raises:
+            BadValue, DamagedFile, MissingFile, UnknownName: see `load_policy`.
+        """
         self.make_room()
         policy: Any = load_policy(model, self.dtype, trust_code=self.trust_code)  # Any: half typed
         return PolicySampler(
@@ -156,7 +160,11 @@ class Loading:
         )
 
     def tokenizer(self, model: str) -> PreTrainedTokenizerBase:
-        """Load the tokenizer of a model by name or folder."""
+        """Load the tokenizer of a model by name or folder.
+
+        Raises:
+            BadValue, DamagedFile, MissingFile, UnknownName: see `load_tokenizer`.
+        """
         return load_tokenizer(model, self.chat_template, trust_code=self.trust_code)
 
     def make_room(self) -> None:

@@ -104,6 +104,10 @@ class Stage(ABC):
         """Return the outputs; run the stage first if it has not finished.
 
         With `force` finished outputs are deleted first. A forced run that was killed continues.
+
+        Raises:
+            DamagedFile: a finished output is not what was written.
+            DiskFull: there is no space for the outputs.
         """
         with _hold_lock(self), no_space(self.folder):
             if force and self.is_done:

@@ -84,7 +84,15 @@ def policy_and_tokenizer(
     peft_config: "PeftConfig | None",
     args: GRPOConfig,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return the model to train, with its adapters, and its tokenizer."""
+    """Return the model to train, with its adapters, and its tokenizer; load those given by name.
+
+    A given model is changed in place: `disable_dropout` sets its dropout to 0, and
+    `cast_lm_head_to_fp32` computes its logits in 32 bits.
+
+    Raises:
+        BadValue: see `add_adapters` and `policy_tokenizer`.
+        BadValue, DamagedFile, MissingFile, UnknownName: see `load_policy`.
+    """
     policy = add_adapters(policy_model(model, args), peft_config, args)
     by_name = isinstance(model, str)
     policy_tokens = policy_tokenizer(tokenizer, policy, args, by_name=by_name)
@@ -163,7 +171,14 @@ class GRPOTrainer(GRPOAttributes, ComparingTrainer):
         self.reward_weights = args.reward_weights or [1.0] * len(rewards)
 
     def prepare_rollouts(self, *, has_new_adapters: bool) -> None:
-        """Check the launch, and set up the reference, the engine and the logged statistics."""
+        """Check the launch, and set up the reference, the engine and the logged statistics.
+
+        Settings that are likely a mistake are logged as warnings.
+
+        Raises:
+            BadValue: see `check_launch`, `refuse_adapters` and `prepare_engine`.
+            EngineError: see `prepare_engine`.
+        """
         check_launch(self)
         args = self.args
         for warning in filter(None, (args.loss_warning, args.length_weighting)):

@@ -114,7 +114,11 @@ class OnPolicyTrainer(SamplingTrainer):
         """Return the metrics of the rewards."""
 
     def score(self, rows: Rows, generated: Generated) -> Scored:
-        """Call the reward functions, and return the rewards of the completions of all processes."""
+        """Call the reward functions, and return the rewards of the completions of all processes.
+
+        Raises:
+            RewardError: a value is missing, not finite or no number.
+        """
         texts = None
         if any(f.reads_prompt_texts for f in self.rewards):
             texts = self.tokenizer.batch_decode([list(ids) for ids in generated.prompt_ids])

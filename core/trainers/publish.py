@@ -166,7 +166,11 @@ class PublishedTrainer(Trainer):
 
 @contextmanager
 def reaching_hub() -> Iterator[None]:
-    """Convert errors on the way to the hub to a one-line `HubError`."""
+    """Convert errors on the way to the hub to a one-line `HubError`.
+
+    Raises:
+        HubError: the block raised an `OSError`, `HTTPError` or `ValueError`.
+    """
     try:
         yield
     except (OSError, HTTPError, ValueError) as error:

@@ -120,7 +120,11 @@ def reward_model(name: str, keywords: Mapping[str, object]) -> nn.Module:
 def prompt_datasets(
     train: Data, evaluation: Data | dict[str, Data] | None
 ) -> tuple[Data, Data | dict[str, Data] | None]:
-    """Return the checked training and evaluation datasets, with conversations in ChatML."""
+    """Return the checked training and evaluation datasets, with conversations in ChatML.
+
+    Raises:
+        BadValue, MissingColumn, WrongType: see `checked_prompts`.
+    """
     train_prompts = checked_prompts(train, "train_dataset")
     if isinstance(evaluation, dict):
         eval_prompts = {

@@ -44,7 +44,12 @@ class SamplingTrainer(RolloutTrainer):
         """Refuse a `generation_config` that differs from the settings; overridden by GRPO."""
 
     def prepare_engine(self, name: str) -> None:
-        """Start vLLM with the named model if it samples; otherwise check the engine."""
+        """Start vLLM with the named model if it samples; otherwise check the engine.
+
+        Raises:
+            BadValue: see `check_sampler`.
+            EngineError: vLLM cannot be started or reached.
+        """
         sampled = self.rollout_func is None
         self.check_sampler(sampled=sampled)
         self.vllm = vllm_engine(name, self.args) if self.args.use_vllm and sampled else None
@@ -69,7 +74,12 @@ class SamplingTrainer(RolloutTrainer):
             )
 
     def generate(self, prompts: list[Completion]) -> Generated:
-        """Sample one completion per prompt; a prompt repeats for each completion of its group."""
+        """Sample one completion per prompt; a prompt repeats for each completion of its group.
+
+        Raises:
+            BadValue: see `check_generation`, `sample` and `call_rollout`.
+            EngineError: vLLM fails.
+        """
         with self.phases("rollout"):
             if self.rollout_func is not None:
                 return call_rollout(self.rollout_func, self.tokenizer, prompts, self)

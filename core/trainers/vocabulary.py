@@ -71,6 +71,13 @@ def set_template(path: str, tokenizer: Tokenizer, model: PreTrainedModel) -> lis
     """Set the chat template from a file, or with its special tokens from another tokenizer.
 
     Return the ids of new tokens.
+
+    Tokenizer and model are changed in place.
+
+    Raises:
+        MissingFile: the file does not exist.
+        BadValue: the other tokenizer has no template or end token, or the model has adapters.
+        BadValue, DamagedFile, MissingFile, UnknownName: see `load_tokenizer`.
     """
     if path.endswith(TEMPLATES):
         if not Path(path).is_file():

@@ -104,5 +104,9 @@ def suite_problems(control: SuiteControls, row: ScoreRow) -> Iterator[str]:
 
 
 def best_of(valid: Mapping[str, float]) -> str:
-    """Return the intervention with the largest share of right answers, the first of equals."""
+    """Return the intervention with the largest share of right answers, the first of equals.
+
+    Raises:
+        ValueError: there is no intervention but FREE.
+    """
     return max((name for name in valid if name != FREE), key=lambda name: valid[name])

@@ -107,6 +107,7 @@ def graded_again(
     Raises:
         DamagedFile: the file is not what was written, or a verdict is not the stored one.
         MissingFile: the file, or the problems of the suite, are missing.
+        BadValue: a sample belongs to no problem of the benchmark.
     """
     stored = samples.read()
     if any(isinstance(sample, Sealed) == whole for sample in stored):

@@ -134,7 +134,8 @@ def pocket_problems(
     """Return the first `n` problems of a split, or all of them.
 
     Raises:
-        BadValue: the split has fewer than `n` problems.
+        UnknownName: the suite or split does not exist.
+        BadValue: the split has fewer than `n` problems, or the draw does not exist.
     """
     if n is not None and n > SIZES.get(split, n):
         raise BadValue(f"{n} problems of {suite}/{split} asked for, it has {SIZES[split]}")

@@ -90,7 +90,11 @@ class Sandbox:
         raise SandboxUnavailable(f"no backend works ({causes}); plain has to be allowed")
 
     def worker(self, backend: str, *, scipy: bool) -> Worker:
-        """Create a worker without starting it; as root, its programs get their own user."""
+        """Create a worker without starting it; as root, its programs get their own user.
+
+        Raises:
+            SandboxUnavailable: libseccomp is missing and the backend is not "plain".
+        """
         try:
             instructions = filter_program(attributes=backend != "plain")
         except RuntimeError as error:

@@ -58,7 +58,11 @@ class Worker:
         self.closed = False
 
     def run(self, source: str) -> Execution:
-        """Run one program and return its outcome; a sandbox that does not answer is ended."""
+        """Run one program and return its outcome; a sandbox that does not answer is ended.
+
+        Raises:
+            SandboxUnavailable: the worker cannot be started.
+        """
         process = self.process or self.start()
         start_s = time.monotonic()
         max_bytes = ANSWER_BYTES * (self.settings.output_bytes + 2**16)

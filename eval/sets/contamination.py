@@ -120,7 +120,12 @@ def read_texts(path: Path) -> list[list[str]]:
 
 
 def parquet_rows(path: Path) -> list[object]:
-    """Return the rows of a Parquet file as dictionaries."""
+    """Return the rows of a Parquet file as dictionaries.
+
+    Raises:
+        MissingFile: the file does not exist.
+        DamagedFile: it is not a Parquet file.
+    """
     import pandas  # only this format needs it
 
     try:
@@ -132,7 +137,12 @@ def parquet_rows(path: Path) -> list[object]:
 
 
 def list_rows(path: Path) -> list[object]:
-    """Return the items of a JSON list."""
+    """Return the items of a JSON list.
+
+    Raises:
+        MissingFile: the file does not exist.
+        DamagedFile: it is not a JSON list.
+    """
     try:
         rows: object = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:
@@ -148,7 +158,12 @@ def object_rows(path: Path) -> list[object]:
 
 
 def text_rows(path: Path) -> list[object]:
-    """Return the lines of a text file."""
+    """Return the lines of a text file.
+
+    Raises:
+        MissingFile: the file does not exist.
+        DamagedFile: it cannot be read as text.
+    """
     return [*read_text(path).split("\n")]
 
 

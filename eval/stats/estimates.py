@@ -199,6 +199,8 @@ def variance_parts(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
 
     The first is the variance of the observed problem means less the noise of K samples, within / K,
     and never negative.
+
+    There must be at least two problems, each with a sample.
     """
     within = float(np.mean([float(np.var(row, ddof=1)) if len(row) > 1 else 0.0 for row in rows]))
     means = [float(np.mean(row)) for row in rows]

@@ -84,7 +84,10 @@ def missed_with_starts(seeds: int, share: float, *, runs: int, seed: int = 0) ->
 
 
 def look_rate(looks: Sequence[Look], effect: float, *, runs: int, seed: int = 0) -> LookRate:
-    """Simulate claims that stop at the first look that decides, in either direction."""
+    """Simulate claims that stop at the first look that decides, in either direction.
+
+    There must be at least one run and one look.
+    """
     random = np.random.default_rng(seed)
     values = effect + random.standard_normal((runs, looks[-1].seeds))
     decided, used = np.zeros(runs, dtype=bool), np.zeros(runs)

@@ -57,6 +57,9 @@ def plan(
     `rate` is the expected score in percent (50 gives the widest intervals), `seed_spread` the
     standard deviation over training seeds in points, and `limit` a number of problems below the
     benchmark's.
+
+    Raises:
+        BadValue: see `check_plan`.
     """
     check_plan(samples, seeds, rate, seed_spread)
     n = min(benchmark.n, limit or benchmark.n)

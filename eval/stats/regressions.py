@@ -127,7 +127,10 @@ def suite_drops(runs: Mapping[str, Runs], suites: Sequence[str], arms: int) -> I
 def significant_drops(
     samples: Mapping[str, PerSeed], level: float
 ) -> dict[str, tuple[float, float]]:
-    """Return the mean and the one-sided p value of each sample whose mean dropped at this level."""
+    """Return the mean and the one-sided p value of each sample whose mean dropped at this level.
+
+    A loss of up to MARGIN points is no drop. The variances are pooled over all samples.
+    """
     factor, df = pool_variances([s for s in samples.values() if s.variance])
     drops: dict[str, tuple[float, float]] = {}
     for name, sample in samples.items():
@@ -155,7 +158,10 @@ def pool_variances(samples: Sequence[PerSeed]) -> tuple[float, int]:
 
 
 def runs_of(differences: Sequence[Difference], suites: Sequence[str]) -> Runs:
-    """Average the arms of each seed and scale the variances by the share of changed answers."""
+    """Average the arms of each seed and scale the variances by the share of changed answers.
+
+    There must be a difference for each seed and suite.
+    """
     by_seed: dict[int, list[Difference]] = {}
     for difference in differences:
         by_seed.setdefault(difference.seed, []).append(difference)
@@ -180,7 +186,11 @@ def suite_names(differences: Sequence[Difference]) -> list[str]:
 
 
 def describe_largest_loss(differences: Sequence[Difference], arm: str) -> str:
-    """Return the arm and suite with the largest mean loss, among all arms if `arm` is empty."""
+    """Return the arm and suite with the largest mean loss, among all arms if `arm` is empty.
+
+    Raises:
+        ValueError: the arm has no differences.
+    """
     deltas: dict[tuple[str, str], list[float]] = {}
     for d in differences:
         if arm in ("", d.arm):

@@ -147,7 +147,10 @@ def rates(
     seed: int = 0,
     looks: Sequence[Look] = LOOKS,
 ) -> Rate:
-    """Simulate `runs` claims of `effect` points and return how a rule decides them."""
+    """Simulate `runs` claims of `effect` points and return how a rule decides them.
+
+    There must be at least one run and one look.
+    """
     random = np.random.default_rng(seed)
     sizes = [look.seeds for look in looks]
     decided, covered = (dict.fromkeys(sizes, 0) for _ in range(2))

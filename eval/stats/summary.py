@@ -179,6 +179,9 @@ def curve(samples: Sequence[Sample], ks: Sequence[int], *, seed: int = 0) -> dic
     """Return Maj@K and Pass@K in percent with 95 % intervals for each of `ks`.
 
     The columns are k, maj, maj_low, maj_high, pass, pass_low and pass_high.
+
+    Raises:
+        BadValue: there are no samples, some are missing, or a problem has fewer than K.
     """
     ballots = Ballots(samples_by_problem(samples, samples[0].benchmark if samples else ""))
     columns: dict[str, list[float]] = {"k": list(ks)}
@@ -253,7 +256,10 @@ def parse_metric(metric: str, n: int) -> tuple[str, int]:
 
 
 def values_of(ballots: Ballots, name: str, k: int, seed: int) -> list[float]:
-    """Return each problem's value of a metric, a share of 1."""
+    """Return each problem's value of a metric, a share of 1, for at least one problem.
+
+    `name` is "maj", "maj-first" or "pass"; any other name gives the share of correct samples.
+    """
     if name == "maj":
         return ballots.expected_votes(k, seed)
     if name == "maj-first":
@@ -264,7 +270,7 @@ def values_of(ballots: Ballots, name: str, k: int, seed: int) -> list[float]:
 
 
 def share(flags: Sequence[bool]) -> float:
-    """Return the percentage of true flags."""
+    """Return the percentage of true flags; there must be at least one flag."""
     return 100 * sum(flags) / len(flags)
 
 

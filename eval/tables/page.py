@@ -127,6 +127,8 @@ def render_page(sets: Sequence[SampleSet], models: Sequence[str], title: str, ke
 
     The page holds at most `SHOWN` samples, an equal number of each set, and says so if it omits
     some.
+
+    There must be at least one set.
     """
     shown = SHOWN // len(sets)
     problems = list(chain.from_iterable(sample_set.problems(shown) for sample_set in sets))

@@ -36,6 +36,9 @@ def mean_interval(
         shared: Whether the seeds answered the same test problems.
         lower_bound: The smallest possible value.
         upper_bound: The largest possible value.
+
+    Raises:
+        ValueError: there are no seeds.
     """
     from eval.stats.seeds import over_seeds  # importing scipy takes half a second
 

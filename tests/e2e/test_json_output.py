@@ -19,8 +19,11 @@ ALONE = """
 import os, subprocess, sys
 from core.cli.output import only_data_on_stdout, print_columns, print_json, print_text
 print("before")
+sys.stdout.reconfigure(write_through=False)
+held = sys.stdout
 with only_data_on_stdout():
     print("a library")
+    print("a library that held the stream", file=held)  # which keeps it in its buffer
     os.write(1, b"a library in C\\n")
     subprocess.run(["echo", "a process"], check=True)
     print_text("text")
@@ -92,7 +95,12 @@ def test_these_are_all_commands_that_take_json_and_their_help_says_so(repro):
 def test_descriptor_1_is_kept_for_data_too():
     done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
     assert done.stdout == 'before\ntext\n{\n  "a": 1\n}\nhead\ncell\nafter\n'
-    assert done.stderr.splitlines() == ["a library", "a library in C", "a process"]
+    assert done.stderr.splitlines() == [
+        "a library",
+        "a library in C",
+        "a process",
+        "a library that held the stream",
+    ]
 
 
 def test_commands_print_through_what_keeps_standard_output_for_data():

@@ -78,6 +78,7 @@ class VllmEngine:
 
         Raises:
             BadValue: the settings have a stop function, which cannot be sent to vLLM.
+            EngineError: vLLM fails, or its completions are malformed or not those of the model.
         """
         if sampling.stop is not None:
             raise BadValue("the engine 'vllm' has no stop strings: use 'native' or 'hf'")

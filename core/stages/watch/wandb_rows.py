@@ -89,7 +89,7 @@ class WandbRows(WandbCallback):
         logs: dict[str, Any] | None = None,
         **_: object,
     ) -> None:
-        """Send one row; the first may come before the training begins."""
+        """Send the newest row of the log; open the W&B run first if training has not begun."""
         if not self._initialized:
             self.setup(args, state, model)  # sends this row too
         elif logs:
