@@ -31,7 +31,6 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
         **RolloutConfig.UNSUPPORTED,
-        "vllm_importance_sampling_cap": "set `vllm_importance_sampling_clip_max`",
         "max_tool_calling_iterations": NO_TOOLS,
         "use_transformers_paged": NO_PAGED,
     }
@@ -84,7 +83,9 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     vllm_importance_sampling_clip_min: float | None = option(None, "Lower limit of that ratio.")
 
     use_transformers_paged: bool = option(False, "Deprecated in TRL.")
-    vllm_importance_sampling_cap: float | None = option(None, "Deprecated in TRL.")
+    vllm_importance_sampling_cap: float | None = option(
+        None, "Earlier name of vllm_importance_sampling_clip_max."
+    )
 
     advantage_estimator: str = choice("group", ESTIMATORS, "How rewards become advantages")
     kl_coef: float = option(
@@ -116,6 +117,7 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
             BadValue: a setting or a combination is refused.
         """
         self.check_semantics()
+        self.take_earlier_names()
         super().resolve()
         self.check_advantages()
         self.loss_aggregate = self.loss_aggregate or LOSS_TYPES[self.loss_type].aggregate
@@ -272,6 +274,22 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
                     f"defines it differently: set semantics='{TRL}{release}' or a later one, or "
                     "leave it out"
                 )
+
+    def take_earlier_names(self) -> None:
+        """Set `vllm_importance_sampling_clip_max` to the value given under its earlier name.
+
+        Raises:
+            BadValue: the names are given with different values.
+        """
+        cap, name = self.vllm_importance_sampling_cap, "vllm_importance_sampling_clip_max"
+        if cap is None:
+            return
+        if name in self.given_fields and getattr(self, name) != cap:
+            raise BadValue(
+                f"vllm_importance_sampling_cap={cap!r} is the earlier name of {name}, which is "
+                f"{getattr(self, name)!r}: leave one of them out"
+            )
+        self.vllm_importance_sampling_clip_max = cap
 
     def check_loss(self) -> None:
         """Refuse a ratio that the loss is not defined for, and settings without effect.

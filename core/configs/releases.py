@@ -53,7 +53,7 @@ CHANGES: Mapping[str, Change] = {
     ),
     "0.23": Change(
         before={"vllm_importance_sampling_correction": False},
-        fields=("vllm_importance_sampling_correction",),
+        fields=("vllm_importance_sampling_correction", "vllm_importance_sampling_cap"),
     ),
     "0.22": Change(before={"loss_type": "bnpo", "gradient_checkpointing": False}, losses=("dapo",)),
     "0.20": Change(fields=("importance_sampling_level", "top_entropy_quantile")),

@@ -143,10 +143,21 @@ def test_what_trl_builds_is_built_with_its_values(kind, paper, tmp_path):
         assert getattr(ours, name) == getattr(theirs, name), name
 
 
-def test_an_earlier_name_is_refused_with_the_newer_one(tmp_path):
-    """TIS and MIS have it in the index; TRL deprecates it."""
-    with pytest.raises(BadValue, match=r"_cap=2\.0 is not supported: set `vllm_import"):
-        core.GRPOConfig(vllm_importance_sampling_cap=2.0, **HERE, output_dir=str(tmp_path))
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("mode", ["token_truncate", "sequence_mask"])
+def test_an_earlier_name_sets_the_newer_one(mode, tmp_path):
+    """The index has it in the calls of TIS and MIS."""
+    given = {"vllm_importance_sampling_cap": 2.0, "vllm_importance_sampling_mode": mode}
+    ours, theirs = (
+        library.GRPOConfig(**given, **HERE, output_dir=str(tmp_path)) for library in (core, trl)
+    )
+    assert ours.vllm_importance_sampling_clip_max == theirs.vllm_importance_sampling_clip_max == 2.0
+    ours.learning_rate = 1e-4
+    ours.settle()
+    assert ours.vllm_importance_sampling_clip_max == 2.0
+    ours.vllm_importance_sampling_clip_max = 4.0
+    with pytest.raises(BadValue, match="the earlier name of vllm_importance_sampling_clip_max"):
+        ours.settle()
 
 
 def test_the_names_of_trls_last_ppo_are_taken(tmp_path):

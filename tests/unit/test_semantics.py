@@ -69,6 +69,7 @@ def test_copies_and_later_settings_act_as_if_they_were_given_at_once():
         ("trl==0.21", {"loss_type": "dapo"}, "0.22"),
         ("trl==0.25", {"loss_type": "cispo", "epsilon_high": 5.0}, "0.26"),
         ("trl==0.17", {"delta": 1.5}, "0.18"),
+        ("trl==0.22", {"vllm_importance_sampling_cap": 2.0}, "0.23"),
         ("trl==1.9", {"entropy_coef": 0.1}, "1.10"),
         ("trl==0.19", {"importance_sampling_level": "sequence"}, "0.20"),
     ],
