@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from eval.errors import BadValue, ReproError
 
 
-class RewardError(ReproError):
+class RewardError(ReproError, ValueError):
     """Error of a reward function that failed or returned something that is no reward."""
 
 

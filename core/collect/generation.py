@@ -171,7 +171,9 @@ def call_rollout(
     output = dict(rollout(deepcopy(list(prompts)), trainer))
     missing = [key for key in REQUIRED if key not in output]
     if missing:
-        raise BadValue(f"rollout_func returned no {', '.join(missing)}: found {sorted(output)}")
+        raise BadValue(
+            f"rollout_func must return keys {missing} in its output dict: found {sorted(output)}"
+        )
     prompt_ids, completion_ids, logps = (output.pop(key) for key in REQUIRED)
     for key, rows in (("prompt_ids", prompt_ids), ("completion_ids", completion_ids)):
         if len(rows) != len(prompts):

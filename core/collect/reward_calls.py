@@ -274,8 +274,8 @@ def read_values(f: RewardFunction, samples: Samples, output: object) -> list[Val
     if len(values) != len(samples):
         where = f"; {samples.describe(len(values))} has none" if len(values) < len(samples) else ""
         raise RewardError(
-            f"reward {f.name!r} returned {len(values)} values for {len(samples)} completions: "
-            f"expected one per completion, None where it does not apply{where}"
+            f"reward {f.name!r} returned {len(values)} rewards, but {len(samples)} were expected: "
+            f"one per completion, None where it does not apply{where}"
         )
     if f.per_step:
         return [read_steps(f, samples, i, steps) for i, steps in enumerate(values)]

@@ -88,8 +88,8 @@ class SFTConfig(BaseConfig):
         super().resolve()
         if self.padding_free and not self.packing and self.max_length and self.is_set("max_length"):
             raise BadValue(
-                f"padding_free=True with max_length={self.max_length} and without packing: TRL "
-                "refuses both together; set max_length=None and give rows that are cut, or "
+                f"padding_free=True with max_length={self.max_length} and without packing: "
+                "`max_length` is not enforced; set max_length=None and give rows that are cut, or "
                 "packing=True"
             )
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)

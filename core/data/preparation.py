@@ -89,8 +89,8 @@ class Preparation:
             raise MissingColumn("the dataset", ["input_ids"], columns, f"{SKIP} leaves it so")
         if "labels" not in columns and columns & MASKS:
             raise BadValue(
-                f"{SKIP} leaves {' and '.join(sorted(columns & MASKS))} unread: give a column "
-                "'labels', with -100 where nothing is trained on"
+                f"{SKIP} leaves {' and '.join(sorted(columns & MASKS))} unread. Add a 'labels' "
+                "column, with -100 where nothing is trained on"
             )
         return dataset
 
@@ -215,12 +215,13 @@ def column_names(dataset: Data) -> set[str]:
     """
     if isinstance(require_dataset(dataset), Dataset) and dataset.format["type"] == "custom":
         raise BadValue(
-            "the dataset makes its rows by with_transform(): write them with map() instead, or let "
-            f"it make token ids and set dataset_kwargs={{{SKIP!r}: True}}"
+            "the dataset makes its rows by Dataset.with_transform(): write them with map(), or set "
+            f"dataset_kwargs={{{SKIP!r}: True}} and let it make trainer-ready token ids"
         )
     columns = set(dataset.column_names or next(iter(dataset), {}))
     if columns & IMAGES:
         raise BadValue(
-            "the dataset has images: models of images are not supported, drop the column"
+            "the dataset has images: vision-related data needs a vision-language model, and those "
+            "are not supported; drop the column"
         )
     return columns

@@ -27,8 +27,8 @@ def router_weight(model: PreTrainedModel, coefficient: float | None) -> float:
     name, decides = type(model).__name__, hasattr(config, "output_router_logits")
     if coefficient and not decides:
         raise BadValue(
-            f"router_aux_loss_coef={coefficient}: {name} is no mixture of experts that gives what "
-            "its router decides: leave it out"
+            f"router_aux_loss_coef={coefficient}: {name} is not a Mixture-of-Experts model that "
+            "returns its router logits: leave it out"
         )
     if coefficient and not hasattr(config, "router_aux_loss_coef"):
         raise BadValue(

@@ -47,7 +47,10 @@ def reward_functions(
     matched = none if tokenizers is None else as_list(tokenizers)
     for name, values in (("reward_weights", weights), ("reward_processing_classes", matched)):
         if len(values) != len(listed):
-            raise BadValue(f"{name} has {len(values)} entries for {len(listed)} reward functions")
+            raise BadValue(
+                f"{name} has {len(values)} entries for {len(listed)} reward functions: the numbers "
+                "must match"
+            )
     pairs = zip(listed, matched, strict=True)
     return with_unique_names(
         [reward_function(source, tokenizer, args) for source, tokenizer in pairs]

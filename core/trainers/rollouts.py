@@ -209,7 +209,7 @@ class RolloutTrainer(PromptTrainer):
     ) -> Tensor:
         """Return the loss of prepared inputs; after the last piece, record the metrics of all."""
         if return_outputs:
-            raise ValueError(f"{type(self).__name__} computes a loss, it has no outputs to return")
+            raise ValueError(f"The {type(self).__name__} does not support returning outputs")
         with self.phases("forward"):
             loss = self.loss(model, inputs)
         if not self._more:

@@ -20,7 +20,9 @@ class TokenMasks:
         """
         valid = mask.bool()
         lowest = -1  # below every entropy: marks what fills the shorter processes
-        padded = self.accelerator.pad_across_processes(entropies[valid].float(), pad_index=lowest)
+        padded = self.accelerator.pad_across_processes(
+            entropies[valid].float(), dim=0, pad_index=lowest
+        )
         all_entropies = cast(Tensor, self.accelerator.gather(padded))
         all_entropies = all_entropies[all_entropies != lowest]
         return (

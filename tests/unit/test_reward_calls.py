@@ -101,8 +101,11 @@ def nothing(**_):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (too_few, r"'too_few' returned 2 values for 3 completions.*sample 2 \(what is 2 \+ 2\?\)"),
-        (too_many, r"'too_many' returned 4 values for 3 completions"),
+        (
+            too_few,
+            r"'too_few' returned 2 rewards, but 3 were expected.*sample 2 \(what is 2 \+ 2\?\)",
+        ),
+        (too_many, r"'too_many' returned 4 rewards, but 3 were expected"),
         (endless, r"'endless' returned inf for sample 1 \(what is 1 \+ 1\?\): expected a finite n"),
         (words, r"'words' returned 'good' for sample 2"),
         (nothing, r"'nothing' returned NoneType: expected a list of 3 numbers"),

@@ -94,7 +94,7 @@ def test_what_a_function_raises_or_returns_is_refused_as_without_a_limit():
     with pytest.raises(KeyError) as raised:
         scored(broken)
     assert "reward 'broken' raised this on 3 completions" in raised.value.__notes__[0]
-    with pytest.raises(RewardError, match="returned 2 values for 3 completions"):
+    with pytest.raises(RewardError, match="returned 2 rewards, but 3 were expected"):
         scored(limited(lambda **_: [1.0, 2.0], math.inf))
 
 

@@ -176,7 +176,9 @@ def test_what_could_not_act_is_refused_in_one_line(rows, settings, message, tiny
 def test_rows_made_on_the_fly_are_refused_unless_they_are_left_as_they_are(tiny_tokenizer):
     """Preparing them would keep one draw of what is drawn anew each time."""
     rows = Dataset.from_list(ROWS).with_transform(lambda batch: batch)
-    with pytest.raises(BadValue, match=r"by with_transform\(\): write them with map\(\) instead"):
+    with pytest.raises(
+        BadValue, match=r"by Dataset.with_transform\(\): write them with map\(\), or set"
+    ):
         tokenize_rows(rows, tiny_tokenizer)
 
 

@@ -114,8 +114,16 @@ def test_a_dataset_that_is_not_prepared_is_left_as_it_is(make_sft, prepare):
     ("rows", "settings", "message"),
     [
         ([{"text": "a"}], {}, "no column 'input_ids': found 'text'; skip_prepare_dataset"),
-        ([{"input_ids": [5], "assistant_masks": [1]}], {}, "assistant_masks unread: give a column"),
-        ([{"input_ids": [5], "completion_mask": [1]}], {}, "completion_mask unread: give a column"),
+        (
+            [{"input_ids": [5], "assistant_masks": [1]}],
+            {},
+            "assistant_masks unread. Add a 'labels' column",
+        ),
+        (
+            [{"input_ids": [5], "completion_mask": [1]}],
+            {},
+            "completion_mask unread. Add a 'labels' column",
+        ),
         (IDS, {"assistant_only_loss": True}, "assistant_only_loss is set, but skip_prepare"),
         (IDS, {"completion_only_loss": True}, "completion_only_loss is set, but skip_prepare"),
         (IDS, {"packing": True}, "packing is set, but skip_prepare"),

@@ -106,6 +106,72 @@ def test_words_that_scripts_match_on_are_trls(build_llama, tiny_tokenizer, make_
             core.GRPOTrainer(build_llama(), rewards, args, prompts(), **tokenizer)
 
 
+REFUSALS_OF_SFT = {
+    "not a Mixture-of-Experts model": {"router_aux_loss_coef": 0.5},
+    "`max_length` is not enforced": {"padding_free": True, "max_length": 4},
+    r"Dataset\.with_transform\(\).*skip_prepare_dataset.*trainer-ready": {
+        "data": TEXTS.with_transform(lambda batch: batch)
+    },
+    "Add a 'labels' column": {
+        "data": Dataset.from_dict({"input_ids": [[5, 6]], "assistant_masks": [[0, 1]]}),
+        "dataset_kwargs": {"skip_prepare_dataset": True},
+    },
+    "vision-related.*vision-language model": {
+        "data": Dataset.from_dict({"text": ["1+1=2"], "image": ["a.png"]})
+    },
+}
+
+
+@pytest.mark.parametrize("library", [core, trl])
+@pytest.mark.parametrize("words", REFUSALS_OF_SFT)
+def test_refusals_of_fine_tuning_have_trls_words(words, library, make_sft):
+    with pytest.raises(ValueError, match=words):
+        make_sft(library, **REFUSALS_OF_SFT[words])
+
+
+def one_reward(**_):
+    return [1.0]
+
+
+REFUSALS_OF_GRPO = {
+    r"reward weights.*must match|reward_weights.*must match": {"reward_weights": [1.0, 2.0]},
+    r"processing.classes.*must match": {"reward_processing_classes": [None, None]},
+    "'one_reward' returned 1 rewards, but 4 were expected": {"reward_funcs": one_reward},
+    r"rollout_func must return keys \['logprobs'\] in its output dict": {
+        "rollout_func": lambda prompts, _: {
+            name: [[5]] * len(prompts) for name in ("prompt_ids", "completion_ids")
+        }
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore:You are using 'rollout_func'")  # of TRL's
+@pytest.mark.parametrize("library", [core, trl])
+@pytest.mark.parametrize("words", REFUSALS_OF_GRPO)
+def test_refusals_of_grpo_have_trls_words(words, library, build_llama, tiny_tokenizer, tmp_path):
+    arguments = {"reward_funcs": digits, **REFUSALS_OF_GRPO[words]}
+    settings = {name: arguments.pop(name) for name in ("reward_weights",) if name in arguments}
+    args = library.GRPOConfig(
+        str(tmp_path),
+        per_device_train_batch_size=4,
+        num_generations=4,
+        max_completion_length=4,
+        max_steps=1,
+        use_cpu=True,
+        report_to="none",
+        disable_tqdm=True,
+        **settings,
+    )
+    with pytest.raises(ValueError, match=words):
+        library.GRPOTrainer(
+            build_llama(),
+            args=args,
+            train_dataset=prompts(),
+            processing_class=tiny_tokenizer,
+            **arguments,
+        ).train()
+
+
 def test_a_row_without_any_reward_is_shown_with_its_columns(make_grpo, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
 
@@ -170,6 +236,26 @@ def test_the_masks_that_scripts_call_are_trls(seed, rows, width, threshold):
         for trainer in (core.GRPOTrainer, trl.GRPOTrainer)
     ]
     assert torch.equal(*high)
+
+
+def test_the_entropy_mask_calls_its_accelerator_as_trl_does():
+    class Stub:
+        """An accelerator of one process, as tests of TRL's users replace it."""
+
+        num_processes = 1
+        gather = staticmethod(lambda tensor: tensor)
+        pad_across_processes = staticmethod(lambda tensor, dim, pad_index: tensor)  # noqa: ARG005 - called by name
+
+    class Alone:
+        accelerator = Stub()
+
+    entropies = torch.tensor([[0.1, 0.4, 0.3], [0.2, 0.9, 0.8]])
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
+    both = [
+        t.get_high_entropy_mask(Alone(), entropies, mask, 0.5)
+        for t in (core.GRPOTrainer, trl.GRPOTrainer)
+    ]
+    assert torch.equal(*both)
 
 
 def test_liger_with_adapters_on_the_head_is_refused(make_sft):
