@@ -141,7 +141,12 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
             yield value
 
     def compile(self, source: Any, *args: Any, **keywords: Any) -> Any:
-        """See `Environment.compile`, which evaluates constant expressions."""
+        """See `Environment.compile`, which evaluates constant expressions.
+
+        Raises:
+            TemplateBound: the source is too long, or it takes too much time or memory.
+            TemplateSyntaxError: the source is no template, or is nested too deep.
+        """
         if isinstance(source, str):
             check_length(len(source))
         with Bounds(self):

@@ -23,7 +23,10 @@ ROUNDS = 5
 
 
 def bench_rollout() -> list[Measure]:
-    """Measure completions of up to 64 tokens for 16 prompts, at each group size."""
+    """Measure completions of up to 64 tokens for 16 prompts, at each group size.
+
+    Torch is limited to one thread from then on.
+    """
     torch.set_num_threads(1)
     model: Any = load_policy(MODEL).eval()  # Any: its methods are half typed
     tokenizer: Tokenizer = load_tokenizer(MODEL)

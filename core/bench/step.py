@@ -52,6 +52,8 @@ def bench_step() -> list[Measure]:
 
     It is measured with its KL penalty, and with beta 0.
 
+    Torch is limited to one thread from then on.
+
     Raises:
         BadValue: TRL is not installed.
     """

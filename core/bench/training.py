@@ -27,6 +27,8 @@ SEED = 7  # of the unequal lengths
 def bench_training() -> list[Measure]:
     """Measure rewards, reference, forward, backward and optimizer of the pocket step.
 
+    Torch is limited to one thread from then on.
+
     Raises:
         BadValue: TRL is not installed.
     """

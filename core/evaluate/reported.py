@@ -39,6 +39,7 @@ def refuse_parts(printed: Printed, scored: Mapping[str, int]) -> None:
 
     Raises:
         BadValue: fewer problems are scored than the benchmark has.
+        KeyError: a benchmark with a printed number is not in `scored`.
     """
     for name in printed:
         total = find_benchmark(name).n

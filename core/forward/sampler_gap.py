@@ -125,6 +125,9 @@ class Arithmetic:
         """Run the model in this precision within the block; `run_dtype` is that of the run.
 
         The head remains in 32 bits afterwards.
+
+        Raises:
+            BadValue: the head is to be widened and is no plain linear layer.
         """
         if self.wide_head:
             widen_head(model)

@@ -44,7 +44,10 @@ def idle_tokens(loss_type: str, **settings: object) -> float:
 
 
 def change_by_cap(delta: float) -> list[float]:
-    """Return how much a cap of the ratio changes the loss: below it at A = -1, then at A = 1."""
+    """Return how much a cap of the ratio changes the loss, for each of many ratios.
+
+    First come the ratios of `WIDE` below the cap with A = -1, then all of `WIDE` with A = 1.
+    """
     below_cap = [ratio for ratio in WIDE if ratio < delta]
     return [
         abs(with_cap - without)

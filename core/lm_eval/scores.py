@@ -112,6 +112,7 @@ def score_tasks(
 
     Raises:
         UnknownName, MissingFile, BadValue: a task does not exist or cannot run here.
+        BadValue, DamagedFile, MissingFile, UnknownName: the model cannot be loaded.
     """
     check_writable(own_results() / "lm-eval")
     manager = find_tasks(names, data)

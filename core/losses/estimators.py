@@ -136,9 +136,10 @@ def best_of_group(scored: Scored, settings: AdvantageSettings) -> Tensor:
 
 
 def token_rewards(scored: Scored, settings: AdvantageSettings) -> tuple[Tensor, Tensor]:
-    """Return each token's reward without its penalty, and the mask of trained tokens; (N, length).
+    """Return the reward of each token, and the mask of trained tokens; both have shape (N, length).
 
-    The reward of a completion includes its penalties, which are subtracted here.
+    It is -kl_coef times the KL of the token. The last trained token also gets the reward of the
+    completion, less the penalties that are part of it; a missing reward is 0.
 
     Raises:
         TypeError: the rollout has no KL or no mask.

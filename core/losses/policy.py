@@ -192,6 +192,8 @@ def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
     w is the product of the `WEIGHTS` that the surrogate does not contain already. The KL is that of
     `kl_estimator`. With `use_bias_correction_kl` it is multiplied by the ratio, which makes the
     gradient of k3 that of the KL if pi_old sampled the tokens.
+
+    A rollout without reference log-probabilities has no KL: `kl` is None, and beta has no effect.
     """
     row = LOSS_TYPES[c.loss_type]
     ratio = RATIOS[c.importance_sampling_level].ratio(r)
@@ -207,7 +209,7 @@ def policy_loss(r: Rollout, c: PolicyConfig, scale: Scale) -> PolicyLoss:
 
 
 def kl_penalty(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT | None:
-    """Return the KL estimate of each token (B, T), or None without a reference."""
+    """Return the KL estimate of each token (B, T), or None without reference log-probabilities."""
     if r.ref_logps is None:
         return None
     plain = ESTIMATORS[c.kl_estimator](r.logps, r.ref_logps)

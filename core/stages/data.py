@@ -75,7 +75,12 @@ class Data(Stage):
         return "+".join(data_set.name for data_set in self.sets)
 
     def work(self, folder: Path) -> Mapping[str, object]:
-        """Write the rows to the folder; return the data's name, row count and digest."""
+        """Write the rows to the folder; return the data's name, row count and digest.
+
+        Raises:
+            BadValue: there are no rows, or a column is missing.
+            MissingFile, DamagedFile: the rows cannot be read.
+        """
         valid = join_parts(map(self.held_out, self.sets)) if self.holds_out else None
         rows = join_parts(
             (

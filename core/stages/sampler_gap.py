@@ -53,7 +53,11 @@ class SamplerGap(Stage):
         return ", ".join(self.quantities)
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
-        """Draw the answers, and return every quantity by its name."""
+        """Draw the answers, and return every quantity by its name.
+
+        Raises:
+            MissingFile, DamagedFile: the rows or the model cannot be read.
+        """
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
         questions = [row["prompt"] for row in held_out]
         quantities = {name: SAMPLER_GAPS[name] for name in self.quantities}

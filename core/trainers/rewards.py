@@ -107,6 +107,7 @@ def reward_model(name: str, keywords: Mapping[str, object]) -> nn.Module:
 
     Raises:
         BadValue: its files lack weights, which would be initialised at random.
+        BadValue, DamagedFile, MissingFile: it cannot be loaded, see `reading`.
     """
     with reading(name, name):
         model, loaded = AutoModelForSequenceClassification.from_pretrained(

@@ -69,7 +69,11 @@ def extract_as_paper(
 
 
 def few_shot(output: str, *, listed: bool, language: str) -> tuple[list[str], str]:
-    """Return the answers of a few-shot output before the next example, and their rule."""
+    """Return the answers of a few-shot output before the next example, and their rule.
+
+    The answer is "[invalid]" if a number is expected and missing. There is at most one answer
+    unless several are `listed`.
+    """
     if listed:
         return zero_shot(output.split("Problem:", 1)[0])
     if language == "en":

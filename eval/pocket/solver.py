@@ -108,7 +108,10 @@ class Solver:
         return self.makes_mistake("skip", step.cue[1], remaining)
 
     def format_line(self, text: str, right_lines: tuple[str, ...]) -> list[Line]:
-        """Return the lines that the strategy writes for one equation; none for an empty text."""
+        """Return the lines that the strategy writes for one equation; none for an empty text.
+
+        `right_lines` are the texts that count as right. Nothing is drawn at random.
+        """
         if not text:
             return []
         is_right = text in right_lines

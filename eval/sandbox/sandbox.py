@@ -117,7 +117,11 @@ class Sandbox:
         return list(self.threads.map(self.run_one, programs))
 
     def run_one(self, program: str) -> Execution:
-        """Run one program in the next free sandbox, one with scipy if the program names it."""
+        """Run one program in the next free sandbox, one with scipy if the program names it.
+
+        Raises:
+            SandboxUnavailable: the sandbox cannot be started.
+        """
         pair = self.idle.get()
         try:
             return pair["scipy" in program].run(program)

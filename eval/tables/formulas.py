@@ -36,7 +36,10 @@ def formulas(texts: Iterable[str]) -> dict[str, str]:
 
 
 def mathml(source: str) -> str | None:
-    """Convert a formula with its delimiters to MathML without links; None if that fails."""
+    """Convert a formula with its delimiters to MathML without links.
+
+    Return None if that fails, or if the formula is too long or gives elements that are not allowed.
+    """
     from latex2mathml.converter import convert  # only pages need it
 
     inner = re.sub(r"^(\$\$|\\\[|\\\(|\$)|(\$\$|\\\]|\\\)|\$)$", "", source)

@@ -162,7 +162,10 @@ class PlainDecoder:
     def forward(
         self, ids: Tensor, positions: Tensor, attend: Attend, only: Places | None = None
     ) -> Tensor:
-        """Return the hidden states (..., H) of tokens (...), or (N, H) of the places in `only`."""
+        """Return the hidden states (..., H) of tokens (...), or (N, H) of the places in `only`.
+
+        They come from the last layer, before the final norm, which `logits` applies.
+        """
         x = self.body.embed_tokens(ids)
         rotation = self.rotations(positions)
         heads = self.queries + self.keys
