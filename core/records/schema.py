@@ -158,6 +158,7 @@ class ClaimsRecord(AnyRecord):
     `looks` are the numbers of seeds at which the claims were judged, each with its level;
     none if they were judged once. Where trials chose the arms' learning rates, `tunings` are the
     records of the trials, and `own_rates` the verdicts at the arms' own rates, if these differ.
+    `missed` are the claims that were not run, each with the gate that it misses on the trial seed.
     """
 
     seeds: list[int]
@@ -167,6 +168,7 @@ class ClaimsRecord(AnyRecord):
     planned: NotRequired[dict[str, str]]  # a digest of the plan of each claim that has one
     runs: NotRequired[list[str]]  # that were judged
     tunings: NotRequired[list[str]]
+    missed: NotRequired[dict[str, str]]
     verdicts: list[dict[str, Any]]  # Any: as `core.verdicts.judge` writes them
     own_rates: NotRequired[list[dict[str, Any]]]  # Any: as above
 

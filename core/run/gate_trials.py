@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from core.claims import Claim, MissingMeasure
 from core.claims.gates import Gate
 from core.records.record import Record
+from core.run.request import Order
 from core.run.units import run_in_processes, trial_units
 from core.run.work import Work
 from core.stages.chain import Chain
 from core.stages.record import unscored_record
+from core.verdicts.judge import ON_TRIAL_SEED
 from eval.errors import ReproError
 from eval.terminal import say
 
@@ -24,17 +26,18 @@ class MissedGates(ReproError):
     exit_code = 1
 
 
-def arms_behind_gates(work: Work, tunings: Sequence[Record]) -> tuple[str, ...]:
+def arms_behind_gates(order: Order, missed: Mapping[str, str]) -> tuple[str, ...]:
     """Return the arms that the order still runs after the trials of gates.
 
-    An arm is left out if only claims that miss a gate compare it. Orders without `--claims` have no
-    trials.
+    An arm is left out if only claims that miss a gate compare it.
+
+    Args:
+        order: The order.
+        missed: The claims that miss a gate, as `claims_behind_gates` returns them.
 
     Raises:
         MissedGates: no claim about runs is left.
     """
-    order = work.order
-    missed = claims_behind_gates(work, tunings) if order.fair else {}
     if not missed:
         return order.arm_names
     left = [claim for claim in order.paper.claims if claim.arms and claim.slug not in missed]
@@ -46,12 +49,17 @@ def arms_behind_gates(work: Work, tunings: Sequence[Record]) -> tuple[str, ...]:
 
 
 def claims_behind_gates(work: Work, tunings: Sequence[Record]) -> dict[str, str]:
-    """Return which claims miss a gate on the trial seed, each with the reason, and print them."""
+    """Return which claims miss a gate on the trial seed, each with the reason, and print them.
+
+    Orders without `--claims` have no trials, and the result is empty.
+    """
+    if not work.order.fair:
+        return {}
     declared = [c for c in work.order.paper.claims if c.arms and c.act_comparisons]
     records = run_gate_trials(work, declared, tunings)
     missed = {claim.slug: why for claim in declared if (why := missed_gates(claim, records))}
     for slug, reason in missed.items():
-        say(f"claim {slug} is not run: on the trial seed, which is not judged, {reason}")
+        say(f"claim {slug} is not run: {ON_TRIAL_SEED}{reason}")
     return missed
 
 

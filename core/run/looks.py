@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from core.claims import Claim
 from core.paper import Paper
 from core.records.record import Record, write_record
-from core.run.gate_trials import arms_behind_gates
+from core.run.gate_trials import arms_behind_gates, claims_behind_gates
 from core.run.units import run_chains, run_in_processes, trial_units
 from core.run.work import Trials, Work
 from core.stages.chain import Chain
@@ -19,10 +19,18 @@ from eval.terminal import say
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """The records of the runs of an order, and of the trials that chose their learning rates."""
+    """The records of the runs of an order.
+
+    Attributes:
+        records: The records of the runs.
+        tunings: The records of the trials that chose their learning rates.
+        missed: The claims that were not run because they miss a gate on the trial seed, each with
+            the reason.
+    """
 
     records: list[Record]
     tunings: list[Record]
+    missed: Mapping[str, str]
 
 
 def run_work(work: Work) -> Runs:
@@ -32,8 +40,9 @@ def run_work(work: Work) -> Runs:
         MissedGates: no claim passes its gates on the trial seed; see `arms_behind_gates`.
     """
     tunings = run_trials(work)
-    arms = arms_behind_gates(work, tunings)
-    return Runs(records=run_looks(work, tunings, arms), tunings=tunings)
+    missed = claims_behind_gates(work, tunings)
+    arms = arms_behind_gates(work.order, missed)
+    return Runs(records=run_looks(work, tunings, arms), tunings=tunings, missed=missed)
 
 
 def run_trials(work: Work) -> list[Record]:
@@ -67,13 +76,13 @@ def run_looks(work: Work, tunings: Sequence[Record], arms: tuple[str, ...]) -> l
     if not order.looks:
         return run_chains(order, select_chains(work, arms, tunings))
     records: list[Record] = []
-    for number, look in enumerate(order.looks[: order.until], 1):
+    for number in range(1, len(order.looks[: order.until]) + 1):
         records += run_chains(order, select_chains(work, arms, tunings, number))
         verdicts = judge_records(order.paper, records, order.looks, tunings)["verdicts"]
         undecided = undecided_claims(order.paper, verdicts)
         claims = claims_to_continue(order.paper, verdicts)
         say(
-            f"after {look.seeds} of up to {order.looks[-1].seeds} seeds, "
+            f"after look {number} of {len(order.looks)}, "
             f"{count_undecided(undecided)}{stopped_claims(undecided, claims)}"
         )
         needed = {arm for claim in claims for arm in claim.arms or (order.paper.main_arm,)}

@@ -26,5 +26,7 @@ def run_order(order: Order) -> Outcome:
 
 def judge_runs(order: Order, runs: Runs) -> Outcome:
     """Judge the claims of the paper on these runs, and write the record of the verdicts."""
-    claims = verdicts_record(order.paper, order.scale, runs.records, order.looks, runs.tunings)
+    claims = verdicts_record(
+        order.paper, order.scale, runs.records, order.looks, runs.tunings, runs.missed
+    )
     return Outcome(runs=runs.records, tunings=runs.tunings, claims=write_record(claims))

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from math import isclose
 from statistics import mean
+from typing import get_args
 
 from core.claims import Claim, Comparison, MissingMeasure, Runs, Untestable
 from core.claims.arms import DEVIATION_SEEDS, reads_deviation
-from core.claims.gates import CheckedGate
+from core.claims.gates import BelowGate, CheckedGate
 from core.claims.measures import is_validation
 from core.families.worlds import World, world_of_regime
 from core.paper import Paper
@@ -24,11 +25,17 @@ from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Look
 from eval.stats.stopping import WORTHWHILE, conditional_power
 
+ON_TRIAL_SEED = "on the trial seed, which is not judged, "
 UNEQUAL = (">", ">=", "<", "<=")
 ROOM = 3.0  # points from 0 or 100 %; a percentage that stays this close cannot have moved
 
 
-def judge(paper: Paper, runs: Iterable[Record], looks: Sequence[Look] = ()) -> list[VerdictRow]:
+def judge(
+    paper: Paper,
+    runs: Iterable[Record],
+    looks: Sequence[Look] = (),
+    missed: Mapping[str, str] | None = None,
+) -> list[VerdictRow]:
     """Return the verdict on each claim of a paper, with Holm's p beside each p.
 
     Args:
@@ -39,12 +46,17 @@ def judge(paper: Paper, runs: Iterable[Record], looks: Sequence[Look] = ()) -> l
             Without looks a claim is judged once, over all seeds that its arms share. Claims in a
             world of its own base are judged at the same number of that world's looks, on the seeds
             that it judges.
+        missed: what claims miss a gate on the trial seed, as "inert: " or "unhealthy: " and the
+            number. Such a claim gets this verdict if the runs cannot test it.
     """
     by_arm: dict[str, dict[int, Record]] = {}
     for run in runs:
         if is_judged(run):
             by_arm.setdefault(run["arm"], {})[run["seed"]] = run
-    verdicts = [judge_claim(claim, by_arm, looks) for claim in paper.claims]
+    verdicts = [
+        judge_claim(claim, by_arm, looks, (missed or {}).get(claim.slug, ""))
+        for claim in paper.claims
+    ]
     tested = [(verdict, p) for verdict in verdicts if (p := verdict["p"]) is not None]
     for (verdict, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
         verdict["holm"] = p
@@ -63,7 +75,10 @@ def is_judged(run: Record) -> bool:
 
 
 def judge_claim(
-    claim: Claim, by_arm: Mapping[str, Mapping[int, Record]], looks: Sequence[Look] = ()
+    claim: Claim,
+    by_arm: Mapping[str, Mapping[int, Record]],
+    looks: Sequence[Look] = (),
+    missed: str = "",
 ) -> VerdictRow:
     """Judge one claim: by its law, by its simulation, or over the seeds that its arms share.
 
@@ -71,6 +86,7 @@ def judge_claim(
         claim: the claim.
         by_arm: records of runs by arm and seed.
         looks: as of `judge`.
+        missed: the gate that the claim misses on the trial seed, as of `judge`.
     """
     test = claim.test
     if isinstance(test, Untestable):
@@ -89,7 +105,9 @@ def judge_claim(
     if looks and any(world.is_bare for world in worlds.values()):
         looks = next(iter(worlds.values())).looks[: len(looks)]
     if lack := lacking_runs(arms, by_arm, len(cases), looks):
-        return untested_verdict(claim, lack)
+        below = missed.partition(":")[0]
+        verdict = below if below in get_args(BelowGate) else "undecided"
+        return untested_verdict(claim, ON_TRIAL_SEED + missed if missed else lack, verdict)
     try:
         return judge_at_looks(claim, test, cases, looks or [Look(len(cases))])
     except MissingMeasure as error:

@@ -30,6 +30,7 @@ def verdicts_record(
     runs: Sequence[Record],
     looks: Sequence[Look] = (),
     tunings: Sequence[Record] = (),
+    missed: Mapping[str, str] | None = None,
 ) -> Record:
     """Judge a paper's claims and return the record of the verdicts, which is not written yet.
 
@@ -40,6 +41,7 @@ def verdicts_record(
         looks: the numbers of seeds at which each claim is judged in turn; all seeds at once if
             empty.
         tunings: records of the learning-rate trials of the arms.
+        missed: reasons of claims that miss a gate on the trial seed, as of `judge`.
     """
     return new_record(
         "claims",
@@ -52,12 +54,17 @@ def verdicts_record(
         **({"planned": plans} if (plans := plan_digests(paper, runs)) else {}),
         runs=[run["digest"] for run in runs],
         **({"tunings": [tuning["digest"] for tuning in tunings]} if tunings else {}),
-        **judge_records(paper, runs, looks, tunings),
+        **({"missed": dict(missed)} if missed else {}),
+        **judge_records(paper, runs, looks, tunings, missed),
     )
 
 
 def judge_records(
-    paper: Paper, runs: Sequence[Record], looks: Sequence[Look], tunings: Sequence[Record]
+    paper: Paper,
+    runs: Sequence[Record],
+    looks: Sequence[Look],
+    tunings: Sequence[Record],
+    missed: Mapping[str, str] | None = None,
 ) -> dict[str, list[VerdictRow]]:
     """Return the verdicts on the arms at their best learning rates, as `verdicts`.
 
@@ -65,9 +72,9 @@ def judge_records(
     rates beside them.
     """
     best = [record for record in fair([*runs, *tunings]) if record["kind"] == "run"]
-    verdicts = {"verdicts": judge(paper, best, looks)}
+    verdicts = {"verdicts": judge(paper, best, looks, missed)}
     if any(map(is_tuned, runs)):
-        verdicts["own_rates"] = judge(paper, at_own_rates(runs), looks)
+        verdicts["own_rates"] = judge(paper, at_own_rates(runs), looks, missed)
     return verdicts
 
 
@@ -109,7 +116,8 @@ def judge_again(paper: Paper) -> None:
             continue
         if changed_claims(paper, claims, used_runs, used_trials):
             scale, looks = claims["scale"], looks_of(claims)
-            write_record(verdicts_record(paper, scale, used_runs, looks, used_trials))
+            missed = claims.get("missed")
+            write_record(verdicts_record(paper, scale, used_runs, looks, used_trials, missed))
 
 
 def successors(
@@ -187,7 +195,7 @@ def changed_claims(
         The claims' names, with the reason if the claim itself has changed; or one line that says
         that the verdicts at the arms' own rates, or only the order of the claims, differ.
     """
-    again = judge_records(paper, runs, looks_of(claims), tunings)
+    again = judge_records(paper, runs, looks_of(claims), tunings, claims.get("missed"))
     if not agree(claims.get("own_rates"), canonical(again.get("own_rates"))):
         return ["those at the arms' own learning rates"]
     now = {row["id"]: canonical(row) for row in again["verdicts"]}

@@ -10,6 +10,7 @@ from core.run.gate_trials import MissedGates
 from core.run.order import run_order
 from core.run.request import Order
 from core.settings.run_settings import TRIAL_SEED
+from core.verdicts.verdict_records import changed_claims
 from papers.deepseekmath_grpo import PAPER
 
 ENTROPY = final("entropy")
@@ -45,11 +46,20 @@ def test_a_claim_that_misses_a_gate_is_left_out_and_its_arms_do_not_run(order, c
     assert "expected >= 1000" in said
     assert "claim unread is not run" in said
     assert "a gate cannot be read: " in said
-    acts, idle, _ = outcome.verdicts
+    acts, idle, unread = outcome.verdicts
     assert acts["gates"][0]["below"] == "inert"
     assert len(acts["gates"][0]["values"]) == 2
-    assert idle["verdict"] == "undecided"
+    assert (idle["verdict"], unread["verdict"]) == ("inert", "undecided")
+    assert idle["reason"].startswith(
+        "on the trial seed, which is not judged, inert: final(entropy)"
+    )
+    assert "a gate cannot be read: " in unread["reason"]
+    assert (idle["p"], idle["runs"]) == (None, [])
     assert {*outcome.claims["planned"]} == {"acts"}
+    paper = replace(PAPER, claims=(ACTS, IDLE, UNREAD))
+    assert changed_claims(paper, outcome.claims, outcome.runs) == []
+    forgotten = outcome.claims | {"missed": {}}
+    assert changed_claims(paper, forgotten, outcome.runs) == ["idle", "unread"]
     seeds = {record["seed"] for record in read_records(PAPER.slug) if record["kind"] == "run"}
     assert TRIAL_SEED not in seeds
 

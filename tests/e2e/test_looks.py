@@ -40,7 +40,7 @@ def test_only_what_an_undecided_claim_needs_goes_on_and_the_same_command_gives_t
     assert (first["verdict"], first["seeds"]) == ("held", [0, 1, 2])
     assert (second["verdict"], second["seeds"]) == ("no room", [0, 1])
     assert outcome.claims["looks"] == [[2, NEVER], [3, 0.05]]
-    assert "after 2 of up to 3 seeds, 1 claim is undecided: open" in capfd.readouterr().err
+    assert "after look 1 of 2, 1 claim is undecided: open" in capfd.readouterr().err
     assert judge(TWO, outcome.runs, order.looks) == outcome.verdicts
     again = run_order(order)
     assert again.claims["digest"] == outcome.claims["digest"]
