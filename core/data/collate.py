@@ -18,26 +18,29 @@ class DataCollatorForLanguageModeling:
     """Collator of rows of `input_ids` and optional `labels`, with the interface of TRL's.
 
     With `padding_free`, or if rows are packed, a batch is one concatenated row whose positions
-    restart at each document, so that documents do not attend to each other.
+    restart at each document, so that documents do not attend to each other. With
+    `return_position_ids`, rows are padded also if they are packed, and have these positions.
     """
 
     pad_token_id: int
     padding_free: bool = False
+    return_position_ids: bool = False
     pad_to_multiple_of: int | None = None
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, Tensor]:
         """Return the tensors of a batch.
 
-        `input_ids` and `labels` have shape (B, T) with an `attention_mask`, or (1, N) with
-        `position_ids` where rows are concatenated.
+        `input_ids` and `labels` have shape (B, T) with an `attention_mask` and, on request,
+        `position_ids`, or (1, N) with `position_ids` where rows are concatenated.
         """
         ids = [list(row["input_ids"]) for row in rows]
         labels = [list(row.get("labels", row["input_ids"])) for row in rows]
-        if not (self.padding_free or LENGTHS in rows[0]):
+        joins_rows = LENGTHS in rows[0] and not self.return_position_ids
+        if not (self.padding_free or joins_rows):
+            places = {"position_ids": position_rows(rows)} if self.return_position_ids else {}
             mask = [[1] * len(row) for row in ids]
-            return self.batch(ids, labels, attention_mask=mask)
-        documents = (range(length) for row in rows for length in lengths(row))
-        positions = list(chain.from_iterable(documents))
+            return self.batch(ids, labels, attention_mask=mask, **places)
+        positions = list(chain.from_iterable(position_rows(rows)))
         tokens = list(chain.from_iterable(ids))
         pairs = zip(positions, chain.from_iterable(labels), strict=True)
         targets = [label if place else IGNORED for place, label in pairs]
@@ -59,6 +62,18 @@ class DataCollatorForLanguageModeling:
             )
             for key, values in {"input_ids": ids, "labels": labels, **more_columns}.items()
         }
+
+    @staticmethod
+    def get_position_ids_from_packed_seq_lengths(
+        batch_seq_lengths: Sequence[Sequence[int]],
+    ) -> list[Tensor]:
+        """Return the positions of each row, given the lengths of its documents; a name of TRL."""
+        return [torch.cat([torch.arange(n) for n in row]) for row in batch_seq_lengths]
+
+
+def position_rows(rows: Sequence[Row]) -> list[list[int]]:
+    """Return the positions of the tokens of each row, which restart at each document."""
+    return [[place for length in lengths(row) for place in range(length)] for row in rows]
 
 
 def lengths(row: Row) -> list[int]:

@@ -133,7 +133,9 @@ class SFTTrainer(BaseTrainer):
         )
         train, evaluation = datasets
         padding = cast(int, tokenizer.pad_token_id)
-        joined = DataCollatorForLanguageModeling(padding, args.joins_rows, args.padding)
+        joined = DataCollatorForLanguageModeling(
+            padding, args.joins_rows, pad_to_multiple_of=args.padding
+        )
         return {
             "data_collator": cast(DataCollator, collator or joined),
             "train_dataset": self.train_rows(train, args),

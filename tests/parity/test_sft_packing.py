@@ -73,10 +73,36 @@ def test_batches_are_trls(padding_free, packed, multiple, lengths):
     """But for packed rows without `padding_free`, whose documents TRL lets see each other."""
     rows = documents(lengths)
     given_rows = pack_rows(rows, 12, "bfd") if packed else rows
-    ours = DataCollatorForLanguageModeling(3, padding_free, multiple)(list(given_rows))
+    ours = DataCollatorForLanguageModeling(3, padding_free, pad_to_multiple_of=multiple)(
+        list(given_rows)
+    )
     theirs = TheirCollator(3, padding_free or packed, pad_to_multiple_of=multiple)(list(given_rows))
     assert ours.keys() == theirs.keys() & {"input_ids", "labels", "attention_mask", "position_ids"}
     assert all(torch.equal(value, theirs[name]) for name, value in ours.items())
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("multiple", [None, 4])
+def test_padded_rows_have_trls_positions_on_request(packed, multiple):
+    given_rows = [dict(row) for row in documents([5, 2])]
+    if packed:
+        for row, lengths in zip(given_rows, ([3, 2], [2]), strict=True):
+            row[LENGTHS] = lengths
+    ours, theirs = (
+        collator(3, False, True, multiple)(given_rows)
+        for collator in (DataCollatorForLanguageModeling, TheirCollator)
+    )
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(value, theirs[name]) for name, value in ours.items())
+
+
+@given(rows=st.lists(st.lists(st.integers(1, 5), min_size=1), min_size=1))
+def test_positions_of_packed_rows_are_trls(rows):
+    ours, theirs = (
+        collator.get_position_ids_from_packed_seq_lengths(rows)
+        for collator in (DataCollatorForLanguageModeling, TheirCollator)
+    )
+    assert list(map(torch.Tensor.tolist, ours)) == list(map(torch.Tensor.tolist, theirs))
 
 
 def model_of(kind):
