@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # pip writes bytecode on one core, compileall on all; torch has a file for a later Python that fails
 define install
 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable $(1)
-$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib core eval papers || true
 endef
 
 # One small model is slower on two threads than on one: parallel work is two processes.

@@ -77,6 +77,7 @@ def kept():
 
 settings.register_profile("repro", deadline=None)  # a busy machine is slow, not wrong
 settings.load_profile("repro")
+gc.set_threshold(20_000)  # trainings make many objects that stay until they end
 
 SPECIAL = ["<pad>", "<eos>", "<unk>", "<user>", "<assistant>"]
 SYMBOLS = [*digits, *ascii_lowercase, *" \n+-*/=.,:;?!()[]{}\\<>$"]
