@@ -19,7 +19,7 @@ def laws():
     claims = [claim for entry in entries().values() for claim in entry.load().claims]
     exact = [c for c in claims if isinstance(c.test, Comparison) and c.test.kind == "exact"]
     assert [claim.slug for claim in (*LAWS, *exact) if not holds(claim)] == []
-    return (*LAWS, *exact)
+    return [*LAWS, *exact]
 
 
 def forget(side):
@@ -39,8 +39,13 @@ def holds(claim):
 
 
 def survives(mutant, laws):
+    """Whether all laws hold. A law that fails comes first for the next mutant, its neighbour."""
     with applied(mutant):
-        return all(map(holds, laws))
+        for place, law in enumerate(laws):
+            if not holds(law):
+                laws.insert(0, laws.pop(place))
+                return False
+    return True
 
 
 def test_laws_notice_36_of_40_changes(laws):
