@@ -21,6 +21,7 @@ PAPER = replace(
             "max_completion_length": 48,
             "eval_max_tokens": 48,
             "eval_limit": 6,
+            "at_k_samples": 8,
             "heldout_problems": 8,
         }
     },

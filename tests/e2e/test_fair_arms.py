@@ -43,6 +43,7 @@ FAIR = replace(
             "max_completion_length": 48,
             "eval_max_tokens": 48,
             "eval_limit": 4,
+            "at_k_samples": 4,
             "heldout_problems": 8,
         }
     },

@@ -131,7 +131,8 @@ def test_at_gpu_a_tiny_qwen2_on_a_cpu_ends_with_a_table(repro, root, tmp_path, t
     tiny = ("num_generations=4", "per_device_train_batch_size=8", "gradient_accumulation_steps=1")
     few = ("steps_per_generation=1", "max_steps=2", "max_completion_length=12", "eval_limit=2")
     less = ("at_k_samples=4", "at_k_limit=2", "heldout_problems=4", "use_cpu=true")
-    result = repro("run", PAPER, "--at", "gpu", f"model={tiny_model}", *tiny, *few, *less)
+    short = ("eval_max_tokens=64",)
+    result = repro("run", PAPER, "--at", "gpu", f"model={tiny_model}", *tiny, *few, *less, *short)
     assert result.exit_code in (0, 1), result.output
     assert "(gpu scale, greedy, top1)" in result.stdout
     assert "Tool-integrated reasoning" in result.stdout

@@ -32,6 +32,7 @@ SHORT = (
     "max_steps=2",
     "eval_limit=3",
     "eval_max_tokens=24",
+    "at_k_samples=4",
     "heldout_problems=4",
     "per_device_train_batch_size=4",
 )
@@ -96,7 +97,7 @@ def test_a_paper_that_fine_tunes_goes_from_its_plan_to_its_page(root):
 
 
 def test_a_paper_that_trains_nothing_goes_from_its_plan_to_its_page(root):
-    few = ("eval_limit=3", "eval_max_tokens=24")
+    few = ("eval_limit=3", "eval_max_tokens=24", "at_k_samples=4")
     outcome = run_order(Order(paper=SCORED, arguments=few))
     (record,) = outcome.runs
     assert record["start_scores"] == []
@@ -143,7 +144,7 @@ def test_a_paper_asks_in_any_mode_and_draws_answers_as_it_says(root):
         Evaluation(benchmarks=("gsm8k",), mode="tir"),
         Evaluation(benchmarks=("cmath",), mode="few-shot", samples=2, temperature=0.8, top_p=0.9),
     )
-    few = ("eval_limit=3", "eval_max_tokens=24")
+    few = ("eval_limit=3", "eval_max_tokens=24", "at_k_samples=4")
     paper = replace(SCORED, evaluations=ways)
     (record,) = run_order(Order(paper=paper, arguments=few)).runs
     rows = {(r["mirrors"], r["mode"], r["metric"], r.get("temperature")) for r in record["scores"]}

@@ -22,6 +22,7 @@ SHORT = (
     "max_steps=2",
     "eval_limit=3",
     "eval_max_tokens=24",
+    "at_k_samples=4",
     "heldout_problems=4",
     "per_device_train_batch_size=4",
     "num_generations=2",

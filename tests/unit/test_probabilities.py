@@ -20,7 +20,7 @@ from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from papers.dft import PAPER
 
-FEW = ("max_steps=2", "eval_limit=3", "eval_max_tokens=24", "heldout_problems=6",
+FEW = ("max_steps=2", "eval_limit=3", "at_k_samples=4", "eval_max_tokens=24", "heldout_problems=6",
        "per_device_train_batch_size=4", "learning_rate=1e-3")  # fmt: skip
 PAPER_ = replace(PAPER, claims=(), evaluations=(Evaluation(),), slug="tiny-dft")
 

@@ -20,7 +20,7 @@ from core.stages.data import read_rows
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 
-FEW = ("max_steps=2", "eval_limit=3", "eval_max_tokens=24", "heldout_problems=2")
+FEW = ("max_steps=2", "eval_limit=3", "eval_max_tokens=24", "heldout_problems=2", "at_k_samples=4")
 TRAINED = {"max_steps": 2, "per_device_train_batch_size": 4, "heldout_problems": 0}
 SAMPLED = {
     "family": "rejection-sampling",

@@ -20,7 +20,7 @@ from eval.errors import BadValue, UnknownName
 from papers.deepseekmath_grpo import PAPER
 
 SHORT = ("max_steps=2", "eval_limit=3", "eval_max_tokens=24", "heldout_problems=0",
-         "per_device_train_batch_size=4")  # fmt: skip
+         "at_k_samples=4", "per_device_train_batch_size=4")  # fmt: skip
 GROUPS = ("num_generations=2", "max_completion_length=12")
 
 

@@ -185,7 +185,7 @@ def test_a_run_is_scored_with_it_and_says_so(folder, evaluated, tmp_path, monkey
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
     short = ("max_steps=1", "eval_limit=2", "eval_max_tokens=9", "heldout_problems=0")
     batch = ("per_device_train_batch_size=4", "num_generations=4", "gradient_accumulation_steps=1")
-    order = Order(paper=PAPER, arguments=(f"model={folder}", *short, *batch))
+    order = Order(paper=PAPER, arguments=(f"model={folder}", *short, "at_k_samples=4", *batch))
     scored = ("eval_engine=vllm", "eval_tensor_parallel=2")
     (plain,) = run_order(order).runs
     assert not evaluated
