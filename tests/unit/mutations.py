@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from inspect import unwrap
 from pathlib import Path
@@ -43,6 +44,7 @@ class Mutant:
         return f"{self.module}:{self.line} {self.kind}: {self.change}"
 
 
+@cache
 def mutants():
     """Every change of every file of losses."""
     return [mutant for path in sorted(LOSSES.glob("*.py")) for mutant in mutants_of(path)]
