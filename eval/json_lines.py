@@ -4,16 +4,17 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from eval.errors import DamagedFile, MissingFile
 
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
 SHOWN = 60  # characters of a line in an error
-JsonObject = dict[str, Any]  # Any: the values of foreign rows have no static type
+JsonObject: TypeAlias = dict[str, Any]  # Any: values of JSON have no common static type
+JsonFields: TypeAlias = Mapping[str, Any]  # a JSON object that is only read
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:

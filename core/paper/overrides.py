@@ -11,13 +11,14 @@ from dataclasses import fields
 from enum import Enum
 from functools import cache
 from math import isfinite
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from eval.errors import BadValue, UnknownName
 
 SPECIAL: Mapping[object, str] = {type(None): "None", Ellipsis: "..."}  # annotations
 WORDS = {"true": True, "false": False, "none": None, "null": None}
-Parts: TypeAlias = tuple[Any, ...]  # Any: the arguments of an annotation
+Parts: TypeAlias = tuple[object, ...]  # the arguments of an annotation
+T = TypeVar("T")
 LARGEST = 2**63 - 1  # integer that 64 bits hold
 
 
@@ -33,7 +34,7 @@ class BadOverride(BadValue):
 
 
 @cache
-def field_types(config: type) -> Mapping[str, Any]:  # Any: annotations are of no common type
+def field_types(config: type) -> Mapping[str, object]:
     """Return the annotation of each field that the constructor takes."""
     hints = get_type_hints(config)
     return {field.name: hints[field.name] for field in fields(config) if field.init}
@@ -67,7 +68,7 @@ def named_texts(arguments: Iterable[str]) -> dict[str, str]:
     return texts
 
 
-def find_type(name: str, *configs: type) -> Any:  # Any: an annotation
+def find_type(name: str, *configs: type) -> object:
     """Return the annotation of a field, from the last of the configs that has it.
 
     Raises:
@@ -79,7 +80,7 @@ def find_type(name: str, *configs: type) -> Any:  # Any: an annotation
     raise UnknownField(name, [known for config in configs for known in field_types(config)])
 
 
-def literal(text: str, hint: Any) -> object:
+def literal(text: str, hint: object) -> object:
     """Return the Python value of a text; a text that is no literal stays a string.
 
     The text of a `str` field is never converted. For a tuple field, words separated by commas are
@@ -95,7 +96,7 @@ def literal(text: str, hint: Any) -> object:
         return tuple(text.split(",")) if get_origin(hint) is tuple else text
 
 
-def checked(name: str, value: Any, hint: Any) -> Any:  # Any: a setting of any type
+def checked(name: str, value: object, hint: object) -> object:
     """Return a value as its field's type: an int as a float, a list as a tuple if expected.
 
     Raises:
@@ -110,7 +111,7 @@ def checked(name: str, value: Any, hint: Any) -> Any:  # Any: a setting of any t
     return value
 
 
-def bounded(name: str, value: Any) -> Any:  # Any: a setting of any type
+def bounded(name: str, value: T) -> T:
     """Return the value if 64 bits hold every number in it.
 
     Raises:
@@ -138,15 +139,16 @@ def numbers_in(value: object) -> Iterator[int | float]:
             yield from numbers_in(item)
 
 
-def fits(value: Any, hint: Any) -> bool:
+def fits(value: object, hint: object) -> bool:
     """Return whether a value has an annotation's type; ints are floats, bools are not ints."""
     if fits_exactly(value, hint):
         return True
-    is_int = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
-    return is_int and fits_exactly(float(value), hint)
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > LARGEST:
+        return False
+    return fits_exactly(float(value), hint)
 
 
-def fits_exactly(value: object, hint: Any) -> bool:
+def fits_exactly(value: object, hint: object) -> bool:
     """Return whether a value has an annotation's type, without turning ints into floats."""
     origin, parts = form_of(hint)
     if hint is Any or hint is object:
@@ -157,37 +159,40 @@ def fits_exactly(value: object, hint: Any) -> bool:
         return any(fits_exactly(value, part) for part in parts)
     if origin is Literal:
         return value in parts
-    if origin in COLLECTIONS:
+    if isinstance(origin, type) and origin in COLLECTIONS:
         return COLLECTIONS[origin](value, origin, parts)
     return _fits_class(value, hint)
 
 
-def _fits_elements(value: Any, origin: type, parts: Parts) -> bool:
-    return isinstance(value, origin) and all(fits(element, parts[0]) for element in value)
+def _fits_elements(value: object, origin: type, parts: Parts) -> bool:
+    if not isinstance(value, list | set | frozenset) or not isinstance(value, origin):
+        return False
+    return all(fits(element, parts[0]) for element in value)
 
 
-def _fits_tuple(value: Any, origin: type, parts: Parts) -> bool:
+def _fits_tuple(value: object, origin: type, parts: Parts) -> bool:
     del origin  # a list is written for a tuple
     hint = parts[0] if parts else object
     return isinstance(value, list | tuple) and all(fits(element, hint) for element in value)
 
 
-def _fits_mapping(value: Any, origin: type, parts: Parts) -> bool:
+def _fits_mapping(value: object, origin: type, parts: Parts) -> bool:
     del origin  # any mapping is taken for another
     pairs = value.items() if isinstance(value, AbstractMapping) else [(None, None)]
     return all(fits(key, parts[0]) and fits(element, parts[1]) for key, element in pairs)
 
 
-def _fits_class(value: object, hint: Any) -> bool:
-    if isinstance(hint, type) and issubclass(hint, Enum):
+def _fits_class(value: object, hint: object) -> bool:
+    if not isinstance(hint, type):
+        return callable(value)
+    if issubclass(hint, Enum):
         return isinstance(value, hint) or value in [member.value for member in hint]
-    if hint in (int, float):
-        return isinstance(value, hint) and not isinstance(value, bool)
-    return isinstance(value, hint) if isinstance(hint, type) else callable(value)
+    is_number = hint in (int, float)
+    return isinstance(value, hint) and not (is_number and isinstance(value, bool))
 
 
 # By the origin of the annotation.
-COLLECTIONS: Mapping[Any, Callable[[Any, type, Parts], bool]] = {
+COLLECTIONS: Mapping[type, Callable[[object, type, Parts], bool]] = {
     list: _fits_elements,
     set: _fits_elements,
     frozenset: _fits_elements,
@@ -198,12 +203,12 @@ COLLECTIONS: Mapping[Any, Callable[[Any, type, Parts], bool]] = {
 
 
 @cache
-def form_of(hint: object) -> tuple[Any, Parts]:
+def form_of(hint: object) -> tuple[object, Parts]:
     """Return the origin and the arguments of an annotation: `list`, `(int,)` of `list[int]`."""
     return get_origin(hint), get_args(hint)
 
 
-def describe(hint: Any) -> str:
+def describe(hint: object) -> str:
     """Format an annotation as it is written: `int | None`, not `typing.Optional[int]`."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint in SPECIAL:

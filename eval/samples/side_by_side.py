@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from eval.grading import Verdict, grade_as_paper
 from eval.grading.paper_extraction import Part
+from eval.json_lines import JsonObject
 from eval.samples.store import Sample
 from eval.sets.benchmarks import Benchmark
 from eval.sets.fewshot import FEW_SHOT, PAL
@@ -75,12 +75,12 @@ def verdict_lines(comparisons: Iterable[Judged]) -> bytes:
     )
 
 
-def by_paper(verdict: Verdict) -> dict[str, Any]:
+def by_paper(verdict: Verdict) -> JsonObject:
     """Return the paper's verdict and reason as columns for a sample's row."""
     return {"paper_correct": verdict.correct, "paper_reason": verdict.reason}
 
 
-def differences(comparisons: Iterable[Judged]) -> list[dict[str, Any]]:
+def differences(comparisons: Iterable[Judged]) -> list[JsonObject]:
     """Return a row with both verdicts for each sample on which the graders disagree."""
     return [
         {
@@ -113,8 +113,8 @@ def counts(comparisons: Sequence[Judged]) -> dict[str, int | None]:
 
 
 def beside(
-    rows: Iterable[dict[str, Any]], comparisons: Sequence[Judged], paper: Iterable[Score]
-) -> list[dict[str, Any]]:
+    rows: Iterable[JsonObject], comparisons: Sequence[Judged], paper: Iterable[Score]
+) -> list[JsonObject]:
     """Return score rows with short names of their fields, counts and the paper's score added."""
     return [
         row

@@ -2,21 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 from eval.errors import DamagedFile, MissingFile
-from eval.json_lines import answer_text, as_answer, json_lines
+from eval.json_lines import JsonFields, answer_text, as_answer, json_lines
 from eval.sets.problem import Answers, Counts, Problem
 
 LANGUAGES = ("bn", "de", "en", "es", "fr", "ja", "ru", "sw", "te", "th", "zh")
 REQUIRED = ("id", "question", "answer", "language")
 OPTIONAL: dict[str, type] = {"solution": str, "level": int, "subject": str, "exact_form": bool}
-Row: TypeAlias = Mapping[str, Any]  # Any: columns of foreign data sets have no static type
+Row: TypeAlias = JsonFields  # of a foreign data set
 
 
 @dataclass(frozen=True)

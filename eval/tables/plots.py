@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from statistics import fmean
-from typing import Any
+from typing import TypeAlias
 
 from matplotlib import rc_context
 from matplotlib.artist import Artist
@@ -14,10 +14,11 @@ from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 from numpy import asarray
 
 from eval.errors import BadValue
+from eval.json_lines import JsonFields
 from eval.tables.palette import COLOURS, PAPER, STYLE, style
 from eval.tables.seed_intervals import mean_interval, same_problems
 
-Record = Mapping[str, Any]  # Any: a record of a run, read from JSON
+Record: TypeAlias = JsonFields  # of a run
 Points = Sequence[tuple[float, float]]
 
 SAMPLED = {"maj": "Maj@K", "pass": "Pass@K"}

@@ -1,17 +1,18 @@
 """Averages the scores of several seeds to one number with its interval."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
+from typing import TypeAlias
 
 from eval.errors import BadValue
+from eval.json_lines import JsonFields
 from eval.sets.benchmarks import find_benchmark_or_none
 from eval.tables.table import Cell
 
 LIMITED = "limited"  # the mark of a cell that covers only a part of its test set
 NORMAL = 1.959964  # half the width of a 95 % interval, in standard errors
 SCORE_FIELDS = ("value", "low", "high", "n")
-ScoreFields = Mapping[str, Any]  # Any: the fields of a Score, read from JSON
+ScoreFields: TypeAlias = JsonFields  # the fields of a Score
 
 
 def mean_interval(
