@@ -10,13 +10,12 @@ import gc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, Qwen2Config
 
 from core.bench.cards import CARDS, Card, sampling_bytes, sampling_flops, training_flops
-from core.bench.measure import SHARE, Measure, several_in_turn
+from core.bench.measure import SHARE, Measure, MeasureFields, several_in_turn
 from core.bench.step import Timer, peer, spread, train_on
 from core.bench.words import word_prompts, word_tokenizer
 from core.bounded_templates import Tokenizer
@@ -139,15 +138,14 @@ def bench_load(
     def run(side: Side) -> Callable[[], dict[str, float]]:
         return lambda: step_rates(side, load, device, dtype)
 
-    rows: dict[str, dict[str, Any]] = {
-        "rollout": {"unit": "tokens/s", "at_least": load.at_least},
-        "training": {"unit": "tokens/s"},
-        "step": {"unit": "s", "at_least": load.at_least},
+    rows: dict[str, MeasureFields] = {
+        "rollout": {"name": f"{load.name} rollout", "unit": "tokens/s", "at_least": load.at_least},
+        "training": {"name": f"{load.name} training", "unit": "tokens/s"},
+        "step": {"name": f"{load.name} step", "unit": "s", "at_least": load.at_least},
     }
     if device.type == "cuda":
-        rows["memory"] = {"unit": "GB"}
-    fields_of_rows = {key: {"name": f"{load.name} {key}", **fields} for key, fields in rows.items()}
-    measures = several_in_turn(run(OURS), run(theirs()), rounds, fields_of_rows, peer="TRL")
+        rows["memory"] = {"name": f"{load.name} memory", "unit": "GB"}
+    measures = several_in_turn(run(OURS), run(theirs()), rounds, rows, peer="TRL")
     return [*measures, *shares(load, card, dtype, *measures[:2])]
 
 

@@ -12,7 +12,7 @@ import torch
 from datasets import Dataset
 from transformers import LlamaConfig, LlamaForCausalLM, PrinterCallback, Trainer
 
-from core.bench.measure import Measure, peak_memory, several_in_turn
+from core.bench.measure import Measure, MeasureFields, peak_memory, several_in_turn
 from core.bench.step import QUIET, ConfigClass, Timer, TrainerClass, peer, spread
 from core.bench.words import word_prompts, word_tokenizer
 from core.configs.grpo import GRPOConfig
@@ -34,7 +34,7 @@ def bench_large() -> list[Measure]:
         BadValue: TRL is not installed.
     """
     peer()
-    rows = {
+    rows: dict[str, MeasureFields] = {
         "seconds": {"name": "GRPO step, 20M", "unit": "CPU s", "at_least": 2.5},
         "peak": {"name": "process", "unit": "GB", "at_least": 2.0},
         "added": {"name": "step", "unit": "GB"},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
-from typing import Any, TypedDict
+from typing import Required, TypedDict, Unpack
 
 SHARE = "share"  # the unit of what part of a limit is reached
 
@@ -46,20 +46,15 @@ class Measure:
         return None if self.at_most is None else self.ours <= self.at_most
 
 
-class MeasureRow(TypedDict):
-    """A measure of the benchmark `bench` as its record holds it."""
+class MeasureFields(TypedDict, total=False):
+    """The fields of a measure beside its values, see `Measure`."""
 
-    bench: str
-    name: str
-    unit: str
-    ours: float
-    theirs: float | None
-    peer: str | None
-    at: int | None
+    name: Required[str]
+    unit: Required[str]
+    peer: str
+    at: int
     at_least: float | None
-    at_most: float | None
-    ratio: float | None
-    met: bool | None
+    at_most: float
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -95,7 +90,7 @@ def in_turn(
     ours: Callable[[], Sequence[float]],
     theirs: Callable[[], Sequence[float]],
     rounds: int,
-    **fields: Any,  # Any: fields of a Measure
+    **fields: Unpack[MeasureFields],
 ) -> Measure:
     """Run both sides in turn for `rounds` rounds and return their medians as a measure.
 
@@ -117,8 +112,8 @@ def several_in_turn(
     ours: Callable[[], Mapping[str, float]],
     theirs: Callable[[], Mapping[str, float]],
     rounds: int,
-    rows: Mapping[str, Mapping[str, Any]],  # Any: fields of a Measure
-    **shared: Any,  # Any: fields of a Measure
+    rows: Mapping[str, MeasureFields],
+    peer: str,
 ) -> list[Measure]:
     """Run both sides in turn and return the medians of several quantities as measures.
 
@@ -127,15 +122,14 @@ def several_in_turn(
         theirs: Returns measurements of the peer by quantity.
         rounds: Number of rounds.
         rows: The fields of the measure of each quantity.
-        shared: Fields that all measures share.
+        peer: The name of the peer.
     """
     measurements = [(ours(), theirs()) for _ in range(rounds)]
     return [
         Measure(
             ours=median(our_values[key] for our_values, _ in measurements),
             theirs=median(their_values[key] for _, their_values in measurements),
-            **shared,
-            **fields,
+            **{**fields, "peer": peer},
         )
         for key, fields in rows.items()
     ]

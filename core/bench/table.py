@@ -11,13 +11,14 @@ from core.bench.evaluation import bench_evaluation
 from core.bench.gpu import bench_gpu, check_gpu
 from core.bench.growth import bench_growth
 from core.bench.large import bench_large
-from core.bench.measure import Measure, MeasureRow
+from core.bench.measure import Measure
 from core.bench.rollout import bench_rollout
 from core.bench.sandbox import bench_sandbox
 from core.bench.step import bench_step
 from core.bench.training import bench_training
 from core.records.places import check_writable, own_results
 from core.records.record import machine, new_record, versions, write_record
+from core.records.schema import MeasureRow
 from eval.errors import BadValue, UnknownName
 from eval.terminal import say
 

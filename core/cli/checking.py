@@ -1,14 +1,17 @@
 """`repro check`, `repro doctor` and `repro bench`: checks of records, the machine and the speed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import randrange
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from core.cli.options import AsJson
 from core.cli.output import print_columns, print_json, print_text, say_loading
 from eval.errors import BadValue
+
+if TYPE_CHECKING:
+    from core.records.schema import MeasureRow
 
 Papers = Annotated[
     list[str] | None,
@@ -139,7 +142,7 @@ def bench(
         [
             (
                 row["bench"],
-                row["name"] if row["at"] is None else f"{row['name']} = {row['at']}",
+                row["name"] if row.get("at") is None else f"{row['name']} = {row.get('at')}",
                 f"{short(row['ours'])} {row['unit']}",
                 row["peer"] or "-",
                 "-" if row["theirs"] is None else f"{short(row['theirs'])} {row['unit']}",
@@ -151,10 +154,10 @@ def bench(
     )
 
 
-def _target(row: Mapping[str, Any]) -> str:  # Any: a measure's fields
+def _target(row: "MeasureRow") -> str:
     """Return the requirement of a measure and whether it is met; "-" without one."""
-    if row["met"] is None:
+    if row.get("met") is None:
         return "-"
-    at_least, at_most = row["at_least"], row["at_most"]
+    at_least, at_most = row.get("at_least"), row.get("at_most")
     requirement = f"ratio >= {at_least:g}" if at_least is not None else f"ours <= {at_most:g}"
-    return f"{requirement}: {'met' if row['met'] else 'NOT met'}"
+    return f"{requirement}: {'met' if row.get('met') else 'NOT met'}"

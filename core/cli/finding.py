@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,7 @@ from eval.errors import UnknownName
 from eval.terminal import say
 
 if TYPE_CHECKING:
+    from core.records.index import ListedScore
     from core.records.schema import RunRecord, ScoreRow
     from core.verdicts.run_differences import ScoreChange
 
@@ -156,7 +157,7 @@ def as_recorded(texts: tuple[str, ...]) -> dict[str, object]:
     }
 
 
-def score_text(row: "ScoreRow") -> str:
+def score_text(row: "ScoreRow | ListedScore") -> str:
     """Format a score with its interval."""
     name = f"{row['benchmark']} {row['metric']}"
     return f"{name} {row['value']:.1f} [{row['low']:.1f}, {row['high']:.1f}]"
@@ -179,7 +180,7 @@ def score_line(change: "ScoreChange") -> tuple[str, ...]:
     )
 
 
-def score_data(change: "ScoreChange", samples: int) -> dict[str, Any]:
+def score_data(change: "ScoreChange", samples: int) -> dict[str, object]:
     """Return a score of two runs as JSON, with at most `samples` of the changed answers."""
     from dataclasses import asdict
 

@@ -1,9 +1,10 @@
 """Prints the disagreements of two graders, and the stress test of a verifier."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any  # Any: JSON of several types
+from typing import TYPE_CHECKING
 
 from core.cli.output import print_columns, print_json, print_text
+from eval.json_lines import JsonObject
 
 if TYPE_CHECKING:
     from eval.samples.side_by_side import Judged
@@ -12,7 +13,7 @@ SHORT = 40  # characters of an answer in a column
 
 
 def show_graders(
-    rows: Sequence[dict[str, Any]], verdicts: "Sequence[Judged]", *, explain: bool, as_json: bool
+    rows: Sequence[JsonObject], verdicts: "Sequence[Judged]", *, explain: bool, as_json: bool
 ) -> None:
     """Print the paper's scores and counts, and with `explain` where the graders differ."""
     from eval.samples.side_by_side import differences
@@ -38,7 +39,7 @@ def show_graders(
     return None
 
 
-def difference(disagreement: dict[str, Any]) -> tuple[object, ...]:
+def difference(disagreement: JsonObject) -> tuple[object, ...]:
     """Return the cells of one disagreement."""
     sides = [
         cell

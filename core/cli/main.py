@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from functools import wraps
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -36,7 +36,7 @@ def guard_command(command: Callable[..., int | None]) -> Callable[..., None]:
     """Wrap a command so that it ends with its exit code and prints user errors on one line."""
 
     @wraps(command)
-    def call(**arguments: Any) -> None:  # Any: whatever typer parsed
+    def call(**arguments: object) -> None:
         sys.excepthook = print_traceback
         try:
             quiet = only_errors_on_stderr() if QUIET.get() else nullcontext()

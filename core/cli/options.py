@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -83,10 +83,10 @@ def takes(
     """Make the fields of a class the options of a command, which receives an instance."""
 
     def wrap(command: Callable[[Options], int | None]) -> Callable[..., int | None]:
-        def call(**arguments: Any) -> int | None:  # Any: the values that typer parsed
+        def call(**arguments: object) -> int | None:
             return command(options(**arguments))
 
-        fields: Any = signature(options)
+        fields = signature(options)
         call.__name__, call.__doc__ = command.__name__, command.__doc__
         call.__annotations__ = {n: one.annotation for n, one in fields.parameters.items()}
         vars(call)["__signature__"] = fields

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any  # Any: JSON of several types
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from core.cli.options import AsJson, Data, Mode, Reported
 from core.cli.output import print_columns, print_json, print_text
+from eval.json_lines import JsonObject
 
 if TYPE_CHECKING:
     from core.evaluate.reported import Printed
@@ -95,7 +96,7 @@ SCORE_HEAD = (
 )
 
 
-def score_row(row: dict[str, Any]) -> tuple[object, ...]:
+def score_row(row: JsonObject) -> tuple[object, ...]:
     """Return the cells of a score."""
     return (
         row["benchmark"],
@@ -109,7 +110,7 @@ def score_row(row: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def score_notes(row: dict[str, Any]) -> Iterator[str]:
+def score_notes(row: JsonObject) -> Iterator[str]:
     """Yield notes on irregular samples of a score: cut, unanswered, undecided, failed programs."""
     if row["truncated"] is None:
         yield "unknown how many are cut"
@@ -123,7 +124,7 @@ def score_notes(row: dict[str, Any]) -> Iterator[str]:
         yield f"{row['executor_errors']} of {row['programs']} programs failed"
 
 
-def against(row: dict[str, Any]) -> str:
+def against(row: JsonObject) -> str:
     """Return a sentence with the verdict on a printed score."""
     comparison = row["against"]
     return (

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,6 +18,7 @@ from core.paper.registry import entries, find_entry
 from core.records.index import Index, kinds_and_scales
 from core.settings.canonical import as_text
 from eval.errors import ReproError
+from eval.json_lines import JsonObject
 
 # A line of `repro list` for a paper that cannot be read.
 UNREAD = {"family": "(error)", "claims": "-", "numbers": "-", "runs": dict.fromkeys(SCALES, "-")}
@@ -32,7 +33,7 @@ def list_papers(
     A paper that cannot be read is in the list too, and the exit code says so.
     """
     families = listed_families(family) if family is not None else frozenset(FAMILIES)
-    rows, errors = list[dict[str, Any]](), list[ReproError]()
+    rows, errors = list[JsonObject](), list[ReproError]()
     with kinds_and_scales() as index:
         for entry in entries().values():
             try:
@@ -53,7 +54,7 @@ def list_papers(
     return tell(errors)
 
 
-def states(row: Mapping[str, Any]) -> list[str]:
+def states(row: JsonObject) -> list[str]:
     """Return the cell of each scale: the number of runs, and whether claims are judged there."""
     if row.get("not_run"):
         return ["not run"] * len(SCALES)
@@ -145,7 +146,7 @@ def diff(
     return print_text("".join(f"\n{line}\n" for line in remarks(find_entry(paper).load())), end="")
 
 
-def summary(paper: Paper, distribution: str, index: Index[tuple[str, str]]) -> dict[str, Any]:
+def summary(paper: Paper, distribution: str, index: Index[tuple[str, str]]) -> JsonObject:
     """Return the row of a paper in `repro list`.
 
     Raises:
@@ -165,7 +166,7 @@ def summary(paper: Paper, distribution: str, index: Index[tuple[str, str]]) -> d
     }
 
 
-def as_data(paper: Paper, text: str) -> dict[str, Any]:
+def as_data(paper: Paper, text: str) -> JsonObject:
     """Return a paper as JSON."""
     return {
         "slug": paper.slug,

@@ -1,7 +1,7 @@
 """The card beside the model that a run trained: of what, how, how well, and which claims it met."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from core.paper import Paper
 from core.records.files import write_atomic
 from core.records.found import models_here
 from core.records.schema import Record, RunRecord, runs_of
+from core.records.verdict_row import VerdictRow
 from core.settings.canonical import canonical_text
 from core.stages.stage import CARD
 from eval.tables import render
@@ -19,9 +20,7 @@ from eval.tables import render
 TEMPLATE = Path(__file__).parent / "templates" / "model_card.md"
 
 
-def write_cards(
-    paper: Paper, runs: Iterable[Record], verdicts: Sequence[Mapping[str, Any]]
-) -> None:
+def write_cards(paper: Paper, runs: Iterable[Record], verdicts: Sequence[VerdictRow]) -> None:
     """Write a card into the folder of each model that these runs trained on this machine."""
     folders = models_here()
     for run in runs_of(runs):
@@ -30,7 +29,7 @@ def write_cards(
             write_atomic(folder / CARD, str(card_of(paper, run, verdicts)))
 
 
-def card_of(paper: Paper, run: RunRecord, verdicts: Sequence[Mapping[str, Any]]) -> ModelCard:
+def card_of(paper: Paper, run: RunRecord, verdicts: Sequence[VerdictRow]) -> ModelCard:
     """Return the card of a run's model, with the verdicts that use the run."""
     name = f"{paper.slug}-{run['arm']}-{run['seed']}"
     results = [

@@ -1,9 +1,8 @@
 """Claims as pages show them: the verdict with its evidence, arms, mechanism and world."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any  # Any: a verdict
 
 from core.claims import Claim, Untestable
 from core.claims.comparison import RELATIONS
@@ -12,17 +11,17 @@ from core.pages.mechanisms import STATISTICS, measured
 from core.pages.verdicts import as_measured, claim_result, measured_suites
 from core.paper import Paper
 from core.records.schema import ClaimsRecord, RunRecord
+from core.records.verdict_row import VerdictRow
 from eval.tables.report import ClaimResult
 
-Verdict = Mapping[str, Any]  # Any: a verdict
 ACCURACY = STATISTICS[0]
 
 
 def claim_rows(
     paper: Paper,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[VerdictRow],
     runs: Sequence[RunRecord],
-    own_rates: Sequence[Verdict] = (),
+    own_rates: Sequence[VerdictRow] = (),
     elsewhere: Sequence[ClaimsRecord] = (),
 ) -> tuple[ClaimResult, ...]:
     """Return the claims of a paper as its page shows them.
@@ -50,7 +49,7 @@ def claim_rows(
     )
 
 
-def worlds_of(verdict: Verdict, runs: Sequence[RunRecord]) -> list[World]:
+def worlds_of(verdict: VerdictRow, runs: Sequence[RunRecord]) -> list[World]:
     """Return the worlds of the runs that a verdict is about; empty beyond the scale of worlds."""
     judged = [run for run in runs if run["digest"] in verdict["runs"] and run["scale"] == SCALE]
     regimes = dict.fromkeys(
@@ -59,7 +58,7 @@ def worlds_of(verdict: Verdict, runs: Sequence[RunRecord]) -> list[World]:
     return list({world.name: world for world in map(world_of_regime, regimes)}.values())
 
 
-def limits_of(rows: Sequence[Verdict], runs: Sequence[RunRecord]) -> dict[str, str]:
+def limits_of(rows: Sequence[VerdictRow], runs: Sequence[RunRecord]) -> dict[str, str]:
     """Return what each world cannot show in which a claim of these verdicts was tested."""
     return {world.name: world.cannot_show for row in rows for world in worlds_of(row, runs)}
 
@@ -76,7 +75,7 @@ def kind_of(claim: Claim | None) -> str:
     return "law" if claim.test.kind == "exact" else "runs"
 
 
-def arm_texts(claim: Claim, verdict: Verdict, runs: Sequence[RunRecord]) -> Iterator[str]:
+def arm_texts(claim: Claim, verdict: VerdictRow, runs: Sequence[RunRecord]) -> Iterator[str]:
     """Yield the compared arms with their accuracy at the start and the end of training."""
     for arm in claim.arms:
         seeds = [r for r in runs if r["arm"] == arm and r["seed"] in verdict["seeds"]]
@@ -87,7 +86,7 @@ def arm_texts(claim: Claim, verdict: Verdict, runs: Sequence[RunRecord]) -> Iter
             yield f"{arm} {change.start:.1f} → {change.end:.1f} %"
 
 
-def gate_texts(verdict: Verdict) -> Iterator[str]:
+def gate_texts(verdict: VerdictRow) -> Iterator[str]:
     """Yield each statistic of the mechanism with its value and its bound, and the seeds in it."""
     for gate in verdict.get("gates", ()):
         if gate["below"] == "inert":

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any  # Any: a verdict
 
 from core.claims.claim import MECHANISMS
 from core.families.profiles import SCALES
@@ -21,6 +20,7 @@ from core.records.files import write_atomic
 from core.records.places import Shelf, page_of
 from core.records.record import latest, read_records
 from core.records.schema import ClaimsRecord, Record, claims_of, runs_of
+from core.records.verdict_row import VerdictRow
 from core.verdicts.verdict_records import without_runs
 from eval.tables.arm_statistics import ArmStatistics
 from eval.tables.interval_bar import REACH
@@ -167,7 +167,7 @@ def judged_at(records: Sequence[Record], scale: str) -> ClaimsRecord | None:
     return claims[-1] if claims else None
 
 
-def verdicts_of(paper: Paper, records: Sequence[Record], scale: str) -> Sequence[Mapping[str, Any]]:
+def verdicts_of(paper: Paper, records: Sequence[Record], scale: str) -> Sequence[VerdictRow]:
     """Return the newest verdicts at a scale, or those that need no run if there are none."""
     claims = judged_at(records, scale)
     return claims["verdicts"] if claims else without_runs(paper)

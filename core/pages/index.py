@@ -1,9 +1,8 @@
 """The first page of reports/: all papers, with their verdicts and pages at each scale."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any  # Any: a verdict
 
 from core.families.table import FAMILIES, find_family
 from core.pages.claim_rows import kind_of
@@ -16,6 +15,7 @@ from core.paper.registry import whole_papers
 from core.records.places import Shelf, claims_table, page_of
 from core.records.record import latest, read_records
 from core.records.schema import runs_of
+from core.records.verdict_row import VerdictRow
 from eval.tables.render import environment, load_script
 from eval.tables.verdict_words import VERDICTS
 
@@ -104,7 +104,7 @@ def rows_of(paper: Paper, shelf: Shelf) -> list[Row]:
     ]
 
 
-def listed_claims(paper: Paper, verdicts: Sequence[Mapping[str, Any]]) -> Iterator[ListedClaim]:
+def listed_claims(paper: Paper, verdicts: Sequence[VerdictRow]) -> Iterator[ListedClaim]:
     """Yield the claims of a paper with their verdicts."""
     claims = {claim.slug: claim for claim in paper.claims}
     for verdict in verdicts:

@@ -156,8 +156,7 @@ def caveats(slug: str) -> tuple[str, ...]:
 def passages(run: RunRecord) -> tuple[Passage, ...]:
     """Return the batch plan of a run, and the table of its phases if they were timed."""
     texts = [Passage(title="Batch plan", text=str(run["train"]["plan"]))]
-    phases: Mapping[str, float] = run["timings"].get("phases", {})
-    if phases:
+    if phases := run["timings"].get("phases"):
         texts.append(Passage(title="Where the time went", text=phase_table(phases)))
     return tuple(texts)
 

@@ -1,10 +1,10 @@
 """Links from a page to the records and samples that it is made of."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from core.records.answers import Fields
 from core.records.places import record_file
 from core.records.run_samples import sample_set
 from core.records.schema import AnyRecord, Record, RunRecord, place_of
@@ -20,7 +20,7 @@ def files_of(records: Iterable[AnyRecord | Record], folder: Path) -> tuple[File,
     )
 
 
-def description_of(record: Mapping[str, Any]) -> str:
+def description_of(record: Fields) -> str:
     """Describe a record in a few words."""
     match record["kind"]:
         case "run":

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from core.claims.margins import IN_WORDS
 from core.records.schema import ClaimsRecord, Record, RunRecord
+from core.records.verdict_row import VerdictRow
 from core.settings.canonical import as_text
 from core.verdicts.judge import world_of
 from eval.stats.seeds import LEVEL, Look
@@ -18,7 +19,7 @@ NAME = re.compile(r"[\w.-]+")
 ALWAYS = ("held", "refuted", "undecided")  # are counted where there are none, too
 
 
-def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
+def summary(verdicts: Sequence[VerdictRow]) -> str:
     """Count the verdicts of a paper in a sentence; empty without claims."""
     counts = Counter(verdict_word(verdict) for verdict in verdicts)
     parts = [f"{counts[word]} {word}" for word in VERDICTS if counts[word] or word in ALWAYS]
@@ -29,7 +30,7 @@ def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
     return f"Of {len(verdicts)} claims: {', '.join(parts)}.{chance if tested else ''}"
 
 
-def verdict_word(verdict: Mapping[str, Any]) -> str:
+def verdict_word(verdict: VerdictRow) -> str:
     """Return the verdict, or "untested" if it is undecided and nothing was measured."""
     silent = verdict["effect"] is None and verdict["verdict"] == "undecided"
     return "untested" if silent else verdict["verdict"]
@@ -91,8 +92,8 @@ def other_looks(runs: Iterable[RunRecord]) -> str:
 
 
 def claim_result(
-    verdict: Mapping[str, Any],
-    own_rates: Mapping[str, Any] | None = None,  # Any: a verdict
+    verdict: VerdictRow,
+    own_rates: VerdictRow | None = None,
     elsewhere: Sequence[ClaimsRecord] = (),
     suites: Mapping[str, str] | None = None,
 ) -> ClaimResult:
@@ -147,7 +148,7 @@ def as_measured(text: str, suites: Mapping[str, str]) -> str:
 
 def verdicts_elsewhere(
     elsewhere: Iterable[ClaimsRecord], claim: str
-) -> Iterator[tuple[str, Mapping[str, Any]]]:  # Any: a verdict
+) -> Iterator[tuple[str, VerdictRow]]:
     """Yield the settings and the verdict of each record that tested a claim at other settings."""
     for record in elsewhere:
         settings = " ".join(f"{n}={as_text(v)}" for n, v in sorted(record["overrides"].items()))
@@ -155,30 +156,30 @@ def verdicts_elsewhere(
         yield from ((settings, row) for row in rows)
 
 
-def comparison_text(verdict: Mapping[str, Any]) -> str:
+def comparison_text(verdict: VerdictRow) -> str:
     """Format both sides of a verdict and the relation; empty for an untestable claim."""
-    if verdict["left"] is None:
+    left, right = verdict["left"], verdict["right"]
+    if left is None or right is None:
         return ""
-    sides = [verdict["left"], verdict["right"]]
     left_text, right_text = (
-        f"{s['measure']} of {s['arm']}" if s["arm"] else s["measure"] for s in sides
+        f"{s['measure']} of {s['arm']}" if s["arm"] else s["measure"] for s in (left, right)
     )
     return f"{left_text} {verdict['relation']} {right_text}"
 
 
-def verdict_line(verdict: Mapping[str, Any]) -> str:
+def verdict_line(verdict: VerdictRow) -> str:
     """Format one claim for the terminal: verdict, claim, effect, interval, and the missed gate."""
     has_numbers = None not in (verdict["effect"], verdict["low"], verdict["p"])
     why = f"; {verdict['reason']}" if has_numbers and verdict["verdict"] in BLOCKED else ""
     return f"{verdict['verdict']:<10} {verdict['id']:<26} {numbers(verdict)}{why}"
 
 
-def outcome(verdict: Mapping[str, Any]) -> str:
+def outcome(verdict: VerdictRow) -> str:
     """Format a verdict in a word, and its numbers."""
     return f"{verdict_word(verdict)}, {numbers(verdict)}"
 
 
-def numbers(verdict: Mapping[str, Any]) -> str:
+def numbers(verdict: VerdictRow) -> str:
     """Format the effect of a verdict with interval, p and seeds, or the reason if it has none."""
     if verdict["effect"] is None or not verdict["seeds"]:
         return verdict["reason"]

@@ -4,12 +4,12 @@ Curves, weights and versions are no part of a name. They differ between processo
 other orders, while sampled tokens, graded answers and verdicts do not.
 """
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import TypeAlias, cast
 
 from core.paper.page import PREPARED
 from core.records.agreement import agree
 from core.settings.canonical import SHORT, digest_of
+from eval.json_lines import JsonFields
 
 # Not part of what a record says: when and how fast it came to be, and its own names.
 CIRCUMSTANCES = ("created", "digest", "timings", "content")
@@ -22,7 +22,7 @@ FOLLOWS = ("curves", "forms")  # of a run: computed here, or counted in its samp
 TRIED = ("factor", "learning_rate", "steps")  # of a trial
 COUNTED = ("seeds", "margin")  # numbers of a verdict that were asked for, not answered
 COMPUTED = ("weights", "plan", "kernels")  # of a training, beside its answers
-Fields = Mapping[str, Any]  # Any: JSON of several types
+Fields: TypeAlias = JsonFields  # of a record of any kind, or of a row in it
 
 
 def name_of(record: Fields) -> str:
@@ -38,7 +38,7 @@ def content_of(record: Fields) -> str:
     return digest_of(said(record))
 
 
-def said(record: Fields) -> dict[str, Any]:
+def said(record: Fields) -> dict[str, object]:
     """Return all fields of a record except its circumstances."""
     return without_fields(record, CIRCUMSTANCES)
 
@@ -59,11 +59,13 @@ def unchanged(before: Fields, after: Fields) -> bool:
     return close and answers(before) == answers(after)
 
 
-def answers(record: Fields) -> dict[str, Any]:
+def answers(record: Fields) -> dict[str, object]:
     """Return the fields of a record that say what was asked and what was answered."""
     fields = without_fields(record, (*CIRCUMSTANCES, *ANY))
     if record["kind"] == "claims":
-        return fields | without_numbers(select_fields(record, VERDICTS))
+        return fields | {
+            name: without_numbers(value) for name, value in select_fields(record, VERDICTS).items()
+        }
     if record["kind"] == "tuning":
         return fields | {"trials": [select_fields(row, TRIED) for row in record["trials"]]}
     if record["kind"] != "run":
@@ -78,7 +80,7 @@ def answers(record: Fields) -> dict[str, Any]:
     }
 
 
-def measured_numbers(record: Fields) -> dict[str, Any]:
+def measured_numbers(record: Fields) -> dict[str, object]:
     """Return the numbers of a record that are no part of its answers, such as curves."""
     if record["kind"] == "claims":
         rows = [(name, row) for name in VERDICTS for row in record.get(name, [])]
@@ -95,22 +97,22 @@ def measured_numbers(record: Fields) -> dict[str, Any]:
     }
 
 
-def select_fields(row: Fields, names: tuple[str, ...]) -> dict[str, Any]:
+def select_fields(row: Fields, names: tuple[str, ...]) -> dict[str, object]:
     """Return the fields of a row that have one of these names."""
     return {name: row[name] for name in names if name in row}
 
 
-def without_fields(row: Fields, names: tuple[str, ...]) -> dict[str, Any]:
+def without_fields(row: Fields, names: tuple[str, ...]) -> dict[str, object]:
     """Return the fields of a row that have none of these names."""
     return {name: value for name, value in row.items() if name not in names}
 
 
-def curves_at_k(row: Fields) -> dict[str, Any]:
+def curves_at_k(row: Fields) -> dict[str, object]:
     """Return what was asked and answered at every K, before and after training."""
     return {time: select_fields(with_texts(row[time]), ROW) for time in ("before", "after")}
 
 
-def with_texts(row: Fields) -> dict[str, Any]:
+def with_texts(row: Fields) -> dict[str, object]:
     """Return a score row or a training with the digests of whole answers.
 
     The field `texts`, present where texts are not stored, replaces `digest` or `held_out`.
@@ -120,17 +122,17 @@ def with_texts(row: Fields) -> dict[str, Any]:
     return without_fields(row, ("texts",)) | texts
 
 
-def without_numbers(value: Any) -> Any:  # Any: JSON of several types
+def without_numbers(value: object) -> object:
     """Return a verdict with None in place of every measured number."""
     if isinstance(value, dict):
-        rows = cast(dict[str, Any], value)
+        rows = cast(dict[str, object], value)
         return {k: v if k in COUNTED else without_numbers(v) for k, v in rows.items()}
     if isinstance(value, list):
-        return [without_numbers(item) for item in cast(list[Any], value)]
+        return [without_numbers(item) for item in cast(list[object], value)]
     return None if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def effect_numbers(row: Fields) -> dict[str, Any]:
+def effect_numbers(row: Fields) -> dict[str, object]:
     """Return the effect of a verdict with interval and p-value, and the values of both sides."""
     sides = [row[side]["values"] for side in ("left", "right") if row[side]]
     return {**select_fields(row, ("effect", "low", "high", "p")), "sides": sides}

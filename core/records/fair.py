@@ -1,9 +1,9 @@
 """Choice of a learning rate from trials, and the runs of each arm at the chosen rate."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import log
-from typing import Any
 
+from core.records.answers import Fields
 from core.records.schema import Record, TrialRow, TuningRecord, tunings_of
 from core.settings.run_settings import ON_TRIAL
 
@@ -32,7 +32,7 @@ def at_edge(tuning: TuningRecord) -> bool:
     return tuning["best"] in (min(factors), max(factors))
 
 
-def is_tuned(record: Mapping[str, Any]) -> bool:  # Any: a record of any kind
+def is_tuned(record: Fields) -> bool:
     """Return whether a record is a run at a rate from trials that is not its arm's own."""
     rate = record.get("config", {}).get("learning_rate")
     return record["kind"] == "run" and rate is not None and rate["source"].endswith(ON_TRIAL)

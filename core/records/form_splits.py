@@ -1,21 +1,20 @@
 """Splits of a run's gains by whether an answer's form differs from the starting model's."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import cast
 
 from core.records.agreement import agree
+from core.records.answers import Fields
 from core.records.run_samples import read_run_samples
 from core.records.schema import FormSplit, RunRecord, place_of
 from eval.samples.forms import split_by_form
 from eval.samples.store import Sample
 
-Row: TypeAlias = Mapping[str, Any]  # Any: the fields of a score, of several types
-
 
 def form_splits(
-    before: Iterable[Row], after: Iterable[Row], read: Callable[[str], Sequence[Sample]]
+    before: Iterable[Fields], after: Iterable[Fields], read: Callable[[str], Sequence[Sample]]
 ) -> dict[str, FormSplit]:
     """Return the split of every suite that both models answered greedily, once a problem.
 
@@ -38,17 +37,17 @@ def split_of(before: Sequence[Sample], after: Sequence[Sample]) -> FormSplit:
     return cast(FormSplit, asdict(split_by_form(before, after)))
 
 
-def is_greedy(row: Row) -> bool:
+def is_greedy(row: Fields) -> bool:
     """Return whether a score is computed from one greedy answer to each problem."""
     return row["metric"] == "top1" and row["samples"] == 1 and not row.get("temperature")
 
 
-def question_of(row: Row) -> tuple[str, str, int | None]:
+def question_of(row: Fields) -> tuple[str, str, int | None]:
     """Return the suite, the mode and the draw of a score, which identify its prompts."""
     return row["benchmark"], row["mode"], row.get("draw")
 
 
-def form_name(row: Row) -> str:
+def form_name(row: Fields) -> str:
     """Return the name of a split: the suite, followed by the mode unless it is `cot`."""
     return row["benchmark"] if row["mode"] == "cot" else f"{row['benchmark']} {row['mode']}"
 

@@ -1,9 +1,8 @@
 """Searches for recorded runs and for their trained models."""
 
 from pathlib import Path
-from typing import Any
 
-from core.records.index import listed_runs
+from core.records.index import ListedRun, listed_runs
 from core.records.notes import read_note
 from core.records.places import DONE, MODEL, record_files, root
 from core.records.record import current, read_record, read_records
@@ -36,7 +35,7 @@ def list_runs(
     arm: str | None = None,
     scale: str | None = None,
     seed: int | None = None,
-) -> list[dict[str, Any]]:
+) -> list[ListedRun]:
     """Return the fields that `repro runs` shows of each run that `find_runs` would return.
 
     Raises:

@@ -9,14 +9,43 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from core.records.files import write_atomic
 from core.records.places import record_files, root
 from core.records.record import read_record
+from core.records.schema import ScoreRow
 from eval.errors import DamagedFile
 
 T = TypeVar("T")  # what is shown of a record: a value of JSON
+
+
+class ListedScore(TypedDict):
+    """A score of a run as `repro runs` shows it."""
+
+    benchmark: str
+    mode: str
+    metric: str
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class ListedRun(TypedDict):
+    """A run as `repro runs` shows it, with the path and the size in bytes of its file."""
+
+    digest: str
+    paper: str
+    arm: str
+    seed: int
+    scale: str
+    overrides: dict[str, object]
+    created: str
+    supersedes: str | None
+    scores: list[ListedScore]
+    path: str
+    size: int
 
 
 class Index(Generic[T]):
@@ -91,12 +120,12 @@ def kind_and_scale(path: Path) -> tuple[str, str]:
     return str(record.get("kind")), str(record.get("scale"))
 
 
-def listed_runs() -> Index[dict[str, Any] | None]:  # Any: fields of several types
+def listed_runs() -> Index[ListedRun | None]:
     """Return the index of `repro runs`: an entry for each run, None for other records."""
     return Index("listed.json", listed_run)
 
 
-def listed_run(path: Path) -> dict[str, Any] | None:  # Any: fields of several types
+def listed_run(path: Path) -> ListedRun | None:
     """Return identity, time, scores and file of a run; None for a record of another kind.
 
     Raises:
@@ -105,11 +134,29 @@ def listed_run(path: Path) -> dict[str, Any] | None:  # Any: fields of several t
     run = read_record(path)
     if run["kind"] != "run":
         return None
-    names = ("digest", "paper", "arm", "seed", "scale", "overrides", "created", "supersedes")
-    scored = ("benchmark", "mode", "metric", "value", "low", "high", "n")
     return {
-        **{name: run[name] for name in names},
-        "scores": [{name: row[name] for name in scored} for row in run["scores"]],
+        "digest": run["digest"],
+        "paper": run["paper"],
+        "arm": run["arm"],
+        "seed": run["seed"],
+        "scale": run["scale"],
+        "overrides": run["overrides"],
+        "created": run["created"],
+        "supersedes": run["supersedes"],
+        "scores": [listed_score(row) for row in run["scores"]],
         "path": str(path),
         "size": path.stat().st_size,
+    }
+
+
+def listed_score(row: ScoreRow) -> ListedScore:
+    """Return what `repro runs` shows of a score."""
+    return {
+        "benchmark": row["benchmark"],
+        "mode": row["mode"],
+        "metric": row["metric"],
+        "value": row["value"],
+        "low": row["low"],
+        "high": row["high"],
+        "n": row["n"],
     }

@@ -3,23 +3,24 @@
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from core.records.files import folder_files, write_atomic
 from core.settings.canonical import canonical, digest_of, has_digest
 from eval.errors import DamagedFile
+from eval.json_lines import JsonObject
 
 DIGEST = "digest of this note"
 
 
 def write_note(path: Path, content: Mapping[str, object]) -> None:
     """Write a note in one step, with the digest of its content."""
-    note = cast(dict[str, Any], canonical(content))  # Any: JSON of several types
+    note = cast(dict[str, object], canonical(content))
     sealed = {**note, DIGEST: digest_of(note)}
     write_atomic(path, json.dumps(sealed, ensure_ascii=False, indent=1) + "\n")
 
 
-def read_note(path: Path, remedy: str) -> dict[str, Any]:  # Any: JSON of several types
+def read_note(path: Path, remedy: str) -> JsonObject:
     """Return the content of a note.
 
     Raises:

@@ -12,9 +12,10 @@ from typing import cast
 from core.records.answers import content_of, name_of, said, unchanged
 from core.records.fair import fair, is_tuned
 from core.records.files import write_atomic
+from core.records.mistakes import mistakes
 from core.records.places import Shelf, own_results, record_file, record_files
 from core.records.record_text import parse_record, record_text
-from core.records.schema import KINDS, VERSION, Record, mistakes
+from core.records.schema import KINDS, VERSION, Record
 from core.settings.canonical import canonical, has_digest
 from eval.errors import BadValue, DamagedFile
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import TypeAlias, TypedDict, cast
 
 from core.records.schema import Record
 from core.settings.canonical import line_of
@@ -28,19 +28,22 @@ def record_text(content: Record) -> str:
     return "{\n " + ",\n ".join(fields) + "\n}\n"
 
 
-def parse_record(text: str) -> Any:  # Any: JSON that may be no record
+def parse_record(text: str) -> object:
     """Return the value that a JSON text has, with curves as lists of points.
 
     Raises:
         ValueError: the text is no JSON, or its curves are neither tables nor lists of points.
     """
-    content: Any = json.loads(text)
-    if isinstance(content, dict) and isinstance(tables := cast(Record, content).get(CURVES), list):
+    content: object = json.loads(text)
+    if not isinstance(content, dict):
+        return content
+    record = cast(Record, content)
+    if isinstance(tables := record.get(CURVES), list):
         try:
-            content[CURVES] = read_curves(cast(list[CurveTable], tables))
+            record[CURVES] = read_curves(cast(list[CurveTable], tables))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"the tables of its curves are incomplete: {error!r}") from None
-    return cast(Any, content)
+    return record
 
 
 def curve_tables(curves: Curves) -> list[CurveTable]:

@@ -1,25 +1,16 @@
-"""Schema of records: the fields of each kind with their types, and checks against them."""
+"""Schema of records: the fields of each kind with their types."""
 
-from collections.abc import Iterable, Iterator
-from functools import cache
-from itertools import chain
-from typing import (
-    Any,
-    NotRequired,
-    TypeAlias,
-    TypedDict,
-    cast,
-    get_type_hints,
-    is_typeddict,
-)
+from collections.abc import Iterable
+from typing import Any, NotRequired, TypeAlias, TypedDict, cast
 
-from core.paper.overrides import describe, fits, form_of
+from core.records.verdict_row import VerdictRow
+from eval.json_lines import JsonObject
 
 # One more when a field changes its meaning; a new field is `NotRequired`. The name of a record of
 # version 1 is a digest of all that it says, later of its answers (core.records.answers).
 VERSION = 2
 
-Record: TypeAlias = dict[str, Any]  # Any: a record of any kind, JSON of several types
+Record: TypeAlias = JsonObject  # a record of any kind
 
 
 class ScoreRow(TypedDict):
@@ -84,6 +75,14 @@ class FormSplit(TypedDict):
     unchanged: FormPart
 
 
+class Timings(TypedDict, total=False):
+    """Circumstances of a run, from which nothing is computed."""
+
+    phases: dict[str, float]  # seconds
+    wall_s: float
+    machine: str
+
+
 class AnyRecord(TypedDict):
     """The fields of every record; `digest` is the record's name and is not in its file."""
 
@@ -94,7 +93,7 @@ class AnyRecord(TypedDict):
     versions: dict[str, str]
     supersedes: str | None
     created: str
-    timings: dict[str, Any]  # Any: circumstances, which nothing is computed from
+    timings: Timings
     content: NotRequired[str]  # a digest of all that the record says
     digest: str
 
@@ -102,7 +101,7 @@ class AnyRecord(TypedDict):
 class SettingValue(TypedDict):
     """The value of a setting and its source."""
 
-    value: Any  # any type that JSON has
+    value: Any  # of any type that JSON has
     source: str
 
 
@@ -113,12 +112,12 @@ class RunRecord(AnyRecord):
     main: bool
     seed: int
     config: dict[str, SettingValue]
-    overrides: dict[str, Any]  # Any: values as JSON
+    overrides: dict[str, object]
     start_model: str
     size: str | None
-    model: dict[str, Any]  # Any: what the stage `start` put out
-    data: dict[str, Any]  # Any: what the stage `data` put out
-    train: dict[str, Any]  # Any: what the stage `train` put out
+    model: JsonObject  # what the stage `start` put out
+    data: JsonObject  # what the stage `data` put out
+    train: JsonObject  # what the stage `train` put out
     start_scores: list[ScoreRow]
     scores: list[ScoreRow]
     curves: dict[str, list[list[float]]]
@@ -145,9 +144,9 @@ class TuningRecord(AnyRecord):
     arm: str
     seed: int
     config: dict[str, SettingValue]
-    overrides: dict[str, Any]  # Any: values as JSON
-    model: dict[str, Any]  # Any: what the stage `start` put out
-    data: dict[str, Any]  # Any: what the stage `data` put out
+    overrides: dict[str, object]
+    model: JsonObject  # what the stage `start` put out
+    data: JsonObject  # what the stage `data` put out
     trials: list[TrialRow]
     best: float
 
@@ -163,14 +162,14 @@ class ClaimsRecord(AnyRecord):
 
     seeds: list[int]
     looks: NotRequired[list[list[float]]]
-    overrides: dict[str, Any]  # Any: values as JSON
+    overrides: dict[str, object]
     specified: NotRequired[dict[str, str]]  # a digest of each claim as it was when it was judged
     planned: NotRequired[dict[str, str]]  # a digest of the plan of each claim that has one
     runs: NotRequired[list[str]]  # that were judged
     tunings: NotRequired[list[str]]
     missed: NotRequired[dict[str, str]]
-    verdicts: list[dict[str, Any]]  # Any: as `core.verdicts.judge` writes them
-    own_rates: NotRequired[list[dict[str, Any]]]  # Any: as above
+    verdicts: list[VerdictRow]
+    own_rates: NotRequired[list[VerdictRow]]
 
 
 class SuiteControls(TypedDict):
@@ -203,17 +202,32 @@ class ReportedRecord(AnyRecord):
     """The printed numbers of a paper; a cell holds the fields of `core.paper.Reported`."""
 
     title: str
-    cells: list[dict[str, Any]]  # Any: texts and a number
+    cells: list[dict[str, object]]
+
+
+class MeasureRow(TypedDict):
+    """A measure of the benchmark `bench`; the other fields are of `core.bench.measure.Measure`."""
+
+    bench: str
+    name: str
+    unit: str
+    ours: float
+    theirs: float | None
+    peer: str | None
+    at: NotRequired[int | None]
+    at_least: NotRequired[float | None]
+    at_most: NotRequired[float | None]
+    ratio: float | None
+    met: NotRequired[bool | None]
 
 
 class BenchRecord(AnyRecord):
-    """The measurements of `repro bench`; a row has the fields of `core.bench.measure.Measure`."""
+    """The measurements of `repro bench`."""
 
     machine: str
-    measures: list[dict[str, Any]]  # Any: texts and numbers
+    measures: list[MeasureRow]
 
 
-SCALARS = (float, int, str)
 # Other kinds are those of other rooms and distributions, which read only what they wrote.
 KINDS: dict[str, type] = {
     "run": RunRecord,
@@ -223,54 +237,6 @@ KINDS: dict[str, type] = {
     "reported": ReportedRecord,
     "bench": BenchRecord,
 }
-
-
-def mistakes(value: object, hint: Any, name: str = "") -> Iterator[str]:  # Any: an annotation
-    """Yield a line for each field of a JSON value that is missing or of another type."""
-    if is_typeddict(hint) and isinstance(value, dict):
-        row = cast(Record, value)
-        required: frozenset[str] = hint.__required_keys__
-        yield from (f"no field {name_of(name, key)!r}" for key in sorted(required - row.keys()))
-        for key, part in fields_of(hint).items():
-            if key in row:
-                yield from mistakes(row[key], part, name_of(name, key))
-        return
-    origin, parts = form_of(hint)
-    if origin is list and isinstance(value, list):
-        items, part = cast(list[object], value), parts[0]
-        if only_scalars(items, part):
-            return
-        for position, item in enumerate(items):
-            yield from mistakes(item, part, f"{name}[{position}]")
-    elif origin is dict and isinstance(value, dict):
-        for key, item in cast(Record, value).items():
-            yield from mistakes(item, parts[1], name_of(name, key))
-    elif is_typeddict(hint) or not fits(value, hint):
-        yield f"{name} is a {type(value).__name__}, expected {describe(hint)}"
-
-
-def only_scalars(items: list[object], part: Any) -> bool:  # Any: an annotation
-    """Return whether a list holds only numbers or texts of a type, in lists or not.
-
-    Curves hold thousands of pairs of numbers: for speed, one number of each type is checked.
-    """
-    origin, inner = form_of(part)
-    if origin is list and inner[0] in SCALARS and all(isinstance(item, list) for item in items):
-        part, items = inner[0], list(chain.from_iterable(cast(list[list[object]], items)))
-    if part not in SCALARS:
-        return False
-    return all(fits(item, part) for item in {type(item): item for item in items}.values())
-
-
-@cache
-def fields_of(hint: Any) -> dict[str, Any]:  # Any: annotations
-    """Return the fields of a TypedDict with their types."""
-    return get_type_hints(hint)
-
-
-def name_of(parent: str, key: str) -> str:
-    """Return the path of a field from the record, such as `train.held_out`."""
-    return f"{parent}.{key}" if parent else key
 
 
 def place_of(record: AnyRecord | Record) -> str:

@@ -1,7 +1,6 @@
 """The plan of a claim: its gates, the effect it is expected to show, and the seeds that takes."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from core.claims import Claim, Comparison, Expected
 from core.paper import Paper
@@ -26,7 +25,7 @@ class ClaimPlan:
     expects: Expected | None
     seeds: int | None
 
-    def as_data(self) -> dict[str, Any]:  # Any: texts and numbers
+    def as_data(self) -> dict[str, object]:
         """Return the plan as JSON."""
         return asdict(self)
 

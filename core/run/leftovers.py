@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
+from core.records.answers import Fields
 from core.records.notes import read_note
 from core.records.places import DONE, PARQUET, own_results, root
 from core.records.record import Record, current, read_records
@@ -20,8 +20,6 @@ NAMED = re.compile("[0-9a-f]{64}|[0-9a-f]{16}")  # digests and keys
 POLICIES = ("start", "train")  # stages that give one
 PAGES = "reports"
 PAGE = re.compile(".*-([0-9a-f]{16})")  # the folder of a page of runs with settings of one's own
-
-Note: TypeAlias = Mapping[str, Any]  # Any: JSON of a stage's inputs and outputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +63,13 @@ def leftovers(*, unfinished: bool = False) -> list[Leftover]:
     return sorted(found, key=lambda leftover: (-leftover.size, leftover.path))
 
 
-def end_notes() -> dict[Path, Note]:
+def end_notes() -> dict[Path, Fields]:
     """Return the end note of every stage folder in runs/; an empty one for an unfinished stage."""
     folders = (root() / "runs").glob("*")
     return {path: end_note(path) for path in folders if STAGE.fullmatch(path.name)}
 
 
-def unused_stages(notes: Mapping[Path, Note], records: Sequence[Record]) -> list[Path]:
+def unused_stages(notes: Mapping[Path, Fields], records: Sequence[Record]) -> list[Path]:
     """Return the folders of finished stages that no record refers to."""
     finished = {path: note for path, note in notes.items() if note}
     used = stages_in_use(finished, records)
@@ -91,7 +89,7 @@ def unused_pages(records: Sequence[Record]) -> list[Path]:
     return [path for path, match in pages if match and match[1] not in digests]
 
 
-def end_note(folder: Path) -> Note:
+def end_note(folder: Path) -> Fields:
     """Return the inputs and outputs of a stage; empty if the stage has not finished.
 
     Raises:
@@ -104,7 +102,7 @@ def end_note(folder: Path) -> Note:
     return {"inputs": note["inputs"], "outputs": note["outputs"]}
 
 
-def stages_in_use(notes: Mapping[Path, Note], records: Sequence[Record]) -> set[Path]:
+def stages_in_use(notes: Mapping[Path, Fields], records: Sequence[Record]) -> set[Path]:
     """Return the stages that made what records hold, and all stages that these began with."""
     names = names_in_records(records)
     curves = {
@@ -131,7 +129,7 @@ def kind_and_key(path: Path) -> tuple[str, str]:
     return path.name.partition("-")[0], path.name[-16:]
 
 
-def gave(path: Path, note: Note, names: set[str]) -> bool:
+def gave(path: Path, note: Fields, names: set[str]) -> bool:
     """Return whether a stage made something with one of these names.
 
     Answers and measures must also be those of a named policy, as others may be equal.
@@ -143,7 +141,7 @@ def gave(path: Path, note: Note, names: set[str]) -> bool:
     return path.name[-16:] in names or not made or bool(made & names)
 
 
-def on_trial(note: Note, curves: set[str]) -> bool:
+def on_trial(note: Fields, curves: set[str]) -> bool:
     """Return whether a stage is a training of which a record of trials holds the curve."""
     curve = note["outputs"].get("curves", {}).get(HELD_OUT)
     return curve is not None and canonical_text(curve) in curves

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from core.configs.base import BaseConfig
 from core.models.folders import count_parameters
@@ -48,12 +47,12 @@ class Plan:
     stages: list[tuple[Stage, str]]
     trials: list[tuple[float, Stage, str]]
     batches: str
-    cost: Mapping[str, Any]
+    cost: Mapping[str, object]
     visible: Mapping[str, list[float]]
     claims: list[ClaimPlan]
-    scored_by: Mapping[str, Any]
+    scored_by: Mapping[str, object]
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, object]:
         """Return the plan as JSON."""
         return {
             "paper": self.resolved.paper.slug,

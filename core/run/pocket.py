@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from core.configs.sft import SFTConfig
 from core.data.load import demonstrations
@@ -24,6 +24,7 @@ from core.records.files import folder_files
 from core.records.record import new_record, write_record
 from core.samplers.policy import PolicySampler
 from core.trainers.sft import SFTTrainer
+from eval.json_lines import JsonObject
 from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.sets.benchmarks import find_benchmark
@@ -108,7 +109,7 @@ def place_of(name: str, work: Path) -> Path:
     return (CHECKPOINTS if name in SHIPPED else work) / name
 
 
-def ship(model: Any, tokenizer: Any, folder: Path) -> None:
+def ship(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Write a checkpoint in half precision, which is the precision that is scored."""
     shutil.rmtree(folder, ignore_errors=True)
     weights = {key: value.to(torch.bfloat16) for key, value in model.state_dict().items()}
@@ -150,7 +151,7 @@ def build(recipe: Recipe, work: Path) -> None:
         processing_class=tokenizer,
     )
     trainer.train()
-    ship(trainer.model, tokenizer, place_of(recipe.name, work))
+    ship(trainer.policy(), tokenizer, place_of(recipe.name, work))
 
 
 def new_tokenizer(data: Iterable[Any]) -> PreTrainedTokenizerFast:
@@ -160,7 +161,7 @@ def new_tokenizer(data: Iterable[Any]) -> PreTrainedTokenizerFast:
     )
 
 
-def scores(name: str) -> list[dict[str, Any]]:  # Any: a Score's fields
+def scores(name: str) -> list[JsonObject]:
     """Return greedy accuracy on every suite, and Pass@16 on the first problems of each."""
     torch.set_num_threads(1)
     sampler = PolicySampler(load_policy(name).eval(), load_tokenizer(name))
@@ -174,9 +175,9 @@ def scores(name: str) -> list[dict[str, Any]]:  # Any: a Score's fields
     return [asdict(row) for row in rows]
 
 
-def write_record_of(scores_by_model: Iterable[list[dict[str, Any]]]) -> None:
+def write_record_of(scores_by_model: Iterable[list[JsonObject]]) -> None:
     """Write the record of the pocket world: the shipped files and their scores."""
-    models: dict[str, dict[str, Any]] = {
+    models: dict[str, JsonObject] = {
         name: {"files": folder_files(CHECKPOINTS / name), "scores": rows}
         for name, rows in zip(SHIPPED, scores_by_model, strict=True)
     }

@@ -9,7 +9,7 @@ pin_kernels()
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from core.models.builds import BUILDS
 from core.models.load import load_policy, load_tokenizer
 from core.records.record import Record, new_record, write_record
+from core.records.schema import SuiteControls
 from core.samplers.policy import PolicySampler
 from core.stages.sources import model_version
 from core.verdicts.controls import CONTROLS, FREE, POCKET, START, best_of
@@ -26,6 +27,7 @@ from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding
 from eval.samples.store import judged
 from eval.sets.benchmarks import find_benchmark
+from eval.sets.problem import Problem
 from eval.terminal import say
 
 LIMIT, LONGER = 96, 200  # tokens of an answer
@@ -135,7 +137,7 @@ def interventions(policy: AskedPolicy, answers: Sequence[str]) -> list[Intervent
     return tried + [Intervention(name=f"temperature {t}", temperature=t) for t in TEMPERATURES]
 
 
-def scan(policy: AskedPolicy, suite: str) -> dict[str, Any]:
+def scan(policy: AskedPolicy, suite: str) -> SuiteControls:
     """Return the shares of right answers under every intervention on the valid split of a suite.
 
     The best intervention is also scored on the test split, beside the free policy.
@@ -160,13 +162,13 @@ def scan(policy: AskedPolicy, suite: str) -> dict[str, Any]:
     return {"valid": tried, "best": best, "start": start, "helped": helped, "n": len(test)}
 
 
-def share(texts: Sequence[str], problems: Any) -> float:  # Any: a sequence of problems
+def share(texts: Sequence[str], problems: Sequence[Problem]) -> float:
     """Return the percentage of texts that answer their problem correctly."""
     verdicts = judged(texts, problems)
     return 100 * sum(verdict.correct is True for verdict in verdicts) / len(problems)
 
 
-def write_scan(name: str, suites: dict[str, Any], data: str) -> Record:
+def write_scan(name: str, suites: Mapping[str, SuiteControls], data: str) -> Record:
     """Write the record of one build's scan in a version of the pocket world, and return it."""
     return write_record(
         new_record(
@@ -188,7 +190,7 @@ def main() -> None:
         write_scan(name, scans(name), data)
 
 
-def scans(name: str) -> dict[str, Any]:
+def scans(name: str) -> dict[str, SuiteControls]:
     """Return the scan of one build on every suite."""
     policy = AskedPolicy(name)
     return {suite: scan(policy, suite) for suite in SUITES}

@@ -1,20 +1,20 @@
 """Trains recorded runs again in a scratch folder, and compares the outcome with their records."""
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from core.paper import Paper
 from core.paper.registry import Entry
 from core.records.agreement import EXACT, agree
 from core.records.answers import ANY, NEAR, answers, said
 from core.records.record import read_records, standard
-from core.records.schema import Record, RunRecord, place_of, runs_of, tunings_of
+from core.records.schema import Record, RunRecord, ScoreRow, place_of, runs_of, tunings_of
 from core.run.check import whole_records
 from core.run.request import Order
 from core.run.units import chain_command, label_of
@@ -35,6 +35,7 @@ AS_ASKED = (
     *("paper", "arm", "kind", "train steps"),
 )
 OF_PROCESSOR = ("train weights", "train kernels")
+NamedValue: TypeAlias = tuple[tuple[object, ...], float]  # a score
 OF_CODE = ("grader",)  # the version of the code that graded: what it decided is compared
 
 
@@ -104,7 +105,7 @@ def candidates(paper: Paper, within: float | None) -> Iterator[Retraining]:
 
 def seconds_of(run: RunRecord) -> float:
     """Return how long the training of a run took."""
-    return sum(cast(Mapping[str, float], run["timings"].get("phases", {})).values())
+    return sum(run["timings"].get("phases", {}).values())
 
 
 def retrained_problems(retraining: Retraining) -> list[str]:
@@ -168,13 +169,13 @@ def is_same_arithmetic(run: Record, other_run: Record) -> bool:
     return PROCESSOR in kernels[0] and kernels[0] == kernels[1] and libraries[0] == libraries[1]
 
 
-def is_equal(name: str, old: Any, new: Any) -> bool:  # Any: JSON of several types
+def is_equal(name: str, old: object, new: object) -> bool:
     """Return whether two values are equal; statistics up to the order of their sums."""
     exact = name.startswith(("curves ", "train "))
     return agree(old, new, 0.0 if exact else EXACT)
 
 
-def is_rounded(name: str, old: Any, new: Any) -> bool:  # Any: JSON of several types
+def is_rounded(name: str, old: object, new: object) -> bool:
     """Return whether two values are equal but for rounding."""
     return name in OF_PROCESSOR or agree(old, new, NEAR)
 
@@ -191,23 +192,24 @@ def is_near(name: str, old: Any, new: Any) -> bool:  # Any: JSON of several type
     return name not in AS_ASKED or agree(old, new, EXACT)
 
 
-def parts(record: Record) -> dict[str, Any]:  # Any: JSON of several types
+def parts(record: Record) -> dict[str, object]:
     """Return the compared fields of a record, curves and fields of the training one by one."""
     fields = {name: value for name, value in said(record).items() if name not in ANY}
     for name in ("start_scores", "scores", "sampling"):
         fields[name] = without(OF_CODE, fields[name])
-    curves = {f"curves {name}": points for name, points in fields.pop("curves").items()}
-    trained = {f"train {name}": value for name, value in fields.pop("train").items()}
+    del fields["curves"], fields["train"]
+    curves = {f"curves {name}": points for name, points in record["curves"].items()}
+    trained = {f"train {name}": value for name, value in record["train"].items()}
     return {**fields, **curves, **trained}
 
 
-def without(names: Sequence[str], value: Any) -> Any:  # Any: JSON of several types
+def without(names: Sequence[str], value: object) -> object:
     """Return a JSON value without the fields of these names, at any depth."""
     if isinstance(value, dict):
-        fields = cast(dict[str, Any], value)
+        fields = cast(dict[str, object], value)
         return {k: without(names, v) for k, v in fields.items() if k not in names}
     if isinstance(value, list):
-        return [without(names, item) for item in cast(list[Any], value)]
+        return [without(names, item) for item in cast(list[object], value)]
     return value
 
 
@@ -216,17 +218,18 @@ def mean_of(points: Sequence[Sequence[float]]) -> float:
     return fmean(value for _, value in points)
 
 
-def values_of(rows: Sequence[Mapping[str, Any]] | None) -> list[tuple[Any, ...]]:
-    """Return the names and values of scores."""
-    names = ("benchmark", "mode", "metric", "n", "value")
-    return [tuple(row[name] for name in names) for row in rows or ()]
+def values_of(rows: Sequence[ScoreRow] | None) -> list[NamedValue]:
+    """Return what each score measures, and its value."""
+    names = ("benchmark", "mode", "metric", "n")
+    return [(tuple(row[name] for name in names), row["value"]) for row in rows or ()]
 
 
-def are_near(old_rows: Sequence[tuple[Any, ...]], new_rows: Sequence[tuple[Any, ...]]) -> bool:
+def are_near(old_rows: Sequence[NamedValue], new_rows: Sequence[NamedValue]) -> bool:
     """Return whether the same scores were measured, with values within the tolerance."""
     pairs = zip(old_rows, new_rows, strict=False)
     return len(old_rows) == len(new_rows) and all(
-        old[:-1] == new[:-1] and abs(old[-1] - new[-1]) <= SCORE for old, new in pairs
+        old_name == new_name and abs(old - new) <= SCORE
+        for (old_name, old), (new_name, new) in pairs
     )
 
 

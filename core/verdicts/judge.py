@@ -12,15 +12,10 @@ from core.claims.measures import is_validation
 from core.families.worlds import World, world_of_regime
 from core.paper import Paper
 from core.records.record import Record
+from core.records.verdict_row import VerdictRow
 from core.verdicts.conjunctions import JudgedComparison, judge_conjunction
 from core.verdicts.replications import number_of_starts
-from core.verdicts.verdict_rows import (
-    FINITE,
-    NO_NUMBERS,
-    VerdictRow,
-    claim_fields,
-    gate_row,
-)
+from core.verdicts.verdict_rows import FINITE, NO_NUMBERS, claim_fields, gate_row
 from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Look
 from eval.stats.stopping import WORTHWHILE, conditional_power
@@ -224,7 +219,7 @@ def behind_gates(
     if missed:
         reason = "; ".join(gate.reason for gate in missed)
         return {**verdict, "verdict": missed[0].gate.below, "reason": reason}
-    power = verdict["power"]
+    power = verdict.get("power")
     further = "" if power is None else f"; {power_reason(power, later)}"
     return {**verdict, "reason": verdict["reason"] + partly_passed(checked) + place + further}
 

@@ -1,9 +1,9 @@
 """The records that an order leaves: its runs, trials and verdicts."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from core.records.record import Record
+from core.records.verdict_row import VerdictRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class Outcome:
     claims: Record
 
     @property
-    def verdicts(self) -> list[dict[str, Any]]:  # Any: verdicts as JSON
+    def verdicts(self) -> list[VerdictRow]:
         """The verdict on each claim of the paper."""
         return self.claims["verdicts"]
 

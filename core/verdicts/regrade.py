@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 from core.records.agreement import agree
 from core.records.answers import seal_of
@@ -37,7 +36,7 @@ class Regrader:
 
     def __init__(self):
         self._damage: dict[tuple[Path, *tuple[str, ...]], str] = {}
-        self._measured: dict[str, dict[str, Any]] = {}
+        self._measured: dict[str, dict[str, object]] = {}
         self._accuracy: dict[str, float] = {}
 
     def damaged(self, run: RunRecord) -> Iterator[str]:
@@ -88,9 +87,10 @@ class Regrader:
         except ReproError as error:
             yield f"{where(run, suite)}: {error}"
             return
+        recorded: dict[str, object] = {**row}
         for name, value in self._measured[key].items():
-            if not agree(row[name], value):
-                yield f"{where(run, suite)}: {name} is {row[name]}, its samples give {value}"
+            if not agree(recorded[name], value):
+                yield f"{where(run, suite)}: {name} is {recorded[name]}, its samples give {value}"
 
 
 def graded_again(
@@ -159,7 +159,7 @@ def where(run: RunRecord, suite: str) -> str:
 
 def measure(
     samples: list[Sample], benchmark: Benchmark, row: ScoreRow | AtKCurves
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Compute the fields of a score from its samples, or the curves at its `k`."""
     if "k" in row:
         return dict(at_k_curves(samples, row["k"]))
@@ -167,5 +167,10 @@ def measure(
     parts = {
         name: score_parts(samples, benchmark, row["metric"], name) for name in row.get("by", {})
     }
-    fields = {"value": scored.value, "low": scored.low, "high": scored.high, "n": scored.n}
+    fields: dict[str, object] = {
+        "value": scored.value,
+        "low": scored.low,
+        "high": scored.high,
+        "n": scored.n,
+    }
     return fields | ({"by": parts} if parts else {})

@@ -1,6 +1,6 @@
 """Estimates the sampling error of test problems that all seeds of a claim share."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ from core.claims import Comparison, MissingMeasure, Need, Record, Runs
 from core.claims.measures import is_validation
 from core.records.run_samples import SampleSet, sample_set
 from core.records.sample_files import held_out_digests
-from core.records.schema import RunRecord
+from core.records.schema import AtKCurves, RunRecord, ScoreRow
 from core.verdicts.replications import replicated_differences
 from eval.stats.summary import samples_by_problem, values_of
 from eval.stats.voting import Ballots
@@ -70,7 +70,7 @@ def own_problems(cases: Sequence[Runs], name: str) -> bool:
     return None not in draws and len(draws) >= len(cases)
 
 
-def rows_of(run: Record, name: str) -> list[Mapping[str, Any]]:
+def rows_of(run: Record, name: str) -> list[Record]:
     """Return all scores and curves at K of a benchmark in a record, before and after training."""
     scores = [row for key in ROWS for row in run[key] if row["mirrors"] == name]
     changes = [change for change in run["sampling"].values() if change["mirrors"] == name]
@@ -113,14 +113,14 @@ def curve_without(run: RunRecord, name: str, block: int) -> list[tuple[float, fl
     ]
 
 
-def score_without(run: RunRecord, row: Mapping[str, Any], block: int) -> float:
+def score_without(run: RunRecord, row: ScoreRow, block: int) -> float:
     """Return a score without a block of problems; that of single answers is their Pass@1."""
     name, _, k = row["metric"].partition("@")
     name = "pass" if name == "top1" else name
     return left_out(sample_set(run, row["digest"]), name, int(k or 1))[block]
 
 
-def curves_without(run: RunRecord, row: Mapping[str, Any], block: int) -> dict[str, Any]:
+def curves_without(run: RunRecord, row: AtKCurves, block: int) -> dict[str, object]:
     """Return the curves at K of one policy without a block of problems."""
     samples = sample_set(run, row["digest"])
     curves = {

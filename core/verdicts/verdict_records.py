@@ -15,10 +15,10 @@ from core.records.record import (
     write_record,
 )
 from core.records.schema import ClaimsRecord, claims_of, runs_of, tunings_of
+from core.records.verdict_row import VerdictRow
 from core.settings.canonical import SHORT, as_text, canonical, digest_of
 from core.verdicts.judge import judge
 from core.verdicts.plan_digests import plan_changes, plan_digests
-from core.verdicts.verdict_rows import VerdictRow
 from eval.stats.seeds import LOOKS, Look
 
 ROUNDING = 1e-9  # of differences between floats that a law holds equal

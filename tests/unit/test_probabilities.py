@@ -12,7 +12,8 @@ from core.models.load import load_policy, load_tokenizer
 from core.pages.probabilities import cell
 from core.pages.render import render_outcome
 from core.paper import Evaluation
-from core.records.schema import QuantityChange, RunRecord, mistakes
+from core.records.mistakes import mistakes
+from core.records.schema import QuantityChange, RunRecord
 from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order

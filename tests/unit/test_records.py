@@ -19,6 +19,7 @@ from core.records.record import (
 )
 from core.records.record_text import curve_tables, parse_record, record_text
 from core.records.schema import KINDS, ScoreRow
+from core.records.verdict_row import VerdictRow
 from core.settings.canonical import (
     canonical_number,
     canonical_text,
@@ -26,6 +27,7 @@ from core.settings.canonical import (
     has_digest,
     line_of,
 )
+from core.verdicts.verdict_rows import NO_NUMBERS
 from eval.errors import BadValue, DamagedFile
 
 
@@ -39,6 +41,13 @@ def cells(value=82.9, **changes):
     return new_record("reported", **content | changes)
 
 
+def verdict_row(**changes):
+    side = {"measure": "reward", "arm": "main", "values": [0.5]}
+    texts = {"id": "c", "statement": "It rises.", "relation": ">", "unit": "", "reason": ""}
+    lists = {"seeds": [0], "runs": [], "left": side, "right": None}
+    return texts | lists | {"margin": 0, "equal": 0, "verdict": "undecided"} | NO_NUMBERS | changes
+
+
 def verdicts(seeds, overrides=None, note=""):
     return new_record(
         "claims",
@@ -46,7 +55,7 @@ def verdicts(seeds, overrides=None, note=""):
         scale="cpu",
         seeds=seeds,
         overrides=overrides or {},
-        verdicts=[{"id": "c", "left": None, "right": None, "note": note}],
+        verdicts=[verdict_row(note=note)],
     )
 
 
@@ -192,6 +201,18 @@ def test_every_field_that_a_schema_names_is_needed_and_of_its_type():
             validate(record | {"scores": [{k: v for k, v in row.items() if k != name}]})
         with pytest.raises(BadValue, match=rf"scores\[0\].{name} is a tuple"):
             validate(record | {"scores": [row | {name: ()}]})
+
+
+def test_every_field_of_a_verdict_is_needed_and_of_its_type():
+    record, row = verdicts([0]), verdict_row()
+    validate(record)
+    for name in VerdictRow.__required_keys__:
+        with pytest.raises(BadValue, match=rf"no field 'verdicts\[0\].{name}'"):
+            validate(record | {"verdicts": [{k: v for k, v in row.items() if k != name}]})
+        with pytest.raises(BadValue, match=rf"verdicts\[0\].{name} is a tuple"):
+            validate(record | {"verdicts": [row | {name: ()}]})
+    with pytest.raises(BadValue, match=r"verdicts\[0\].left.arm is a int"):
+        validate(record | {"verdicts": [row | {"left": row["left"] | {"arm": 1}}]})
 
 
 def test_a_field_that_a_schema_does_not_name_is_kept():

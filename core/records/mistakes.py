@@ -1,0 +1,67 @@
+"""Checks JSON values against the types of their fields."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import chain
+from types import UnionType
+from typing import cast, get_type_hints, is_typeddict
+
+from core.paper.overrides import describe, fits, form_of
+from core.records.schema import Record
+
+SCALARS: tuple[object, ...] = (float, int, str)
+
+
+def mistakes(value: object, hint: object, name: str = "") -> Iterator[str]:
+    """Yield a line for each field of a JSON value that is missing or of another type."""
+    if is_typeddict(hint) and isinstance(value, dict):
+        row = cast(Record, value)
+        required: frozenset[str] = vars(hint)["__required_keys__"]
+        yield from (f"no field {name_of(name, key)!r}" for key in sorted(required - row.keys()))
+        for key, part in fields_of(hint).items():
+            if key in row:
+                yield from mistakes(row[key], part, name_of(name, key))
+        return
+    origin, parts = form_of(hint)
+    if origin is UnionType and any(map(is_typeddict, parts)):  # a row, or None
+        if value is not None:
+            yield from mistakes(value, next(filter(is_typeddict, parts)), name)
+        return
+    if origin is list and isinstance(value, list):
+        items, part = cast(list[object], value), parts[0]
+        if only_scalars(items, part):
+            return
+        for position, item in enumerate(items):
+            yield from mistakes(item, part, f"{name}[{position}]")
+    elif origin is dict and isinstance(value, dict):
+        fields = cast(dict[str, object], value)
+        if only_scalars([*fields.values()], parts[1]):
+            return
+        for key, item in fields.items():
+            yield from mistakes(item, parts[1], name_of(name, key))
+    elif is_typeddict(hint) or not fits(value, hint):
+        yield f"{name} is a {type(value).__name__}, expected {describe(hint)}"
+
+
+def only_scalars(items: list[object], part: object) -> bool:
+    """Return whether a list holds only numbers or texts of a type, in lists or not.
+
+    Curves hold thousands of pairs of numbers: for speed, one number of each type is checked.
+    """
+    origin, inner = form_of(part)
+    if origin is list and inner[0] in SCALARS and all(isinstance(item, list) for item in items):
+        part, items = inner[0], list(chain.from_iterable(cast(list[list[object]], items)))
+    if part not in SCALARS:
+        return False
+    return all(fits(item, part) for item in {type(item): item for item in items}.values())
+
+
+@cache
+def fields_of(hint: type) -> Mapping[str, object]:
+    """Return the fields of a TypedDict with their types."""
+    return get_type_hints(hint)
+
+
+def name_of(parent: str, key: str) -> str:
+    """Return the path of a field from the record, such as `train.held_out`."""
+    return f"{parent}.{key}" if parent else key
