@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from eval.errors import ReproError
+from eval.json_lines import JsonFields
 
-Record: TypeAlias = Mapping[str, Any]  # Any: a record's fields are JSON of several types
+Record: TypeAlias = JsonFields  # of any kind
 Runs: TypeAlias = Mapping[str, Record]  # the records of one seed, by arm
 Kind: TypeAlias = Literal["runs", "simulated", "exact"]
 

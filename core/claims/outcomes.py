@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from core.claims.measures import START, Measure, missing
 from core.claims.needs import BadClaim, Need, Record
@@ -175,7 +175,7 @@ def score(
     return Score(benchmarks, (metric, mode, float(temperature)), field)
 
 
-def how_of(row: Mapping[str, Any]) -> tuple[str, str, float]:
+def how_of(row: Record) -> tuple[str, str, float]:
     """Return the metric, mode and temperature of a score's row in a record."""
     return row["metric"], row.get("mode", "cot"), float(row.get("temperature", 0.0))
 

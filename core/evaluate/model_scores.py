@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict
+from typing import TypedDict
 
 from core.evaluate.sample_folder import samples_in
 from core.models.builds import SHIPPED
 from core.models.folders import locate
-from core.samplers.policy import ChunkedSampler
+from core.samplers.policy import AnySampler
 from core.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.stages.loading import Loading
 from core.stages.tools import Tools, tools
@@ -21,8 +21,6 @@ from eval.samples.tir import program_scores
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import Score, metrics, score
 from eval.terminal import say
-
-AnySampler: TypeAlias = ChunkedSampler[Any, Any]  # Any: the requests and answers of any API
 
 
 class Server(TypedDict):

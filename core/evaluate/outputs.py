@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import TypedDict, cast
 
 from core.rollout.stops import before_stop
 from eval.errors import DamagedFile
@@ -105,7 +105,7 @@ def to_output(row: Mapping[str, object], where: str) -> Output:
         raise DamagedFile(
             f"{where}: no {' and no '.join(missing)}: expected a JSON object with id and output"
         )
-    output: dict[str, Any] = {  # Any: checked below
+    output: dict[str, object] = {
         "id": row["id"],
         "output": row["output"],
         "sample": row.get("sample", 0),

@@ -5,14 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from core.records.files import file_digest, no_space, write_atomic
 from core.records.notes import read_note, write_note
 from core.samplers.journal import Journal, difference
-from core.samplers.policy import ChunkedSampler
+from core.samplers.policy import AnySampler
 from core.samplers.served import Service
 from core.settings.canonical import canonical, canonical_text, digest_of
 from core.stages.loading import Loading
@@ -33,7 +32,7 @@ from eval.tables.page import SampleSet, render_page
 def samples_in(
     folder: Path,
     model: str,
-    load: Callable[[], ChunkedSampler[Any, Any]],
+    load: Callable[[], AnySampler],
     benchmark: Benchmark,
     *,
     data: Path | None,

@@ -1,13 +1,13 @@
 """Runs lm-eval tasks with our sampler and stores the scores as a record."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from lm_eval import simple_evaluate
 from lm_eval.tasks import TaskManager
@@ -20,11 +20,12 @@ from core.records.record import Record, new_record, write_record
 from core.settings.canonical import digest_of
 from core.stages.loading import Loading
 from eval.errors import BadValue, MissingFile, UnknownName
+from eval.json_lines import JsonFields
 from eval.stats.estimates import proportion
 
 OURS = str(files("eval.lm_tasks"))
 UNLOADABLE = (OSError, ValueError, AssertionError, ImportError, KeyError)  # raised by its tasks
-LmEvalResults = Mapping[str, Any]  # Any: lm-eval's nested results by task
+LmEvalResults: TypeAlias = JsonFields  # by task
 
 
 @dataclass(frozen=True, kw_only=True)

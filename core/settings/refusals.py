@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, product
-from typing import Any
 
 from core.data.prompts import PROMPT
 from core.data.sets import DataSet
@@ -14,6 +13,7 @@ from core.settings.effective import effective
 from core.settings.layers import COMMAND_LINE
 from core.settings.resolve import Resolved, resolve
 from eval.errors import BadValue, ReproError
+from eval.json_lines import JsonFields
 from eval.sets.benchmarks import find_benchmark
 
 
@@ -79,7 +79,7 @@ def same_trainings(runs: Sequence[Resolved]) -> Iterator[str]:
             )
 
 
-def different(left: Any, right: Any) -> list[str]:  # Any: JSON of `effective`
+def different(left: JsonFields, right: JsonFields) -> list[str]:
     """Return the names of the settings in which two effective settings differ."""
     pairs = (
         (left, right),

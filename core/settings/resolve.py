@@ -173,7 +173,7 @@ class Resolved:
         ours = {"output_dir": str(output_dir), "seed": seed, "disable_tqdm": True}
         name = f"{self.paper.slug}-{self.arm}-{seed}"
         quiet = {"report_to": "none", "save_total_limit": 2, "run_name": name}
-        # Any: the values of all kinds of fields, whose types `resolve` has checked
+        # Any: `resolve` has checked the types of the fields
         fields: dict[str, Any] = {**quiet, **cls.PAPERS_HAVE, **self.config, **ours, **machine}
         try:
             config = cls(**fields)
@@ -381,6 +381,6 @@ def check_kind(resolved: Resolved, preparation: Resolved, kind: str) -> None:
         )
 
 
-def config_fields(family: str) -> Mapping[str, Any]:  # Any: annotations
+def config_fields(family: str) -> Mapping[str, object]:
     """Return the annotations of all fields of a family's config by name."""
     return field_types(find_family(family).config_class())

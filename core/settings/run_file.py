@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import yaml
 
@@ -11,6 +11,7 @@ from core.paper.registry import find_paper
 from core.settings.canonical import as_text, canonical
 from core.settings.resolve import Resolved, resolve
 from eval.errors import BadValue, MissingFile
+from eval.json_lines import JsonObject
 
 KINDS: Mapping[str, type] = {"paper": str, "arm": str, "at": str, "seed": int, "settings": dict}
 
@@ -56,13 +57,13 @@ def read_run_file(path: Path) -> RunFile:
     if not path.is_file():
         raise MissingFile(f"--config {path}: no such file; `repro plan PAPER --yaml` prints one")
     try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content: object = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadValue(f"{path} is no YAML: {' '.join(str(error).split())}") from error
     names = ", ".join(KINDS)
     if not isinstance(content, dict) or "paper" not in content:
         raise BadValue(f"{path}: expected a mapping of {names}, of which paper is needed")
-    fields = cast(dict[str, Any], content)
+    fields = cast(JsonObject, content)
     for name, value in fields.items():
         if name not in KINDS:
             raise BadValue(f"{path}: {name} is none of {names}; settings stand below settings:")

@@ -104,7 +104,7 @@ class Data(Stage):
             for data_set in self.sets
         )
 
-    def held_out(self, data_set: DataSet) -> list[dict[str, Any]]:
+    def held_out(self, data_set: DataSet) -> list[Row]:
         """Return the held-out rows of a data set."""
         stage = self.row_stages.get(data_set.name)
         if stage is None:
@@ -181,7 +181,7 @@ def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) ->
     return len(rows)
 
 
-def read_rows(folder: Path) -> list[dict[str, Any]]:
+def read_rows(folder: Path) -> list[Row]:
     """Return the rows of the data stage.
 
     Raises:
@@ -193,14 +193,14 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
         raise DamagedFile(f"{error.args[0]}; delete {folder}") from error
 
 
-def without_split(row: Mapping[str, Any]) -> dict[str, Any]:
+def without_split(row: Row) -> Row:
     """Return a row without the name of its split."""
     return {name: value for name, value in row.items() if name != "split"}
 
 
 def split_rows(
-    rows: list[dict[str, Any]], heldout: int, *, given: bool = False
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    rows: list[Row], heldout: int, *, given: bool = False
+) -> tuple[list[Row], list[Row]]:
     """Return training rows and `heldout` held-out rows.
 
     They are taken from the data's own held-out rows if there are some, else from the training rows.

@@ -15,7 +15,7 @@ from core.settings.resolve import Resolved
 from core.settings.run_settings import RunSettings
 from core.stages.loading import Loading, scoring_of
 from core.stages.sources import model_folder, source_of
-from core.stages.stage import Policy, Stage
+from core.stages.stage import Outputs, Policy, Stage
 from core.stages.tools import tools
 from core.stages.train import prepare_torch
 from core.stages.watch.meter import open_meter
@@ -68,7 +68,7 @@ class Question:
         return find_benchmark(self.suite, self.draw)
 
     @property
-    def part(self) -> dict[str, Any]:
+    def part(self) -> dict[str, object]:
         """The fields of a record that identify the sample of problems and its draw."""
         benchmark = self.benchmark
         draw = {"draw": benchmark.draw} if benchmark.is_generated else {}
@@ -172,8 +172,8 @@ class Evaluate(Stage):
 class Scored:
     """The scores of one policy, its curves at K, and the files of its samples by digest."""
 
-    scores: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # Any: a Score's
-    at_k: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    scores: list[Outputs] = field(default_factory=list[Outputs])
+    at_k: dict[str, Outputs] = field(default_factory=dict[str, Outputs])
     files: dict[str, Path] = field(default_factory=dict[str, Path])
 
 
@@ -301,7 +301,7 @@ def sampled_arms(paper: Paper) -> set[str]:
     }
 
 
-def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]]:
+def score_rows(samples: list[Sample], question: Question) -> list[dict[str, object]]:
     """Return the scores of a suite with their intervals, and sampling options if drawn."""
     benchmark, decoding = question.benchmark, question.decoding
     rows = score(samples, benchmark, metrics=metrics(decoding.samples), mode=question.mode)
@@ -314,13 +314,13 @@ def score_rows(samples: list[Sample], question: Question) -> list[dict[str, Any]
 
 def by_parts(
     samples: list[Sample], benchmark: Benchmark, metric: str, fields: tuple[str, ...]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the scores split by fields of the problems; empty without fields."""
     scores = {field: score_parts(samples, benchmark, metric, field) for field in fields}
     return {"by": scores} if scores else {}
 
 
-def at_k_curve(samples: list[Sample], question: Question) -> dict[str, Any]:
+def at_k_curve(samples: list[Sample], question: Question) -> dict[str, object]:
     """Return Maj@K and Pass@K with intervals at K = 1, 2, 4, ... up to the number of samples.
 
     Raises:

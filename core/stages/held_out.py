@@ -1,16 +1,14 @@
 """The split of a run's rows into training and held-out rows."""
 
 from pathlib import Path
-from typing import Any, TypeAlias
 
+from core.data.sources import Row
 from core.settings.resolve import HELD_OUT_ROWS, Resolved
 from core.stages.data import read_rows, split_rows
 from eval.terminal import say
 
-Rows: TypeAlias = list[dict[str, Any]]  # Any: columns of any type
 
-
-def split_as_asked(resolved: Resolved, folder: Path, *, says: bool) -> tuple[Rows, Rows]:
+def split_as_asked(resolved: Resolved, folder: Path, *, says: bool) -> tuple[list[Row], list[Row]]:
     """Return the training rows and the held-out rows of a data stage's folder.
 
     Args:

@@ -1,9 +1,8 @@
 """Samples of arms other than the main one, stored as outcomes without their texts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from core.stages.evaluate import PLAIN_MODE, Scored
 from core.stages.stage import OUTCOMES, Outputs
@@ -19,7 +18,7 @@ def outcomes_of(scored: Scored) -> Scored:
     """
     files = dict(scored.files)
 
-    def seal_row(suite: str, row: Mapping[str, Any]) -> dict[str, Any]:  # Any: fields of scores
+    def seal_row(suite: str, row: Outputs) -> Outputs:
         path, texts = scored.files[row["digest"]], row["digest"]
         problems = find_benchmark(suite, row.get("draw", 0)).load()
         outcomes = sealed(read_samples(path, texts), problems, row.get("mode", PLAIN_MODE))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from core.forward.own_answers import OWN_ANSWERS, answer_statistics
 from core.rollout.seeds import seed_of
@@ -53,9 +52,7 @@ class OwnAnswers(Stage):
         decoding = Decoding(max_tokens=self.tokens, temperature=1.0)
         answers = sampler.draw(prompts, decoding, [seed_of(0, ids) for ids in prompts])
         pad = sampler.tokenizer.pad_token_id or 0
-        models: list[Any] = [
-            answering.sampler.model.eval() for answering in (self.answering, self.begun)
-        ]
+        models = [answering.sampler.model.eval() for answering in (self.answering, self.begun)]
         own_logps, start_logps = (
             answer_statistics(model, prompts, answers, pad) for model in models
         )

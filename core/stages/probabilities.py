@@ -6,7 +6,6 @@ A quantity of held-out rows has its own name; one of training rows has the suffi
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from core.families.family import SEEN
 from core.forward.quantities import completion_logps, quantities
@@ -50,7 +49,7 @@ class Probabilities(Stage):
         train, held_out = split_rows(read_rows(self.data.folder), self.rows)
         trained = spread(train, self.rows)
         sampler = self.answering.sampler
-        model: Any = sampler.model.eval()  # Any: its methods are half typed
+        model = sampler.model.eval()
         values: dict[str, object] = {}
         for suffix, rows in (("", held_out), (SEEN, trained)):
             logps = completion_logps(model, sampler.tokenizer, rows)

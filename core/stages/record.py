@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, cast
+from typing import cast
 
 from core.records.form_splits import form_splits
 from core.records.places import own_results
@@ -117,7 +117,7 @@ def result_fields(chain: Chain, outputs: RunOutputs) -> dict[str, object]:
     }
 
 
-def request_of(resolved: Resolved) -> dict[str, Any]:
+def request_of(resolved: Resolved) -> dict[str, object]:
     """Return the fields of a record that identify a run, and its settings.
 
     Settings in `NEUTRAL` are left out.
@@ -185,7 +185,7 @@ def measure(chain: Chain, *, force: bool = False) -> dict[str, QuantityChange]:
     return quantities
 
 
-def pair_curves(before: Scored, after: Scored) -> dict[str, Any]:
+def pair_curves(before: Scored, after: Scored) -> dict[str, Outputs]:
     """Return Maj@K and Pass@K of each sampled suite, before and after training."""
     return {
         suite: {"mirrors": curve["mirrors"], "before": before.at_k[suite], "after": curve}

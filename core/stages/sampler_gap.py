@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -70,7 +69,7 @@ class SamplerGap(Stage):
         """Draw answers in one arithmetic; return their log-probabilities on both sides."""
         loading = self.answering.loading
         sampler = self.answering.load(replace(loading, dtype="float32"))  # as in training
-        model: Any = sampler.model.eval()  # Any: its methods are half typed
+        model = sampler.model.eval()
         prompts = [sampler.encode(question) for question in questions]
         sampling = Sampling(max_tokens=self.tokens, ends=sampler.ends)
         seeds = [seed_of(0, ids) for ids in prompts]

@@ -8,13 +8,14 @@ from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from core.records.files import folder_files, no_space
 from core.records.notes import check_files, read_note, write_note
 from core.records.places import DONE, MODEL, root
 from core.settings.canonical import SHORT, canonical, digest_of
 from eval.errors import DamagedFile
+from eval.json_lines import JsonObject
 from eval.terminal import say
 
 SCHEMA = 1  # of stage outputs and records; part of every key
@@ -25,7 +26,7 @@ PAGE = "samples.html"  # the answers of the model, to browse
 OUTCOMES = "outcomes"  # folder of samples without their texts, beside the samples
 PARTIAL = re.compile(r"\.(?P<name>.+)\.\w+")  # a file that another process is about to write
 
-Outputs: TypeAlias = dict[str, Any]  # Any: JSON of several types
+Outputs: TypeAlias = JsonObject
 
 
 class Stage(ABC):

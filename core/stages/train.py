@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from datasets import Dataset  # pyright: ignore[reportMissingTypeStubs] - it ships none
@@ -16,6 +16,7 @@ from transformers.utils import logging
 
 from core.collect.reward_calls import reward_note
 from core.configs.base import BaseConfig
+from core.data.sources import Row
 from core.errors import RewardError
 from core.explain.jsonl import JsonlCallback, read_log
 from core.families.family import Training
@@ -32,7 +33,7 @@ from core.settings.run_settings import RunSettings
 from core.spread.checkpoints import SealCallback, last_checkpoint
 from core.spread.launch import Models, launch
 from core.stages.data import Data
-from core.stages.held_out import Rows, split_as_asked
+from core.stages.held_out import split_as_asked
 from core.stages.kernels import PROCESSOR, acting_kernels, check_kernels, processor
 from core.stages.sources import source_of
 from core.stages.stage import Policy
@@ -50,6 +51,9 @@ from eval.errors import BadValue, ReproError, error_line
 from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Decoding
 from eval.terminal import say
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
 
 DATASET: Any = Dataset  # Any: its methods are half typed
 LOG = "log.jsonl"
@@ -162,7 +166,7 @@ def _train(
 
 
 def announce(
-    name: str, checkpoint: Path | None, settings: RunSettings, rows: Sequence[Mapping[str, Any]]
+    name: str, checkpoint: Path | None, settings: RunSettings, rows: Sequence[Row]
 ) -> None:
     """Print which training begins, and from which checkpoint, or the trial of its rewards.
 
@@ -205,8 +209,8 @@ def build_trainer(
     resolved: Resolved,
     config: BaseConfig,
     models: Models,
-    train: Rows,
-    valid: Rows,
+    train: list[Row],
+    valid: list[Row],
     folder: Path,
 ) -> tuple[ResumableTrainer, HeldOutCallback | None]:
     """Return the family's trainer with all callbacks of a run, and its held-out callback if any."""
@@ -239,7 +243,7 @@ def build_trainer(
 
 
 def held_out_callback(
-    resolved: Resolved, config: BaseConfig, rows: Rows, folder: Path
+    resolved: Resolved, config: BaseConfig, rows: list[Row], folder: Path
 ) -> HeldOutCallback | None:
     """Return the callback that scores held-out rows and benchmarks; None if there are none.
 
@@ -271,7 +275,7 @@ def send_rows_to_wandb(
     trainer.add_callback(WandbRows(folder, resolved, seed))
 
 
-def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional
+def lora_config(settings: RunSettings) -> "LoraConfig | None":
     """Return the peft config of the LoRA adapters; None if all weights are trained.
 
     Raises:
@@ -293,7 +297,7 @@ def lora_config(settings: RunSettings) -> Any:  # Any: peft is optional
 
 
 def save_policy(
-    trainer: Any,  # Any: a Trainer
+    trainer: Any,  # a Trainer
     model: str,
     chat_template: str | None,
     folder: Path,
@@ -305,9 +309,9 @@ def save_policy(
     trainer.save_model(str(folder))
     if not trainer.is_world_process_zero():
         return
-    tokenizer: Any = load_tokenizer(
+    tokenizer: Any = load_tokenizer(  # its methods are half typed
         model, chat_template, trust_code=trainer.args.trust_remote_code
-    )  # Any: its methods are half typed
+    )
     tokenizer.save_pretrained(str(folder))
     for name in ("training_args.bin", "README.md"):  # the second is peft's empty form
         (folder / name).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from typing import Any, cast
 from accelerate.utils import gather_object  # pyright: ignore[reportMissingTypeStubs]
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from core.data.sources import Row
 from core.rewards.verifiers import problem_of
 from core.samplers.policy import PolicySampler
 from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
@@ -126,7 +127,7 @@ class HeldOutCallback(TrainerCallback):
         return accuracies
 
 
-def watched_rows(rows: Sequence[dict[str, Any]], decoding: Decoding, folder: Path) -> Watched:
+def watched_rows(rows: Sequence[Row], decoding: Decoding, folder: Path) -> Watched:
     """Return the held-out rows of the data as watched problems.
 
     Raises:
@@ -138,7 +139,7 @@ def watched_rows(rows: Sequence[dict[str, Any]], decoding: Decoding, folder: Pat
             f"{', '.join(rows[0])}; ask for heldout_problems=0"
         )
 
-    def answer(sampler: PolicySampler, share: Sequence[dict[str, Any]]) -> list[Sample]:
+    def answer(sampler: PolicySampler, share: Sequence[Row]) -> list[Sample]:
         answers = sampler([row["prompt"] for row in share], decoding)
         return grade_rows([completions[0] for completions in answers], share)
 
@@ -177,7 +178,7 @@ def in_mode(
         return answer_problems(answering, benchmark, problems, mode=mode, decoding=decoding)
 
 
-def grade_rows(answers: Sequence[Completion], rows: Sequence[dict[str, Any]]) -> list[Sample]:
+def grade_rows(answers: Sequence[Completion], rows: Sequence[Row]) -> list[Sample]:
     """Return one graded answer for each row, graded as an evaluation grades its benchmark."""
     problems = [problem_of(row) for row in rows]
     verdicts = judged([answer.text for answer in answers], problems)

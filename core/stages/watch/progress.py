@@ -1,8 +1,7 @@
 """Progress display of a training: a live bar on a terminal, plain lines elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -40,7 +39,7 @@ class ProgressCallback(TrainerCallback):
         args: TrainingArguments,  # noqa: ARG002 - the caller's signature
         state: TrainerState,
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
-        logs: dict[str, Any] | None = None,
+        logs: Mapping[str, float | None] | None = None,
         **_: object,
     ) -> None:
         """Show the newest numbers."""
@@ -51,7 +50,7 @@ class ProgressCallback(TrainerCallback):
             for key, title, form in self.numbers
             if key in logs
         }
-        tokens = float(logs.get("num_tokens", self.tokens))
+        tokens = float(logs.get("num_tokens") or self.tokens)
         self.first_tokens = self.first_tokens or tokens
         self.tokens = tokens
         numbers = [f"{title} {value}" for title, value in self.shown.items()]

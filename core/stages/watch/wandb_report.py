@@ -9,6 +9,7 @@ from typing import Any
 
 from core.paper import Paper
 from core.records.schema import Record, RunRecord, runs_of
+from core.records.verdict_row import VerdictRow
 from core.settings.canonical import digest_of
 
 JOB, SWEEP = "verdicts", "sweep"
@@ -38,7 +39,7 @@ def send_report(
     import wandb  # only there with the extra of the same name
 
     runs = runs_of(records)
-    verdicts: list[dict[str, Any]] = claims["verdicts"] if claims else []
+    verdicts: list[VerdictRow] = claims["verdicts"] if claims else []
     with wandb.init(**report_arguments(paper, scale, runs, claims)) as run:
         table: Any = wandb.Table  # its constructor is half typed
         tables = {"scores": table(columns=["arm", "seed", *SCORED], data=score_table(runs))}

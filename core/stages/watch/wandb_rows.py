@@ -56,7 +56,7 @@ class WandbRows(WandbCallback):
         self.arguments = wandb_arguments(resolved, seed)
 
     def setup(
-        self, args: TrainingArguments, state: TrainerState, model: Any, **kwargs: object
+        self, args: TrainingArguments, state: TrainerState, model: object, **kwargs: object
     ) -> None:
         """Open the W&B run of this training, and send the rows of the log that it lacks."""
         if state.is_world_process_zero and self._wandb.run is None:
@@ -85,8 +85,8 @@ class WandbRows(WandbCallback):
         args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
-        model: Any = None,
-        logs: dict[str, Any] | None = None,
+        model: object = None,
+        logs: dict[str, object] | None = None,
         **_: object,
     ) -> None:
         """Send the newest row of the log; open the W&B run first if training has not begun."""
@@ -96,7 +96,7 @@ class WandbRows(WandbCallback):
             self.send(len(state.log_history) - 1, args, state, logs)
 
     def send(
-        self, number: int, args: TrainingArguments, state: TrainerState, logs: dict[str, Any]
+        self, number: int, args: TrainingArguments, state: TrainerState, logs: dict[str, object]
     ) -> None:
         """Send row `number` unless W&B has it."""
         run: Any = self._wandb.run
