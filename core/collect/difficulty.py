@@ -1,7 +1,6 @@
 """Selection of the prompts that a model answers correctly neither too rarely nor too often."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from core.collect.rejection import sampled_answers, total_rewards
 from core.collect.reward_calls import UncheckedReward
@@ -16,7 +15,7 @@ def rows_of_difficulty(
     config: DifficultyConfig,
     rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the rows of the selected prompts, in order, with their `pass_rate`.
 
     The pass rate is the share of correct answers, whose rewards sum to more than 0.

@@ -1,7 +1,6 @@
 """Optimal values of prompts, estimated from the rewards of a model's own answers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -19,7 +18,7 @@ def rows_of_values(
     config: OptimalValueConfig,
     rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the rows of the prompts, in order, with their `optimal_value`.
 
     Raises:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence, Set, Sized
 from copy import copy, deepcopy
 from itertools import repeat
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import torch
-from datasets import IterableDataset
+from datasets import Dataset, IterableDataset
 from torch.utils.data import IterableDataset as TorchIterableDataset
 from torch.utils.data import Sampler
 
+from core.data.conversations import Row
 from core.data.streams import Blocks, Passes
 from eval.errors import BadValue
 
@@ -69,17 +70,32 @@ class GroupSampler(Sampler[int]):
 class NumberedRows:
     """The rows of a dataset one by one; batches of rows are empty, as they are only counted."""
 
-    def __init__(self, rows: Any):  # Any: what has a length and a row at each place
+    def __init__(self, rows: Dataset):
         self.rows = rows
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, place: int) -> Any:  # Any: a row
+    def __getitem__(self, place: int) -> Row:
         return self.rows[place]
 
-    def __getitems__(self, places: Sequence[int]) -> list[Any]:
+    def __getitems__(self, places: Sequence[int]) -> list[Row]:
         return []
+
+
+@runtime_checkable
+class RowNumbers(Protocol):
+    """A sampler of row numbers with a length, and `set_epoch` if its order depends on the epoch."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[int]: ...
+
+
+class RowsByNumber(Protocol):
+    """Rows, one at each number that a sampler yields."""
+
+    def __getitem__(self, place: int, /) -> Row: ...
 
 
 class PromptStream:
@@ -98,10 +114,14 @@ class PromptStream:
     """
 
     def __init__(
-        self, sampler: Any, rows: Any = None, *, group: int, prompts: int, repeats: int = 1
+        self,
+        sampler: RowNumbers,
+        rows: RowsByNumber = (),
+        *,
+        group: int,
+        prompts: int,
+        repeats: int = 1,
     ):
-        # Any: a sampler with a length, and `set_epoch` if its order depends on the epoch; and what
-        # has a row at each place that the sampler yields
         self.sampler = sampler
         self.rows = rows
         self.group = group
@@ -147,7 +167,7 @@ class PromptStream:
         size = len(rows) // processes
         return rows[process * size : (process + 1) * size]
 
-    def draw(self, process: int = 0, processes: int = 1) -> list[Any]:  # Any: rows
+    def draw(self, process: int = 0, processes: int = 1) -> list[Row]:
         """Return one process's rows of the next rollout; the rows of a group are copies."""
         places = self.share(self.rollout // self.group, process, processes)
         rows = {place: self.rows[place] for place in dict.fromkeys(places)}
@@ -164,8 +184,8 @@ class PromptStream:
     def epoch(self, number: int) -> Sequence[int]:
         """Return the prompts of one epoch, each once."""
         if self.order[0] != number:
-            if hasattr(self.sampler, "set_epoch"):
-                self.sampler.set_epoch(number)
+            if (set_epoch := getattr(self.sampler, "set_epoch", None)) is not None:
+                set_epoch(number)
             rows, blocks = list(self.sampler), range(0, len(self.sampler), self.block)
             once = [rows[start : start + self.rollout : self.group] for start in blocks]
             self.order = number, [row for rollout in once for row in rollout][: self.size]
@@ -190,10 +210,10 @@ class StreamedPrompts(TorchIterableDataset):
         self.rollouts = iter(self.passes)
         self.drawn = 0
 
-    def __iter__(self) -> Iterator[list[Any]]:  # Any: rows, of which there are none
+    def __iter__(self) -> Iterator[list[Row]]:
         return repeat([])
 
-    def draw(self, process: int = 0, processes: int = 1) -> list[Any]:  # Any: rows
+    def draw(self, process: int = 0, processes: int = 1) -> list[Row]:
         """Return one process's rows of the next rollout, each repeated for its group."""
         places = [row for row in next(self.rollouts) for _ in range(self.group)]
         self.drawn += self.prompts

@@ -1,7 +1,6 @@
 """Rejection sampling: a model's own answers to prompts, filtered by their rewards."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from core.collect.event_loop import AsyncLoop
 from core.collect.reward_calls import (
@@ -26,7 +25,7 @@ def accepted_rows(
     config: RejectionConfig,
     rewards: Sequence[UncheckedReward],
     rows: Sequence[Row],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return one row for each accepted answer of a prompt, with the answer as its `completion`.
 
     Equal answers of a prompt count once. Its answers are sorted by reward, and by time of sampling
@@ -42,7 +41,7 @@ def accepted_rows(
         (row, text) for row, texts in zip(sampled_rows, distinct, strict=True) for text in texts
     ]
     values = iter(total_rewards(sampler, rewards, pairs))
-    accepted: list[dict[str, Any]] = []
+    accepted: list[dict[str, object]] = []
     for row, texts in zip(sampled_rows, distinct, strict=True):
         rewarded = sorted(((next(values), text) for text in texts), key=lambda pair: -pair[0])
         accepted_texts = [text for value, text in rewarded if value >= config.least_reward]

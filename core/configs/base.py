@@ -142,7 +142,7 @@ class BaseConfig(TrainingArguments):
                 setattr(self, newer, getattr(self, f"gradient_checkpointing{suffix}"))
         if self.use_cpu and asks_for_shards() and "LOCAL_RANK" in os.environ:
             join_on_cpu()
-            chosen: Any = self.accelerator_config or {}  # Any: a mapping or a file of one
+            chosen: Any = self.accelerator_config or {}  # a mapping or a file of one
             self.accelerator_config = {**chosen, "use_configured_state": True}
         super().__post_init__()
         self.check_fields()

@@ -1,12 +1,13 @@
 """Keywords of generation beside the settings of sampling, and which engine takes them."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from core.configs.engines import ENGINES, RolloutEngine
 from eval.errors import BadValue
+from eval.json_lines import JsonFields, JsonObject
 
-Keywords: TypeAlias = Mapping[str, Any]  # Any: a number, a text, a list of either
+Keywords: TypeAlias = JsonFields  # numbers, texts, and lists of either
 MAX_TOKENS = "max_new_tokens"
 # Names of transformers' `generate`, and the fields of a config that say the same.
 SETTINGS = {
@@ -21,7 +22,16 @@ ENDS, STOPS = "eos_token_id", "stop_strings"
 NEUTRAL = {"do_sample": True, "num_beams": 1, "num_return_sequences": 1, "use_cache": True}
 
 
-def sampling_settings(config: Any) -> dict[str, Any]:  # Any: a config with these fields
+class SamplingSettings(Protocol):
+    """A config with the fields of `SETTINGS`."""
+
+    @property
+    def generation_keywords(self) -> Keywords:
+        """Keywords of generation that are given beside the fields."""
+        ...
+
+
+def sampling_settings(config: SamplingSettings) -> JsonObject:
     """Return the options of decoding under transformers' names.
 
     `generation_kwargs` override fields. End tokens and stop strings are included if they are given.
@@ -32,7 +42,7 @@ def sampling_settings(config: Any) -> dict[str, Any]:  # Any: a config with thes
     return {**fields, **keywords}
 
 
-def engine_keywords(engine: str, keywords: Keywords) -> tuple[tuple[str, Any], ...]:
+def engine_keywords(engine: str, keywords: Keywords) -> tuple[tuple[str, object], ...]:
     """Return the keywords that an engine passes on unchanged."""
     return tuple((name, keywords[name]) for name in ENGINES[engine].keywords if name in keywords)
 
@@ -89,7 +99,7 @@ def check_sampling(values: Keywords) -> None:
     Raises:
         BadValue: one is out of range.
     """
-    bounds: Mapping[str, tuple[Any, str]] = {  # Any: a predicate of a number
+    bounds: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # Any: a number, or None
         "temperature": (lambda x: x > 0, "above 0, completions are sampled"),
         "top_p": (lambda x: 0 < x <= 1, "above 0 and at most 1"),
         "top_k": (lambda x: x == int(x) and x >= 0, "an integer of at least 0"),

@@ -22,7 +22,7 @@ class TrlParser(HfArgumentParser):
     The mapping `env` of the file sets environment variables. `none` is None for optional numbers.
     """
 
-    def __init__(self, dataclass_types: Any = None, **keywords: Any):  # Any: transformers' own
+    def __init__(self, dataclass_types: Any = None, **keywords: Any):
         classes = [] if dataclass_types is None else dataclass_types
         kinds = list(classes) if isinstance(classes, Iterable) else [classes]
         hints = {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
@@ -50,7 +50,7 @@ class TrlParser(HfArgumentParser):
             BadValue: it is no mapping, or has an unknown name and `fail_with_unknown_args` is set.
         """
         words = list(sys.argv[1:] if args is None else args)
-        config: dict[str, Any] = {}  # Any: of any field
+        config: dict[str, object] = {}
         if "--config" in words:
             position = words.index("--config")
             config = read_config(words[position + 1 : position + 2])
@@ -66,7 +66,7 @@ class TrlParser(HfArgumentParser):
             raise BadValue(f"unknown in the config file: {' '.join(unknown)}; leave it out")
         return parsed
 
-    def other_defaults(self, words: list[str], default: str | None) -> Mapping[str, object]:
+    def other_defaults(self, words: list[str], default: object) -> Mapping[str, object]:
         """Return the defaults of the semantics named on the command line, or else in the file.
 
         Empty if none is named or the name is unknown; the config itself refuses such a name.
@@ -88,7 +88,7 @@ class TrlParser(HfArgumentParser):
         ]
 
 
-def read_config(name: list[str]) -> dict[str, Any]:  # Any: of any field
+def read_config(name: list[str]) -> dict[str, object]:
     """Return the mapping of a YAML file; its `env` sets environment variables.
 
     Raises:

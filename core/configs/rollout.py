@@ -250,12 +250,12 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         return self.pad_to_multiple_of if isinstance(self.pad_to_multiple_of, int) else None
 
     @property
-    def generation_keywords(self) -> Mapping[str, Any]:
+    def generation_keywords(self) -> Mapping[str, object]:
         """Keywords of generation that are given beside the fields."""
         return self.generation_kwargs if isinstance(self.generation_kwargs, dict) else {}
 
     @property
-    def template(self) -> dict[str, Any]:
+    def template(self) -> dict[str, object]:
         """Keywords of the chat template."""
         return (
             dict(self.chat_template_kwargs) if isinstance(self.chat_template_kwargs, dict) else {}

@@ -2,12 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol
 
 from core.configs.engines import ENGINES, ROLLOUT_POLICIES
-from core.configs.generation_keywords import sampling_settings
+from core.configs.generation_keywords import SamplingSettings, sampling_settings
 from core.option import option
 from eval.errors import BadValue
+
+
+class RolloutSettings(SamplingSettings, Protocol):
+    """The config that the settings belong to."""
+
+    rollout_engine: str
+    rollout_policy: str
 
 
 @dataclass
@@ -44,7 +51,7 @@ class SamplerConfig:
         """True if an engine of this process samples from other weights than the trained ones."""
         return self.rollout_lag > 0 or self.rollout_bits is not None
 
-    def check_sampler(self, c: Any) -> None:  # Any: the config that these are settings of
+    def check_sampler(self, c: RolloutSettings) -> None:
         """Refuse settings that have no effect on the sampler.
 
         Raises:
@@ -63,7 +70,7 @@ class SamplerConfig:
                 "out"
             )
 
-    def check_engine(self, c: Any, setting: str) -> None:  # Any: as above
+    def check_engine(self, c: RolloutSettings, setting: str) -> None:
         """Refuse an engine or a policy on which a setting has no effect.
 
         Raises:

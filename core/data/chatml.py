@@ -1,11 +1,9 @@
 """Conversion of ShareGPT conversations (`from`, `value`) to ChatML messages (`role`, `content`)."""
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
 
 from core.data.best_fit import Data
-
-Row: TypeAlias = Mapping[str, Any]  # Any: text, messages, or another column's value
+from eval.sets.loading import Row
 
 NAMES = {"from": "role", "value": "content"}
 MESSAGES = ("prompt", "completion", "chosen", "rejected", "messages", "conversations")

@@ -1,15 +1,14 @@
 """Application of a tokenizer's chat template to the conversations of a dataset."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 from jinja2 import UndefinedError
 
 from core.bounded_templates import Tokenizer, apply_template
 from eval.errors import BadValue
-
-Row: TypeAlias = Mapping[str, Any]  # Any: a row of a dataset, or a message
+from eval.sets.loading import Row
 
 
 def template_keywords(row: Row) -> Row:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from datasets import Dataset, IterableDataset
 
@@ -62,7 +61,8 @@ class Preparation:
         Raises:
             BadValue: `dataset_kwargs` has another key.
         """
-        options: Any = self.args.dataset_kwargs or {}  # Any: parsed from its string
+        given = self.args.dataset_kwargs
+        options = given if isinstance(given, Mapping) else {}
         for key in set(options) - {SKIP}:
             raise BadValue(f"dataset_kwargs[{key!r}]: expected no key but {SKIP!r}")
         return bool(options.get(SKIP))

@@ -3,19 +3,17 @@
 The resulting rows are conversations; a plain text becomes a user message.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
 
 from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
 
 from eval.errors import BadValue, error_line
+from eval.sets.loading import Row
 from eval.sets.prompts import with_request
 
-Row: TypeAlias = Mapping[str, Any]  # Any: columns of any type
 PROMPT = "prompt"
 SPOKEN = {"completion": "assistant"}  # further columns of messages, with their roles
 
@@ -54,11 +52,11 @@ class Prompts:
         return sandbox
 
     @property
-    def wording(self) -> dict[str, Any]:
+    def wording(self) -> dict[str, object]:
         """Fields that determine the prompts, with the texts of `with_request` if it is used."""
         uses_request = "with_request" in (self.template or "")
         requests = [with_request("", language) for language in ("en", "zh")]
-        return asdict(self) | ({"requests": requests} if uses_request else {})
+        return {**asdict(self), **({"requests": requests} if uses_request else {})}
 
     @cached_property
     def parsed_template(self) -> Template:
@@ -79,7 +77,7 @@ class Prompts:
             return (self.column or PROMPT,)
         return tuple(sorted(find_undeclared_variables(self.environment.parse(self.template))))
 
-    def with_prompt(self, name: str, index: int, row: Row) -> dict[str, Any]:
+    def with_prompt(self, name: str, index: int, row: Row) -> dict[str, object]:
         """Return a row with its prompt as a conversation, and an `id` if it has none.
 
         Args:

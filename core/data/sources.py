@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eval.errors import DamagedFile, MissingFile
-from eval.json_lines import json_lines
+from eval.json_lines import JsonObject, json_lines
 from eval.pocket.draft import Draft
 from eval.pocket.suites import drafts
 from eval.sets.benchmarks import find_benchmark
 from eval.sets.loading import hub_rows
 from eval.sets.prompts import with_request
 
-Row: TypeAlias = dict[str, Any]  # Any: columns of any type
+Row: TypeAlias = JsonObject  # columns of any type
 STYLES: Mapping[str, Callable[[Draft], str]] = {
     "worked": lambda draft: draft.solution,
     "program": lambda draft: draft.transcript,
@@ -195,7 +195,7 @@ class Hub:
         path = local_file(name, None)
         return describe_line(path, nth) if path else f"{name}, row {nth + 1}"
 
-    def row(self, key: str, row: Mapping[str, Any]) -> Row:
+    def row(self, key: str, row: Mapping[str, object]) -> Row:
         """Convert one row to our columns.
 
         Raises:
@@ -218,7 +218,7 @@ class Hub:
             ]
         return {"id": key, "prompt": [{"role": "user", **message}], "language": "en"} | ours_by_name
 
-    def download(self, name: str) -> Iterable[Mapping[str, Any]]:
+    def download(self, name: str) -> Iterable[Mapping[str, object]]:
         """Return the rows of the hub, through `datasets` and its cache.
 
         Raises:
@@ -327,7 +327,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def nested_value(row: Mapping[str, Any], path: str) -> Any:  # Any: of a column
+def nested_value(row: Mapping[str, object], path: str) -> Any:  # Any: of a column
     """Return the value at a dotted path of columns in a row."""
     value: Any = row
     for name in path.split("."):

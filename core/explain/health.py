@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import filter as fnmatch_filter
 from fnmatch import fnmatchcase
-from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from eval.terminal import say
 
-Logs = Mapping[str, Any]
+Logs = Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +204,7 @@ class Diagnosis:
 
     watches: tuple[Watch, ...] = WATCHES
     group: int = 0
-    first: dict[str, Any] = field(default_factory=dict)
+    first: dict[str, float] = field(default_factory=dict)
     status: dict[str, _Status] = field(default_factory=dict)
 
     def update(self, logs: Logs) -> dict[Watch, bool]:
@@ -256,7 +255,7 @@ class HealthCallback(TrainerCallback):
         args: TrainingArguments,  # noqa: ARG002 - the caller's signature
         state: TrainerState,
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
-        logs: dict[str, Any] | None = None,
+        logs: dict[str, float] | None = None,
         **_: object,
     ) -> None:
         """Update the conditions with one log, print changes and add `health/` entries to it."""

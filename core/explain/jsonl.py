@@ -5,13 +5,14 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from eval.errors import DamagedFile
+from eval.json_lines import JsonObject
 
-LogRow: TypeAlias = dict[str, Any]  # Any: JSON values
+LogRow: TypeAlias = JsonObject
 SUMMARY = "train_runtime"  # in the line that ends every train(), finished run or not
 
 

@@ -62,13 +62,12 @@ def without_torch() -> Generator[None]:
 
 def placeholder_torch() -> ModuleType:
     """Return a module with a class for every name of torch, as annotations need."""
-    torch: Any = ModuleType("torch")
-    torch.__getattr__ = lambda name: type(name, (), {})
-    torch.no_grad = unchanged_by
+    torch = ModuleType("torch")
+    vars(torch).update(__getattr__=lambda name: type(name, (), {}), no_grad=unchanged_by)
     return torch
 
 
-def unchanged_by() -> Callable[[Any], Any]:
+def unchanged_by() -> Callable[[object], object]:
     """Return a decorator that returns its function."""
     return lambda function: function
 

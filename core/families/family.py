@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from core.paper import Reward
 from eval.errors import BadValue
+from eval.json_lines import JsonObject
 
 if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wait for
     from datasets import Dataset
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
     from core.samplers.policy import PolicySampler
     from core.trainers.resume import ResumableTrainer
 
-Row: TypeAlias = dict[str, Any]  # Any: columns of any type
+Row: TypeAlias = JsonObject  # columns of any type
 SEEN = "/training"  # suffix of the names of quantities of training rows
 PROMPT_TOKENS = 256  # assumed length of a prompt where the data is not loaded
 

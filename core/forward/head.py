@@ -64,7 +64,9 @@ class HeadLogps(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, by_entropy: Tensor, _: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
+        ctx: Any, gradient: Tensor, by_entropy: Tensor, _: Tensor
+    ) -> tuple[Tensor | None, ...]:
         """Return the gradients of hidden states and weight."""
         hidden, weight, targets, entropy, *saved = ctx.saved_tensors
         by_hidden = torch.empty_like(hidden)

@@ -4,12 +4,13 @@ import json
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from safetensors import SafetensorError, safe_open
 
 from core.models.builds import SHIPPED, untrained_seed
 from eval.errors import DamagedFile, MissingFile, UnknownName
+from eval.json_lines import JsonObject
 
 ADAPTERS = "adapter_config.json"
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
@@ -78,7 +79,7 @@ def check_model(name: str) -> None:
         raise MissingFile(f"{folder} holds no weights: expected {WEIGHTS} in it; get it again")
 
 
-def read_config(folder: Path) -> dict[str, Any]:  # Any: JSON of several types
+def read_config(folder: Path) -> JsonObject:
     """Return the config of a model's folder; empty for a folder of adapters.
 
     Raises:
@@ -88,12 +89,12 @@ def read_config(folder: Path) -> dict[str, Any]:  # Any: JSON of several types
     if not path.is_file():
         return {}
     try:
-        config: Any = json.loads(path.read_text(encoding="utf-8"))
+        config: object = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{path}: not JSON ({error}); get it again") from error
     if not isinstance(config, dict):
         raise DamagedFile(f"{path}: a JSON object was expected; get it again")
-    return cast(dict[str, Any], config)
+    return cast(JsonObject, config)
 
 
 def tensor_shapes(folder: Path) -> dict[str, list[int]]:

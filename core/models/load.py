@@ -95,7 +95,7 @@ def load_policy(
     return load_causal(name, place, dtype=dtype, trust_remote_code=trust_code)
 
 
-def load_causal(name: str, place: str, **keywords: Any) -> PreTrainedModel:  # Any: of any type
+def load_causal(name: str, place: str, **keywords: object) -> PreTrainedModel:
     """Load the model at a place with keyword arguments of `from_pretrained`; see `load_policy`."""
     options = {"trust_remote_code": False, **keywords}  # None would ask on the terminal
     with reading(name, place):
@@ -146,7 +146,7 @@ def load_adapters(folder: Path, dtype: torch.dtype | str) -> PreTrainedModel:
     from peft import PeftModel
 
     with reading(str(folder), str(folder)):
-        config: Any = json.loads((folder / ADAPTERS).read_text(encoding="utf-8"))
+        config = json.loads((folder / ADAPTERS).read_text(encoding="utf-8"))
         base = config["base_model_name_or_path"]
     model = load_policy(str(base), dtype)
     with reading(str(folder), str(folder)):

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from core.models.folders import CONFIG, read_config
 from eval.errors import DamagedFile
+from eval.json_lines import JsonObject
 
 GATED = ("llama", "mistral", "qwen2", "qwen3")
 
@@ -95,7 +95,7 @@ def find_shape(name: str, folder: Path | None) -> Shape | None:
         ) from error
 
 
-def shape_of(config: Mapping[str, Any]) -> Shape:  # Any: JSON of several types
+def shape_of(config: JsonObject) -> Shape:
     """Return the shape that the config of a decoder describes.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any
 from core.rewards.completions import Completion, completion_text
 from core.rewards.timeouts import LogMetric, log_timeouts
 from eval.grading import grade_many
-from eval.json_lines import answer_text
+from eval.json_lines import JsonFields, JsonObject, answer_text
 from eval.sets.problem import Answers
 
 WHOLE = "whole"  # the value of `Answers.counts` that replaces boxes by patterns
@@ -58,7 +58,7 @@ class Accuracy:
         return [value[verdict.correct] for verdict in verdicts]
 
 
-def own_way(answers: Mapping[str, Any]) -> dict[str, Any]:
+def own_way(answers: JsonFields) -> JsonObject:
     """Return the fields of a row by which a benchmark judges in its own way."""
     whole = {"counts": WHOLE} if answers.get("counts") == WHOLE else {}
     return whole | {name: answers[name] for name in ("pattern", "verbatim") if answers.get(name)}

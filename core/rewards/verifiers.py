@@ -1,8 +1,8 @@
 """Stress tests of verifiers, on demand and before a training uses one as its reward."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from core.rewards import Accuracy
 from core.rewards.accuracy import WHOLE
@@ -11,8 +11,10 @@ from eval.errors import BadValue
 from eval.grading.stress import Trial, Verifier, stress
 from eval.json_lines import answer_text
 from eval.sets.benchmarks import find_benchmark
+from eval.sets.loading import Row
 from eval.sets.problem import Answers, Problem
 
+T = TypeVar("T")
 BEFORE_TRAINING = 5  # problems; a dozen answers to each
 ON_DEMAND = 50
 UNASKED = (
@@ -27,7 +29,7 @@ def try_verifier(name: str, data: Path | None = None) -> list[Trial]:
     return stress(verifier_of(Accuracy()), spread(problems, ON_DEMAND))
 
 
-def check_rewards(rewards: Sequence[object], rows: Sequence[Mapping[str, Any]]) -> str:
+def check_rewards(rewards: Sequence[object], rows: Sequence[Row]) -> str:
     """Try each accuracy reward on a few training rows; return a report on one line.
 
     The report also says if none of these rows asks for a boxed answer, as the benchmarks do. It is
@@ -49,7 +51,7 @@ def check_rewards(rewards: Sequence[object], rows: Sequence[Mapping[str, Any]]) 
     return "; ".join(lines)
 
 
-def check_reward(reward: Accuracy, rows: Sequence[Mapping[str, Any]]) -> str:
+def check_reward(reward: Accuracy, rows: Sequence[Row]) -> str:
     """Try an accuracy reward on all rows; return a report on one line.
 
     Raises:
@@ -79,9 +81,9 @@ def verifier_of(reward: Accuracy) -> Verifier:
     return verdicts
 
 
-def problem_of(row: Mapping[str, Any]) -> Problem:
+def problem_of(row: Row) -> Problem:
     """Convert a training row to a problem."""
-    several: Mapping[str, Any] | None = row.get("answers")
+    several: Row | None = row.get("answers")
     return Problem(
         id=str(row.get("id")),
         question=row.get("question") or question_text(row["prompt"]),
@@ -92,6 +94,6 @@ def problem_of(row: Mapping[str, Any]) -> Problem:
     )
 
 
-def spread(rows: Sequence[Any], n: int) -> Sequence[Any]:  # Any: rows or problems
+def spread(rows: Sequence[T], n: int) -> Sequence[T]:
     """Return about n of the rows, evenly spaced."""
     return rows[:: max(1, len(rows) // n)][:n]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eval.errors import BadValue, DamagedFile
+from eval.json_lines import JsonObject
 from eval.samples.tir import Executor
 from eval.sandbox import Execution
 
@@ -102,7 +103,7 @@ class Journal(AbstractContextManager["Journal"]):
         self.file.flush()
         os.fsync(self.file.fileno())
 
-    def _parse_line(self, line: bytes, number: int) -> dict[str, Any]:
+    def _parse_line(self, line: bytes, number: int) -> JsonObject:
         """Parse one line after verifying its checksum.
 
         Raises:
@@ -133,7 +134,7 @@ class JournaledExecutor:
         batches = [programs[i : i + PROGRAMS] for i in range(0, len(programs), PROGRAMS)]
         return [Execution(**row) for batch in batches for row in self.run_batch(batch)]
 
-    def run_batch(self, programs: Sequence[str]) -> list[dict[str, Any]]:
+    def run_batch(self, programs: Sequence[str]) -> list[JsonObject]:
         """Return the results of one batch of programs as JSON."""
         return self.journal.get_or_compute(
             {"programs": list(programs)},

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, replace
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import torch
 from transformers import PreTrainedModel
@@ -132,6 +132,9 @@ class ChunkedSampler(ABC, Generic[Prompt, Drawn]):
     @abstractmethod
     def completion(self, raw: Drawn, stop: Sequence[str]) -> Completion:
         """Convert a drawn completion to its text before a stop string, its length and its end."""
+
+
+AnySampler: TypeAlias = ChunkedSampler[Any, Any]  # Any: requests and answers of any API
 
 
 class TokenSampler(ChunkedSampler[list[int], Drawn]):

@@ -1,9 +1,9 @@
 """Samplers for a model behind an OpenAI-compatible server: vLLM, SGLang, `transformers serve`."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 from core.bounded_templates import Tokenizer
 from core.errors import EngineError
@@ -12,9 +12,10 @@ from core.rollout.completions_server import Server
 from core.rollout.stops import before_stop
 from core.samplers.policy import ChunkedSampler, Prompt, TokenSampler
 from eval.errors import BadValue
+from eval.json_lines import JsonObject
 from eval.samples.evaluation import Completion, Decoding
 
-Choice: TypeAlias = Mapping[str, Any]  # Any: fields of JSON
+Choice: TypeAlias = JsonObject
 TIMEOUT_S = 600.0  # for one answer, its time in the server's queue included
 PATIENCE_S = 600.0  # for a server that is busy, or away for a while
 REPEATS = 16  # repeated answers from which a server without a differing one does not sample

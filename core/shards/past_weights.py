@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from torch import Tensor, nn
 from transformers import (
@@ -95,9 +94,11 @@ class PastWeightsCallback(TrainerCallback):
         args: TrainingArguments,  # noqa: ARG002 - the caller's signature
         state: TrainerState,  # noqa: ARG002
         control: TrainerControl,  # noqa: ARG002
-        **kwargs: Any,  # the caller's: model, tokenizer, optimizer
+        *,
+        model: nn.Module,
+        **_: object,  # the caller's: tokenizer, optimizer
     ) -> None:
         """Copy the weights before the rollouts of this step are sampled."""
-        trained = [name for name, p in kwargs["model"].named_parameters() if p.requires_grad]
-        with gather_weights(kwargs["model"], self.frame) as policy:
+        trained = [name for name, p in model.named_parameters() if p.requires_grad]
+        with gather_weights(model, self.frame) as policy:
             self.past.keep(policy, trained)

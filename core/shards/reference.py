@@ -1,7 +1,6 @@
 """The frozen reference policy, and the callback that moves it towards the trained one."""
 
 from copy import deepcopy
-from typing import Any
 
 import torch
 from torch import nn
@@ -41,9 +40,11 @@ class SyncReferenceCallback(TrainerCallback):
         args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,  # noqa: ARG002 - the caller's signature
-        **kwargs: Any,  # the caller's: model, tokenizer, optimizer
+        *,
+        model: nn.Module,
+        **_: object,  # the caller's: tokenizer, optimizer
     ) -> None:
         """Move the reference if this step is a multiple of `ref_model_sync_steps`."""
         if state.global_step % args.ref_model_sync_steps == 0:  # type: ignore[attr-defined] - GRPOConfig's
-            with gather_weights(kwargs["model"], self.frame) as policy:
+            with gather_weights(model, self.frame) as policy:
                 mix_into(self.reference, policy, args.ref_model_mixup_alpha)  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -87,9 +87,7 @@ def world_mesh(device: torch.device) -> DeviceMesh:
     return DeviceMesh(device.type, torch.arange(torch.distributed.get_world_size()))
 
 
-def shard_like(
-    tensor: Tensor, template: Any
-) -> Tensor:  # Any: pyright takes a DTensor for its parts
+def shard_like(tensor: Tensor, template: Tensor) -> Tensor:
     """Shard a whole tensor like `template`, or move it to the device of a plain `template`."""
     if not isinstance(template, DTensor):
         return tensor.to(template.device)

@@ -13,6 +13,7 @@ from core.collect.prompt_order import (
     NumberedRows,
     PassRates,
     PromptStream,
+    RowNumbers,
     StreamedPrompts,
 )
 from core.configs.rollout import RolloutConfig
@@ -89,7 +90,7 @@ class PromptTrainer(BaseTrainer):
             return DataLoader(self.streamed_prompts(rows), batch_size=None, collate_fn=list)
         read = self._remove_unused_columns(rows, "Training")
         return self._get_dataloader(
-            dataset=cast(Any, NumberedRows(read)),
+            dataset=cast(TorchDataset, NumberedRows(read)),
             description="Training",
             batch_size=self._train_batch_size * self.args.rollout_parts,
             sampler_fn=cast(Callable[[TorchDataset], Sampler], self._get_train_sampler),
@@ -163,7 +164,7 @@ class PromptTrainer(BaseTrainer):
         if isinstance(loader.dataset, StreamedPrompts):
             return loader.dataset
         sampler, args = sampler_of(loader), self.args
-        if not hasattr(sampler, "__len__"):
+        if not isinstance(sampler, RowNumbers):
             raise BadValue(
                 f"get_train_dataloader gives a {type(loader).__name__} without a sampler of a "
                 "known length: expected one of row numbers, such as _get_train_sampler gives"
@@ -219,9 +220,9 @@ class PromptTrainer(BaseTrainer):
         return self.prompts
 
 
-def sampler_of(loader: DataLoader) -> Any:  # Any: a sampler, None if there is none
+def sampler_of(loader: DataLoader) -> object:
     """Return the sampler of a data loader before it is split between processes, else None."""
-    batches: Any = loader.batch_sampler  # Any: of torch, of accelerate or the user's own
+    batches: Any = loader.batch_sampler  # of torch, of accelerate or the user's own
     while hasattr(batches, "batch_sampler"):  # accelerate's share of one process
         batches = batches.batch_sampler
     return getattr(batches, "sampler", None)

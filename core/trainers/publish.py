@@ -126,7 +126,7 @@ class PublishedTrainer(Trainer):
         """Return the last part of the hub name, or the name of the output folder."""
         return (self.args.hub_model_id or str(self.output_folder)).rstrip("/").split("/")[-1]
 
-    def _save_checkpoint(self, model: nn.Module, trial: dict[str, Any] | None) -> None:
+    def _save_checkpoint(self, model: nn.Module, trial: dict[str, object] | None) -> None:
         self.create_model_card()
         super()._save_checkpoint(model, trial)
 

@@ -1,7 +1,7 @@
 """Conversion of a trainer's rewards and prompts to named functions and checked datasets."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from torch import nn
 from transformers import (
@@ -12,6 +12,7 @@ from transformers import (
 
 from core.collect.reward_calls import SHARED, RewardFunction, UncheckedReward, with_unique_names
 from core.collect.reward_model import RewardModel
+from core.configs.generation_keywords import as_list
 from core.configs.rollout import RolloutConfig
 from core.data.best_fit import Data
 from core.data.chatml import to_chatml
@@ -36,7 +37,7 @@ def reward_functions(
     Raises:
         BadValue: there is no reward, or the number of weights or tokenizers does not match.
     """
-    listed: list[RewardSource] = [] if sources is None else as_list(sources)
+    listed: Sequence[RewardSource] = [] if sources is None else as_list(sources)
     if not listed:
         raise BadValue(
             "No reward source provided: reward_funcs is empty, pass at least one reward function "
@@ -55,11 +56,6 @@ def reward_functions(
     return with_unique_names(
         [reward_function(source, tokenizer, args) for source, tokenizer in pairs]
     )
-
-
-def as_list(values: Any) -> list[Any]:  # Any: one value, or a list or tuple of several
-    """Return several values as a list; wrap a single one."""
-    return list(values) if isinstance(values, list | tuple) else [values]
 
 
 def check_needs(

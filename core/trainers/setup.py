@@ -1,7 +1,8 @@
 """Model, tokenizer and settings from the arguments of a trainer, and checks of the launch."""
 
 import os
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -135,14 +136,14 @@ def policy_model(model: str | PreTrainedModel, args: BaseConfig) -> PreTrainedMo
     return load_causal(model, model, **keywords)
 
 
-def load_keywords(args: BaseConfig) -> dict[str, Any]:
+def load_keywords(args: BaseConfig) -> dict[str, object]:
     """Return the keywords of `from_pretrained` for models given by name."""
-    keywords: Any = args.model_init_kwargs  # Any: a mapping, which was parsed from its string
-    return dict(keywords or {})
+    keywords = args.model_init_kwargs  # parsed from its string, if it was one
+    return dict(keywords) if isinstance(keywords, Mapping) else {}
 
 
 def own_tokenizer(
-    name: str, args: BaseConfig, *, by_name: bool, **options: Any
+    name: str, args: BaseConfig, *, by_name: bool, **options: object
 ) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a model; of the settings' revision if the model was given by name."""
     revision = load_keywords(args).get("revision") if by_name else None

@@ -45,10 +45,10 @@ def map_on_cores(work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator
 class WorkerTask:
     """Holder of a worker's function, which a forked process can inherit but not receive."""
 
-    work: Callable[[Any], object]  # Any: a job of the caller's type
+    work: Callable[..., object]  # of a job of the caller's type
 
 
-def init_worker(work: Callable[[Any], object]) -> None:
+def init_worker(work: Callable[..., object]) -> None:
     """Set up a forked worker: one thread, default Ctrl-C handling, killed when its parent ends."""
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
