@@ -106,7 +106,7 @@ def test_sft(weight, items, model, tiny_tokenizer, tmp_path, monkeypatch, measur
 
 def test_a_weight_without_a_router_is_refused(build_llama):
     with pytest.raises(
-        BadValue, match=r"router_aux_loss_coef=0\.1: LlamaForCausalLM is no mixture"
+        BadValue, match=r"router_aux_loss_coef=0\.1: LlamaForCausalLM is not a Mixture-of-Experts"
     ):
         router_weight(build_llama(), 0.1)
     assert router_weight(build_llama(), None) == router_weight(build_llama(), 0.0) == 0.0

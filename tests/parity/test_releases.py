@@ -174,4 +174,5 @@ RENAMED = (
     "router_aux_loss_coef",
     "log_multimodal",
     "vllm_gpu_memory_utilization",
+    "vllm_importance_sampling_cap",
 )

@@ -49,6 +49,7 @@ VLLM = {
 CORRECTION = {
     "vllm_importance_sampling_mode": "token_mask",
     "vllm_importance_sampling_clip_max": 2.0,
+    "vllm_importance_sampling_cap": 2.0,
     "vllm_importance_sampling_clip_min": 0.5,
 }
 CASES = {

@@ -17,7 +17,7 @@ def test_missing_prompt_column_is_named(make_grpo):
 @pytest.mark.parametrize(
     ("rollout", "message"),
     [
-        (lambda rows, trainer: {"prompt_ids": rows, "completion_ids": rows}, "no logprobs"),  # noqa: ARG005
+        (lambda rows, trainer: {"prompt_ids": rows, "completion_ids": rows}, "'logprobs'"),  # noqa: ARG005
         (
             lambda rows, trainer: {"prompt_ids": rows, "completion_ids": [], "logprobs": None},  # noqa: ARG005
             "0 completion_ids for 8 prompts",
