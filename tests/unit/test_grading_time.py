@@ -1,8 +1,11 @@
 """Grading takes time in proportion to a text, whatever it is made of."""
 
+import gc
 import random
 import re
 from time import process_time
+
+import pytest
 
 from eval.grading import grade
 from eval.grading.chinese import HAN, WORDS
@@ -16,6 +19,14 @@ FORMATS = (
 )
 NUMBERS = "2万 3千 1,500 ২ লাখ টাকা พัน ドル \\setminus \\ne 半"
 ALL_PIECES = [*PIECES, *FORMATS.split(), *NUMBERS.split()]
+
+
+@pytest.fixture(autouse=True)
+def no_collection():
+    """Leave out collections of garbage, whose time is that of all modules of a test process."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def test_a_sentence_with_one_foreign_letter_and_one_number_has_a_verdict():
