@@ -224,6 +224,7 @@ def is_short_decimal(value: Fraction) -> bool:
     return 10**9 % value.denominator == 0
 
 
+@lru_cache(maxsize=1024)  # a text asks for the key of a number several times
 def answer_key(text: str) -> str:
     """Return a key that is equal for equal answers: plain numbers by value, others by notation."""
     number = read_number(text)

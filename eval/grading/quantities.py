@@ -2,6 +2,7 @@ r"""Finds the numbers and formulas of a sentence and classifies them by the word
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
 
@@ -122,10 +123,16 @@ def quantity(masked: str, span: tuple[int, int], text: str) -> Quantity:
 
     `masked` is the sentence with its formulas masked.
     """
-    before, after = masked[max(0, span[0] - 60) : span[0]], masked[span[1] :][:20]
+    before, after = masked[max(0, span[0] - 60) : span[0]], masked[span[1] : span[1] + 20]
+    return Quantity(text, *span, *plain_and_incidental(before, after))
+
+
+@lru_cache(maxsize=1024)  # texts that repeat themselves ask the same again and again
+def plain_and_incidental(before: str, after: str) -> tuple[bool, bool]:
+    """Return the fields of a `Quantity` that follow from the words around it."""
     signs = (LIMITED, DENIED, AFTER_OPERATOR)
     plain = not (IN_FORMULA.match(after) or any(sign.search(before) for sign in signs))
-    return Quantity(text, *span, plain, INCIDENTAL.search(before) is not None)
+    return plain, INCIDENTAL.search(before) is not None
 
 
 def without_label(match: re.Match[str]) -> str:
