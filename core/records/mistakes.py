@@ -7,7 +7,7 @@ from types import UnionType
 from typing import cast, get_type_hints, is_typeddict
 
 from core.paper.overrides import describe, fits, form_of
-from core.records.schema import Record
+from core.records.verdict_row import LATER_FIELDS, VerdictRow
 
 SCALARS: tuple[object, ...] = (float, int, str)
 
@@ -15,8 +15,10 @@ SCALARS: tuple[object, ...] = (float, int, str)
 def mistakes(value: object, hint: object, name: str = "") -> Iterator[str]:
     """Yield a line for each field of a JSON value that is missing or of another type."""
     if is_typeddict(hint) and isinstance(value, dict):
-        row = cast(Record, value)
+        row = cast(dict[str, object], value)
         required: frozenset[str] = vars(hint)["__required_keys__"]
+        if hint is VerdictRow:
+            required -= LATER_FIELDS
         yield from (f"no field {name_of(name, key)!r}" for key in sorted(required - row.keys()))
         for key, part in fields_of(hint).items():
             if key in row:

@@ -70,3 +70,7 @@ class VerdictRow(ClaimFields, Numbers):
     seeds: list[int]
     runs: list[str]
     gates: NotRequired[list[GateRow]]
+
+
+# Fields of a verdict that the oldest records lack.
+LATER_FIELDS = frozenset({"equal", "unit", "holm", "level", "freedom", "seen"})
