@@ -220,7 +220,8 @@ def guess_last_number(text: str) -> Extraction:
     """
     number = last_number(text)
     end = text.rfind(number) if number else len(text.rstrip(" .!\n"))
-    start = max((m.end() for m in SENTENCE_END.finditer(text, 0, end)), default=0)
+    (*_, before) = (None, *SENTENCE_END.finditer(text, 0, end))
+    start = before.end() if before else 0
     last = text[start:][:STATED]
     is_prose = "\\" not in last and not FORMULA.search(last)
     stated = stated_answer(last, text[:start][-STATED:]) if is_prose else None

@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 MYRIADS = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8, "兆": 10**12}
 FACTORS = MYRIADS | {
@@ -55,10 +56,16 @@ def expand_scaled(match: re.Match[str]) -> str:
 
     A myriad (万) multiplies the whole section before it, any other word only its own number.
     """
+    return digits_of(match.group())
+
+
+@lru_cache(maxsize=1024)  # texts that repeat themselves ask the same again and again
+def digits_of(scaled: str) -> str:
+    """Return the digits of a number with words of magnitude, see `expand_scaled`."""
     total: int | Fraction = 0
     section: int | Fraction = 0
     number: int | Fraction | None = None
-    for token in TOKEN.findall(match.group()):
+    for token in TOKEN.findall(scaled):
         word = token.lower()
         if word not in FACTORS:
             number = value_of(word)
