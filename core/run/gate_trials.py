@@ -13,7 +13,7 @@ from core.run.units import run_in_processes, trial_units
 from core.run.work import Work
 from core.stages.chain import Chain
 from core.stages.record import unscored_record
-from core.verdicts.judge import ON_TRIAL_SEED
+from core.verdicts.verdict_rows import ON_TRIAL_SEED
 from eval.errors import ReproError
 from eval.terminal import say
 

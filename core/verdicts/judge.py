@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from math import isclose
 from statistics import mean
-from typing import get_args
 
 from core.claims import Claim, Comparison, MissingMeasure, Runs, Untestable
 from core.claims.arms import DEVIATION_SEEDS, reads_deviation
-from core.claims.gates import BelowGate, CheckedGate
+from core.claims.gates import CheckedGate
 from core.claims.measures import is_validation
 from core.families.worlds import World, world_of_regime
 from core.paper import Paper
@@ -15,12 +14,18 @@ from core.records.record import Record
 from core.records.verdict_row import VerdictRow
 from core.verdicts.conjunctions import JudgedComparison, judge_conjunction
 from core.verdicts.replications import number_of_starts
-from core.verdicts.verdict_rows import FINITE, NO_NUMBERS, claim_fields, gate_row
+from core.verdicts.verdict_rows import (
+    NO_NUMBERS,
+    claim_fields,
+    exact_verdict,
+    gate_row,
+    missed_verdict,
+    untested_verdict,
+)
 from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Look
 from eval.stats.stopping import WORTHWHILE, conditional_power
 
-ON_TRIAL_SEED = "on the trial seed, which is not judged, "
 UNEQUAL = (">", ">=", "<", "<=")
 ROOM = 3.0  # points from 0 or 100 %; a percentage that stays this close cannot have moved
 
@@ -100,9 +105,7 @@ def judge_claim(
     if looks and any(world.is_bare for world in worlds.values()):
         looks = next(iter(worlds.values())).looks[: len(looks)]
     if lack := lacking_runs(arms, by_arm, len(cases), looks):
-        below = missed.partition(":")[0]
-        verdict = below if below in get_args(BelowGate) else "undecided"
-        return untested_verdict(claim, ON_TRIAL_SEED + missed if missed else lack, verdict)
+        return missed_verdict(claim, missed) if missed else untested_verdict(claim, lack)
     try:
         return judge_at_looks(claim, test, cases, looks or [Look(len(cases))])
     except MissingMeasure as error:
@@ -377,37 +380,3 @@ def out_of_reach(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
                 f"{100 - before:.1f} points, and the other side gained {larger_gain:.1f}"
             )
     return ""
-
-
-def exact_verdict(claim: Claim, test: Comparison) -> VerdictRow:
-    """Judge a law: it is held if the relation holds in every case, else refuted."""
-    left, right = test.values(())
-    failures = sum(not test.holds(a, b) for a, b in zip(left, right, strict=True))
-    left, right = ([min(max(value, -FINITE), FINITE) for value in side] for side in (left, right))
-    differences = [a - b for a, b in zip(left, right, strict=True)]
-    cases = f"{len(left)} case{'s' if len(left) > 1 else ''}"
-    return {
-        **claim_fields(claim, test, left, right),
-        **NO_NUMBERS,
-        "effect": sum(differences) / len(differences),
-        "low": min(differences),
-        "high": max(differences),
-        "verdict": "refuted" if failures else "held",
-        "reason": (
-            f"exact: fails in {failures} of {cases}" if failures else f"exact: holds in {cases}"
-        ),
-        "seeds": [],
-        "runs": [],
-    }
-
-
-def untested_verdict(claim: Claim, reason: str, verdict: str = "undecided") -> VerdictRow:
-    """Return the verdict on a claim that these runs, or any runs, cannot test."""
-    return {
-        **claim_fields(claim, claim.test, (), ()),
-        **NO_NUMBERS,
-        "verdict": verdict,
-        "reason": reason,
-        "seeds": [],
-        "runs": [],
-    }

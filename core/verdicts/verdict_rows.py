@@ -1,14 +1,14 @@
-"""Makes the fields of a verdict: the claim, its numbers and its gates."""
+"""Makes the fields of a verdict: the claim, its numbers and its gates; verdicts without a test."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 from core.claims import Claim, Comparison, Side, Untestable
-from core.claims.gates import CheckedGate
-from core.records.verdict_row import ClaimFields, GateRow, Numbers, VerdictSide
+from core.claims.gates import BelowGate, CheckedGate
+from core.records.verdict_row import ClaimFields, GateRow, Numbers, VerdictRow, VerdictSide
 
 FINITE = 1e300  # stands for infinity, which JSON cannot express
-
-
+ON_TRIAL_SEED = "on the trial seed, which is not judged, "
 NO_NUMBERS: Numbers = {
     "effect": None, "low": None, "high": None, "p": None,
     "holm": None, "level": None, "freedom": None, "seen": None, "power": None,
@@ -63,3 +63,50 @@ def side_fields(side: Side, values: Sequence[float]) -> VerdictSide:
     """Return what a side measures, on which arm, and its values."""
     measure, arm = side.label
     return {"measure": measure, "arm": arm, "values": list(values)}
+
+
+def exact_verdict(claim: Claim, test: Comparison) -> VerdictRow:
+    """Judge a law: it is held if the relation holds in every case, else refuted."""
+    left, right = test.values(())
+    failures = sum(not test.holds(a, b) for a, b in zip(left, right, strict=True))
+    left, right = ([min(max(value, -FINITE), FINITE) for value in side] for side in (left, right))
+    differences = [a - b for a, b in zip(left, right, strict=True)]
+    cases = f"{len(left)} case{'s' if len(left) > 1 else ''}"
+    return {
+        **claim_fields(claim, test, left, right),
+        **NO_NUMBERS,
+        "effect": sum(differences) / len(differences),
+        "low": min(differences),
+        "high": max(differences),
+        "verdict": "refuted" if failures else "held",
+        "reason": (
+            f"exact: fails in {failures} of {cases}" if failures else f"exact: holds in {cases}"
+        ),
+        "seeds": [],
+        "runs": [],
+    }
+
+
+def missed_verdict(claim: Claim, missed: str) -> VerdictRow:
+    """Return the verdict on a claim that was not run as it misses a gate on the trial seed.
+
+    Args:
+        claim: the claim.
+        missed: the name of the verdict, ": " and the number. With another beginning, for a gate
+            that cannot be read, the claim is undecided.
+    """
+    below = missed.partition(":")[0]
+    verdict = below if below in get_args(BelowGate) else "undecided"
+    return untested_verdict(claim, ON_TRIAL_SEED + missed, verdict)
+
+
+def untested_verdict(claim: Claim, reason: str, verdict: str = "undecided") -> VerdictRow:
+    """Return the verdict on a claim that these runs, or any runs, cannot test."""
+    return {
+        **claim_fields(claim, claim.test, (), ()),
+        **NO_NUMBERS,
+        "verdict": verdict,
+        "reason": reason,
+        "seeds": [],
+        "runs": [],
+    }
