@@ -22,13 +22,15 @@ from eval.grading.units import LETTERS, changes_value
 from eval.grading.words import MINUS, in_digits
 
 TITLES = "".join(
-    rf"(?<!\b{word})"
+    rf"(?<!\b{word}[.!?])"
     for word in (
         *("Mr", "Mrs", "Ms", "Dr", "St", "Jr", "Sr", "Prof", "vs", "approx", "ca", "bzw"),
         *(r"[ap]\.m", r"e\.g", r"i\.e", r"z\.B"),
     )
 )
-SENTENCE_END = re.compile(rf"{TITLES}(?<!\\)[.!?](?:\s|$)|[。！？।\n]")
+SENTENCE_END = re.compile(  # its first character decides alone: most characters end no sentence
+    rf"[.!?。！？।\n](?:(?<=[。！？।\n])|{TITLES}(?<!\\[.!?])(?:\s|$))"
+)
 REASON = re.compile(r",?\s+(?:because|since|as|which|where|when|so|given)\s|;\s(?=[A-Za-z]{2})")
 EQUALS = re.compile(r"(?<![<>!\\])=|\\approx(?![A-Za-z])|≈")
 ASIDE = re.compile(r"\s\((?=[^()\\$]*[A-Za-z]{3})[^()\\$]*+\)")
