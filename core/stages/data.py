@@ -174,9 +174,10 @@ def write_rows(rows: Any, valid: Any, columns: tuple[str, ...], folder: Path) ->
         )
     if not len(rows):
         raise BadValue("the training data has no rows")
+    splits: dict[str, list[Row]] = {TRAIN: rows.to_list(), VALID: valid.to_list() if valid else []}
     with (folder / ROWS).open("w", encoding="utf-8") as file:
-        for split, dataset in ((TRAIN, rows), (VALID, valid or ())):
-            for row in dataset:
+        for split, of_split in splits.items():  # lists: a dataset takes ten times as long
+            for row in of_split:
                 file.write(json.dumps({"split": split, **row}, ensure_ascii=False) + "\n")
     return len(rows)
 

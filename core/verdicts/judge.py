@@ -1,8 +1,6 @@
 """Judges a paper's claims from the records of its runs: effect, interval, p and a verdict."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isclose
-from statistics import mean
 
 from core.claims import Claim, Comparison, MissingMeasure, Runs, Untestable
 from core.claims.arms import DEVIATION_SEEDS, reads_deviation
@@ -14,6 +12,7 @@ from core.records.record import Record
 from core.records.verdict_row import VerdictRow
 from core.verdicts.conjunctions import JudgedComparison, judge_conjunction
 from core.verdicts.replications import number_of_starts
+from core.verdicts.room import reason_without_room
 from core.verdicts.verdict_rows import (
     NO_NUMBERS,
     claim_fields,
@@ -25,9 +24,6 @@ from core.verdicts.verdict_rows import (
 from eval.stats.comparisons import holm
 from eval.stats.seeds import LEVEL, Look
 from eval.stats.stopping import WORTHWHILE, conditional_power
-
-UNEQUAL = (">", ">=", "<", "<=")
-ROOM = 3.0  # points from 0 or 100 %; a percentage that stays this close cannot have moved
 
 
 def judge(
@@ -243,7 +239,7 @@ def effect_verdict(
     verdict = seeds_verdict(claim, judged, [*cases])
     if any(is_validation(need) for _, need in test.needs):
         verdict["reason"] += f"; {shared_problems_reason(judged.shared)}"
-    if blocked := no_room(test, runs) or out_of_reach(judged, runs):
+    if blocked := reason_without_room(judged, runs):
         verdict["verdict"], verdict["reason"] = "no room", blocked
     if later and verdict["verdict"] == "undecided" and len(cases) > 1:
         verdict["power"] = power_at(judged, runs, look, later)
@@ -345,38 +341,3 @@ def seeds_reason(claim: Claim, judged: JudgedComparison, n: int) -> str:
     if isinstance(claim.test, Comparison) and (among := len(claim.test.each)) > 1:
         reason += f"; of {among} comparisons that must all hold the one that holds least"
     return reason
-
-
-def no_room(test: Comparison, cases: Sequence[Runs]) -> str:
-    """Return which percentage was at 0 or 100 before and after training; empty if none was.
-
-    Such a measure could not move, so a comparison with it says nothing about the training.
-    """
-    for side in (test.left, test.right):
-        for measure, before, after in side.stands(cases):
-            for end in (0.0, 100.0):
-                if max(abs(before - end), abs(after - end)) <= ROOM:
-                    return (
-                        f"{measure} stands at {before:.1f} % before training, {after:.1f} % after"
-                    )
-    return ""
-
-
-def out_of_reach(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
-    """Return which smaller gain was limited by 100 % to less than the other side gained.
-
-    However well that training had gone, the other side would have gained more. The result is empty
-    if no percentage was that close to 100.
-    """
-    test = judged.test
-    sides = [(test.left, mean(judged.left)), (test.right, mean(judged.right))]
-    if test.relation not in UNEQUAL:
-        return ""
-    (_, larger_gain), (side, gain) = sides if test.relation in (">", ">=") else sides[::-1]
-    for measure, before, after in side.stands(cases):
-        if isclose(gain, after - before) and 100 - before < larger_gain:
-            return (
-                f"{measure} stands at {before:.1f} % before training: it could gain "
-                f"{100 - before:.1f} points, and the other side gained {larger_gain:.1f}"
-            )
-    return ""

@@ -95,9 +95,10 @@ def missed_verdict(claim: Claim, missed: str) -> VerdictRow:
         missed: the name of the verdict, ": " and the number. With another beginning, for a gate
             that cannot be read, the claim is undecided.
     """
-    below = missed.partition(":")[0]
-    verdict = below if below in get_args(BelowGate) else "undecided"
-    return untested_verdict(claim, ON_TRIAL_SEED + missed, verdict)
+    below, _, number = missed.partition(": ")
+    if below in get_args(BelowGate):
+        return untested_verdict(claim, ON_TRIAL_SEED + number, below)
+    return untested_verdict(claim, ON_TRIAL_SEED + missed)
 
 
 def untested_verdict(claim: Claim, reason: str, verdict: str = "undecided") -> VerdictRow:

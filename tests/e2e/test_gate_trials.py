@@ -50,9 +50,7 @@ def test_a_claim_that_misses_a_gate_is_left_out_and_its_arms_do_not_run(order, c
     assert acts["gates"][0]["below"] == "inert"
     assert len(acts["gates"][0]["values"]) == 2
     assert (idle["verdict"], unread["verdict"]) == ("inert", "undecided")
-    assert idle["reason"].startswith(
-        "on the trial seed, which is not judged, inert: final(entropy)"
-    )
+    assert idle["reason"].startswith("on the trial seed, which is not judged, final(entropy)")
     assert "a gate cannot be read: " in unread["reason"]
     assert (idle["p"], idle["runs"]) == (None, [])
     assert {*outcome.claims["planned"]} == {"acts"}

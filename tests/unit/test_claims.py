@@ -103,6 +103,25 @@ def test_a_measure_that_cannot_move_leaves_no_room(value):
 
 
 @pytest.mark.parametrize(
+    ("relation", "left", "right", "verdict"),
+    [
+        (">", 98.9, 98.6, "no room"),  # 100 would be a tie with 98.6
+        (">", 97.9, 97.6, "tie"),
+        (">", 60.0, 98.6, "refuted"),
+        ("<", 98.6, 98.9, "no room"),
+        (">=", 98.9, 98.6, "tie"),  # which the claim allows, and the left side could be worse
+    ],
+)
+def test_a_side_that_ends_within_the_margin_of_all_right_leaves_none_to_be_larger(
+    relation, left, right, verdict
+):
+    ends = runs(a=(left - 0.1, left + 0.1, left), b=(right + 0.1, right - 0.1, right))
+    found = judge_claim(claim("a", relation, "b"), ends)
+    assert found["verdict"] == verdict
+    assert ("could end" in found["reason"]) == (verdict == "no room")
+
+
+@pytest.mark.parametrize(
     ("before", "after", "verdict"),
     [
         (97.0, 98.0, "no room"),
