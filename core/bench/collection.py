@@ -104,7 +104,8 @@ def copy_records(folder: Path, records: Sequence[Record], slug: str, runs: int) 
     originals = [record for record in ordered if record["kind"] == "run"]
     missing = range(1, 1 + runs - len(originals))
     answers: dict[str, list[Sample]] = {}  # of added runs, by digest
-    added = [another_seed(originals[0], number, answers) for number in missing]
+    first = min(originals, key=lambda run: run["seed"])
+    added = [another_seed(first, number, answers) for number in missing]
     replacements = {slug: folder.name}
     accepted: dict[str, str] = {}
     for record in [*originals, *added, *ordered[len(originals) :]]:

@@ -2,18 +2,14 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from itertools import cycle
 from pathlib import Path
 
 import pyarrow
 from datasets import Dataset
 
 from core.data.sets import DataSet, find_sets
-from core.data.sources import STYLES, Row, column_names
+from core.data.sources import Row, column_names
 from eval.errors import DamagedFile
-from eval.pocket.solver import fallible_solution
-from eval.pocket.suites import drafts
-from eval.sets.benchmarks import Benchmark, find_benchmark
 
 
 def load_training_data(name: str, split: str = "train", data: Path | None = None) -> Dataset:
@@ -105,32 +101,3 @@ def rows(data_set: DataSet, split: str, data: Path | None) -> list[Row]:
             f"{data_set.name}: no column {', '.join(missing)}; there are {', '.join(present)}"
         )
     return data_rows
-
-
-def demonstrations(suites: Sequence[str], styles: Sequence[str], build: int = 0) -> Dataset:
-    """Return a prompt and completion for each training problem; the styles alternate.
-
-    The style "worked" answers step by step, "program" by a program, and "fallible" step by step
-    with the mistakes of the model build `build`.
-
-    The dataset is empty without suites.
-
-    Raises:
-        UnknownName, MissingFile: a suite is no pocket suite.
-        KeyError: a style has another name.
-    """
-    writers = {**STYLES, "fallible": lambda draft: fallible_solution(draft, build).text}
-    examples = []
-    for suite in suites:
-        benchmark: Benchmark = find_benchmark(suite)
-        problems = benchmark.load(split="train")
-        pairs = zip(problems, drafts(suite, "train"), strict=True)
-        for style, (problem, draft) in zip(cycle(styles), pairs, strict=False):
-            prompt = benchmark.prompt(problem, "tir" if style == "program" else "cot")
-            examples.append(
-                {
-                    "prompt": [{"role": "user", "content": prompt}],
-                    "completion": [{"role": "assistant", "content": writers[style](draft)}],
-                }
-            )
-    return Dataset.from_list(examples)

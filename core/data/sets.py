@@ -12,9 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from core.data.pocket_demonstrations import FALLIBLE, pocket_demonstrations
+from core.data.pocket_demonstrations import WORKED as WORKED_STYLES
 from core.data.sources import File, Generated, Hub, Problems, Row, Source, outline
 from eval.nano import NANO_VERSION
 from eval.nano.splits import SIZES, demonstrations
+from eval.pocket import GENERATOR_VERSION
+from eval.pocket.suites import SUITES
 from eval.registered import find_row
 
 
@@ -79,6 +83,16 @@ def pocket(
     source = Problems(benchmarks, holds_out=True, style=style, first=first)
     columns = WORKED if style is None else (*WORKED, "completion")
     return DataSet(name=name, columns=columns, n=(first or 6000) * len(benchmarks), source=source)
+
+
+def pocket_demonstration_set(name: str, styles: tuple[str, ...]) -> DataSet:
+    """Return demonstrations of all problems of the pocket world, with the mistakes of each seed."""
+    source = Generated(
+        partial(pocket_demonstrations, tuple(SUITES), styles),
+        f"pocket {GENERATOR_VERSION[:16]}",
+        "pocket-math",
+    )
+    return DataSet(name=name, n=4 * 6000, source=source)
 
 
 def nano(suite: str, count: int) -> tuple[DataSet, DataSet]:
@@ -146,6 +160,8 @@ ROWS = (
         for name in ("pocket-gsm8k", "pocket-math", "pocket-mgsm-zh", "pocket-cmath")
     ),
     pocket("pocket-worked", POCKET, "worked"),
+    pocket_demonstration_set("pocket-demonstrations", WORKED_STYLES),
+    pocket_demonstration_set("pocket-fallible", FALLIBLE),
     *nano("nano-choice", 16_384),
     *nano("nano-many", 16_384),
     *nano("nano-length", 8_192),

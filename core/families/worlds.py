@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.families import nano
+from core.families import nano, pocket
 from core.families.regimes import CPU
 from core.models.builds import UNTRAINED
 from core.paper import Paper
@@ -79,6 +79,7 @@ POCKET = World(
         "clips stop few tokens, answers have nearly equal lengths, and a rounded sampler costs "
         "nothing"
     ),
+    preparations=pocket.STARTS,
     is_bare=False,
 )
 ROWS = (

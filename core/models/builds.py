@@ -10,19 +10,32 @@ BUILDS: Mapping[str, tuple[str, ...]] = {
     "pocket-teacher": ("pocket-teacher",),
 }
 UNTRAINED = "nano"  # the name of a model with random weights, which a run's seed draws
+# The number of builds of a model: those that are not shipped are trained when a seed needs them.
+REPLICATIONS: Mapping[str, int] = {"pocket-instruct": 8}
 SHIPPED = tuple(name for builds in BUILDS.values() for name in builds)
+TRAINED_HERE = frozenset(
+    f"{name}-{seed}"
+    for name, count in REPLICATIONS.items()
+    for seed in range(len(BUILDS[name]), count)
+)
 
 
 def build_of(name: str, seed: int) -> str:
     """Return the build of a model that a run with this seed starts from.
 
-    A name without builds is returned unchanged. That of the model with random weights gets the
-    seed as its ending.
+    Seeds below the number of builds have builds of their own, see `is_trained_here`; other seeds
+    take the shipped builds in turn. A name without builds is returned unchanged. That of the model
+    with random weights gets the seed as its ending.
     """
-    if name == UNTRAINED:
-        return f"{UNTRAINED}-{seed}"
+    if name == UNTRAINED or is_trained_here(name, seed):
+        return f"{name}-{seed}"
     builds = BUILDS.get(name, (name,))
     return builds[seed % len(builds)]
+
+
+def is_trained_here(name: str, seed: int) -> bool:
+    """Return whether a seed's build of a model is not shipped, but trained before its runs."""
+    return f"{name}-{seed}" in TRAINED_HERE
 
 
 def untrained_seed(name: str) -> int | None:

@@ -6,6 +6,7 @@ other orders, while sampled tokens, graded answers and verdicts do not.
 
 from typing import TypeAlias, cast
 
+from core.models.builds import TRAINED_HERE
 from core.paper.page import PREPARED
 from core.records.agreement import agree
 from core.settings.canonical import SHORT, digest_of
@@ -70,7 +71,8 @@ def answers(record: Fields) -> dict[str, object]:
         return fields | {"trials": [select_fields(row, TRIED) for row in record["trials"]]}
     if record["kind"] != "run":
         return fields
-    made_here = record["start_model"].startswith(PREPARED)
+    prepared = record["start_model"].startswith(PREPARED)
+    made_here = prepared or record["model"].get("build") in TRAINED_HERE
     return without_fields(fields, FOLLOWS) | {
         "model": without_fields(record["model"], ("digest",) if made_here else ()),
         "train": without_fields(with_texts(record["train"]), COMPUTED),

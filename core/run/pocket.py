@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from core.configs.sft import SFTConfig
-from core.data.load import demonstrations
+from core.data.pocket_demonstrations import FALLIBLE, WORKED, pocket_demonstrations
 from core.models.builds import BUILDS, SHIPPED
 from core.models.folders import CHECKPOINTS
 from core.models.load import load_policy, load_tokenizer
@@ -34,9 +35,6 @@ from eval.terminal import say
 SEED = 17
 PASS_AT, PASS_LIMIT = 16, 96
 MAX_TOKENS = 96
-# Styles take turns, and so do the kinds of problems, by 8, 16 and 9: 7 shares no factor with these.
-WORKED = ("program", *("worked",) * 6)
-FALLIBLE = ("program", *("fallible",) * 6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,10 +115,33 @@ def ship(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pat
     tokenizer.save_pretrained(folder)
 
 
+def config_of(recipe: Recipe, work: Path) -> SFTConfig:
+    """Return the settings of a round."""
+    return SFTConfig(
+        output_dir=str(work / f"{recipe.name}-steps"),
+        max_steps=recipe.steps,
+        learning_rate=recipe.learning_rate,
+        lr_scheduler_type="cosine",
+        warmup_steps=50,
+        per_device_train_batch_size=recipe.batch,
+        train_sampling_strategy="group_by_length",
+        weight_decay=0.01,
+        adam_beta2=0.98,
+        seed=recipe.seed,
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        logging_steps=25,
+        save_strategy="no",
+        report_to="none",
+    )
+
+
 def build(recipe: Recipe, work: Path) -> None:
     """Train and ship one model."""
     torch.set_num_threads(1)
-    data = demonstrations(recipe.suites, recipe.styles, recipe.build)
+    rows = pocket_demonstrations(recipe.suites, recipe.styles, recipe.build)
+    data = Dataset.from_list(rows)
     if isinstance(recipe.begin, Size):
         tokenizer = new_tokenizer(data)
         model = new_model(recipe.begin, tokenizer, SEED)
@@ -129,24 +150,7 @@ def build(recipe: Recipe, work: Path) -> None:
         tokenizer, model = load_tokenizer(begin), load_policy(begin)
     trainer = SFTTrainer(
         model=model,
-        args=SFTConfig(
-            output_dir=str(work / f"{recipe.name}-steps"),
-            max_steps=recipe.steps,
-            learning_rate=recipe.learning_rate,
-            lr_scheduler_type="cosine",
-            warmup_steps=50,
-            per_device_train_batch_size=recipe.batch,
-            train_sampling_strategy="group_by_length",
-            weight_decay=0.01,
-            adam_beta2=0.98,
-            seed=recipe.seed,
-            use_cpu=True,
-            bf16=False,
-            gradient_checkpointing=False,
-            logging_steps=25,
-            save_strategy="no",
-            report_to="none",
-        ),
+        args=config_of(recipe, work),
         train_dataset=data,
         processing_class=tokenizer,
     )

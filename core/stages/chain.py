@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import TypeAlias
 
 from core.claims import START
+from core.families.worlds import POCKET
+from core.models.builds import build_of, is_trained_here
 from core.paper.page import PREPARED
-from core.settings.resolve import Resolved
+from core.settings.resolve import Resolved, resolve
 from core.settings.run_settings import LARGEST_SEED
 from core.stages.data import Data
 from core.stages.evaluate import Answering, Evaluate, evaluations
@@ -42,12 +44,20 @@ class Chain:
         """The chains of the preparations that the run names, by name.
 
         All runs that name a preparation share its model or rows, which are made with seed 0; if the
-        preparation is one per seed, the runs of a seed share it.
+        preparation is one per seed, the runs of a seed share it. A build of a model that is not
+        shipped is one per seed, and stands under its own name.
         """
-        return {
+        named = {
             name: Chain(resolved, self.seed if resolved.paper.is_per_seed(name) else 0)
             for name, resolved in self.resolved.prepared.items()
         }
+        run = self.resolved.run
+        builds = {
+            build_of(name, self.seed): Chain(resolve(POCKET.starts, arm=name), self.seed)
+            for name in (run.model, *run.roles.values())
+            if is_trained_here(name, self.seed)
+        }
+        return {**named, **builds}
 
     @property
     def pretrained(self) -> str:
@@ -199,5 +209,8 @@ class Chain:
 
     def _chosen(self, name: str) -> Chosen:
         """Return the model of a name, with its training stage if the name is a preparation's."""
-        before = self._preparation_of(name)
+        if is_trained_here(name, self.seed):
+            before = self.prepared[build_of(name, self.seed)]
+        else:
+            before = self._preparation_of(name)
         return Chosen(name, before.train if before else None, self.seed)

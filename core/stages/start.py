@@ -36,8 +36,8 @@ class Chosen:
     @property
     def build(self) -> Mapping[str, str]:
         """The name of the seed's build as a field of the record, if it differs from `name`."""
-        chosen = self.trained is not None or self.model == self.name
-        return {} if chosen else {"build": self.model}
+        build = build_of(self.name, self.seed)
+        return {} if build == self.name else {"build": build}
 
     @property
     def inputs(self) -> Mapping[str, object]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from core.claims import Runs
-from core.models.builds import BUILDS
+from core.models.builds import REPLICATIONS
 
 
 def replicated_differences(
@@ -43,5 +43,5 @@ def number_of_starts(cases: Sequence[Runs]) -> int | None:
     It is None if each seed has its own, or if all seeds have the same.
     """
     names = {str(run.get("start_model")) for runs in cases for run in runs.values()}
-    builds = max((len(BUILDS.get(name, ())) for name in names), default=0)
-    return builds if builds > 1 else None
+    builds = max((REPLICATIONS.get(name, 0) for name in names), default=0)
+    return builds or None

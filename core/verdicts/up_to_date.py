@@ -102,6 +102,9 @@ def asked_problems(paper: Paper, run: RunRecord, factor: float | None) -> Iterat
     for name, value in expected.items():
         if run[name] != value:
             yield f"{name} is {run[name]}, expected {value}"
+    build, expected_build = run["model"].get("build"), chain.start.chosen.build.get("build")
+    if build != expected_build:
+        yield f"it began with the build {build}, its seed asks for {expected_build}"
     if run["main"] and is_sealed(run):
         yield "the texts of its answers are absent, which are stored of main arms: run it again"
     yield from start_problems(chain, run)

@@ -8,7 +8,7 @@ import pytest
 
 from core.data.load import load_training_data
 from core.data.sets import SETS, find_sets
-from core.data.sources import File, Hub, Problems
+from core.data.sources import File, Generated, Hub, Problems
 from core.run.plan import count_rows, make_plan
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
@@ -18,7 +18,9 @@ from papers.deepseekmath_grpo import PAPER
 CARDS = [
     line.split(",") for line in Path(__file__).with_name("training_sets.csv").read_text().split()
 ]
-MADE = [row for row in SETS.values() if row.name.startswith("pocket")]
+POCKET = [row for row in SETS.values() if row.name.startswith("pocket")]
+MADE = [row for row in POCKET if isinstance(row.source, Problems)]
+DEMONSTRATIONS = [row for row in POCKET if isinstance(row.source, Generated)]
 ON_HUB = [row for row in SETS.values() if isinstance(row.source, Hub) and row.source.id]
 
 
@@ -33,6 +35,16 @@ def test_rows_that_are_generated_are_those_that_the_table_states(row):
         rows = load_training_data(row.name, split)
         assert len(rows) == n
         assert set(rows.column_names) == set(row.columns)
+
+
+@pytest.mark.parametrize("row", DEMONSTRATIONS, ids=lambda row: row.name)
+def test_demonstrations_have_the_mistakes_of_their_seed(row):
+    one, again, other = (row.source.for_seed(s).rows(row.name, "train", None) for s in (3, 3, 4))
+    assert len(one) == row.n
+    assert one == again
+    fallible = row.name == "pocket-fallible"
+    assert (one != other) == fallible
+    assert [r["prompt"] for r in one] == [r["prompt"] for r in other]
 
 
 @pytest.mark.parametrize("row", SETS.values(), ids=lambda row: row.name)
