@@ -19,11 +19,11 @@ from scipy.special import ndtri
 from eval.stats.seeds import LEVEL, LOOKS, Look, Mean, over_seeds
 
 PROBLEMS = 2000  # two suites of 1,000
-TRAINING = 0.70  # points: the standard deviation of an arm over seeds, less that of its problems
+TRAINING = 0.96  # points: the standard deviation of an arm over seeds, less that of its problems
 BUILD = 1.5  # points: the standard deviation over seeds that all arms of a seed share
 # Shares of the variance of a shared problem's latent difficulty: sin(pi r / 2) of a correlation r.
 OF_PROBLEM, OF_ARM, OF_SEED = 0.836, 0.105, 0.055
-SAME_SEED = 0.76  # the correlation of two arms' answers to a problem, with one seed
+SAME_SEED = 0.77  # the correlation of two arms' answers to a problem, with one seed
 RATE = 61.2  # percent
 Array = NDArray[np.float64]
 
