@@ -135,6 +135,6 @@ def without_numbers(value: object) -> object:
 
 
 def effect_numbers(row: Fields) -> dict[str, object]:
-    """Return the effect of a verdict with interval and p-value, and the values of both sides."""
+    """Return the effect, interval, p-value and power of a verdict, and the values of both sides."""
     sides = [row[side]["values"] for side in ("left", "right") if row[side]]
-    return {**select_fields(row, ("effect", "low", "high", "p")), "sides": sides}
+    return {**select_fields(row, ("effect", "low", "high", "p", "power")), "sides": sides}

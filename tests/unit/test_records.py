@@ -219,6 +219,13 @@ def test_every_field_of_a_verdict_is_needed_and_of_its_type():
         validate(record | {"verdicts": [row | {"left": row["left"] | {"arm": 1}}]})
 
 
+@pytest.mark.parametrize("name", ["effect", "low", "p", "power"])
+def test_a_verdict_with_another_number_supersedes(name):
+    first = write_record(verdicts([0]) | {"verdicts": [verdict_row() | {name: 0.001}]})
+    other = write_record(verdicts([0]) | {"verdicts": [verdict_row() | {name: 0.002}]})
+    assert other["supersedes"] == first["digest"]
+
+
 def test_a_field_that_a_schema_does_not_name_is_kept():
     """So records stay readable when a kind gains fields, and old ones that lack these do too."""
     written = write_record(a_run(remark="by hand"))
