@@ -1,14 +1,15 @@
-"""The JSON text of records: a line for each field, curves as tables without repeated numbers."""
+"""The JSON text of records: a line for each field, without repeated numbers and sources."""
 
 import json
-from collections.abc import Mapping
-from typing import TypeAlias, TypedDict, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypedDict, cast
 
-from core.records.schema import Record
+from core.records.schema import KINDS, Record, SettingValue
 from core.settings.canonical import line_of
 
 Curves: TypeAlias = Mapping[str, list[list[float]]]
-CURVES = "curves"  # the field of a run
+Config: TypeAlias = Mapping[str, SettingValue]
+CURVES, CONFIG = "curves", "config"  # fields of a run
 
 
 class CurveTable(TypedDict):
@@ -21,28 +22,37 @@ class CurveTable(TypedDict):
     values: dict[str, list[float] | float | str]
 
 
+class SettingTable(TypedDict):
+    """The settings that have the same source, with their values by name."""
+
+    source: str
+    values: dict[str, object]
+
+
 def record_text(content: Record) -> str:
     """Return a record as JSON text with one line for each field."""
-    tables = {CURVES: curve_tables(content[CURVES])} if CURVES in content else {}
+    writers = WRITERS if content["kind"] in KINDS else {}  # other rooms have kinds of their own
+    tables = {name: write(content[name]) for name, write in writers.items() if name in content}
     fields = [f"{json.dumps(k)}: {line_of(v)}" for k, v in sorted((content | tables).items())]
     return "{\n " + ",\n ".join(fields) + "\n}\n"
 
 
 def parse_record(text: str) -> object:
-    """Return the value that a JSON text has, with curves as lists of points.
+    """Return the value that a JSON text has, with curves as lists of points and settings by name.
 
     Raises:
-        ValueError: the text is no JSON, or its curves are neither tables nor lists of points.
+        ValueError: the text is no JSON, or a table of its curves or settings is incomplete.
     """
     content: object = json.loads(text)
     if not isinstance(content, dict):
         return content
     record = cast(Record, content)
-    if isinstance(tables := record.get(CURVES), list):
-        try:
-            record[CURVES] = read_curves(cast(list[CurveTable], tables))
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ValueError(f"the tables of its curves are incomplete: {error!r}") from None
+    for name, read in READERS.items():
+        if isinstance(record.get(name), list):
+            try:
+                record[name] = read(record[name])
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                raise ValueError(f"the tables of its {name} are incomplete: {error!r}") from None
     return record
 
 
@@ -79,3 +89,33 @@ def read_curves(tables: list[CurveTable]) -> Curves:
             )
             curves[name] = [list(point) for point in zip(steps, column, strict=True)]
     return dict(sorted(curves.items()))
+
+
+def setting_tables(config: Config) -> list[SettingTable]:
+    """Return settings as tables, one for each source."""
+    tables: dict[str, SettingTable] = {}
+    for name, setting in sorted(config.items()):
+        source = setting["source"]
+        tables.setdefault(source, {"source": source, "values": {}})["values"][name] = setting[
+            "value"
+        ]
+    return list(tables.values())
+
+
+def read_settings(tables: list[SettingTable]) -> Config:
+    """Return the settings of tables, sorted by name.
+
+    Raises:
+        LookupError, TypeError, AttributeError: the tables are not of `setting_tables`.
+    """
+    settings: dict[str, SettingValue] = {
+        name: {"source": table["source"], "value": value}
+        for table in tables
+        for name, value in table["values"].items()
+    }
+    return dict(sorted(settings.items()))
+
+
+# Any: what JSON holds
+WRITERS: Mapping[str, Callable[[Any], object]] = {CURVES: curve_tables, CONFIG: setting_tables}
+READERS: Mapping[str, Callable[[Any], object]] = {CURVES: read_curves, CONFIG: read_settings}

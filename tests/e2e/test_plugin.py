@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from core.records.record_text import parse_record
+
 PROJECT = """
 [build-system]
 requires = ["setuptools"]
@@ -152,7 +154,9 @@ def uninstalled(tmp_path, forked):
 
 def runs(root, slug):
     """The records of a paper's runs."""
-    written = [json.loads(p.read_text()) for p in (root / "runs" / "results" / slug).glob("*.json")]
+    written = [
+        parse_record(p.read_text()) for p in (root / "runs" / "results" / slug).glob("*.json")
+    ]
     return [record for record in written if record["kind"] == "run"]
 
 

@@ -301,6 +301,22 @@ def test_the_text_of_a_record_holds_its_curves_to_the_last_digit(curves):
     assert record_text(read) == record_text(record)
 
 
+VALUES = st.none() | NUMBERS | st.text(max_size=3) | st.lists(NUMBERS, max_size=2)
+SETTINGS = st.fixed_dictionaries(
+    {"source": st.sampled_from(["arm a", "", "source"]), "value": VALUES}
+)
+
+
+@given(config=st.dictionaries(st.sampled_from(["beta", "source", "value", "data"]), SETTINGS))
+def test_the_text_of_a_record_holds_its_settings(config):
+    record = {"kind": "run", "config": config}
+    read = parse_record(record_text(record))
+    assert line_of(read) == line_of(record)
+    assert parse_record(json.dumps(record)) == read
+    sources = [table["source"] for table in json.loads(record_text(record))["config"]]
+    assert sorted(sources) == sorted({setting["source"] for setting in config.values()})
+
+
 def test_the_steps_and_the_values_of_equal_curves_are_stored_once():
     steps = [[step, step / 3] for step in range(50)]
     (table,) = curve_tables({"a": steps, "b": steps, "c": [[step, 7] for step in range(50)]})
@@ -314,21 +330,24 @@ def test_curves_of_records_of_earlier_versions_are_lists_of_points():
 
 
 @pytest.mark.parametrize(
-    "tables",
+    ("field", "tables"),
     [
-        [{"steps": [1]}],
-        [7],
-        [{"steps": [1, 2], "values": {"a": [3]}}],
-        [{"steps": [1], "values": {"a": "b"}}],
-        [{"steps": 1, "values": {"a": 1}}],
+        ("curves", [{"steps": [1]}]),
+        ("curves", [7]),
+        ("curves", [{"steps": [1, 2], "values": {"a": [3]}}]),
+        ("curves", [{"steps": [1], "values": {"a": "b"}}]),
+        ("curves", [{"steps": 1, "values": {"a": 1}}]),
+        ("config", [{"values": {"beta": 1}}]),
+        ("config", [7]),
+        ("config", [{"source": "arm", "values": [1]}]),
     ],
-    ids=["no values", "no table", "too few values", "no such curve", "no steps"],
+    ids=str,
 )
-def test_damaged_tables_of_curves_are_named_and_refused(tables):
+def test_damaged_tables_are_named_and_refused(field, tables):
     write_record(a_run())
     path = record_files("p")[0]
-    path.write_text(json.dumps({**json.loads(path.read_text()), "curves": tables}))
-    with pytest.raises(DamagedFile, match=rf"{path.name}.*tables of its curves"):
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: tables}))
+    with pytest.raises(DamagedFile, match=rf"{path.name}.*tables of its {field}"):
         read_record(path)
 
 
