@@ -10,7 +10,7 @@ import typer
 from core.cli.options import AsJson, complete_paper
 from core.cli.output import print_columns, print_json, print_text
 from core.families.profiles import SCALES
-from core.paper.overrides import bounded, field_types, literal, named_texts
+from core.paper.overrides import check_size, field_types, literal, named_texts
 from core.paper.registry import find_paper
 from core.records.files import write_atomic
 from core.records.found import find_run, find_runs, list_runs
@@ -151,7 +151,7 @@ def as_recorded(texts: tuple[str, ...]) -> dict[str, object]:
     """Return `name=value` texts as a record holds them, as far as the trainer's fields allow."""
     hints = field_types(RunSettings)
     return {
-        name: canonical(bounded(name, literal(text, hints.get(name))))
+        name: canonical(check_size(name, literal(text, hints.get(name))))
         for name, text in named_texts(texts).items()
         if name not in NEUTRAL
     }

@@ -152,7 +152,7 @@ def summary(paper: Paper, distribution: str, index: Index[tuple[str, str]]) -> J
     Raises:
         DamagedFile: a record is not a JSON object.
     """
-    kinds = Counter((kind, scale) for kind, scale in index.shown(paper.slug))
+    kinds = Counter((kind, scale) for kind, scale in index.entries(paper.slug))
     return {
         "paper": paper.slug,
         "title": paper.title,

@@ -8,7 +8,7 @@ from typing import TypedDict, cast
 from core.rollout.stops import before_stop
 from eval.errors import DamagedFile
 from eval.json_lines import json_lines
-from eval.samples.pal import executed
+from eval.samples.pal import execute_programs
 from eval.samples.prompted_samples import with_questions
 from eval.samples.side_by_side import Judged
 from eval.samples.store import TYPES, Sample, regrade
@@ -50,7 +50,7 @@ def score_file(
             say(f"programs run in the sandbox {sandbox.backend}")
             stop = benchmark.stop(mode)
             stopped = [before_stop(text, stop) for text in texts]
-            texts = executed(
+            texts = execute_programs(
                 [t if c is None else c for t, c in zip(texts, stopped, strict=True)], sandbox
             )
     pairs = zip(outputs, texts, strict=True)

@@ -31,8 +31,8 @@ def present(values: Sequence[float]) -> Numbers:
 
 def sample_deviation(values: Sequence[float], count: int) -> float:
     """Return the deviation with divisor n - 1 of `count` values without NaN; 0 for one value."""
-    kept = present(values)
-    return 0.0 if count == 1 else stdev(kept) if len(kept) > 1 else nan
+    numbers = present(values)
+    return 0.0 if count == 1 else stdev(numbers) if len(numbers) > 1 else nan
 
 
 def totals(rewards: Rewards, weights: Sequence[float] = WEIGHTS) -> Numbers:
@@ -48,8 +48,8 @@ def groups_of(values: Numbers, group: int) -> list[Numbers]:
 
 def centred(values: Numbers) -> Numbers:
     """Return the values minus the mean of those that are not NaN."""
-    kept = present(values)
-    return [value - fmean(kept) if kept else nan for value in values]
+    numbers = present(values)
+    return [value - fmean(numbers) if numbers else nan for value in values]
 
 
 def against_others(values: Numbers) -> Numbers:
@@ -63,17 +63,19 @@ def divided(
 ) -> Numbers:
     """Return (x - baseline) / (deviation + 1e-4), the deviation as the scale says."""
     grouped = groups_of(values, group)
-    deviations = [baseline(one) for one in grouped]
-    flat = [x for one in deviations for x in one]
+    deviations = [baseline(members) for members in grouped]
+    flat = [x for members in deviations for x in members]
     stated: Mapping[str, list[float]] = {
-        "group": [sample_deviation(one, group) for one in grouped],
-        "population": [pstdev(present(one)) if present(one) else nan for one in grouped],
+        "group": [sample_deviation(members, group) for members in grouped],
+        "population": [
+            pstdev(present(members)) if present(members) else nan for members in grouped
+        ],
         "batch": [sample_deviation(values, len(values))] * len(grouped),
         "centred_batch": [sample_deviation(flat, len(values))] * len(grouped),
         "none": [1 - ADDED] * len(grouped),
     }
     divisors = [deviation + ADDED for deviation in stated[scale]]
-    return [x / d for one, d in zip(deviations, divisors, strict=True) for x in one]
+    return [x / d for members, d in zip(deviations, divisors, strict=True) for x in members]
 
 
 def scored_apart(rewards: Rewards, group: int) -> Numbers:
@@ -132,14 +134,14 @@ def with_kl(rewards: Rewards) -> Numbers:
 
 def first_best(values: Numbers) -> Numbers:
     """Return 1 for the first of the greatest numbers, else 0; NaN is the least."""
-    kept = present(values)
-    best = values.index(max(kept)) if kept else -1
+    numbers = present(values)
+    best = values.index(max(numbers)) if numbers else -1
     return [float(i == best) for i in range(len(values))]
 
 
 def of_groups(transform: Callable[[Numbers], Numbers], values: Numbers, group: int) -> Numbers:
     """Return the values of all groups, each transformed."""
-    return [x for one in groups_of(values, group) for x in transform(one)]
+    return [x for members in groups_of(values, group) for x in transform(members)]
 
 
 def value_gaps(rewards: Rewards) -> Numbers:

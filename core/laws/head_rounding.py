@@ -24,7 +24,7 @@ def rounding_gap(dtype: str) -> list[float]:
 
     In millionths of a nat.
     """
-    return [1e6 * difference(_answers(dtype, one)).value for one in SHARPNESS]
+    return [1e6 * difference(_answers(dtype, sharpness)).value for sharpness in SHARPNESS]
 
 
 def _answers(dtype: str, sharpness: float) -> list[AnswerLogps]:
@@ -32,8 +32,10 @@ def _answers(dtype: str, sharpness: float) -> list[AnswerLogps]:
     hidden = torch.randn(ANSWERS * LENGTH, HIDDEN, generator=draw).bfloat16()
     weight = torch.randn(VOCABULARY, HIDDEN, generator=draw) * sharpness / HIDDEN**0.5
     tokens = torch.randint(VOCABULARY, (len(hidden), 1), generator=draw)
-    logits = [_logits(hidden, weight, one) for one in (getattr(torch, dtype), torch.float64)]
-    pair = [one.double().log_softmax(1).gather(1, tokens).view(ANSWERS, -1) for one in logits]
+    logits = [
+        _logits(hidden, weight, precision) for precision in (getattr(torch, dtype), torch.float64)
+    ]
+    pair = [rows.double().log_softmax(1).gather(1, tokens).view(ANSWERS, -1) for rows in logits]
     return [AnswerLogps(*rows) for rows in zip(*pair, strict=True)]
 
 

@@ -7,7 +7,7 @@ from statistics import fmean
 from core.claims import Claim, Untestable
 from core.claims.comparison import RELATIONS
 from core.families.worlds import SCALE, World, world_of_regime
-from core.pages.mechanisms import STATISTICS, measured
+from core.pages.mechanisms import STATISTICS, read_statistic
 from core.pages.verdicts import as_measured, claim_result, measured_suites
 from core.paper import Paper
 from core.records.schema import ClaimsRecord, RunRecord
@@ -81,7 +81,7 @@ def arm_texts(claim: Claim, verdict: VerdictRow, runs: Sequence[RunRecord]) -> I
         seeds = [r for r in runs if r["arm"] == arm and r["seed"] in verdict["seeds"]]
         if not seeds:
             return
-        change = measured(ACCURACY, seeds, arm)
+        change = read_statistic(ACCURACY, seeds, arm)
         if change and change.start is not None:
             yield f"{arm} {change.start:.1f} → {change.end:.1f} %"
 

@@ -66,7 +66,7 @@ def arm_statistics(
             paper.slug,
             arm,
             len(arm_runs),
-            tuple(measured(statistic, arm_runs, arm) for statistic in STATISTICS),
+            tuple(read_statistic(statistic, arm_runs, arm) for statistic in STATISTICS),
         )
         for paper, runs in papers
         for arm, arm_runs in by_arm(paper, runs).items()
@@ -83,7 +83,7 @@ def arm_statistics(
     )
 
 
-def measured(statistic: Statistic, runs: Sequence[RunRecord], arm: str) -> Measured | None:
+def read_statistic(statistic: Statistic, runs: Sequence[RunRecord], arm: str) -> Measured | None:
     """Return a statistic over the runs of an arm; None if one of them does not log it."""
     try:
         ends = [statistic.read(run, arm) for run in runs]

@@ -140,10 +140,10 @@ def measured_suites(runs: Iterable[RunRecord]) -> dict[str, str]:
 def as_measured(text: str, suites: Mapping[str, str]) -> str:
     """Replace the benchmarks between the brackets of a text by the suites that were measured."""
 
-    def renamed(inside: re.Match[str]) -> str:
+    def rename(inside: re.Match[str]) -> str:
         return NAME.sub(lambda name: suites.get(name.group(), name.group()), inside.group())
 
-    return re.sub(r"\([^()]*\)", renamed, text)
+    return re.sub(r"\([^()]*\)", rename, text)
 
 
 def verdicts_elsewhere(

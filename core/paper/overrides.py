@@ -48,7 +48,7 @@ def parse_override(name: str, text: str, *configs: type) -> object:
         BadOverride: the value has another type.
     """
     hint = find_type(name, *configs)
-    return checked(name, literal(text, hint), hint)
+    return check_type(name, literal(text, hint), hint)
 
 
 def named_texts(arguments: Iterable[str]) -> dict[str, str]:
@@ -96,13 +96,13 @@ def literal(text: str, hint: object) -> object:
         return tuple(text.split(",")) if get_origin(hint) is tuple else text
 
 
-def checked(name: str, value: object, hint: object) -> object:
+def check_type(name: str, value: object, hint: object) -> object:
     """Return a value as its field's type: an int as a float, a list as a tuple if expected.
 
     Raises:
         BadOverride: the value has another type, or a number in it is too large or not finite.
     """
-    if not fits(bounded(name, value), hint):
+    if not fits(check_size(name, value), hint):
         raise BadOverride(f"{name}={value}: expected {describe(hint)}, got {_kind(value)}")
     if isinstance(value, int) and not fits_exactly(value, hint):
         return float(value)
@@ -111,7 +111,7 @@ def checked(name: str, value: object, hint: object) -> object:
     return value
 
 
-def bounded(name: str, value: T) -> T:
+def check_size(name: str, value: T) -> T:
     """Return the value if 64 bits hold every number in it.
 
     Raises:

@@ -15,7 +15,7 @@ from eval.stats.comparisons import correct_by_problem
 from eval.stats.regressions import Difference, find_drops
 
 
-def accepted(slug: str, kind: str = "runs") -> dict[str, str]:
+def accepted_digests(slug: str, kind: str = "runs") -> dict[str, str]:
     """Return the digest of the accepted record of each `scale/arm/seed`; empty without a list.
 
     Args:
@@ -40,7 +40,7 @@ def list_problems(slug: str, records: Sequence[Record]) -> Iterator[str]:
 
     An arm with a single seed needs no accepted runs: its runs are no baseline of anything.
     """
-    digests, runs = accepted(slug), runs_of(standard(records))
+    digests, runs = accepted_digests(slug), runs_of(standard(records))
     yield from absent_records(slug, records)
     arms = Counter((run["scale"], run["arm"]) for run in runs)
     seeds = [run for run in runs if arms[run["scale"], run["arm"]] > 1]
@@ -55,12 +55,12 @@ def list_problems(slug: str, records: Sequence[Record]) -> Iterator[str]:
 def absent_records(slug: str, records: Sequence[Record]) -> Iterator[str]:
     """Yield a line for each accepted run or record of verdicts that is absent or misnamed."""
     names = {run["digest"]: run_name(run) for run in runs_of(records)}
-    for name, digest in accepted(slug).items():
+    for name, digest in accepted_digests(slug).items():
         if names.get(digest) != name:
             state = f"is {names[digest]}" if digest in names else "is not there"
             yield f"{slug}/{ACCEPTED}: the run of {name}, {digest}, {state}; restore it"
     claims = {r["digest"] for r in records if r["kind"] == "claims"}
-    for scale, digest in accepted(slug, "claims").items():
+    for scale, digest in accepted_digests(slug, "claims").items():
         if digest not in claims:
             yield f"{slug}/{ACCEPTED}: the verdicts at {scale}, {digest}, are not there; restore it"
 
@@ -77,7 +77,7 @@ def accept(slug: str, records: list[Record]) -> int:
 
 def drops(slug: str, records: list[Record]) -> Iterator[str]:
     """Yield a line for each significant loss against accepted runs, and each reversed verdict."""
-    digests, folder = accepted(slug), results() / slug
+    digests, folder = accepted_digests(slug), results() / slug
     differences: dict[str, list[Difference]] = {}
     for run in runs_of(records):
         digest = digests.get(run_name(run), run["digest"])
@@ -91,7 +91,7 @@ def drops(slug: str, records: list[Record]) -> Iterator[str]:
                 f"{scale}, {drop.scope}: {drop.delta:+.1f} points against the accepted records, "
                 f"p {drop.p:.2g}{drop.largest_loss and f'; most in arm {drop.largest_loss}'}"
             )
-    for scale, digest in accepted(slug, "claims").items():
+    for scale, digest in accepted_digests(slug, "claims").items():
         before = read_record(folder / f"{digest}.json")
         for claims in claims_of(records, scale):
             yield from verdict_reversals(before, claims)

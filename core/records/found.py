@@ -42,7 +42,7 @@ def list_runs(
         DamagedFile: a record is not what was written.
     """
     with listed_runs() as index:
-        runs = [run for run in index.shown(paper) if run is not None]
+        runs = [run for run in index.entries(paper) if run is not None]
     superseded = {run["supersedes"] for run in runs}
     filters = {"arm": arm, "scale": scale, "seed": seed}
     matches = [

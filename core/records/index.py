@@ -78,7 +78,7 @@ class Index(Generic[T]):
             with suppress(OSError):
                 write_atomic(self._path, json.dumps(lines) + "\n")
 
-    def shown(self, slug: str | None = None) -> Iterator[T]:
+    def entries(self, slug: str | None = None) -> Iterator[T]:
         """Yield the entry of every record of a paper, or of all papers.
 
         Raises:

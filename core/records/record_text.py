@@ -31,8 +31,8 @@ class SettingTable(TypedDict):
 
 def record_text(content: Record) -> str:
     """Return a record as JSON text with one line for each field."""
-    writers = WRITERS if content["kind"] in KINDS else {}  # other rooms have kinds of their own
-    tables = {name: write(content[name]) for name, write in writers.items() if name in content}
+    ours = content["kind"] in KINDS  # other rooms and distributions have fields of their own
+    tables = {n: write(content[n]) for n, write in WRITERS.items() if ours and n in content}
     fields = [f"{json.dumps(k)}: {line_of(v)}" for k, v in sorted((content | tables).items())]
     return "{\n " + ",\n ".join(fields) + "\n}\n"
 

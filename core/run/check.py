@@ -8,7 +8,7 @@ from core.pages.report import report_files
 from core.pages.tables import shown_at
 from core.paper import Paper
 from core.paper.registry import Entry, entries, find_entry, lineage
-from core.records.accepted import accepted, drops, list_problems
+from core.records.accepted import accepted_digests, drops, list_problems
 from core.records.answers import seal_of
 from core.records.files import folder_files
 from core.records.passed import Passed, code_digest
@@ -66,20 +66,20 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     """
     try:
         paper = entry.load()
-        found = [f"module: {line}" for line in module_problems(entry, paper)]
+        problems = [f"module: {line}" for line in module_problems(entry, paper)]
     except ReproError as error:
         return [f"module: {error}"]
     records, damaged = whole_records(paper.slug)
     published, _ = whole_records(paper.slug, PUBLISHED)
-    found += damaged + sample_problems(records, passed, regrader)
-    found += [f"reported: {line}" for line in reported_problems(paper, records)]
-    found += verdict_problems(entry, paper, published, passed)
-    found += [f"kept: {line}" for line in kept_problems(paper.slug, published, regrader)]
-    found += [f"accepted: {line}" for line in list_problems(paper.slug, published)]
-    if not found:  # a report and a comparison say nothing about damaged records
-        found += page_problems(entry, paper, published, passed)
-        found += regressions(paper.slug, records, passed)
-    return found
+    problems += damaged + sample_problems(records, passed, regrader)
+    problems += [f"reported: {line}" for line in reported_problems(paper, records)]
+    problems += verdict_problems(entry, paper, published, passed)
+    problems += [f"kept: {line}" for line in kept_problems(paper.slug, published, regrader)]
+    problems += [f"accepted: {line}" for line in list_problems(paper.slug, published)]
+    if not problems:  # a report and a comparison say nothing about damaged records
+        problems += page_problems(entry, paper, published, passed)
+        problems += regressions(paper.slug, records, passed)
+    return problems
 
 
 def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrader) -> list[str]:
@@ -87,7 +87,7 @@ def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrade
     problems = [
         line
         for run in runs_of(records)
-        for line in list(regrader.damaged(run))
+        for line in list(regrader.find_damage(run))
         or passed.problems(graded_with(run), regrader.problems(run))
     ]
     return [f"samples: {line}" for line in dict.fromkeys(problems)]
@@ -121,7 +121,7 @@ def regressions(slug: str, records: Sequence[Record], passed: Passed) -> list[st
     key = {
         "records": [seal_of(record) for record in newest],
         "code": code_digest(RENDERER, LIBRARIES),
-        "accepted": accepted(slug),
+        "accepted": accepted_digests(slug),
     }
     return [f"regression: {line}" for line in passed.problems(key, drops(slug, newest))]
 

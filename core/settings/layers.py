@@ -9,7 +9,7 @@ from core.families.profiles import SCALES
 from core.families.table import find_family
 from core.families.worlds import find_regime, world_of_regime
 from core.paper import Paper
-from core.paper.overrides import checked, find_type, named_texts, parse_override
+from core.paper.overrides import check_type, find_type, named_texts, parse_override
 from core.paper.registry import lineage
 from core.settings.named_rewards import parse_rewards
 from core.settings.run_settings import RUN_FIELDS, RunSettings
@@ -57,7 +57,7 @@ def sourced_values(
     for settings, source in layers(paper, arm, scale, arguments_by_name):
         for name, value in settings.items():
             plain = config.without_alias(name, value)
-            typed = checked(name, plain, find_type(name, config, RunSettings))
+            typed = check_type(name, plain, find_type(name, config, RunSettings))
             values[name] = Sourced(typed, source)
     for name, value in arguments_by_name.items():
         if name in NO_SETTINGS:

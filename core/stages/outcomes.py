@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.stages.evaluate import PLAIN_MODE, Scored
 from core.stages.stage import OUTCOMES, Outputs
-from eval.samples.sealing import brief, sealed
+from eval.samples.sealing import brief, seal_samples
 from eval.samples.store import Sample, read_samples, write_samples
 from eval.sets.benchmarks import find_benchmark
 
@@ -21,7 +21,7 @@ def outcomes_of(scored: Scored) -> Scored:
     def seal_row(suite: str, row: Outputs) -> Outputs:
         path, texts = scored.files[row["digest"]], row["digest"]
         problems = find_benchmark(suite, row.get("draw", 0)).load()
-        outcomes = sealed(read_samples(path, texts), problems, row.get("mode", PLAIN_MODE))
+        outcomes = seal_samples(read_samples(path, texts), problems, row.get("mode", PLAIN_MODE))
         return {**row, "digest": write_beside(path, outcomes, files), "texts": texts}
 
     return replace(

@@ -18,8 +18,8 @@ from eval.stats.normal_claims import (
     SEEDS,
     SHARES,
     look_rate,
-    missed,
-    missed_with_starts,
+    simulate_misses,
+    simulate_misses_with_starts,
 )
 from eval.stats.seeds import LOOKS, NANO_LOOKS
 from eval.stats.simulated import RULES, TRAINING, Rate, World, rates
@@ -103,10 +103,12 @@ def main() -> Path:
         runs=RUNS,
         looks=LOOKS,
         error=100 * (0.05 * 0.95 / RUNS) ** 0.5,
-        missed=[missed(seeds, ratio, runs=NORMAL_RUNS) for seeds in SEEDS for ratio in RATIOS],
+        missed=[
+            simulate_misses(seeds, ratio, runs=NORMAL_RUNS) for seeds in SEEDS for ratio in RATIOS
+        ],
         misses=MISSES,
         starts=[
-            missed_with_starts(look.seeds, share, runs=NORMAL_RUNS)
+            simulate_misses_with_starts(look.seeds, share, runs=NORMAL_RUNS)
             for look in LOOKS
             for share in SHARES
         ],

@@ -41,10 +41,10 @@ def kept_problems(slug: str, records: Sequence[Record], regrader: Regrader) -> I
         except ReproError as error:
             yield str(error)
     for run in runs_of(earlier):
-        yield from regrader.damaged(run)
+        yield from regrader.find_damage(run)
     by_digest = {record["digest"]: record for record in (*earlier, *records)}
     yield from supersession_problems(by_digest)
-    yield from unannounced(by_digest.values(), by_digest)
+    yield from unannounced_changes(by_digest.values(), by_digest)
     yield from changed_plans(by_digest.values())
     yield from unreferenced_files(slug, by_digest)
 
@@ -61,7 +61,7 @@ def supersession_problems(by_digest: Mapping[str, Record]) -> Iterator[str]:
             yield f"{place_of(record)} supersedes {name}, which answered another question"
 
 
-def unannounced(records: Iterable[Record], known: Mapping[str, Record]) -> Iterator[str]:
+def unannounced_changes(records: Iterable[Record], known: Mapping[str, Record]) -> Iterator[str]:
     """Verdicts that a newer record changed, and no entry of the changes names with it."""
     path = results() / CHANGES
     if not path.is_file():

@@ -39,7 +39,7 @@ class Regrader:
         self._measured: dict[str, dict[str, object]] = {}
         self._accuracy: dict[str, float] = {}
 
-    def damaged(self, run: RunRecord) -> Iterator[str]:
+    def find_damage(self, run: RunRecord) -> Iterator[str]:
         """Yield a line for each of a run's sample files that is missing or not what was written."""
         for path, sets in sample_files_of(run):
             key = (path, *sets.values())

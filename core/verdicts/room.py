@@ -13,24 +13,26 @@ SMALLER = ("<", "<=")
 ROOM = 3.0  # points from 0 or 100 %; a percentage that stays this close cannot have moved
 
 
-def reason_without_room(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
+def reason_without_room(comparison: JudgedComparison, cases: Sequence[Runs]) -> str:
     """Return why a comparison has no room in these runs; empty if it has.
 
     Args:
-        judged: the comparison, judged over the runs.
+        comparison: the comparison, judged over the runs.
         cases: the records of each seed by arm.
     """
     return (
-        without_movement(judged, cases) or out_of_reach(judged, cases) or at_ceiling(judged, cases)
+        without_movement(comparison, cases)
+        or out_of_reach(comparison, cases)
+        or at_ceiling(comparison, cases)
     )
 
 
-def without_movement(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
+def without_movement(comparison: JudgedComparison, cases: Sequence[Runs]) -> str:
     """Return which percentage was at 0 or 100 before and after training; empty if none was.
 
     Such a measure could not move, so a comparison with it says nothing about the training.
     """
-    for side in (judged.test.left, judged.test.right):
+    for side in (comparison.test.left, comparison.test.right):
         for measure, before, after in side.stands(cases):
             for end in (0.0, 100.0):
                 if max(abs(before - end), abs(after - end)) <= ROOM:
@@ -40,15 +42,15 @@ def without_movement(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
     return ""
 
 
-def out_of_reach(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
+def out_of_reach(comparison: JudgedComparison, cases: Sequence[Runs]) -> str:
     """Return which smaller gain was limited by 100 % to less than the other side gained.
 
     However well that training had gone, the other side would have gained more. The result is empty
     if no percentage was that close to 100.
     """
-    if judged.test.relation not in LARGER + SMALLER:
+    if comparison.test.relation not in LARGER + SMALLER:
         return ""
-    (_, larger_gain), (side, gain) = sides_by_claim(judged)
+    (_, larger_gain), (side, gain) = sides_by_claim(comparison)
     for measure, before, after in side.stands(cases):
         if isclose(gain, after - before) and 100 - before < larger_gain:
             return (
@@ -58,17 +60,20 @@ def out_of_reach(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
     return ""
 
 
-def at_ceiling(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
+def at_ceiling(comparison: JudgedComparison, cases: Sequence[Runs]) -> str:
     """Return which end at 100 % keeps a claimed difference within the equality margin.
 
     The side that the claim says is the larger one could end above the other one by less than the
     margin, so that a tie follows from arithmetic. The result is empty if no percentage is that
     close to 100, if the difference is decided, or if the claim allows equality.
     """
-    if judged.test.relation not in (">", "<") or judged.effect.verdict not in ("tie", "undecided"):
+    if comparison.test.relation not in (">", "<") or comparison.effect.verdict not in (
+        "tie",
+        "undecided",
+    ):
         return ""
-    _, (side, value) = sides_by_claim(judged)
-    margin = judged.test.equal(judged.right)
+    _, (side, value) = sides_by_claim(comparison)
+    margin = comparison.test.equal(comparison.right)
     for measure, _, after in side.stands(cases):
         if isclose(value, after) and 100 - after < margin:
             return (
@@ -78,8 +83,8 @@ def at_ceiling(judged: JudgedComparison, cases: Sequence[Runs]) -> str:
     return ""
 
 
-def sides_by_claim(judged: JudgedComparison) -> list[tuple[Side, float]]:
+def sides_by_claim(comparison: JudgedComparison) -> list[tuple[Side, float]]:
     """Return both sides with their means over the seeds, the side claimed to be larger first."""
-    test = judged.test
-    sides = [(test.left, mean(judged.left)), (test.right, mean(judged.right))]
+    test = comparison.test
+    sides = [(test.left, mean(comparison.left)), (test.right, mean(comparison.right))]
     return sides if test.relation in LARGER else sides[::-1]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from eval.samples.evaluation import Completion, Decoding, Sampler
-from eval.samples.tir import Executor, shown
+from eval.samples.tir import Executor, printed_output
 from eval.samples.transcripts import OUTPUT, with_output
 from eval.sandbox import Execution, neutral
 
@@ -32,11 +32,11 @@ class ProgramSampler:
     ) -> list[list[Completion]]:
         """Return `decoding.samples` programs for each prompt, each with its output block."""
         programs = self.sampler(prompts, decoding, starts)
-        ran = iter(executed([c.text for row in programs for c in row], self.executor))
+        ran = iter(execute_programs([c.text for row in programs for c in row], self.executor))
         return [[replace(completion, text=next(ran)) for completion in row] for row in programs]
 
 
-def executed(outputs: Sequence[str], executor: Executor) -> list[str]:
+def execute_programs(outputs: Sequence[str], executor: Executor) -> list[str]:
     """Run the program of each output; return the outputs with the value or error appended."""
     texts = [OUTPUT.sub("", output) for output in outputs]  # a model may write one of its own
     ran = executor.run([with_value_printed(program_in(text)) for text in texts])
@@ -62,5 +62,5 @@ def with_value_printed(program: str) -> str:
 def value_or_error(execution: Execution) -> str:
     """Return the value of a program, empty if it has none, or the error that ended it."""
     if execution.status != "ok":
-        return neutral(shown(replace(execution, output="")))
+        return neutral(printed_output(replace(execution, output="")))
     return neutral((execution.output.strip().splitlines() or [""])[-1])

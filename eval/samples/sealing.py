@@ -14,7 +14,7 @@ def brief(sample: Sample) -> Sealed:
     return Sealed(**asdict(answer), form=form_in(sample))
 
 
-def sealed(samples: Sequence[Sample], problems: Iterable[Problem], mode: str) -> list[Sealed]:
+def seal_samples(samples: Sequence[Sample], problems: Iterable[Problem], mode: str) -> list[Sealed]:
     """Return the samples without texts, except texts whose boxed answer is graded otherwise."""
     short = [brief(sample) for sample in samples]
     again = regrade(short, problems, mode)

@@ -80,11 +80,11 @@ class ToolSampler:
         }
         ran = self.executor.run(list(waiting.values()))
         for i, execution in zip(waiting, ran, strict=True):
-            text = with_output(answers[i].text, neutral(shown(execution)))
+            text = with_output(answers[i].text, neutral(printed_output(execution)))
             answers[i] = replace(answers[i], text=text)
 
 
-def shown(execution: Execution) -> str:
+def printed_output(execution: Execution) -> str:
     """Return the shortened output of a program, or its error if it printed nothing."""
     output = execution.output.strip()
     if output:

@@ -52,7 +52,7 @@ class LookRate:
     seeds: float
 
 
-def missed(seeds: int, ratio: float, *, runs: int, seed: int = 0) -> Missed:
+def simulate_misses(seeds: int, ratio: float, *, runs: int, seed: int = 0) -> Missed:
     """Simulate intervals of a mean over seeds that share their problems.
 
     The standard error of the problems is `ratio` times that of the seeds, and is known.
@@ -67,7 +67,9 @@ def missed(seeds: int, ratio: float, *, runs: int, seed: int = 0) -> Missed:
     return Missed(seeds=seeds, ratio=ratio, percent=percent)
 
 
-def missed_with_starts(seeds: int, share: float, *, runs: int, seed: int = 0) -> MissedWithStarts:
+def simulate_misses_with_starts(
+    seeds: int, share: float, *, runs: int, seed: int = 0
+) -> MissedWithStarts:
     """Simulate intervals of a mean over seeds that take `STARTS` starting models in turn.
 
     The starting models cause a share of the variance of a seed's difference (0 to 1).

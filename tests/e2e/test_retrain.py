@@ -151,7 +151,7 @@ def forged(record, forge):
 def is_seen(record, copy):
     """Return whether checks or training again, which gives the record, see a forged copy."""
     regrader = Regrader()
-    found = [*regrader.damaged(copy)] or [*regrader.problems(copy)]
+    found = [*regrader.find_damage(copy)] or [*regrader.problems(copy)]
     return bool(found or [*asked_problems(find_entry(SLUG).load(), copy, 1.0)]) or bool(
         [*differences(copy, record)]
     )

@@ -143,7 +143,7 @@ def test_an_arm_beside_the_main_one_leaves_outcomes_and_the_digests_of_its_texts
     del done
     assert repro("run", PAPER, "--arm", "online-rft", "--jobs", 1, *settings).exit_code == 0
     (run,) = [run for run in runs_of(read_records(PAPER)) if run["arm"] == "online-rft"]
-    assert list(Regrader().damaged(run)) == list(Regrader().problems(run)) == []
+    assert list(Regrader().find_damage(run)) == list(Regrader().problems(run)) == []
     texts = {row.get("texts") for row in run["scores"]} | {*run["train"].get("texts", {}).values()}
     stored = {digest for _, sets in sample_files_of(run) for digest in sets.values()}
     assert stored == set(sample_files(run))

@@ -33,7 +33,7 @@ def _root(tmp_path, monkeypatch):
 
 def counted():
     with kinds_and_scales() as index:
-        return sorted(scale for kind, scale in index.shown(SLUG) if kind == "run")
+        return sorted(scale for kind, scale in index.entries(SLUG) if kind == "run")
 
 
 def problems(**asked):

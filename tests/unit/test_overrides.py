@@ -14,7 +14,7 @@ from core.paper.overrides import (
     LARGEST,
     BadOverride,
     UnknownField,
-    checked,
+    check_type,
     describe,
     fits,
     named_texts,
@@ -131,9 +131,9 @@ def test_the_largest_integers_of_64_bits_are_taken(number):
 
 @given(st.integers(-(10**6), 10**6))
 def test_whole_numbers_survive_where_both_fit(number):
-    assert checked("x", number, int | float) == number
-    assert type(checked("x", number, int | float)) is int
-    assert type(checked("x", number, float | None)) is float
+    assert check_type("x", number, int | float) == number
+    assert type(check_type("x", number, int | float)) is int
+    assert type(check_type("x", number, float | None)) is float
 
 
 @given(st.text(max_size=40))

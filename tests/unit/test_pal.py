@@ -4,7 +4,7 @@ import pytest
 
 from eval.grading import grade
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
-from eval.samples.pal import ProgramSampler, executed
+from eval.samples.pal import ProgramSampler, execute_programs
 from eval.samples.store import regrade
 from eval.samples.transcripts import graded_part, last_output
 from eval.sandbox import Sandbox
@@ -24,7 +24,7 @@ def sandbox():
 
 
 def value(output, sandbox):
-    [transcript] = executed([output], sandbox)
+    [transcript] = execute_programs([output], sandbox)
     return last_output(transcript)
 
 
@@ -69,13 +69,13 @@ def test_the_value_of_a_program(output, expected, sandbox):
     ],
 )
 def test_a_program_that_fails_has_no_answer(output, error, sandbox):
-    [transcript] = executed([output], sandbox)
+    [transcript] = execute_programs([output], sandbox)
     assert error in (last_output(transcript) or "")
     assert grade(graded_part(transcript, "pal"), "42").extracted is None
 
 
 def test_a_printed_sentence_states_its_number(sandbox):
-    [transcript] = executed(["x = 42\nprint(f'Ann has {x} eggs after 3 days.')"], sandbox)
+    [transcript] = execute_programs(["x = 42\nprint(f'Ann has {x} eggs after 3 days.')"], sandbox)
     assert grade(graded_part(transcript, "pal"), "42").correct is True
 
 
@@ -119,7 +119,7 @@ def test_the_examples_are_programs_that_give_the_answer(style, sandbox):
         .split(shots.stop + shots.frame[len(shots.stop) - 1 : len(head)])
     )
     solutions = [part.split(ask, 1)[1] for part in parts]
-    transcripts = executed(solutions, sandbox)
+    transcripts = execute_programs(solutions, sandbox)
     assert len(transcripts) == len(ANSWERS[shots.name])
     for transcript, answer in zip(transcripts, ANSWERS[shots.name], strict=True):
         assert grade(graded_part(transcript, "pal"), answer).correct is True, transcript

@@ -22,7 +22,7 @@ from eval.stats.normal_claims import (
     SEEDS,
     SHARES,
     look_rate,
-    missed_with_starts,
+    simulate_misses_with_starts,
 )
 from eval.stats.seeds import LEVEL, LOOKS, NANO_LOOKS, Look, over_seeds, seed_effect
 from eval.stats.simulated import (
@@ -141,7 +141,7 @@ def test_the_page_shows_the_intervals_with_shared_problems_within_their_bounds()
 @pytest.mark.parametrize("look", LOOKS)
 def test_seeds_that_share_starts_are_no_replications(look: Look, share: float):
     runs = 20_000
-    found = missed_with_starts(look.seeds, share, runs=runs, seed=9)
+    found = simulate_misses_with_starts(look.seeds, share, runs=runs, seed=9)
     assert found.by_start <= 5.2 + slack(0.05, runs)
     if look.seeds > 3 and share >= 0.25:
         assert found.by_seed > 5.5 + slack(0.055, runs)

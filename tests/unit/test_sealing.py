@@ -17,7 +17,7 @@ from core.records.sealed import absent_texts, is_sealed
 from core.stages.record import store_record
 from eval.samples.evaluation import score
 from eval.samples.forms import split_by_form
-from eval.samples.sealing import sealed
+from eval.samples.sealing import seal_samples
 from eval.samples.store import Sample, Sealed, read_samples, regrade, write_samples
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.summary import curve
@@ -74,7 +74,7 @@ def samples_of(texts, mode):
 @given(texts=DRAWN)
 def test_outcomes_are_judged_scored_and_split_as_their_samples_are(mode, texts):
     whole = samples_of(texts, mode)
-    short = sealed(whole, PROBLEMS, mode)
+    short = seal_samples(whole, PROBLEMS, mode)
     assert regrade(short, PROBLEMS, mode) == short
     for one, other in zip(whole, short, strict=True):
         assert replace(other, output=one.output) == Sealed(**vars(one), form=other.form)
@@ -87,7 +87,7 @@ def test_outcomes_are_judged_scored_and_split_as_their_samples_are(mode, texts):
 
 def test_no_more_of_a_text_is_kept_than_its_answer_and_it_is_read_as_it_was_written(tmp_path):
     whole = samples_of([[TEXTS[0], TEXTS[6]]] * len(PROBLEMS), "cot")
-    short = sealed(whole, PROBLEMS, "cot")
+    short = seal_samples(whole, PROBLEMS, "cot")
     answers = [f"\\boxed{{{problem.answer}}}" for problem in PROBLEMS]
     assert [one.output for one in short] == [text for answer in answers for text in (answer, "")]
     digest = write_samples(tmp_path / "outcomes", short)

@@ -3,7 +3,7 @@
 import pytest
 
 from eval.samples.evaluation import Completion, Decoding, run_benchmark
-from eval.samples.tir import ToolSampler, program_scores, shown
+from eval.samples.tir import ToolSampler, printed_output, program_scores
 from eval.samples.transcripts import last_output, program_of, programs_run
 from eval.sandbox import Execution, Sandbox
 from eval.sets.benchmarks import find_benchmark
@@ -99,8 +99,8 @@ def test_no_program_to_run(text):
 
 def test_a_long_output_keeps_both_ends():
     text = "".join(map(str, range(200)))
-    assert shown(Execution(text, "", "ok", 0.0)) == f"{text[:50]}...{text[-50:]}"
-    assert shown(Execution("x" * 100, "", "ok", 0.0)) == "x" * 100
+    assert printed_output(Execution(text, "", "ok", 0.0)) == f"{text[:50]}...{text[-50:]}"
+    assert printed_output(Execution("x" * 100, "", "ok", 0.0)) == "x" * 100
 
 
 def test_an_error_is_shown_without_places(sandbox):
