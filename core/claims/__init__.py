@@ -10,7 +10,14 @@ from core.claims.arms import (
     setting,
     spread,
 )
-from core.claims.claim import Claim, Expected, Untestable, problems
+from core.claims.claim import (
+    Claim,
+    Expected,
+    Untestable,
+    calls_of,
+    lost_functions,
+    problems,
+)
 from core.claims.comparison import Comparison, Side
 from core.claims.curves import (
     at_step,
@@ -51,6 +58,7 @@ __all__ = [
     "at_k",
     "at_step",
     "best",
+    "calls_of",
     "completions_to",
     "deviation",
     "distance",
@@ -67,6 +75,7 @@ __all__ = [
     "late",
     "law",
     "least",
+    "lost_functions",
     "lowest",
     "middle",
     "most",

@@ -1,14 +1,17 @@
 """`repro check`, `repro doctor` and `repro bench`: checks of records, the machine and the speed."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from random import randrange
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from core.cli.loading import load_configs
 from core.cli.options import AsJson
 from core.cli.output import print_columns, print_json, print_text, say_loading
-from eval.errors import BadValue
+from core.paper import Paper
+from eval.errors import BadValue, ReproError
 
 if TYPE_CHECKING:
     from core.records.schema import MeasureRow
@@ -56,7 +59,10 @@ def check(
     if retrain is None and (draw, within) != (None, None):
         raise BadValue("--draw and --within choose what --retrain N trains: give it too")
     slugs = tuple(find_entry(slug).slug for slug in papers or ())  # before what is slow to import
-    say_loading()
+    if retrain is None:
+        load_configs(readable_papers(slugs))
+    else:
+        say_loading()
     from core.run.check import check_papers
 
     problems_by_name = check_papers(slugs, ask_again=ask_again)
@@ -68,6 +74,17 @@ def check(
         for name, problems in problems_by_name.items():
             print_problems(name, problems)
     return 1 if any(problems_by_name.values()) else 0
+
+
+def readable_papers(slugs: Sequence[str]) -> list[Paper]:
+    """Return the named papers, or all; without those that a check will report as unreadable."""
+    from core.paper.registry import entries, find_entry, lineage
+
+    papers: list[Paper] = []
+    for entry in map(find_entry, slugs) if slugs else entries().values():
+        with suppress(ReproError):
+            papers += lineage(entry.load())[-1:]
+    return papers
 
 
 # What is checked without records of a paper of that name.

@@ -161,7 +161,7 @@ class EvaluationOptions:
     @property
     def loading(self) -> "Loading":
         """The settings by which the model is loaded here."""
-        from core.samplers.started import VLLM_SERVE
+        from core.samplers.serve_command import VLLM_SERVE
         from core.stages.loading import Loading
 
         return Loading(

@@ -84,7 +84,7 @@ class RunOptions:
             paper, arguments = None, (paper, *arguments)  # the file names the paper
         if paper is not None:
             find_paper(paper)  # before what is slow to import
-        say_loading()
+        self.load_configs()
         file = self.read_file(paper)
         options = {"at": self.at, "arm": self.arm, "seed": self.seed}
         return replace(
@@ -92,6 +92,10 @@ class RunOptions:
             arguments=(*file.without([*arguments, *sweep]).arguments, *arguments),
             **{name: value for name, value in options.items() if value is not None},
         )
+
+    def load_configs(self) -> None:
+        """Report that the run loads torch."""
+        say_loading()
 
     def read_file(self, paper: str | None) -> "RunFile":
         """Return the run of the file; without a file, the paper's run with default options."""

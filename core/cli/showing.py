@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
+from core.cli.loading import load_configs
 from core.cli.options import AsJson, At, Slug
-from core.cli.output import print_columns, print_json, print_markdown, print_text, say_loading, tell
-from core.families.declarations import declare_configs
+from core.cli.output import print_columns, print_json, print_markdown, print_text, tell
 from core.families.profiles import SCALES
 from core.families.table import FAMILIES, listed_families
 from core.paper import Paper
 from core.paper.page import TRL
-from core.paper.registry import entries, find_entry
+from core.paper.registry import entries, find_entry, find_paper
 from core.records.index import Index, kinds_and_scales
 from core.settings.canonical import as_text
 from eval.errors import ReproError
@@ -123,10 +123,7 @@ def diff(
 
     What a paper says of its entry in TRL's index as a whole stands below.
     """
-    if other == TRL:
-        say_loading()
-    else:
-        declare_configs()
+    load_configs(find_paper(slug) for slug in (paper, other) if slug != TRL)
     from core.settings.differences import differences, remarks
 
     rows_of_differences = differences(paper, other, at)

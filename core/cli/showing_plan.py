@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from core.cli.loading import load_configs
 from core.cli.options import AsJson, takes
 from core.cli.output import print_columns, print_json, print_text
 from core.cli.run_options import RunOptions
@@ -34,6 +35,21 @@ class PlanOptions(RunOptions):
         if self.as_json and self.as_yaml:
             raise BadValue("--json with --yaml: leave one out")
 
+    @property
+    def cluster(self) -> "Cluster | None":
+        """The GPUs whose memory is planned, if any."""
+        if self.gpus is None:
+            return None
+        from core.settings.memory import Cluster
+
+        return Cluster.parse(self.gpus)
+
+    def load_configs(self) -> None:
+        """Load the configs of the paper, without torch unless a file or memory is asked for."""
+        if self.paper is None or self.config is not None or self.gpus is not None:
+            return super().load_configs()
+        return load_configs([find_paper(self.paper)], self.arguments)
+
 
 @takes(PlanOptions)
 def plan(options: PlanOptions) -> None:
@@ -41,7 +57,6 @@ def plan(options: PlanOptions) -> None:
     requested = options.requested()
     paper = find_paper(requested.paper)
     from core.run.plan import make_plan, plan_memory
-    from core.settings.memory import Cluster
     from core.settings.resolve import resolve
 
     resolved = resolve(paper, arm=requested.arm, scale=requested.at, arguments=requested.arguments)
@@ -50,8 +65,9 @@ def plan(options: PlanOptions) -> None:
 
         return print_text(run_as_yaml(resolved, requested.seed), end="")
     run_plan = make_plan(resolved, requested.seed)
-    cluster = Cluster.parse(options.gpus) if options.gpus else None
-    memory = plan_memory(resolved, cluster) if cluster else []
+    cluster, memory = options.cluster, []
+    if cluster is not None:
+        memory = plan_memory(resolved, cluster)
     if options.as_json:
         rows = [asdict(m) | {"peak": m.peak, "fits": m.fits(cluster)} for m in memory if cluster]
         return print_json(run_plan.as_data() | ({"memory": rows} if rows else {}))

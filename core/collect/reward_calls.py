@@ -9,17 +9,17 @@ from functools import partial
 from inspect import Parameter, iscoroutinefunction, signature
 from itertools import count
 from numbers import Real
-from typing import Self, TypeAlias, TypeVar, cast
-
-from transformers.utils import logging
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar, cast
 
 from core.collect.event_loop import AsyncLoop
 from core.collect.reward_time import report_overrun, time_limit_s
-from core.data.conversations import Row
 from core.errors import RewardError
 from core.rewards.completions import Completion, completion_text
 from eval.errors import BadValue
 from eval.time_limit import each_within
+
+if TYPE_CHECKING:  # transformers, which the plan of a run must not wait for
+    from core.data.conversations import Row
 
 UncheckedReward: TypeAlias = Callable[..., object]  # whose output `read_values` checks
 Part = TypeVar("Part")
@@ -31,7 +31,6 @@ RAISED = "raised this on"
 SAMPLED = ("prompts", "completions", "completion_ids")
 SHARED = ("trainer_state", "log_extra", "log_metric")
 PROMPT_TEXTS = "prompt_texts"  # keyword of functions with the attribute `reads_prompt_texts`
-logger = logging.get_logger(__name__)
 NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
@@ -139,7 +138,7 @@ class Samples:
 
     @staticmethod
     def of(
-        rows: Sequence[Row],
+        rows: "Sequence[Row]",
         completions: Sequence[Completion],
         completion_ids: Sequence[Sequence[int]],
         prompt_texts: list[str] | None = None,
@@ -316,10 +315,12 @@ def outcome_reward(value: Value) -> float:
 
 def warn_of_unscored(values: Sequence[Sequence[Value]], samples: Samples) -> None:
     """Warn of the first sample that no function scored, with the keywords of its call."""
+    from transformers.utils import logging
+
     for i, row in enumerate(zip(*values, strict=True)):
         if all(math.isnan(outcome_reward(value)) for value in row):
             keywords = {name: column[i] for name, column in samples.columns.items()}
-            logger.warning(
+            logging.get_logger(__name__).warning(
                 f"All reward functions returned None for the following kwargs: {keywords}; its "
                 "advantage is 0: let at least one function return a reward"
             )

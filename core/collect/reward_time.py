@@ -3,10 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from transformers.utils import logging
-
 CALL_S, COMPLETION_S = 60.0, 2.0  # of processor time: for a call, and more for each completion
-logger = logging.get_logger(__name__)
 
 
 def time_limit_s(function: Callable[..., object], completions: int) -> float:
@@ -19,7 +16,9 @@ def report_overrun(
     name: str, limit_s: float, where: str, n: int, shared: Mapping[str, object]
 ) -> None:
     """Warn that `n` completions get no reward from a function, and log their number."""
-    logger.warning(
+    from transformers.utils import logging
+
+    logging.get_logger(__name__).warning(
         f"reward {name!r} used more than {limit_s:g} s of processor time on {where}: they get no "
         "reward from it. Where it needs as long, give the function an attribute time_limit_s"
     )

@@ -172,15 +172,27 @@ class BaseConfig(TrainingArguments):
             if getattr(self, key) not in allowed:
                 choices = ", ".join(repr(choice) for choice in allowed)
                 raise BadValue(f"{name}.{key}={getattr(self, key)!r}: expected one of {choices}")
-        from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
-
-        for key in set(self.report_to or ()) - INTEGRATION_TO_CALLBACK.keys():
-            services = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
-            raise BadValue(f"{name}.report_to={key!r}: expected one of none, all, {services}")
+        self.check_services()
         if self.max_steps == 0:
             raise BadValue(
                 f"{name}.max_steps=0 would train one step: expected at least 1, or -1 to train for "
                 "num_train_epochs"
+            )
+
+    def check_services(self) -> None:
+        """Refuse to report to an unknown service.
+
+        Raises:
+            BadValue: `report_to` names one.
+        """
+        if not self.report_to:
+            return
+        from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+
+        for key in set(self.report_to) - INTEGRATION_TO_CALLBACK.keys():
+            services = ", ".join(sorted(INTEGRATION_TO_CALLBACK))
+            raise BadValue(
+                f"{type(self).__name__}.report_to={key!r}: expected one of none, all, {services}"
             )
 
     def check_supported(self) -> None:

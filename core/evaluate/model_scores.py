@@ -13,7 +13,7 @@ from core.samplers.policy import AnySampler
 from core.samplers.served import ChatSampler, CompletionsSampler, Service
 from core.stages.loading import Loading
 from core.stages.tools import Tools, tools
-from core.stages.train import prepare_torch
+from core.stages.training import prepare_torch
 from core.stages.watch.meter import Watch, open_meter
 from eval.samples.evaluation import Decoding, run_benchmark
 from eval.samples.store import Sample

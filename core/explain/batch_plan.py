@@ -2,14 +2,9 @@
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Protocol
+from typing import Protocol
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from transformers.trainer_utils import has_length
-
-from core.losses.selection import SELECTIONS
 from eval.errors import BadValue
-from eval.terminal import say
 
 
 class BatchArguments(Protocol):
@@ -24,8 +19,7 @@ class BatchArguments(Protocol):
     steps_per_generation: int | None
     generation_batch_size: int | None
     max_completion_length: int | None
-    rollout_selection: str
-    selection_draws: int
+    rollout_draws: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,26 +189,8 @@ def batch_plan(args: BatchArguments, n_prompts: int, world_size: int = 1) -> Bat
         world_size=world_size,
         updates=updates,
         max_completion_length=args.max_completion_length or 0,
-        draws=args.selection_draws if SELECTIONS[args.rollout_selection].refills else 1,
+        draws=args.rollout_draws,
     )
-
-
-class BatchPlanCallback(TrainerCallback):
-    """Callback that prints the batch plan on the main process before step 0."""
-
-    def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002 - the caller's signature
-        train_dataloader: Any = None,  # Any: a DataLoader over a dataset, perhaps with a length
-        **_: object,
-    ) -> None:
-        """Print the plan to standard error, unless the dataset has no length."""
-        if state.is_world_process_zero and has_length(train_dataloader.dataset):
-            arguments: Any = args  # Any: a GRPOConfig, which the caller's signature hides
-            plan = batch_plan(arguments, len(train_dataloader.dataset), args.world_size)
-            say(str(plan))
 
 
 def _n(count: int, singular: str, plural: str | None = None) -> str:

@@ -74,7 +74,7 @@ class OnPolicy(Family, Protocol):
         from core.explain.batch_plan import batch_plan
 
         shared: Any = SimpleNamespace(**vars(config))  # Any: a config's fields
-        vars(shared).update(share)
+        vars(shared).update(share, rollout_draws=cast("RolloutConfig", config).rollout_draws)
         return batch_plan(shared, rows, processes)
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:
@@ -99,7 +99,7 @@ class OnPolicy(Family, Protocol):
 
     def work(self, config: "BaseConfig", processes: int, share: Mapping[str, int]) -> Work:
         """Return what one process computes at a time."""
-        from core.rollout.native.free_memory import ROWS
+        from core.rollout.engine import ROWS
 
         c = cast("RolloutConfig", config)
         rollout = c.rollout_size // processes

@@ -17,12 +17,11 @@ from tqdm import tqdm
 from core.bounded_templates import Tokenizer, apply_template
 from core.lm_eval.requests import continuation_logps, decoding_options, endings
 from core.models.load import load_policy, load_tokenizer
-from core.rollout.engine import Sampling
-from core.rollout.native.free_memory import ROWS
+from core.rollout.engine import ROWS, Sampling
 from core.rollout.native.native import NativeEngine
 from core.rollout.seeds import seed_of
 from core.rollout.stops import end_tokens
-from core.stages.train import prepare_torch
+from core.stages.training import prepare_torch
 from eval.errors import BadValue
 
 Tokens = list[int]

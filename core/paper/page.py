@@ -151,6 +151,14 @@ class Paper:
         """The cited settings in the order in which they are written."""
         return tuple(setting for group in self.config for setting in group)
 
+    @property
+    def names_of_settings(self) -> frozenset[str]:
+        """The names of all settings of the paper, its profiles, arms and preparations."""
+        trainings = self._arms_and_preparations
+        changes = [self.changes(arm, at) for arm in trainings for at in (None, *self.scales(arm))]
+        groups = [{setting.name for setting in self.settings}, *self.profiles.values(), *changes]
+        return frozenset().union(*groups)
+
     def claimed_arms(self, scale: str) -> tuple[str, ...]:
         """Return the main arm, then every other arm that a claim compares at a scale."""
         compared = [arm for claim in self.claims for arm in claim.arms]

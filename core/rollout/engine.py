@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Tokens = Sequence[int]
+ROWS = 128  # completions that the native engine decodes at a time on a CPU
 
 
 @dataclass(frozen=True, kw_only=True)

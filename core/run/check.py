@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from core.claims import calls_of, lost_functions
 from core.pages.collection import collection_files
 from core.pages.report import report_files
 from core.pages.tables import shown_at
@@ -27,6 +28,7 @@ from eval.errors import MissingFile, ReproError
 RENDERER = ("core.paper", "core.pages", "core.verdicts", "eval")
 MEANT = ("core", "eval")  # what settings and laws are made by, and pages rendered
 LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
+TENSORS = ("torch", "transformers")  # what laws compute with
 PUBLISHED = Shelf.PUBLISHED
 
 
@@ -66,7 +68,8 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     """
     try:
         paper = entry.load()
-        problems = [f"module: {line}" for line in module_problems(entry, paper)]
+        functions = found_functions(paper, passed)
+        problems = [f"module: {line}" for line in module_problems(entry, paper, functions)]
     except ReproError as error:
         return [f"module: {error}"]
     records, damaged = whole_records(paper.slug)
@@ -80,6 +83,15 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
         problems += page_problems(entry, paper, published, passed)
         problems += regressions(paper.slug, records, passed)
     return problems
+
+
+def found_functions(paper: Paper, passed: Passed) -> list[str]:
+    """Return the functions of our laws that a paper's claims call, if all of them exist."""
+    calls = [call for claim in paper.claims for call in calls_of(claim)]
+    ours = [call for call in calls if call.function.startswith("core.")]
+    functions = sorted({call.function for call in ours})
+    key = {"functions": functions, "code": code_digest(MEANT, (*LIBRARIES, *TENSORS))}
+    return [] if passed.problems(key, lost_functions(ours)) else functions
 
 
 def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrader) -> list[str]:

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from core.configs.base import BaseConfig
 from core.models.folders import count_parameters
 from core.models.shapes import GATED, find_shape
-from core.rollout.native.free_memory import ROWS
+from core.rollout.engine import ROWS
 from core.run.claim_plans import ClaimPlan, claim_plans
 from core.run.visible import visible_effects
-from core.settings.memory import Cluster, Memory, all_launches, work_of
 from core.settings.refusals import refuse
 from core.settings.resolve import Resolved, resolve
 from core.settings.run_settings import TRIAL_SEED
@@ -21,6 +20,10 @@ from core.verdicts.trials import compared_arms, rate_of, trials_of
 from core.verdicts.unmeasured import untested_claims
 from eval.errors import BadValue, ReproError
 from eval.stats.seeds import Look
+
+if TYPE_CHECKING:  # torch and transformers, which most plans need not wait for
+    from core.configs.base import BaseConfig
+    from core.settings.memory import Cluster, Memory
 
 PRECISION = {"float32": 4, "bfloat16": 2, "float16": 2}  # bytes of one weight that answers
 BYTES = {"weights": 4, "gradients": 4, "AdamW": 8, "reference": 4}  # of one float32 parameter
@@ -135,7 +138,7 @@ def state_of(stage: Stage) -> str:
     return "done" if stage.is_done else "to do"
 
 
-def estimate(resolved: Resolved, config: BaseConfig, trials: int = 0) -> dict[str, object]:
+def estimate(resolved: Resolved, config: "BaseConfig", trials: int = 0) -> dict[str, object]:
     """Return upper bounds of samples, tokens and memory of parameters, as far as they are known."""
     cost = resolved.family.cost(config, known_rows(resolved))
     samples = cost.samples if trials else None
@@ -170,12 +173,14 @@ def arm_looks(resolved: Resolved, arm: str) -> Sequence[Look]:
         return resolved.world.looks
 
 
-def plan_memory(resolved: Resolved, cluster: Cluster) -> list[Memory]:
+def plan_memory(resolved: Resolved, cluster: "Cluster") -> "list[Memory]":
     """Return the memory of one GPU under each launch.
 
     Raises:
         BadValue: the model's sizes are unknown, or the GPUs do not divide the batch.
     """
+    from core.settings.memory import all_launches, work_of
+
     model = Chain(resolved).pretrained
     shape = find_shape(model, model_folder(model))
     if shape is None:
@@ -203,7 +208,7 @@ def count_rows(resolved: Resolved) -> int | None:
     return None if rows is None else rows - held
 
 
-def plan_batches(config: BaseConfig, resolved: Resolved) -> str:
+def plan_batches(config: "BaseConfig", resolved: Resolved) -> str:
     """Return how the rows become batches over all processes, in words."""
     family, rows = resolved.family, known_rows(resolved)
     if family.trains and rows is None:

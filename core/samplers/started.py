@@ -20,10 +20,9 @@ from accelerate.utils.other import get_free_port
 from core.bounded_templates import Tokenizer
 from core.errors import EngineError
 from core.rollout.completions_server import Server
+from core.samplers.serve_command import command_words
 from core.samplers.served import PATIENCE_S, TIMEOUT_S, CompletionsSampler
-from eval.errors import BadValue
 
-VLLM_SERVE = "vllm serve {model} --host 127.0.0.1 --port {port}"
 READY_S = 1800.0  # seconds for a large model to be loaded and compiled
 END_S = 30.0  # seconds for a server to stop after SIGTERM
 
@@ -93,28 +92,6 @@ class StartedSampler(CompletionsSampler):
 
     def __init__(self, command: str, model: str, tokenizer: Tokenizer):
         super().__init__(StartedServer(command, model), model, tokenizer)
-
-
-def command_words(command: str, model: str, port: int) -> list[str]:
-    """Return the command line for a model and a port as a list of words.
-
-    Raises:
-        BadValue: see `StartedServer`.
-    """
-    try:
-        arguments = [word.format(model=model, port=port) for word in shlex.split(command)]
-        missing = [part for part in ("{model}", "{port}") if part not in command]
-    except (ValueError, KeyError, IndexError) as error:
-        arguments, missing = (
-            [],
-            [f"a value for {error}" if isinstance(error, KeyError) else str(error)],
-        )
-    if missing or not arguments:
-        raise BadValue(
-            f"server command {command!r}: expected a command with {{model}} and {{port}}, such as "
-            f"{VLLM_SERVE!r}; it lacks {' and '.join(missing)}"
-        )
-    return arguments
 
 
 def end_with_parent() -> Callable[[], object] | None:

@@ -13,6 +13,7 @@ from core.settings.resolve import Resolved, resolve
 from core.settings.run_settings import LARGEST_SEED
 from core.stages.data import Data
 from core.stages.evaluate import Answering, Evaluate, evaluations
+from core.stages.held_out import ANSWER_TOKENS
 from core.stages.kernels import acting_kernels
 from core.stages.loading import loading_of
 from core.stages.own_answers import OwnAnswers
@@ -21,7 +22,7 @@ from core.stages.rows import Rows
 from core.stages.sampler_gap import SamplerGap
 from core.stages.stage import Policy, Stage
 from core.stages.start import Chosen, Start
-from core.stages.train import ANSWER_TOKENS, Train
+from core.stages.train import Train
 from eval.errors import BadValue
 
 # A stage of the quantities of these names, of one policy.

@@ -8,8 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from core.data.load import join_parts
-from core.data.load import rows as rows_of
 from core.data.prompts import Prompts
 from core.data.sets import ANSWER, DataSet
 from core.data.sources import File, Row
@@ -81,6 +79,9 @@ class Data(Stage):
             BadValue: there are no rows, or a column is missing.
             MissingFile, DamagedFile: the rows cannot be read.
         """
+        from core.data.load import join_parts
+        from core.data.load import rows as rows_of
+
         valid = join_parts(map(self.held_out, self.sets)) if self.holds_out else None
         rows = join_parts(
             (
@@ -108,6 +109,8 @@ class Data(Stage):
         """Return the held-out rows of a data set."""
         stage = self.row_stages.get(data_set.name)
         if stage is None:
+            from core.data.load import rows as rows_of
+
             return self.with_prompts(data_set, rows_of(data_set, VALID, None))
         return [without_split(row) for row in read_rows(stage.data.folder) if row["split"] == VALID]
 

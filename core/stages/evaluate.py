@@ -5,19 +5,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.claims import START
 from core.paper import Evaluation, Paper
 from core.samplers.journal import Journal
-from core.samplers.policy import PolicySampler, TokenSampler
 from core.settings.resolve import Resolved
 from core.settings.run_settings import RunSettings
 from core.stages.loading import Loading, scoring_of
 from core.stages.sources import model_folder, source_of
 from core.stages.stage import Outputs, Policy, Stage
 from core.stages.tools import tools
-from core.stages.train import prepare_torch
 from core.stages.watch.meter import open_meter
 from eval.errors import UnknownName
 from eval.grading import GRADER_VERSION
@@ -27,6 +25,9 @@ from eval.samples.store import Sample, read_samples, write_samples
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import curve, metrics, score
 from eval.terminal import say
+
+if TYPE_CHECKING:  # torch and transformers, see `core.stages.loading`
+    from core.samplers.policy import PolicySampler, TokenSampler
 
 SAMPLES = "samples.jsonl.gz"
 JOURNAL = "journal"
@@ -84,13 +85,15 @@ class Answering:
         self.threads = threads
 
     @cached_property
-    def sampler(self) -> PolicySampler:
+    def sampler(self) -> "PolicySampler":
         """The policy in the native engine, with the loading of the run."""
         return self.load(self.loading)
 
     @cached_property
-    def answerer(self) -> TokenSampler[Any]:
+    def answerer(self) -> "TokenSampler[Any]":
         """The policy in the engine that answers benchmarks."""
+        from core.stages.training import prepare_torch
+
         prepare_torch(self.threads)
         return self.loading.answerer(self.place)
 
@@ -99,8 +102,10 @@ class Answering:
         if self.__dict__.pop("answerer", None) is not None:
             gc.collect()
 
-    def load(self, loading: Loading) -> PolicySampler:
+    def load(self, loading: Loading) -> "PolicySampler":
         """Load the policy again with other options, and return its sampler."""
+        from core.stages.training import prepare_torch
+
         prepare_torch(self.threads)
         return loading.sampler(self.place)
 

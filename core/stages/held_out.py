@@ -7,6 +7,9 @@ from core.settings.resolve import HELD_OUT_ROWS, Resolved
 from core.stages.data import read_rows, split_rows
 from eval.terminal import say
 
+ANSWER_TOKENS = 1024  # of held-out answers, where neither the run nor its family says
+FOLDER = "held-out"  # of the graded answers, in that of the training
+
 
 def split_as_asked(resolved: Resolved, folder: Path, *, says: bool) -> tuple[list[Row], list[Row]]:
     """Return the training rows and the held-out rows of a data stage's folder.

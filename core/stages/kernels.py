@@ -1,14 +1,21 @@
 """The CPU kernels of torch: chosen once for all processes, and a digest of how they round."""
 
+import json
 import os
 import platform
 import sys
+from contextlib import suppress
 from ctypes import CDLL
 from functools import lru_cache
 from hashlib import sha256
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from eval.errors import BadValue
+from eval.whole_files import write_whole
 
 # What torch, oneDNN and MKL read when they load. Wider vectors, and MKL's own choice for each
 # maker's processors, take sums in another order, and now and then another token is sampled.
@@ -16,6 +23,13 @@ KERNELS = {"ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2", "MKL_CBWR"
 CPU_INFO = Path("/proc/cpuinfo")
 PROCESSOR = "processor"  # whose name a record has beside the kernels
 BRANCHES = {1: "off", 2: "auto", 3: "compatible", 9: "AVX", 10: "AVX2", 12: "AVX512"}  # of MKL
+LIBRARY = Path("lib") / "libtorch_cpu.so"  # in the folder of torch
+PROCESSOR_FIELDS = ("vendor_id", "cpu family", "model", "stepping", "microcode", "flags")
+# Beginnings of the names of environment variables by which kernels are chosen.
+VARIABLES = (
+    *("ATEN_", "DNNL_", "GLIBC_", "GOMP_", "KMP_"),
+    *("LD_", "MKL_", "OMP_", "ONEDNN_", "TORCH_"),
+)
 ROUNDING = 12  # characters of the digest of rounded results
 
 
@@ -53,6 +67,46 @@ def check_kernels() -> None:
 def acting_kernels() -> dict[str, str]:
     """Return torch's and MKL's kernel paths that act here, and a digest of how they round.
 
+    A process that has not loaded torch reads them from the user's cache if a process measured them
+    before under the same `conditions`; else it loads torch, measures and writes them.
+    """
+    if "torch" in sys.modules:  # by whatever environment it was loaded
+        return measured_kernels()
+    path = user_cache_path("repro-papers") / "kernels" / conditions()
+    kernels = read_kernels(path)
+    if kernels is None:
+        kernels = measured_kernels()
+        with suppress(OSError):  # then the next process measures again
+            write_whole(path, json.dumps(kernels).encode())
+    return kernels
+
+
+def conditions() -> str:
+    """Return a digest of all that the kernels depend on: torch, processor and environment."""
+    spec = find_spec("torch")
+    library = Path(spec.origin if spec and spec.origin else "").parent / LIBRARY
+    file = library.stat() if library.is_file() else None
+    block = processor_text().partition("\n\n")[0]
+    constant = [line for line in block.splitlines() if line.startswith(PROCESSOR_FIELDS)]
+    variables = sorted(item for item in os.environ.items() if item[0].startswith(VARIABLES))
+    parts = (version("torch"), file and (file.st_size, file.st_mtime_ns), constant, variables)
+    return sha256(repr((parts, platform.uname().machine)).encode()).hexdigest()
+
+
+def read_kernels(path: Path) -> dict[str, str] | None:
+    """Return the kernels of a cache file; None if it is missing or damaged."""
+    try:
+        kernels: object = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(kernels, dict) or kernels.keys() != {"torch", "mkl", "rounding"}:
+        return None
+    return {str(name): str(value) for name, value in kernels.items()}
+
+
+def measured_kernels() -> dict[str, str]:
+    """Load torch, and return the kernels that act; see `acting_kernels`.
+
     The digest is of the results of a few fixed operations in one thread: two processors with the
     same digest took every sum of them in the same order.
     """
@@ -60,7 +114,7 @@ def acting_kernels() -> dict[str, str]:
 
     return {
         "torch": torch_path(),
-        "mkl": mkl_branch(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"),
+        "mkl": mkl_branch(Path(torch.__file__).parent / LIBRARY),
         "rounding": rounding_digest(),
     }
 

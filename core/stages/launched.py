@@ -19,7 +19,7 @@ def main(seed: str, models: str, data: str, folder: str, *arguments: str) -> Non
 
     from core.records.files import DiskFull, no_space, write_atomic
     from core.spread.launch import Models, run_of
-    from core.stages.train import train_model
+    from core.stages.training import train_model
     from eval.errors import ReproError
     from eval.terminal import say
 

@@ -3,20 +3,20 @@
 import gc
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import torch
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any
 
 from core.models.chat_templates import template_text
 from core.models.folders import ADAPTERS, locate
-from core.models.load import load_policy, load_tokenizer
-from core.samplers.on_vllm import VllmSampler
-from core.samplers.policy import CHUNK, DEVICE_CHUNK, PolicySampler, TokenSampler
-from core.samplers.started import VLLM_SERVE, StartedSampler, command_words
+from core.samplers.serve_command import VLLM_SERVE, command_words
 from core.settings.resolve import Resolved
 from core.settings.run_settings import EVAL_ENGINES
 from eval.errors import BadValue, UnknownName
+
+if TYPE_CHECKING:  # torch and transformers, which the plan of a run must not wait for
+    from torch import device as Device
+    from transformers import PreTrainedTokenizerBase
+
+    from core.samplers.policy import PolicySampler, TokenSampler
 
 DTYPES = ("auto", "bfloat16", "float16", "float32")
 
@@ -96,8 +96,10 @@ class Loading:
                 raise BadValue(f"{name}={value}: a server takes it in its command; leave it out")
 
     @property
-    def place(self) -> torch.device:
+    def place(self) -> "Device":
         """The device on this machine."""
+        import torch
+
         return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     def __str__(self) -> str:
@@ -117,7 +119,7 @@ class Loading:
         }
         return {**engines[self.engine], **template}
 
-    def answerer(self, model: str) -> TokenSampler[Any]:
+    def answerer(self, model: str) -> "TokenSampler[Any]":
         """Load a model by name or folder into the engine that answers benchmarks.
 
         Raises:
@@ -135,7 +137,11 @@ class Loading:
             )
         self.make_room()
         if self.engine == "server":
+            from core.samplers.started import StartedSampler
+
             return StartedSampler(self.serve, place, self.tokenizer(model))
+        from core.samplers.on_vllm import VllmSampler
+
         return VllmSampler(
             place,
             self.tokenizer(model),
@@ -144,12 +150,15 @@ class Loading:
             rows=self.batch_size,
         )
 
-    def sampler(self, model: str) -> PolicySampler:
+    def sampler(self, model: str) -> "PolicySampler":
         """Load a model by name or folder into the native engine.
 
         Raises:
             BadValue, DamagedFile, MissingFile, UnknownName: see `load_policy`.
         """
+        from core.models.load import load_policy
+        from core.samplers.policy import CHUNK, DEVICE_CHUNK, PolicySampler
+
         self.make_room()
         policy: Any = load_policy(model, self.dtype, trust_code=self.trust_code)  # Any: half typed
         return PolicySampler(
@@ -159,18 +168,22 @@ class Loading:
             chunk=CHUNK if self.place.type == "cpu" else DEVICE_CHUNK,
         )
 
-    def tokenizer(self, model: str) -> PreTrainedTokenizerBase:
+    def tokenizer(self, model: str) -> "PreTrainedTokenizerBase":
         """Load the tokenizer of a model by name or folder.
 
         Raises:
             BadValue, DamagedFile, MissingFile, UnknownName: see `load_tokenizer`.
         """
+        from core.models.load import load_tokenizer
+
         return load_tokenizer(model, self.chat_template, trust_code=self.trust_code)
 
     def make_room(self) -> None:
         """Free the memory of a trainer or an engine that is no longer used."""
         gc.collect()
         if self.place.type == "cuda":
+            import torch
+
             torch.cuda.empty_cache()
 
 
@@ -180,6 +193,10 @@ def check_device(name: str) -> None:
     Raises:
         BadValue: the name is no device, or the device is not on this machine.
     """
+    if name == "cpu":
+        return
+    import torch
+
     try:
         if torch.device(name).type not in ("cpu", "cuda"):
             raise BadValue(f"device={name}: expected cpu, cuda or cuda:N")

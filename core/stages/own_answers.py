@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from core.forward.own_answers import OWN_ANSWERS, answer_statistics
-from core.rollout.seeds import seed_of
 from core.stages.data import Data, read_rows, split_rows
 from core.stages.evaluate import Answering
 from core.stages.stage import Stage
@@ -46,6 +44,9 @@ class OwnAnswers(Stage):
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Draw the answers, and return every quantity by its name."""
+        from core.forward.own_answers import OWN_ANSWERS, answer_statistics
+        from core.rollout.seeds import seed_of
+
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
         sampler = self.answering.sampler
         prompts = [sampler.encode(row["prompt"]) for row in held_out]

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from core.families.family import SEEN
-from core.forward.quantities import completion_logps, quantities
 from core.records.schema import QuantityChange
 from core.rewards.verifiers import spread
 from core.stages.data import Data, read_rows, split_rows
@@ -46,6 +45,8 @@ class Probabilities(Stage):
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Compute all quantities, and return them by name."""
+        from core.forward.quantities import completion_logps, quantities
+
         train, held_out = split_rows(read_rows(self.data.folder), self.rows)
         trained = spread(train, self.rows)
         sampler = self.answering.sampler

@@ -23,10 +23,10 @@ from core.settings.run_settings import CHOOSING, NEUTRAL
 from core.stages.browse import write_page
 from core.stages.chain import Chain
 from core.stages.evaluate import Scored, evaluate
+from core.stages.held_out import FOLDER
 from core.stages.outcomes import held_out_outcomes, outcomes_of
 from core.stages.probabilities import compare_quantities
 from core.stages.stage import Outputs
-from core.stages.watch.heldout import FOLDER
 from eval.samples.store import Sample, read_samples
 from eval.terminal import say
 

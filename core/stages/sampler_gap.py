@@ -3,17 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
-from core.forward.sampler_gap import SAMPLER_GAPS, AnswerLogps, Arithmetic, trained_logps
-from core.rollout.engine import Sampling, in_order
-from core.rollout.native.native import NativeEngine
-from core.rollout.seeds import seed_of
 from core.stages.data import Data, read_rows, split_rows
 from core.stages.evaluate import Answering
 from core.stages.stage import Stage
 from eval.terminal import say
+
+if TYPE_CHECKING:  # torch, see `core.stages.loading`
+    from core.forward.sampler_gap import AnswerLogps, Arithmetic
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,8 @@ class SamplerGap(Stage):
         Raises:
             MissingFile, DamagedFile: the rows or the model cannot be read.
         """
+        from core.forward.sampler_gap import SAMPLER_GAPS
+
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
         questions = [row["prompt"] for row in held_out]
         quantities = {name: SAMPLER_GAPS[name] for name in self.quantities}
@@ -65,8 +65,15 @@ class SamplerGap(Stage):
         say(f"sampler gap: {self.subject} of {len(questions)} answers")
         return {name: asdict(compute(logps[how])) for name, (how, compute) in quantities.items()}
 
-    def log_probabilities(self, how: Arithmetic, questions: Sequence[str]) -> list[AnswerLogps]:
+    def log_probabilities(self, how: "Arithmetic", questions: Sequence[str]) -> "list[AnswerLogps]":
         """Draw answers in one arithmetic; return their log-probabilities on both sides."""
+        import torch
+
+        from core.forward.sampler_gap import AnswerLogps, trained_logps
+        from core.rollout.engine import Sampling, in_order
+        from core.rollout.native.native import NativeEngine
+        from core.rollout.seeds import seed_of
+
         loading = self.answering.loading
         sampler = self.answering.load(replace(loading, dtype="float32"))  # as in training
         model = sampler.model.eval()

@@ -4,13 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transformers.utils import logging
-
 from core.models.builds import build_of
 from core.models.chat_templates import template_text
-from core.models.load import load_policy, load_tokenizer
 from core.records.files import folder_files
-from core.rollout.chat import chat_text
 from core.settings.canonical import digest_of
 from core.stages.sources import model_folder, model_version
 from core.stages.stage import Policy
@@ -80,6 +76,11 @@ class Start(Policy):
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Load the model once; return its name, digest and number of parameters."""
+        from transformers.utils import logging
+
+        from core.models.load import load_policy, load_tokenizer
+        from core.rollout.chat import chat_text
+
         logging.disable_progress_bar()  # there is one of ours
         tokenizer = load_tokenizer(self.model, self.chat_template, trust_code=self.trust_code)
         chat_text(tokenizer, "?")  # or it ends here, before any training

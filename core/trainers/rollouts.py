@@ -15,8 +15,8 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from core.collect.metrics import LossSums, loss_metrics
 from core.configs.rollout import RolloutConfig
-from core.explain.batch_plan import BatchPlanCallback
 from core.explain.health import HealthCallback
+from core.explain.plan_callback import BatchPlanCallback
 from core.forward.batches import Batch, Parts, shuffle_rows, split_rows, trained_mask, trim
 from core.forward.micro_pieces import pieces, take, with_counts
 from core.losses.aggregate import average_counts

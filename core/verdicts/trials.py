@@ -16,7 +16,6 @@ from core.settings.effective import effective
 from core.settings.resolve import Resolved
 from core.settings.run_settings import HELD_OUT, TRIAL_SEED
 from core.stages.chain import Chain
-from core.stages.record import request_of, run_trial
 from eval.errors import BadValue
 
 
@@ -95,6 +94,8 @@ def same_trials(arms: Sequence[Resolved]) -> Iterator[str]:
 
 def tuning_record(resolved: Resolved, trials: Sequence[Chain], *, force: bool = False) -> Record:
     """Train the missing trials of an arm and return the record of all, which is not written yet."""
+    from core.stages.record import request_of
+
     rows = [trial_row(chain, force=force) for chain in trials]
     first = trials[0]
     return new_record(
@@ -110,6 +111,8 @@ def tuning_record(resolved: Resolved, trials: Sequence[Chain], *, force: bool = 
 
 def trial_row(chain: Chain, *, force: bool) -> TrialRow:
     """Train one trial if it is missing; return its learning rate, steps and held-out curve."""
+    from core.stages.record import run_trial
+
     trained = run_trial(chain, force=force)
     curves: Mapping[str, list[list[float]]] = trained["curves"]
     return {

@@ -45,7 +45,7 @@ IMPORTS = (
     "core.cli.main",
     "core.run.order",
     "core.pages.render",
-    "core.stages.train",
+    "core.stages.training",
     "core.trainers.grpo",
     "eval.stats.comparisons",
     "transformers.models.llama.modeling_llama",

@@ -10,7 +10,7 @@ from killed import Server
 from wandb_files import rows as wandb_rows
 
 from core.explain.jsonl import read_log
-from core.stages.train import TIMES
+from core.stages.training import TIMES
 from core.stages.watch.wandb_report import JOB
 
 RUN = ("one", "deepseekmath-grpo", "--arm", "grpo", "--seed", 0, "data=gsm8k")

@@ -16,7 +16,8 @@ from core.models.load import load_tokenizer
 from core.run.order import run_order
 from core.run.plan import make_plan
 from core.run.request import Order
-from core.samplers.started import VLLM_SERVE, StartedSampler, StartedServer
+from core.samplers.serve_command import VLLM_SERVE
+from core.samplers.started import StartedSampler, StartedServer
 from core.settings.resolve import resolve
 from core.stages.loading import Loading
 from eval.errors import BadValue, ReproError

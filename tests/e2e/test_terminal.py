@@ -101,13 +101,13 @@ def test_a_quiet_run_ends_with_its_table(run_once, repro, root, settings):
 @pytest.mark.parametrize(
     "command",
     [
-        ("plan", "dapo"),
-        ("diff", "dapo", "trl"),
+        ("plan", "dapo", "torch_compile=true"),
+        ("plan", "dapo", "--gpus", "8xH100"),
         ("doctor",),
         ("eval", "pocket-instruct", "--benchmarks", "pocket-gsm8k", "--limit", "1"),
-        ("check", "dapo"),
+        ("check", "dapo", "--retrain", "1"),
     ],
-    ids=lambda command: command[0],
+    ids=" ".join,
 )
 def test_a_command_that_must_load_torch_says_so_before_it_does(command, tmp_path):
     """Its first words come while no module of torch is loaded, so within the start of Python."""
@@ -121,7 +121,7 @@ def say_loading():
     print("LOADING", file=sys.stderr)
     sys.exit(7)
 
-for name in ("checking", "evaluating", "run_options", "running", "showing", "tables"):
+for name in ("checking", "evaluating", "loading", "run_options", "running", "tables"):
     setattr(sys.modules["core.cli." + name], "say_loading", say_loading)
 app({command!r})
 """

@@ -13,7 +13,7 @@ from core.settings.layers import NO_SETTINGS, Sourced
 from core.settings.resolve import resolve
 from core.settings.run_settings import NEUTRAL
 from core.stages.chain import Chain
-from core.stages.train import TIMES
+from core.stages.training import TIMES
 from eval.errors import BadValue
 from papers.deepseekmath_grpo import PAPER
 

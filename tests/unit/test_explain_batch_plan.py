@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.configs.grpo import GRPOConfig
 from core.explain.batch_plan import batch_plan
 from eval.errors import BadValue
 
@@ -22,8 +23,7 @@ def settings(**changes):
         "steps_per_generation": None,
         "generation_batch_size": None,
         "max_completion_length": 100,
-        "rollout_selection": "all",
-        "selection_draws": 10,
+        "rollout_draws": 1,
     }
     return SimpleNamespace(**defaults | changes)
 
@@ -85,8 +85,12 @@ def test_plain_words():
 
 
 def test_prompts_that_are_drawn_again_are_sampled_for_as_well():
+    configs = (
+        GRPOConfig(output_dir="unused", use_cpu=True, rollout_selection=name)
+        for name in ("all", "filled")
+    )
     once, often = (
-        batch_plan(settings(rollout_selection=name), n_prompts=40) for name in ("all", "filled")
+        batch_plan(settings(rollout_draws=config.rollout_draws), n_prompts=40) for config in configs
     )
     assert often.sampled_tokens == 10 * once.sampled_tokens
     assert often.trained_tokens == once.trained_tokens

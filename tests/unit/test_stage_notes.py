@@ -16,7 +16,7 @@ from core.run.leftovers import end_note
 from core.spread.checkpoints import SEAL, check_seal
 from core.stages.browse import is_of, seal_of
 from core.stages.stage import Stage
-from core.stages.train import TRAINED, train_model
+from core.stages.training import TRAINED, train_model
 from eval.errors import DamagedFile
 
 VALUES = st.recursive(

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from core.rollout.engine import ROWS
 from core.rollout.native.static import COLUMNS
 
-ROWS = 128  # default number of completions decoded at a time
 MOST = 1024  # beyond it a GPU gains little, and the batch waits for its longest completions
 USABLE = 0.8  # share of the free memory; the rest is for kernels and fragmentation
 SPARE = 1.25  # buffers grow by a quarter, and the old and the new one exist at the same time

@@ -15,6 +15,7 @@ from core.rewards.verifiers import problem_of
 from core.samplers.policy import PolicySampler
 from core.settings.run_settings import BENCHMARK, HELD_OUT, RunSettings
 from core.shards.sharding import gather_weights
+from core.stages.held_out import FOLDER
 from core.stages.tools import tools
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding, answer_problems
@@ -22,7 +23,6 @@ from eval.samples.store import Sample, judged, read_content, write_samples
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
 
-FOLDER = "held-out"
 FILE = ".jsonl.gz"  # of the graded answers at a step
 
 

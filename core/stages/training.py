@@ -1,0 +1,290 @@
+"""Training of the training stage: curves, digests and the saved model; killed ones resume."""
+
+import os
+import shutil
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from datasets import Dataset  # pyright: ignore[reportMissingTypeStubs] - it ships none
+from transformers import PrinterCallback, TrainerCallback
+from transformers.utils import logging
+
+from core.collect.reward_calls import reward_note
+from core.configs.base import BaseConfig
+from core.data.sources import Row
+from core.errors import RewardError
+from core.explain.jsonl import JsonlCallback, read_log
+from core.families.family import Training
+from core.models.load import load_tokenizer
+from core.paper.page import PREPARED
+from core.records.files import folder_files
+from core.records.notes import read_note, write_note
+from core.records.places import MODEL
+from core.rewards.verifiers import check_rewards
+from core.settings.canonical import digest_of
+from core.settings.resolve import Resolved
+from core.settings.run_settings import RunSettings
+from core.spread.checkpoints import SealCallback, last_checkpoint
+from core.spread.launch import Models
+from core.stages.held_out import ANSWER_TOKENS, FOLDER, split_as_asked
+from core.stages.kernels import PROCESSOR, acting_kernels, check_kernels, processor
+from core.stages.watch.heldout import (
+    HeldOutCallback,
+    digests,
+    watched_benchmarks,
+    watched_rows,
+)
+from core.stages.watch.progress import ProgressCallback
+from core.trainers.resume import ResumableTrainer
+from eval.errors import BadValue, ReproError, error_line
+from eval.samples.evaluation import Decoding
+from eval.terminal import say
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
+
+DATASET: Any = Dataset  # Any: its methods are half typed
+LOG = "log.jsonl"
+WORK = "trainer"
+TRAINED = "trained.json"  # what the stage gives, written when the model is whole
+# Logged numbers that depend on the machine and the moment: kept in the log, not in the record.
+TIMES = ("_runtime", "_per_second", "step_time", "seconds", "time/", "phase", "total_flos")
+SKIPPED = ("step", "epoch", "train_loss")  # the last is one number, no curve
+
+
+def train_model(
+    resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
+) -> dict[str, object]:
+    """Train into `folder`, and return curves, digests and times as outputs.
+
+    The folder then holds `model/` and `log.jsonl`. In a launch every process calls this function;
+    the first one writes, and the others return an empty mapping.
+    """
+    work, trained = folder / WORK, folder / TRAINED
+    if not trained.exists():
+        outputs = _train(resolved, seed, models, data, folder)
+        if not outputs:
+            return {}
+        write_note(trained, outputs)
+    shutil.rmtree(work, ignore_errors=True)  # only now: a kill in it must not lose the training
+    return read_note(trained, f"delete {folder} and give the command again")
+
+
+def _train(
+    resolved: Resolved, seed: int, models: Models, data: Path, folder: Path
+) -> dict[str, object]:
+    """Train and save the model; return the outputs, empty in all but the first process."""
+    settings, work = resolved.run, folder / WORK
+    prepare_torch(settings.threads)
+    is_first = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch
+    config = resolved.build(output_dir=work, seed=seed, **resolved.share)
+    train, valid = split_as_asked(resolved, data, says=is_first and PREPARED in settings.data)
+    checkpoint = last_checkpoint(work)
+    trainer, heldout = build_trainer(resolved, config, models, train, valid, folder)
+    if is_first:
+        announce(f"{resolved.paper.slug} {resolved.arm}, seed {seed}", checkpoint, settings, train)
+    with naming_rewards():
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    end_wandb(config.report_to)
+    save_policy(trainer, models.policy, settings.chat_template, folder / MODEL)
+    if not is_first:
+        return {}
+    launched = {"launch": f"{settings.launch}, {settings.processes} processes"}
+    return {
+        "steps": trainer.state.global_step,
+        "plan": resolved.family.batches(config, len(train), settings.processes, {}),
+        "weights": weights_digest(folder / MODEL),
+        "kernels": {**acting_kernels(), PROCESSOR: processor()},
+        "curves": curves(folder / LOG),
+        "phases": trainer.phases.summary(),
+        **({"held_out": digests(heldout.watched, folder / FOLDER)} if heldout else {}),
+        **(launched if settings.launch else {}),
+    }
+
+
+def announce(
+    name: str, checkpoint: Path | None, settings: RunSettings, rows: Sequence[Row]
+) -> None:
+    """Print which training begins, and from which checkpoint, or the trial of its rewards.
+
+    Args:
+        name: The name of the training.
+        checkpoint: The checkpoint that the training continues from.
+        settings: The run settings, with the rewards.
+        rows: The training rows, on some of which a new training tries its rewards.
+    """
+    say(name)
+    if checkpoint is not None:
+        say(f"{name}: continues from {checkpoint.name}")
+    elif tried := check_rewards(settings.rewards, rows):
+        say(f"{name}: {tried}")
+
+
+def weights_digest(folder: Path) -> str:
+    """Return the digest of a model's tensor files; tokenizer and config files do not count."""
+    files = folder_files(folder)
+    return digest_of({k: v for k, v in files.items() if k.endswith(".safetensors")} or files)
+
+
+@contextmanager
+def naming_rewards() -> Generator[None]:
+    """Turn an exception of a reward into an error of one line.
+
+    Raises:
+        RewardError: a reward function raised an exception.
+    """
+    try:
+        yield
+    except Exception as error:  # a reward may raise anything
+        note = reward_note(error)
+        if note is None or isinstance(error, ReproError):
+            raise
+        raise RewardError(f"{error_line(error)}; {note}") from error
+
+
+def build_trainer(
+    resolved: Resolved,
+    config: BaseConfig,
+    models: Models,
+    train: list[Row],
+    valid: list[Row],
+    folder: Path,
+) -> tuple[ResumableTrainer, HeldOutCallback | None]:
+    """Return the family's trainer with all callbacks of a run, and its held-out callback if any."""
+    settings, family = resolved.run, resolved.family
+    heldout = held_out_callback(resolved, config, valid, folder / FOLDER)
+    callbacks: list[TrainerCallback] = [
+        *([heldout] if heldout else []),
+        JsonlCallback(folder / LOG),
+        ProgressCallback(f"{resolved.arm} seed {config.seed}", family.progress),
+        SealCallback(),
+    ]
+    trainer = family.trainer(
+        Training(
+            config=config,
+            model=models.policy,
+            roles=models.roles,
+            rewards=settings.rewards,
+            rows=DATASET.from_list(train),
+            callbacks=callbacks,
+            adapters=lora_config(settings),
+            chat_template=settings.chat_template,
+        )
+    )
+    trainer.remove_callback(PrinterCallback)  # standard output is for results
+    if heldout is not None:
+        heldout.trainer = trainer
+    if "wandb" in (config.report_to or ()):
+        send_rows_to_wandb(trainer, resolved, config.seed, folder)
+    return trainer, heldout
+
+
+def held_out_callback(
+    resolved: Resolved, config: BaseConfig, rows: list[Row], folder: Path
+) -> HeldOutCallback | None:
+    """Return the callback that scores held-out rows and benchmarks; None if there are none.
+
+    Args:
+        resolved: The settings of the run.
+        config: The config of the trainer.
+        rows: The held-out rows of the data.
+        folder: The folder of the graded answers.
+    """
+    settings = resolved.run
+    tokens = settings.eval_max_tokens or resolved.family.answer_tokens(config) or ANSWER_TOKENS
+    decoding = Decoding(max_tokens=tokens, temperature=settings.heldout_temperature)
+    watched_data = watched_rows(rows, decoding, folder)
+    benchmarks = watched_benchmarks(settings, config.seed, folder)
+    watched = [*([watched_data] if rows else []), *benchmarks]
+    every, target = settings.heldout_every, settings.heldout_target
+    return HeldOutCallback(watched, every=every, target=target) if watched else None
+
+
+def send_rows_to_wandb(
+    trainer: ResumableTrainer, resolved: Resolved, seed: int, folder: Path
+) -> None:
+    """Replace the W&B callback of transformers by ours, which continues a resumed run."""
+    from transformers.integrations.integration_utils import WandbCallback
+
+    from core.stages.watch.wandb_rows import WandbRows
+
+    trainer.remove_callback(WandbCallback)
+    trainer.add_callback(WandbRows(folder, resolved, seed))
+
+
+def lora_config(settings: RunSettings) -> "LoraConfig | None":
+    """Return the peft config of the LoRA adapters; None if all weights are trained.
+
+    Raises:
+        BadValue: peft is not installed.
+    """
+    if not settings.use_peft:
+        return None
+    if find_spec("peft") is None:
+        raise BadValue("use_peft=true: peft is not installed: pip install 'repro-papers[peft]'")
+    from peft import LoraConfig
+
+    return LoraConfig(
+        task_type="CAUSAL_LM",
+        r=settings.lora_r,
+        lora_alpha=settings.lora_alpha,
+        lora_dropout=settings.lora_dropout,
+        target_modules=settings.lora_target_modules,
+    )
+
+
+def save_policy(
+    trainer: Any,  # a Trainer
+    model: str,
+    chat_template: str | None,
+    folder: Path,
+) -> None:
+    """Save the trained model, or its adapters, and the tokenizer, without paths of this machine."""
+    adapters = getattr(trainer.model, "peft_config", {})
+    if adapters:
+        adapters["default"].base_model_name_or_path = model
+    trainer.save_model(str(folder))
+    if not trainer.is_world_process_zero():
+        return
+    tokenizer: Any = load_tokenizer(  # its methods are half typed
+        model, chat_template, trust_code=trainer.args.trust_remote_code
+    )
+    tokenizer.save_pretrained(str(folder))
+    for name in ("training_args.bin", "README.md"):  # the second is peft's empty form
+        (folder / name).unlink(missing_ok=True)
+
+
+def end_wandb(report_to: str | list[str] | None) -> None:
+    """Close the W&B run of this training, so that the next training opens its own."""
+    if "wandb" in (report_to or ()):
+        import wandb
+
+        wandb.finish()
+
+
+def prepare_torch(threads: int | None) -> None:
+    """Set the number of CPU threads, which decides the last bit of sums, and disable progress bars.
+
+    Raises:
+        BadValue: torch does not compute with the kernels that the environment asks for.
+    """
+    check_kernels()
+    logging.disable_progress_bar()
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def curves(log: Path) -> Mapping[str, list[list[float]]]:
+    """Return every logged number as [step, value] pairs by its name, without times."""
+    points: dict[str, list[list[float]]] = {}
+    for row in read_log(log):
+        for name, value in row.items():
+            timed = any(part in name for part in TIMES)
+            if name in SKIPPED or timed or not isinstance(value, int | float):
+                continue
+            points.setdefault(name, []).append([row["step"], round(float(value), 9)])
+    return points
