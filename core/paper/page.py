@@ -157,7 +157,7 @@ class Paper:
         trainings = self._arms_and_preparations
         changes = [self.changes(arm, at) for arm in trainings for at in (None, *self.scales(arm))]
         groups = [{setting.name for setting in self.settings}, *self.profiles.values(), *changes]
-        return frozenset().union(*groups)
+        return frozenset[str]().union(*groups)
 
     def claimed_arms(self, scale: str) -> tuple[str, ...]:
         """Return the main arm, then every other arm that a claim compares at a scale."""

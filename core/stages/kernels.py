@@ -11,6 +11,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 from platformdirs import user_cache_path
 
@@ -99,9 +100,10 @@ def read_kernels(path: Path) -> dict[str, str] | None:
         kernels: object = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    if not isinstance(kernels, dict) or kernels.keys() != {"torch", "mkl", "rounding"}:
+    if not isinstance(kernels, dict):
         return None
-    return {str(name): str(value) for name, value in kernels.items()}
+    values = {str(name): str(value) for name, value in cast(dict[str, str], kernels).items()}
+    return values if values.keys() == {"torch", "mkl", "rounding"} else None
 
 
 def measured_kernels() -> dict[str, str]:
