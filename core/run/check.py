@@ -35,8 +35,8 @@ PUBLISHED = Shelf.PUBLISHED
 def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
     """Return the problems of each paper, and without `slugs` also of shared pages and records.
 
-    Files are compared with their digests in any case. Derived content that passed an earlier check
-    is computed again only if `ask_again` is set.
+    The bytes of all files are read in any case. What passed a check with the same bytes and the same
+    code is checked again only if `ask_again` is set.
 
     Raises:
         MissingFile: no paper is named, and there is nothing to check.
@@ -46,7 +46,8 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
         raise MissingFile(
             f"nothing to check: no other distribution provides a paper, and there are {no_runs()}"
         )
-    passed, regrader = Passed(ask_again=ask_again), Regrader()
+    passed = Passed(ask_again=ask_again)
+    regrader = Regrader(passed)
     problems: dict[str, list[str]] = {}
     for entry in track("check", chosen, lambda entry: entry.slug):
         problems[entry.slug] = check_paper(entry, passed, regrader)

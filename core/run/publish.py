@@ -102,7 +102,7 @@ def publishable(slug: str, *, accept: bool) -> list[Record]:
     ]
     passed = Passed()
     problems += [f"module: {line}" for line in module_problems(entry, paper)]
-    problems += sample_problems(chosen, passed, Regrader())
+    problems += sample_problems(chosen, passed, Regrader(passed))
     problems += verdict_problems(entry, paper, chosen, passed)
     problems += [] if accept else regressions(slug, chosen, passed)
     passed.save(whole=False)

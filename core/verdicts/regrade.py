@@ -1,17 +1,18 @@
 """Compares the scores of records with their stored samples, which are graded again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import mean
 
 from core.records.agreement import agree
 from core.records.answers import seal_of
+from core.records.files import file_digest
 from core.records.form_splits import form_problems
-from core.records.passed import code_digest
+from core.records.passed import Passed, code_digest
 from core.records.run_samples import (
     SampleSet,
-    file_problem,
+    file_problems,
     read_run_samples,
     sample_files_of,
     sample_set,
@@ -27,15 +28,21 @@ from eval.samples.store import Sample, Sealed, regrade
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.stats.summary import curve as at_k_curves
 
+READER = ("eval.samples",)
 GRADER = ("eval.grading", "eval.pocket", "eval.samples", "eval.sets", "eval.stats")
 LIBRARIES = ("math-verify", "numpy", "scipy", "sympy")
 
 
 class Regrader:
-    """A cache of stored samples that are read and graded again, once for each digest."""
+    """A cache of stored samples that are read and graded again, once for each digest.
 
-    def __init__(self):
-        self._damage: dict[tuple[Path, *tuple[str, ...]], str] = {}
+    Args:
+        passed: Checks that passed before. A file with the same bytes is not read again.
+    """
+
+    def __init__(self, passed: Passed):
+        self._passed = passed
+        self._damage: dict[tuple[Path, *tuple[str, ...]], list[str]] = {}
         self._measured: dict[str, dict[str, object]] = {}
         self._accuracy: dict[str, float] = {}
 
@@ -44,9 +51,10 @@ class Regrader:
         for path, sets in sample_files_of(run):
             key = (path, *sets.values())
             if key not in self._damage:
-                self._damage[key] = file_problem(path, sets)
-            if self._damage[key]:
-                yield f"{place_of(run)}: {self._damage[key]}"
+                self._damage[key] = self._passed.problems(
+                    stored_with(path, sets), file_problems(path, sets)
+                )
+            yield from (f"{place_of(run)}: {line}" for line in self._damage[key])
 
     def problems(self, run: RunRecord) -> Iterator[str]:
         """Yield a line for each score, split or held-out accuracy that the samples do not give."""
@@ -124,6 +132,20 @@ def graded_again(
             f"differently, the first is to {changed[0]}"
         )
     return fresh
+
+
+def stored_with(path: Path, sets: Mapping[str, str]) -> dict[str, object]:
+    """Return digests of all that the check of a file of samples depends on: bytes, sets and code.
+
+    Args:
+        path: The file; it may be missing.
+        sets: The digests of its sets by name.
+    """
+    return {
+        "file": file_digest(path) if path.is_file() else None,
+        "sets": dict(sets),
+        "reader": code_digest(READER, ("pyarrow",)),
+    }
 
 
 def graded_with(run: RunRecord) -> dict[str, object]:

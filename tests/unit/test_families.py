@@ -12,6 +12,7 @@ from core.families.table import FAMILIES
 from core.pages.render import render_outcome
 from core.pages.runs import runs_table
 from core.paper import Evaluation, Paper, cite
+from core.records.passed import Passed
 from core.run import order as run_layer
 from core.run.check import Regrader
 from core.run.order import run_order
@@ -152,7 +153,7 @@ def test_a_paper_asks_in_any_mode_and_draws_answers_as_it_says(root):
     drawn = {("cmath", "few-shot", name, 0.8) for name in metrics(2)}
     assert rows == greedy | {("gsm8k", "tir", "top1", None)} | drawn
     assert {row["programs"] > 0 for row in record["scores"] if row["mode"] == "cot"} == {False}
-    assert list(Regrader().problems(record)) == []
+    assert list(Regrader(Passed(ask_again=True)).problems(record)) == []
     read = score("gsm8k").of("main").measure.read(record, "main")
     assert read == next(r["value"] for r in record["scores"] if r["mirrors"] == "gsm8k")
     keys = {
@@ -168,7 +169,7 @@ def test_settings_name_the_modes_in_which_all_is_asked(root):
     outcome = run_order(Order(paper=replace(SCORED, evaluations=ways), arguments=asked))
     (record,) = outcome.runs
     assert [row["mode"] for row in record["scores"]] == ["tir", "few-shot"]
-    assert list(Regrader().problems(record)) == []
+    assert list(Regrader(Passed(ask_again=True)).problems(record)) == []
     table = runs_table(SCORED, outcome.runs, "cpu")
     assert [block.title for block in table.blocks] == [
         "Tool-integrated reasoning",
