@@ -14,8 +14,6 @@ from core.claims.claim import (
     Claim,
     Expected,
     Untestable,
-    calls_of,
-    lost_functions,
     problems,
 )
 from core.claims.comparison import Comparison, Side
@@ -58,7 +56,6 @@ __all__ = [
     "at_k",
     "at_step",
     "best",
-    "calls_of",
     "completions_to",
     "deviation",
     "distance",
@@ -75,7 +72,6 @@ __all__ = [
     "late",
     "law",
     "least",
-    "lost_functions",
     "lowest",
     "middle",
     "most",

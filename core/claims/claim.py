@@ -170,7 +170,6 @@ def problems(
     arms: Collection[str],
     benchmarks: Collection[str],
     scores: Collection[Need] = (),
-    functions: Collection[str] = (),
 ) -> Iterator[str]:
     """Yield a line for each thing that a claim names and that does not exist.
 
@@ -179,7 +178,6 @@ def problems(
         arms: of its paper.
         benchmarks: that the paper's evaluations use.
         scores: that the paper's evaluations give; empty to skip that check.
-        functions: that are known to exist, and are not imported.
     """
     for arm in claim.healthy or ():
         if arm not in arms:
@@ -193,7 +191,7 @@ def problems(
             yield no_evaluation(need)
         if arm == START and need.kind == "curve":
             yield f"the starting model is not trained, so it has no curve {need.name!r}"
-    yield from lost_functions(call for call in calls_of(claim) if call.function not in functions)
+    yield from lost_functions(calls_of(claim))
 
 
 def no_evaluation(need: Need) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from core.claims import calls_of, lost_functions
 from core.pages.collection import collection_files
 from core.pages.report import report_files
 from core.pages.tables import shown_at
@@ -28,15 +27,16 @@ from eval.errors import MissingFile, ReproError
 RENDERER = ("core.paper", "core.pages", "core.verdicts", "eval")
 MEANT = ("core", "eval")  # what settings and laws are made by, and pages rendered
 LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
-TENSORS = ("torch", "transformers")  # what laws compute with
+TENSORS = ("torch", "transformers")  # what settings and laws are made with
+OURS = "papers"
 PUBLISHED = Shelf.PUBLISHED
 
 
 def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
     """Return the problems of each paper, and without `slugs` also of shared pages and records.
 
-    The bytes of all files are read in any case. What passed a check with the same bytes and the same
-    code is checked again only if `ask_again` is set.
+    The bytes of all files are read in any case. What passed a check with the same bytes and code is
+    checked again only if `ask_again` is set.
 
     Raises:
         MissingFile: no paper is named, and there is nothing to check.
@@ -69,8 +69,7 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     """
     try:
         paper = entry.load()
-        functions = found_functions(paper, passed)
-        problems = [f"module: {line}" for line in module_problems(entry, paper, functions)]
+        problems = [f"module: {line}" for line in checked_module(entry, paper, passed)]
     except ReproError as error:
         return [f"module: {error}"]
     records, damaged = whole_records(paper.slug)
@@ -86,13 +85,16 @@ def check_paper(entry: Entry, passed: Passed, regrader: Regrader) -> list[str]:
     return problems
 
 
-def found_functions(paper: Paper, passed: Passed) -> list[str]:
-    """Return the functions of our laws that a paper's claims call, if all of them exist."""
-    calls = [call for claim in paper.claims for call in calls_of(claim)]
-    ours = [call for call in calls if call.function.startswith("core.")]
-    functions = sorted({call.function for call in ours})
-    key = {"functions": functions, "code": code_digest(MEANT, (*LIBRARIES, *TENSORS))}
-    return [] if passed.problems(key, lost_functions(ours)) else functions
+def checked_module(entry: Entry, paper: Paper, passed: Passed) -> list[str]:
+    """Return the problems of a paper's module; one of another distribution is checked each time."""
+    problems = module_problems(entry, paper)
+    if not entry.module.startswith(f"{OURS}."):
+        return list(problems)
+    key = {
+        "module": [entry.slug, entry.module, as_text(paper), entry.text()],
+        "code": code_digest((*MEANT, OURS), (*LIBRARIES, *TENSORS)),
+    }
+    return passed.problems(key, problems)
 
 
 def sample_problems(records: Sequence[Record], passed: Passed, regrader: Regrader) -> list[str]:

@@ -1,6 +1,6 @@
 """Problems of a paper's module that can be found before anything runs."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from core.claims import START, Need, problems
 from core.families.profiles import SCALES
@@ -18,20 +18,14 @@ from eval.stats.summary import metrics
 TO_FILL = "TODO"  # what `repro new` leaves to whoever writes the paper's module
 
 
-def module_problems(entry: Entry, paper: Paper, functions: Collection[str] = ()) -> Iterator[str]:
-    """Yield the problems of a paper's module: slug, missing texts, settings and claims.
-
-    Args:
-        entry: The entry of the paper.
-        paper: The paper.
-        functions: Functions of its laws that are known to exist, and are not imported.
-    """
+def module_problems(entry: Entry, paper: Paper) -> Iterator[str]:
+    """Yield the problems of a paper's module: slug, missing texts, settings and claims."""
     yield from slug_problems(entry, paper)
     yield from text_problems(entry, paper)
     yield from passage_problems(paper)
     benchmarks, scores = given_benchmarks(paper), given_scores(paper)
     for claim in paper.claims:
-        for problem in problems(claim, paper.arms, benchmarks, scores, functions):
+        for problem in problems(claim, paper.arms, benchmarks, scores):
             yield f"claim {claim.slug}: {problem}"
     settings = [line for scale in SCALES for line in settings_problems(paper, scale)]
     yield from settings
