@@ -55,19 +55,16 @@ def plan(
     The correctness rate of a question varies with variance WITHIN p (1 - p), of which two systems
     share ACROSS; the remaining variance is noise of one sample and shrinks with samples and seeds.
     `rate` is the expected score in percent (50 gives the widest intervals), `seed_spread` the
-    standard deviation over training seeds in points, and `limit` a number of problems below the
-    benchmark's.
+    standard deviation over training seeds in points, and `limit` a smaller number of problems.
 
     Raises:
         BadValue: see `check_plan`.
     """
     check_plan(samples, seeds, rate, seed_spread)
     n = min(benchmark.n, limit or benchmark.n)
-    problem_variance = rate * (100 - rate) / n
-    noise = (1 - WITHIN) / (samples * seeds)
-    seed_variance = seed_spread**2 / seeds
-    single = (problem_variance * (WITHIN + noise) + seed_variance) ** 0.5
-    paired = (2 * problem_variance * (WITHIN - ACROSS + noise) + 2 * seed_variance) ** 0.5
+    problems, noise = rate * (100 - rate) / n, (1 - WITHIN) / (samples * seeds)
+    single = (problems * (WITHIN + noise) + seed_spread**2 / seeds) ** 0.5
+    paired = (2 * problems * (WITHIN - ACROSS + noise) + 2 * seed_spread**2 / seeds) ** 0.5
     detectable_errors = quantile((1 + LEVEL) / 2) + quantile(POWER)
     gate = quantile((1 + GATE_LEVEL) / 2) * single
     inside = max(0.0, 2 * float(ndtr((benchmark.margin - gate) / single)) - 1)

@@ -40,12 +40,8 @@ def conditional_power(
     n, last = len(differences), looks[-1].seeds
     mean = over_seeds(differences, shared=shared)
     if mean is None:  # without any spread, further seeds would give the same value
-        verdicts = (
-            seed_effect([differences[0]] * size, margin, op, level=look.level, equal=equal)
-            for look in looks
-            for size in [min(look.seeds, starts or look.seeds)]
-        )
-        return float(any(effect.verdict != "undecided" for effect in verdicts))
+        sizes = [(min(look.seeds, starts or look.seeds), look.level) for look in looks]
+        return float(any(is_decided(differences[0], *size, margin, op, equal) for size in sizes))
     normal = np.random.default_rng(0).standard_normal((DRAWS, last - n))
     future = mean.value + sqrt(n * mean.own) * normal
     seeds = np.hstack([np.tile(differences, (DRAWS, 1)), future])
@@ -56,6 +52,14 @@ def conditional_power(
             outer, inner = (means[draw].interval(level) for level in (look.level, 2 * look.level))
             decided[draw] = decide(outer, inner, margin, op, equal) != "undecided"
     return float(decided.mean())
+
+
+def is_decided(
+    value: float, seeds: int, level: float, margin: float, op: str, equal: float
+) -> bool:
+    """Return whether equal differences of so many seeds are decided at a level."""
+    effect = seed_effect([value] * seeds, margin, op, level=level, equal=equal)
+    return effect.verdict != "undecided"
 
 
 def drawn_means(seeds: NDArray[np.float64], starts: int | None, shared: float) -> list[Mean]:
