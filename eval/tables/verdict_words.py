@@ -24,7 +24,9 @@ VERDICTS: Mapping[str, VerdictWord] = {
         "the difference is within the margin of equality", "M0-6.5L6.5 0 0 6.5-6.5 0z", decided=True
     ),
     "undecided": VerdictWord("the interval allows for more than one of these", CIRCLE),
-    "no room": VerdictWord("a percentage was too close to 0 or 100 to move", "M-5-5h10v10h-10z"),
+    "no room": VerdictWord(
+        "a percentage is too close to 0 or 100 for the claimed difference", "M-5-5h10v10h-10z"
+    ),
     "inert": VerdictWord(
         "the mechanism did not act: its statistic misses its bound", "M0-6L6 5h-12z"
     ),
