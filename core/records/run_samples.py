@@ -66,13 +66,13 @@ def sample_files_of(run: RunRecord) -> Iterator[tuple[Path, dict[str, str]]]:
         yield start_samples_file(digest), {START: digest}
 
 
-def file_problems(path: Path, sets: Mapping[str, str]) -> Iterator[str]:
-    """Yield one line on how a file differs from these sets; none if it does not differ."""
+def file_problem(path: Path, sets: Mapping[str, str]) -> str:
+    """Return one line on how a file differs from these sets; empty if it does not differ."""
     try:
-        if problem := sets_problem(read_columns(path), sets):
-            yield f"{path}: {problem}; {ADVICE}"
+        problem = sets_problem(read_columns(path), sets)
     except ReproError as error:
-        yield str(error)
+        return str(error)
+    return problem and f"{path}: {problem}; {ADVICE}"
 
 
 def write_run_samples(
@@ -89,7 +89,7 @@ def write_run_samples(
         DiskFull: there was no space.
     """
     for path, sets in sample_files_of(run):
-        if path.is_file() and not any(file_problems(path, sets)):
+        if path.is_file() and not file_problem(path, sets):
             continue
         place = SAMPLES if START in sets else run["paper"]
         target = folder / place / path.with_suffix(PARQUET).name

@@ -12,7 +12,7 @@ from core.records.form_splits import form_problems
 from core.records.passed import Passed, code_digest
 from core.records.run_samples import (
     SampleSet,
-    file_problems,
+    file_problem,
     read_run_samples,
     sample_files_of,
     sample_set,
@@ -51,8 +51,9 @@ class Regrader:
         for path, sets in sample_files_of(run):
             key = (path, *sets.values())
             if key not in self._damage:
+                reading = map(file_problem, [path], [sets])  # unless these bytes passed before
                 self._damage[key] = self._passed.problems(
-                    stored_with(path, sets), file_problems(path, sets)
+                    stored_with(path, sets), filter(None, reading)
                 )
             yield from (f"{place_of(run)}: {line}" for line in self._damage[key])
 

@@ -119,7 +119,9 @@ def test_what_passed_is_not_graded_again_unless_asked_for():
     assert problems() == []
     path = root() / "runs" / "passed.json"
     passed = json.loads(path.read_text())
-    assert len(passed) == 4  # the run's scores, what follows from it, the report, the regressions
+    # The module, four files of samples, the run's scores, what follows from it, the report, the
+    # regressions.
+    assert len(passed) == 9
     page = report_folder(SLUG, "cpu", Shelf.PUBLISHED) / "report.md"
     page.write_text(page.read_text().replace("66.7", "99.9"))
     assert [line[:7] for line in problems()] == ["report:"]  # other files are another check
