@@ -10,12 +10,7 @@ from core.claims.arms import (
     setting,
     spread,
 )
-from core.claims.claim import (
-    Claim,
-    Expected,
-    Untestable,
-    problems,
-)
+from core.claims.claim import Claim, Expected, Untestable, problems
 from core.claims.comparison import Comparison, Side
 from core.claims.curves import (
     at_step,

@@ -7,7 +7,7 @@ from typing import cast
 
 from core.claims.comparison import Comparison, Number, Side
 from core.claims.gates import Gate, health
-from core.claims.laws import Call, Law, Simulated
+from core.claims.laws import Law, Simulated
 from core.claims.measures import START
 from core.claims.needs import BadClaim, Need
 
@@ -191,7 +191,9 @@ def problems(
             yield no_evaluation(need)
         if arm == START and need.kind == "curve":
             yield f"the starting model is not trained, so it has no curve {need.name!r}"
-    yield from lost_functions(calls_of(claim))
+    if isinstance(claim.test, Comparison):
+        for side in (claim.test.left, claim.test.right):
+            yield from lost_functions(side)
 
 
 def no_evaluation(need: Need) -> str:
@@ -204,24 +206,12 @@ def no_evaluation(need: Need) -> str:
     )
 
 
-def calls_of(claim: Claim) -> list[Call]:
-    """Return the functions that the sides of a claim call, in their order."""
-    sides = (claim.test.left, claim.test.right) if isinstance(claim.test, Comparison) else ()
-    return [call for side in sides for call in calls_of_side(side)]
-
-
-def calls_of_side(side: Side) -> Iterator[Call]:
-    """Yield the functions that a side and its parts call."""
+def lost_functions(side: Side) -> Iterator[str]:
+    """Yield a line for each function that a side calls and that cannot be imported."""
     if isinstance(side, Law | Simulated):
-        yield side.call
-    for part in side.parts:
-        yield from calls_of_side(part)
-
-
-def lost_functions(calls: Iterable[Call]) -> Iterator[str]:
-    """Yield a line for each function that cannot be imported."""
-    for call in calls:
         try:
-            call.find()
+            side.call.find()
         except BadClaim as error:
             yield str(error.args[0])
+    for part in side.parts:
+        yield from lost_functions(part)

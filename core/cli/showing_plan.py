@@ -65,9 +65,8 @@ def plan(options: PlanOptions) -> None:
 
         return print_text(run_as_yaml(resolved, requested.seed), end="")
     run_plan = make_plan(resolved, requested.seed)
-    cluster, memory = options.cluster, []
-    if cluster is not None:
-        memory = plan_memory(resolved, cluster)
+    cluster = options.cluster
+    memory = plan_memory(resolved, cluster) if cluster else []
     if options.as_json:
         rows = [asdict(m) | {"peak": m.peak, "fits": m.fits(cluster)} for m in memory if cluster]
         return print_json(run_plan.as_data() | ({"memory": rows} if rows else {}))

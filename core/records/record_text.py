@@ -31,8 +31,7 @@ class SettingTable(TypedDict):
 
 def record_text(content: Record) -> str:
     """Return a record as JSON text with one line for each field."""
-    ours = content["kind"] in KINDS  # other rooms and distributions have fields of their own
-    tables = {n: write(content[n]) for n, write in WRITERS.items() if ours and n in content}
+    tables = {n: write(content[n]) for n, write in WRITERS.items() if has_tables(content, n)}
     fields = [f"{json.dumps(k)}: {line_of(v)}" for k, v in sorted((content | tables).items())]
     return "{\n " + ",\n ".join(fields) + "\n}\n"
 
@@ -48,12 +47,17 @@ def parse_record(text: str) -> object:
         return content
     record = cast(Record, content)
     for name, read in READERS.items():
-        if isinstance(record.get(name), list):
+        if has_tables(record, name) and isinstance(record[name], list):
             try:
                 record[name] = read(record[name])
             except (ValueError, LookupError, TypeError, AttributeError) as error:
                 raise ValueError(f"the tables of its {name} are incomplete: {error!r}") from None
     return record
+
+
+def has_tables(record: Record, name: str) -> bool:
+    """Return whether a field is stored as tables; other rooms and distributions have their own."""
+    return record.get("kind") in KINDS and name in record
 
 
 def curve_tables(curves: Curves) -> list[CurveTable]:
@@ -95,10 +99,8 @@ def setting_tables(config: Config) -> list[SettingTable]:
     """Return settings as tables, one for each source."""
     tables: dict[str, SettingTable] = {}
     for name, setting in sorted(config.items()):
-        source = setting["source"]
-        tables.setdefault(source, {"source": source, "values": {}})["values"][name] = setting[
-            "value"
-        ]
+        empty: SettingTable = {"source": setting["source"], "values": {}}
+        tables.setdefault(setting["source"], empty)["values"][name] = setting["value"]
     return list(tables.values())
 
 

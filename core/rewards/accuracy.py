@@ -46,13 +46,13 @@ class Accuracy:
             DamagedFile: an answer is empty, missing or not a finite number.
         """
         texts = [completion_text(completion) for completion in completions]
-        right = [answer_text(text, f"row {i} of the rewarded") for i, text in enumerate(answer)]
+        right = [answer_text(one, f"row {i} of the rewarded") for i, one in enumerate(answer)]
         forms = exact_form or [False] * len(answer)
-        right_answers = [
-            Answers((text,), exact_form=bool(form), **own_way(row or {}))
-            for text, form, row in zip(right, forms, answers or [None] * len(answer), strict=True)
+        asked = [
+            Answers((one,), exact_form=bool(form), **own_way(row or {}))
+            for one, form, row in zip(right, forms, answers or [None] * len(answer), strict=True)
         ]
-        verdicts = grade_many(texts, right_answers, language or "en")
+        verdicts = grade_many(texts, asked, language or "en")
         log_timeouts(log_metric, self.__name__, sum(v.rule == "timeout" for v in verdicts))
         value = {True: self.right, False: self.wrong, None: None}
         return [value[verdict.correct] for verdict in verdicts]

@@ -25,11 +25,9 @@ def accuracy_reward(
     The answer is read from the completion's LaTeX, a box first; that of a completion with reasoning
     marks is read outside the reasoning, as in the evaluation.
     """
-    verdicts = verify_texts(
-        solution, [first_text(completion) for completion in completions], "outputs"
-    )
-    log_timeouts(columns.get("log_metric"), "accuracy_reward", count_late(verdicts))
-    return rewards(verdicts, solution, log_extra)
+    found = verify_texts(solution, [first_text(one) for one in completions], "outputs")
+    log_timeouts(columns.get("log_metric"), "accuracy_reward", count_late(found))
+    return rewards(found, solution, log_extra)
 
 
 def reasoning_accuracy_reward(
@@ -48,28 +46,26 @@ def reasoning_accuracy_reward(
     finished = [
         (gold, text) for gold, text in zip(solution, answers, strict=True) if text is not None
     ]
-    finished_verdicts = iter(
-        verify_texts([gold for gold, _ in finished], [text for _, text in finished])
-    )
-    verdicts = [UNFINISHED if text is None else next(finished_verdicts) for text in answers]
-    log_timeouts(columns.get("log_metric"), "reasoning_accuracy_reward", count_late(verdicts))
-    return rewards(verdicts, solution, log_extra)
+    verdicts = iter(verify_texts([gold for gold, _ in finished], [text for _, text in finished]))
+    found = [UNFINISHED if text is None else next(verdicts) for text in answers]
+    log_timeouts(columns.get("log_metric"), "reasoning_accuracy_reward", count_late(found))
+    return rewards(found, solution, log_extra)
 
 
 def rewards(
-    verdicts: Sequence[TextVerdict], solution: Sequence[str], log_extra: LogExtra | None
+    found: Sequence[TextVerdict], solution: Sequence[str], log_extra: LogExtra | None
 ) -> list[float | None]:
     """Convert verdicts to numbers; log the parsed texts to the table of completions."""
     if log_extra is not None:
         log_extra("solution", list(solution))
-        log_extra("gold_parsed", [verdict.solution for verdict in verdicts])
-        log_extra("answer_parsed", [verdict.answer for verdict in verdicts])
-    return [None if verdict.correct is None else float(verdict.correct) for verdict in verdicts]
+        log_extra("gold_parsed", [verdict.solution for verdict in found])
+        log_extra("answer_parsed", [verdict.answer for verdict in found])
+    return [None if verdict.correct is None else float(verdict.correct) for verdict in found]
 
 
-def count_late(verdicts: Sequence[TextVerdict]) -> int:
+def count_late(found: Sequence[TextVerdict]) -> int:
     """Return the number of verdicts that are missing because the deadline passed."""
-    return sum(verdict == LATE for verdict in verdicts)
+    return sum(verdict == LATE for verdict in found)
 
 
 def after_reasoning(text: str, ends: Sequence[str]) -> str | None:
@@ -109,16 +105,14 @@ class CosineScaled:
         **_: Any,  # other columns of the dataset
     ) -> list[float | None]:
         """Judge each completion, and look at its number of tokens."""
-        verdicts = verify_texts(
-            solution, [first_text(completion) for completion in completions], "outputs"
-        )
-        log_timeouts(log_metric, self.__name__, count_late(verdicts))
+        found = verify_texts(solution, [first_text(one) for one in completions], "outputs")
+        log_timeouts(log_metric, self.__name__, count_late(found))
         return [
-            None if verdict.correct is None else self.value_at(verdict.correct, len(ids))
-            for verdict, ids in zip(verdicts, completion_ids, strict=True)
+            None if verdict.correct is None else self.scaled(verdict.correct, len(ids))
+            for verdict, ids in zip(found, completion_ids, strict=True)
         ]
 
-    def value_at(self, correct: bool, length: int) -> float:
+    def scaled(self, correct: bool, length: int) -> float:
         """The value at a length."""
         ends = (
             (self.max_value_correct, self.min_value_correct)

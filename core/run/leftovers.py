@@ -55,12 +55,12 @@ def leftovers(*, unfinished: bool = False) -> list[Leftover]:
         *((path, "no record") for path in unused_samples(records)),
         *((path, "no record") for path in unused_pages(records)),
     ]
-    leftovers = [
+    free = [
         Leftover(path=path, why=reason, size=size_of(path))
         for path, reason in unused
         if is_free(path)
     ]
-    return sorted(leftovers, key=lambda leftover: (-leftover.size, leftover.path))
+    return sorted(free, key=lambda leftover: (-leftover.size, leftover.path))
 
 
 def end_notes() -> dict[Path, Fields]:

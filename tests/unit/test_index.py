@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from run_records import published, run_record, written_again
 from typer.testing import CliRunner
 
 from core.cli.main import app
+from core.paper.registry import find_entry
 from core.records.found import list_runs
 from core.records.index import kinds_and_scales
 from core.records.passed import Passed, code_digest
@@ -20,7 +22,7 @@ from core.records.places import (
     root,
     start_samples_file,
 )
-from core.run.check import check_papers
+from core.run.check import check_papers, checked_module
 from eval.errors import DamagedFile
 
 SLUG = "deepseekmath-grpo"
@@ -153,6 +155,23 @@ def test_a_check_is_the_same_one_while_all_that_it_depends_on_is():
     nothing.problems({"record": "b"}, [])
     nothing.save(whole=True)  # of all papers: what was not met belongs to no record any more
     assert Passed().problems({"record": "a", "code": 1}, ["asked"]) == ["asked"]
+
+
+def test_a_module_is_checked_again_if_its_paper_changed_and_each_time_if_it_is_not_ours(
+    monkeypatch,
+):
+    entry, passed = find_entry(SLUG), Passed()
+    paper = entry.load()
+    assert checked_module(entry, paper, passed) == []
+    passed.save(whole=False)
+    (problem,) = checked_module(entry, replace(paper, title="TODO"), Passed())
+    assert "TODO" in problem
+    passed.path.unlink()
+    monkeypatch.setattr("core.run.check.OURS", "others")
+    foreign = Passed()
+    assert checked_module(entry, paper, foreign) == []
+    foreign.save(whole=False)
+    assert not foreign.path.exists()
 
 
 def test_the_code_is_another_when_a_source_file_is(tmp_path, monkeypatch):

@@ -317,6 +317,12 @@ def test_the_text_of_a_record_holds_its_settings(config):
     assert sorted(sources) == sorted({setting["source"] for setting in config.values()})
 
 
+@pytest.mark.parametrize("field", ["config", "curves"])
+def test_fields_of_records_of_another_kind_are_stored_as_they_are(field):
+    record = {"kind": "of a plug-in", field: [7, {"source": "a"}]}
+    assert parse_record(record_text(record)) == json.loads(record_text(record)) == record
+
+
 def test_the_steps_and_the_values_of_equal_curves_are_stored_once():
     steps = [[step, step / 3] for step in range(50)]
     (table,) = curve_tables({"a": steps, "b": steps, "c": [[step, 7] for step in range(50)]})
