@@ -70,7 +70,7 @@ def test_a_deleted_working_directory_is_one_line(command, root):
     "module", ["core.stages.kernels", "core.cli.output", "typer.core", "core.cli.running", "torch"]
 )
 def test_ctrl_c_while_modules_are_imported_is_at_most_a_line(module, root):
-    command = [sys.executable, "-X", "importtime", *REPRO[1:], "plan", "gspo"]
+    command = [sys.executable, "-X", "importtime", *REPRO[1:], "run", "gspo"]
     with subprocess.Popen(
         command,
         stderr=subprocess.PIPE,
