@@ -287,7 +287,8 @@ def test_a_record_of_the_first_schema_is_read_and_stays_where_the_answers_are_th
 
 NUMBERS = st.integers(-9, 9) | st.floats(-9, 9).map(canonical_number)
 POINTS = st.lists(st.lists(NUMBERS, min_size=2, max_size=2), max_size=4)
-CURVES = st.dictionaries(st.sampled_from(["a", "b", "held_out/c", "1"]), POINTS)
+NAMES = ["a", "b", "held_out/c", "held_out/c/d", "held_out", "held_out/", "/", "1"]
+CURVES = st.dictionaries(st.sampled_from(NAMES), POINTS)
 
 
 @given(curves=CURVES)
@@ -317,7 +318,28 @@ def test_the_text_of_a_record_holds_its_settings(config):
     assert sorted(sources) == sorted({setting["source"] for setting in config.values()})
 
 
-@pytest.mark.parametrize("field", ["config", "curves"])
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"benchmark": st.sampled_from(["gsm8k", "math"])},
+        optional={name: VALUES | st.booleans() for name in ("value", "n", "texts")},
+    ),
+    max_size=3,
+)
+
+
+@given(start=ROWS, scores=ROWS)
+@example(start=[{"benchmark": "math", "n": 1}], scores=[{"benchmark": "math", "n": True}])
+def test_the_text_of_a_record_holds_its_scores(start, scores):
+    """A row of scores without a benchmark holds what differs from the start's row."""
+    record = {"kind": "run", "start_scores": start, "scores": scores}
+    read = parse_record(record_text(record))
+    assert line_of(read) == line_of(record)
+    assert parse_record(json.dumps(record)) == read
+    again = json.loads(record_text({**record, "scores": start}))
+    assert again["scores"] == [{}] * len(start)
+
+
+@pytest.mark.parametrize("field", ["config", "curves", "scores"])
 def test_fields_of_records_of_another_kind_are_stored_as_they_are(field):
     record = {"kind": "of a plug-in", field: [7, {"source": "a"}]}
     assert parse_record(record_text(record)) == json.loads(record_text(record)) == record
@@ -345,6 +367,8 @@ def test_curves_of_records_of_earlier_versions_are_lists_of_points():
         ("curves", [{"steps": 1, "values": {"a": 1}}]),
         ("config", [{"values": {"beta": 1}}]),
         ("config", [7]),
+        ("scores", [{"value": 1}] * 9),
+        ("scores", [7]),
         ("config", [{"source": "arm", "values": [1]}]),
     ],
     ids=str,
