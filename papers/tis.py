@@ -137,6 +137,7 @@ PAPER = Paper(
             "The largest difference of probabilities within an answer is larger in long answers.",
             LARGEST_IN_LONG > LARGEST_IN_SHORT,
             mechanism="off-policy correction",
+            describes="the largest of more differences is larger, whatever they are",
         ),
     ),
 )
