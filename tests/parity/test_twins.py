@@ -1,17 +1,19 @@
 """Twin runs in double precision: where ours and TRL's weights differ, and what makes them differ.
 
 Both sides turn positions into rotary angles in single precision, and TRL shifts the positions of
-padded prompts: prompts of one length leave nothing of it. Adam divides by the size of a gradient,
-so that one of rounding alone becomes a step; SGD does not.
+padded prompts: prompts of one length leave nothing of it. TRL's fused head, which computes the loss
+of fine-tuning too, is in single precision: one in double precision leaves nothing of that. Adam
+divides by the size of a gradient, so that one of rounding alone becomes a step; SGD does not.
 """
 
+import copy
 from dataclasses import replace
 
 import pytest
 import torch
 import trl
 from datasets import Dataset
-from peers import build, double, exact_head, prompts
+from peers import QUIET, build, double, exact_head, prompts
 from test_replay import COMMON, Player, digit_reward, recorder
 
 import core
@@ -95,3 +97,69 @@ def test_a_share_by_entropy_differs_by_its_ties(twins, measured, monkeypatch):
     monkeypatch.setattr(trl.GRPOTrainer, "get_high_entropy_mask", get_high_entropy_mask)
     found = twins(equal_prompts(), top_entropy_quantile=0.4)
     assert measured("twins, share by entropy without ties: weights", found) < EXACT
+
+
+def texts():
+    return [f"{a}+{b}={a + b}" + "!" * (a * b % 11) for a in range(1, 9) for b in (2, 15, 30)]
+
+
+def halves():
+    return {"prompt": [t[:3] for t in texts()], "completion": [t[3:] for t in texts()]}
+
+
+def chats():
+    pairs = [({"role": "user", "content": t[:4]}, t[4:]) for t in texts()]
+    return {"messages": [[user, {"role": "assistant", "content": end}] for user, end in pairs]}
+
+
+SFT_RUNS = {
+    "prompt and completion": (halves(), {"gradient_accumulation_steps": 2}),
+    "chat, cut": (chats(), {"max_length": 16}),
+    "packed": ({"text": texts()}, {"packing": True, "max_length": 48}),
+    "dynamic fine-tuning without padding": (
+        halves(),
+        {"loss_type": "dft", "padding_free": True, "max_length": None},
+    ),
+}
+
+
+@pytest.fixture
+def tuned(saved_llama, tiny_tokenizer, tmp_path):
+    """The largest difference of the weights of twins that fine-tune."""
+
+    def train(rows, optim="adamw_torch", **options):
+        ends = []
+        rate = 0.05 if optim == "sgd" else 1e-3
+        names = core.SFTConfig.__dataclass_fields__
+        shared = {k: v for k, v in QUIET.items() if k in names} | {"learning_rate": rate}
+        start = double(copy.deepcopy(saved_llama))
+        for package in (core, trl):
+            settings = {"max_steps": 6, "per_device_train_batch_size": 4, "optim": optim} | options
+            trainer = package.SFTTrainer(
+                model=copy.deepcopy(start),
+                args=package.SFTConfig(str(tmp_path / package.__name__), **shared | settings),
+                train_dataset=Dataset.from_dict(rows),
+                processing_class=copy.deepcopy(tiny_tokenizer),
+            )
+            trainer.train()
+            ends.append(torch.cat([p.detach().flatten() for p in trainer.model.parameters()]))
+        begun = torch.cat([p.detach().flatten() for p in start.parameters()])
+        assert (ends[0] - begun).abs().max() > 1e-4  # they did train
+        return (ends[0] - ends[1]).abs().max().item()
+
+    return train
+
+
+@pytest.mark.parametrize("run", SFT_RUNS)
+def test_fine_tuning_leaves_rounding_alone(run, tuned, measured, monkeypatch):
+    exact_head(monkeypatch)
+    rows, options = SFT_RUNS[run]
+    assert measured(f"twins, SFT {run}: weights", tuned(rows, **options)) < EXACT
+
+
+def test_fine_tuning_differs_by_trls_head_and_adam_makes_it_more(tuned, measured):
+    rows, options = SFT_RUNS["chat, cut"]
+    plain = measured("twins, SFT, TRL's head, SGD", tuned(rows, optim="sgd", **options))
+    adam = measured("twins, SFT, TRL's head, Adam", tuned(rows, **options))
+    assert EXACT < plain < 1e-7
+    assert plain < adam < 1e-4
