@@ -124,16 +124,19 @@ def print_visible(effects: Mapping[str, Sequence[float]], seeds: Sequence[int]) 
 def print_claims(claims: "Sequence[ClaimPlan]") -> None:
     """Print the gates of claims, and the seeds that their expected effects take."""
     gates = [(plan.claim, *gate) for plan in claims for gate in plan.gates]
-    print_text()
-    print_columns(("gate of a claim", "verdict below it", "holds of the mean over seeds"), gates)
-    rows = [
+    effects = [
         (plan.claim, f"{e.effect:+g}", f"{e.spread:g}", plan.seeds or "over 1,000")
         for plan in claims
         if (e := plan.expects) is not None
     ]
-    if rows:
-        print_text()
-        print_columns(("claim", "expected effect", "spread", "seeds for 80 % power"), rows)
+    tables = {
+        ("gate of a claim", "verdict below it", "holds of the mean over seeds"): gates,
+        ("claim", "expected effect", "spread", "seeds for 80 % power"): effects,
+    }
+    for headings, rows in tables.items():
+        if rows:
+            print_text()
+            print_columns(headings, rows)
 
 
 def print_memory(cluster: "Cluster", memory: "list[Memory]") -> None:

@@ -19,10 +19,11 @@ from core.claims import (
     steps_to,
 )
 from core.claims.claim import problems
+from core.cli.showing_plan import print_claims
 from core.paper.registry import entries, find_paper
 from core.records.record import latest, read_records
 from core.records.schema import claims_of, runs_of
-from core.run.claim_plans import claim_plans
+from core.run.claim_plans import ClaimPlan, claim_plans
 from core.settings.canonical import as_text
 from core.verdicts.judge import judge_claim
 from core.verdicts.plan_digests import changed_plans, plan_changes, plan_digests
@@ -331,3 +332,13 @@ def test_the_plan_of_a_paper_lists_gates_and_the_seeds_of_expected_effects():
         ("unhealthy", "accuracy change of method >= -1.5"),
         ("unhealthy", "accuracy change of plain >= -1.5"),
     ]
+
+
+def test_a_plan_without_gates_or_expected_effects_prints_no_empty_table(capsys):
+    bare = ClaimPlan(claim="bare", gates=[], expects=None, seeds=None)
+    print_claims([bare])
+    assert capsys.readouterr().out == ""
+    print_claims([replace(bare, gates=[("inert", "late(reward) of method >= 0")])])
+    head, row = capsys.readouterr().out.split("\n")[1:3]
+    assert head.startswith("gate of a claim  ")
+    assert row.startswith("bare  ")
