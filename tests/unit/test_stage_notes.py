@@ -17,6 +17,7 @@ from core.spread.checkpoints import SEAL, check_seal
 from core.stages.browse import is_of, seal_of
 from core.stages.stage import Stage
 from core.stages.training import TRAINED, train_model
+from core.stages.watch.wandb_rows import ID, run_id
 from eval.errors import DamagedFile
 
 VALUES = st.recursive(
@@ -176,3 +177,11 @@ def test_a_page_that_is_no_text_is_named(tmp_path, capsys):
     path.write_bytes(b"\xff\xfe" * 100)
     assert not is_of(path, "k")
     assert "samples.html was altered or cut off" in capsys.readouterr().err
+
+
+def test_the_id_of_a_wandb_run_stays_and_an_edited_one_is_refused(tmp_path):
+    path = tmp_path / ID
+    assert run_id(path) == run_id(path)
+    path.write_text(path.read_text().replace(run_id(path), "another"))
+    with pytest.raises(DamagedFile, match=r"altered.*delete it to begin another W&B run"):
+        run_id(path)

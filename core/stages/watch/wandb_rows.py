@@ -10,11 +10,11 @@ from typing import Any
 from transformers import TrainerControl, TrainerState, TrainingArguments
 from transformers.integrations.integration_utils import WandbCallback
 
-from core.records.files import write_atomic
+from core.records.notes import read_note, write_note
 from core.settings.canonical import as_text
 from core.settings.resolve import Resolved
 
-ID = "wandb-id"  # the file in the stage's folder that holds it
+ID = "wandb-id.json"  # the note in the stage's folder that holds it
 
 
 def wandb_arguments(resolved: Resolved, seed: int) -> dict[str, Any]:  # Any: of several types
@@ -43,6 +43,17 @@ def wandb_arguments(resolved: Resolved, seed: int) -> dict[str, Any]:  # Any: of
     }
 
 
+def run_id(path: Path) -> str:
+    """Return the id of a W&B run from a note, which is written if it is absent.
+
+    Raises:
+        DamagedFile: the note is not what was written.
+    """
+    if not path.exists():
+        write_note(path, {"id": token_hex(4)})
+    return str(read_note(path, "delete it to begin another W&B run")["id"])
+
+
 class WandbRows(WandbCallback):
     """Callback that sends row i of the log as step i of the W&B run.
 
@@ -60,9 +71,7 @@ class WandbRows(WandbCallback):
     ) -> None:
         """Open the W&B run of this training, and send the rows of the log that it lacks."""
         if state.is_world_process_zero and self._wandb.run is None:
-            if not self.note.exists():
-                write_atomic(self.note, token_hex(4))
-            name = self.note.read_text(encoding="utf-8")
+            name = run_id(self.note)
             offline = os.environ.get("WANDB_MODE") == "offline"
             run = self._wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "huggingface"),
