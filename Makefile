@@ -11,9 +11,8 @@ endef
 # One small model is slower on two threads than on one: parallel work is two processes.
 export OMP_NUM_THREADS := 1
 export TOKENIZERS_PARALLELISM := false
-# What the tests of a file share is made once; the long files come first. Tests wait for processes
-# that they start or kill: three workers keep two cores busy.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 12
+# What the tests of a file share is made once; the long files come first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 12
 
 .PHONY: demo test all-tests dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce wheels publish docs check clean
 
