@@ -13,7 +13,7 @@ Curves: TypeAlias = Mapping[str, list[list[float]]]
 Config: TypeAlias = Mapping[str, SettingValue]
 Scores: TypeAlias = list[JsonFields]
 CURVES, CONFIG, SCORES, START = "curves", "config", "scores", "start_scores"  # fields of a run
-SAME = "benchmark"  # a row of scores without it holds what differs from the row of the start
+BENCHMARK = "benchmark"  # a stored row of scores without it is only what differs from the start's
 
 # The values of a curve: a number stands for a constant one, a name for one equal to that curve.
 CurveValues: TypeAlias = list[float] | float | str
@@ -113,16 +113,22 @@ def read_curves(tables: list[CurveTable]) -> Curves:
 
 
 def changed_rows(start: Scores, rows: Scores) -> Scores:
-    """Return rows of scores, each as the fields that differ from the row of the start, if any."""
+    """Return each row of scores without the fields that are equal in its row of the start.
+
+    A row stays whole where that of the start is absent, of another benchmark or has more fields.
+    """
     return [changed_row(old, row) for old, row in zip_longest(start[: len(rows)], rows)]
 
 
 def changed_row(start: JsonFields | None, row: JsonFields) -> JsonFields:
-    """Return the fields of a row that differ from the start's of the same benchmark, or the row."""
-    if start is None or not start.keys() <= row.keys() or start.get(SAME) != row.get(SAME):
+    """Return the fields of a row that differ from those of the start; see `changed_rows`."""
+    if start is None or not start.keys() <= row.keys() or start[BENCHMARK] != row[BENCHMARK]:
         return row
-    told = {name: line_of(value) for name, value in start.items()}
-    return {name: value for name, value in row.items() if told.get(name) != line_of(value)}
+    return {
+        name: value
+        for name, value in row.items()
+        if name not in start or line_of(start[name]) != line_of(value)
+    }
 
 
 def whole_rows(start: Scores, rows: Scores) -> Scores:
@@ -131,7 +137,7 @@ def whole_rows(start: Scores, rows: Scores) -> Scores:
     Raises:
         LookupError, TypeError: the rows are not of `changed_rows`, or the start lacks one.
     """
-    return [row if SAME in row else {**start[at], **row} for at, row in enumerate(rows)]
+    return [row if BENCHMARK in row else {**start[at], **row} for at, row in enumerate(rows)]
 
 
 def setting_tables(config: Config) -> list[SettingTable]:

@@ -35,6 +35,17 @@ def coarse(entropies):
     return (entropies.float() * 10**PLACES).round() / 10**PLACES
 
 
+def difference(start, ours, theirs, *, moved):
+    """The largest difference of the twins' weights; each twin has moved away from the start."""
+    begun, mine, other = (
+        torch.cat([p.detach().flatten() for p in model.parameters()])
+        for model in (start, ours, theirs)
+    )
+    assert (mine - begun).abs().max() > moved
+    assert (other - begun).abs().max() > moved
+    return (mine - other).abs().max().item()
+
+
 @pytest.fixture
 def twins(saved_llama, tiny_tokenizer, tmp_path, monkeypatch):
     """The largest difference of the twins' weights after some steps, and how far they moved."""
@@ -44,19 +55,16 @@ def twins(saved_llama, tiny_tokenizer, tmp_path, monkeypatch):
     def train(rows, optim="adamw_torch", **options):
         shared = COMMON | {"max_steps": 6, "optim": optim, "rewards": digit_reward, "rows": rows}
         shared |= {"learning_rate": 0.05} if optim == "sgd" else {}
-        rollouts = []
-        ends = []
+        rollouts, trained = [], []
         for package in (core, trl):
-            played = {"rollout": Player(rollouts)} if ends else {"kind": recorder(rollouts)}
+            played = {"rollout": Player(rollouts)} if trained else {"kind": recorder(rollouts)}
             folder = tmp_path / f"{package.__name__}-{optim}"
             trainer = build(package, start, tiny_tokenizer, folder, **shared | options, **played)
             for model in filter(None, (trainer.model, trainer.ref_model)):
                 double(model)
             trainer.train()
-            ends.append(torch.cat([p.detach().flatten() for p in trainer.model.parameters()]))
-        begun = torch.cat([p.detach().flatten() for p in start.parameters()])
-        assert (ends[0] - begun).abs().max() > 1e-3  # they did train
-        return (ends[0] - ends[1]).abs().max().item()
+            trained.append(trainer.model)
+        return difference(start, *trained, moved=1e-3)
 
     return train
 
@@ -126,26 +134,23 @@ SFT_RUNS = {
 @pytest.fixture
 def tuned(saved_llama, tiny_tokenizer, tmp_path):
     """The largest difference of the weights of twins that fine-tune."""
+    names = core.SFTConfig.__dataclass_fields__
+    shared = {name: value for name, value in QUIET.items() if name in names}
+    shared |= {"max_steps": 6, "per_device_train_batch_size": 4, "learning_rate": 1e-3}
+    start = double(copy.deepcopy(saved_llama))
 
-    def train(rows, optim="adamw_torch", **options):
-        ends = []
-        rate = 0.05 if optim == "sgd" else 1e-3
-        names = core.SFTConfig.__dataclass_fields__
-        shared = {k: v for k, v in QUIET.items() if k in names} | {"learning_rate": rate}
-        start = double(copy.deepcopy(saved_llama))
+    def train(rows, **options):
+        trained = []
         for package in (core, trl):
-            settings = {"max_steps": 6, "per_device_train_batch_size": 4, "optim": optim} | options
             trainer = package.SFTTrainer(
                 model=copy.deepcopy(start),
-                args=package.SFTConfig(str(tmp_path / package.__name__), **shared | settings),
+                args=package.SFTConfig(str(tmp_path / package.__name__), **shared | options),
                 train_dataset=Dataset.from_dict(rows),
                 processing_class=copy.deepcopy(tiny_tokenizer),
             )
             trainer.train()
-            ends.append(torch.cat([p.detach().flatten() for p in trainer.model.parameters()]))
-        begun = torch.cat([p.detach().flatten() for p in start.parameters()])
-        assert (ends[0] - begun).abs().max() > 1e-4  # they did train
-        return (ends[0] - ends[1]).abs().max().item()
+            trained.append(trainer.model)
+        return difference(start, *trained, moved=1e-4)
 
     return train
 
@@ -159,7 +164,8 @@ def test_fine_tuning_leaves_rounding_alone(run, tuned, measured, monkeypatch):
 
 def test_fine_tuning_differs_by_trls_head_and_adam_makes_it_more(tuned, measured):
     rows, options = SFT_RUNS["chat, cut"]
-    plain = measured("twins, SFT, TRL's head, SGD", tuned(rows, optim="sgd", **options))
+    sgd = {"optim": "sgd", "learning_rate": 0.05}
+    plain = measured("twins, SFT, TRL's head, SGD", tuned(rows, **options, **sgd))
     adam = measured("twins, SFT, TRL's head, Adam", tuned(rows, **options))
     assert EXACT < plain < 1e-7
     assert plain < adam < 1e-4
