@@ -16,6 +16,7 @@ BT1 = Float[Tensor, "B #T"]  # one value per token (B, T) or per completion (B, 
 BTV = Float[Tensor, "B T V"]
 N = Float[Tensor, "N"]
 NF = Float[Tensor, "N F"]
+NV = Float[Tensor, "N V"]
 NS = Float[Tensor, "N S"]
 Mask = Num[Tensor, "B T"]
 Ids = Num[Tensor, "B T"]

@@ -19,6 +19,7 @@ from eval.errors import BadValue
 if TYPE_CHECKING:  # it imports torch
     from transformers.trainer_pt_utils import AcceleratorConfig
 
+SELECTIVE = "selective"  # key of TRL's in gradient_checkpointing_kwargs
 PACKAGES = {"azure_ml": "azureml", "comet_ml": "comet", "flyte": "flytekit"}  # else of one name
 
 
@@ -146,6 +147,7 @@ class BaseConfig(TrainingArguments):
             self.accelerator_config = {**chosen, "use_configured_state": True}
         super().__post_init__()
         self.check_fields()
+        self.check_checkpoints()
 
     @property
     def data_loading(self) -> "AcceleratorConfig":
@@ -210,6 +212,26 @@ class BaseConfig(TrainingArguments):
                     f"{name}.{key}={getattr(self, key)!r} is not supported: {why}; "
                     f"leave it at its default, {defaults[key]!r}"
                 )
+
+    @property
+    def checkpoint_keywords(self) -> Mapping[str, object]:
+        """Keywords of activation checkpointing; empty if none are given."""
+        keywords = self.gradient_checkpointing_kwargs  # parsed from its string, if it was one
+        return keywords if isinstance(keywords, Mapping) else {}
+
+    def check_checkpoints(self) -> None:
+        """Refuse checkpoints that keep attention where they would not.
+
+        Raises:
+            BadValue: activations are not recomputed, or by reentrant checkpoints.
+        """
+        if not self.checkpoint_keywords.get(SELECTIVE):
+            return
+        name = f"gradient_checkpointing_kwargs={{{SELECTIVE!r}: True}}"
+        if not self.gradient_checkpointing:
+            raise BadValue(f"{name} requires `gradient_checkpointing=True`")
+        if self.checkpoint_keywords.get("use_reentrant"):
+            raise BadValue(f"{name} requires non-reentrant checkpoints: leave use_reentrant out")
 
     def check_ranges(self) -> None:
         """Refuse a field below its bound in `AT_LEAST`; None is allowed if its type has it.

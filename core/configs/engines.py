@@ -55,7 +55,8 @@ ENGINES = {
         keywords=VLLM_KEYWORDS,
     ),
 }
-VLLM = next(name for name, row in ENGINES.items() if row.is_vllm)
+# Flags of TRL's that choose an engine.
+ENGINE_FLAGS = {"use_vllm": "vllm", "use_transformers_continuous_batching": "hf-cb"}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from core.configs.releases import PAPER, SEMANTICS, TRL, later_changes
-from core.configs.rollout import NO_PAGED, RolloutConfig
+from core.configs.rollout import RolloutConfig
 from core.losses.advantages import AGGREGATIONS, SCALES
 from core.losses.aggregate import AGGREGATES, TOKEN_NORMALIZERS, Aggregate
 from core.losses.batch import PolicyConfig
@@ -32,7 +32,6 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
         **RolloutConfig.UNSUPPORTED,
         "max_tool_calling_iterations": NO_TOOLS,
-        "use_transformers_paged": NO_PAGED,
     }
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
         **RolloutConfig.CHOICES,
@@ -82,7 +81,9 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
     vllm_importance_sampling_clip_max: float | None = option(3.0, "Upper limit of that ratio.")
     vllm_importance_sampling_clip_min: float | None = option(None, "Lower limit of that ratio.")
 
-    use_transformers_paged: bool = option(False, "Deprecated in TRL.")
+    use_transformers_paged: bool = option(
+        False, "Earlier name of `use_transformers_continuous_batching`."
+    )
     vllm_importance_sampling_cap: float | None = option(
         None, "Earlier name of vllm_importance_sampling_clip_max."
     )
@@ -276,11 +277,13 @@ class GRPOConfig(PolicyConfig, EntropyConfig, RolloutConfig):
                 )
 
     def take_earlier_names(self) -> None:
-        """Set `vllm_importance_sampling_clip_max` to the value given under its earlier name.
+        """Give fields the values that are set under their earlier names.
 
         Raises:
             BadValue: the names are given with different values.
         """
+        if self.use_transformers_paged:
+            self.use_transformers_continuous_batching = True
         cap, name = self.vllm_importance_sampling_cap, "vllm_importance_sampling_clip_max"
         if cap is None:
             return

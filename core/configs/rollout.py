@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from transformers.utils import logging
 
 from core.configs.base import BaseConfig, padding_multiple
-from core.configs.engines import ENGINES, ROLLOUT_POLICIES, VLLM, VLLM_MODES
+from core.configs.engines import ENGINE_FLAGS, ENGINES, ROLLOUT_POLICIES, VLLM_MODES
 from core.configs.generation_keywords import check_keywords, check_sampling, sampling_settings
 from core.configs.sampler import SamplerConfig
 from core.losses.selection import SELECTIONS
@@ -16,7 +16,6 @@ from eval.errors import BadValue
 
 logger = logging.get_logger(__name__)
 NO_HUB = "nothing is uploaded"
-NO_PAGED = "the engine is chosen by `rollout_engine`, such as 'hf-cb'"
 
 
 @dataclass
@@ -38,11 +37,10 @@ class RolloutConfig(SamplerConfig, BaseConfig):
 
     UNSUPPORTED: ClassVar[Mapping[str, str]] = {
         "ds3_gather_for_generation": "parameters are always gathered for generation",
-        "cache_implementation": NO_PAGED,
+        "cache_implementation": "the engine is chosen by `rollout_engine`",
         "vllm_structured_outputs_regex": "completions are sampled freely",
         "log_completions_hub_repo": NO_HUB,
-        "use_transformers_continuous_batching": NO_PAGED,
-        "transformers_continuous_batching_config": NO_PAGED,
+        "transformers_continuous_batching_config": "the cache is as large as a rollout needs",
         "auto_find_batch_size": "a smaller batch would break the groups",
     }
     REMOVED: ClassVar[Mapping[str, str]] = {
@@ -134,7 +132,9 @@ class RolloutConfig(SamplerConfig, BaseConfig):
     num_completions_to_print: int | None = option(None, "Completions printed; unset, all.")
     log_unique_prompts: bool = option(False, "Log one completion of each prompt.")
     log_completions_hub_repo: str | None = option(None, "Hub repository of the completions.")
-    use_transformers_continuous_batching: bool = option(False, "Generate with paged attention.")
+    use_transformers_continuous_batching: bool = option(
+        False, "Generate with paged attention; the same as rollout_engine='hf-cb'."
+    )
     transformers_continuous_batching_config: dict[str, Any] | str | None = option(
         None, "Keywords of paged generation."
     )
@@ -170,6 +170,7 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         self.check_groups()
         self.check_policies()
         self.check_selection()
+        self.resolve_engine()
         self.check_vllm()
         self.check_sampling()
         self.check_sampler(self)
@@ -375,19 +376,27 @@ class RolloutConfig(SamplerConfig, BaseConfig):
                 f"prompt_retirement={self.prompt_retirement}: expected above 0 and at most 1"
             )
 
-    def check_vllm(self) -> None:
-        """Let `use_vllm` and `rollout_engine` agree; refuse what vLLM is not started with here.
+    def resolve_engine(self) -> None:
+        """Let `rollout_engine` and the flags of `ENGINE_FLAGS` name the same engine.
 
         Raises:
-            BadValue: they name different engines, or vLLM in this process would be tensor parallel.
+            BadValue: they name different engines.
         """
-        named = ENGINES[self.rollout_engine]
-        if self.use_vllm and not named.is_vllm and self.is_set("rollout_engine"):
-            raise BadValue(
-                f"use_vllm=True and rollout_engine={self.rollout_engine!r}: leave one of them out"
-            )
-        self.use_vllm = self.use_vllm or named.is_vllm
-        self.rollout_engine = VLLM if self.use_vllm else self.rollout_engine
+        named = {f"{flag}=True": name for flag, name in ENGINE_FLAGS.items() if getattr(self, flag)}
+        if self.is_set("rollout_engine"):
+            named[f"rollout_engine={self.rollout_engine!r}"] = self.rollout_engine
+        if len(set(named.values())) > 1:
+            raise BadValue(f"{' and '.join(named)}: leave one of them out")
+        self.rollout_engine = next(iter(named.values()), self.rollout_engine)
+        for flag, name in ENGINE_FLAGS.items():
+            setattr(self, flag, self.rollout_engine == name)
+
+    def check_vllm(self) -> None:
+        """Refuse what vLLM is not started with here.
+
+        Raises:
+            BadValue: vLLM in this process would be tensor parallel.
+        """
         here = not VLLM_MODES[self.vllm_mode].is_server
         if self.use_vllm and here and self.vllm_tensor_parallel_size > 1:
             raise BadValue(

@@ -1,6 +1,6 @@
 """Settings of supervised fine-tuning, with TRL 1.16's names and defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,6 +25,20 @@ PACKINGS = {
 }
 
 
+@dataclass(frozen=True)
+class Truncation:
+    """A row of `TRUNCATIONS`: the slice of a long sequence that keeps a number of tokens."""
+
+    doc: str
+    kept: Callable[[int], slice]
+
+
+TRUNCATIONS = {
+    "keep_start": Truncation("the start", lambda length: slice(length)),
+    "keep_end": Truncation("the end", lambda length: slice(-length, None)),
+}
+
+
 @dataclass
 class SFTConfig(BaseConfig):
     """Settings of `SFTTrainer`: data preparation and the loss on top of `TrainingArguments`."""
@@ -35,14 +49,11 @@ class SFTConfig(BaseConfig):
         "dataset_kwargs",
     ]
 
-    UNSUPPORTED: ClassVar[Mapping[str, str]] = {
-        "activation_offloading": "activations stay on the device",
-        "label_smoothing_factor": "every label is the token that comes next",
-    }
+    UNSUPPORTED: ClassVar[Mapping[str, str]] = {}
     CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
         "loss_type": tuple(SUPERVISED),
         "packing_strategy": tuple(PACKINGS),
-        "truncation_mode": ("keep_start",),
+        "truncation_mode": tuple(TRUNCATIONS),
     }
     ALIASES: ClassVar[Mapping[str, Mapping[object, object]]] = {  # names that TRL has given up
         "loss_type": {"chunked_nll": "nll"},
@@ -63,7 +74,7 @@ class SFTConfig(BaseConfig):
     dataset_num_proc: int | None = option(None, "Processes that prepare the dataset.")
     eos_token: str | None = option(None, "Token that ends a sequence; unset, the tokenizer's.")
     max_length: int | None = option(1024, "Longest sequence in tokens; longer ones are cut.")
-    truncation_mode: str = option("keep_start", "Which end of a long sequence is kept.")
+    truncation_mode: str = choice("keep_start", TRUNCATIONS, "What is kept of a long sequence")
     shuffle_dataset: bool = option(False, "Shuffle the dataset once before training.")
     packing: bool = option(False, "Put several sequences into one row of `max_length` tokens.")
     packing_strategy: str = choice("bfd", PACKINGS, "What packing does with long sequences")
@@ -76,23 +87,62 @@ class SFTConfig(BaseConfig):
     )
     assistant_only_loss: bool = option(False, "Train on the assistant's turns only.")
     loss_type: str = choice("nll", SUPERVISED, "Loss of a token")
-    activation_offloading: bool = option(False, "Move activations to host memory.")
+    activation_offloading: bool = option(
+        False, "Keep in host memory what activation checkpointing keeps."
+    )
     pad_token: str | None = option(None, "Token that pads; unset, the tokenizer's.")
 
     def resolve(self) -> None:
         """Resolve the settings as of every trainer, and the multiple of padding.
 
         Raises:
-            BadValue: `padding_free` has a `max_length` but no packing.
+            BadValue: see `check_lengths` and `offload_activations`, or the loss has no smoothed
+                labels.
         """
         super().resolve()
+        self.check_lengths()
+        if self.label_smoothing_factor and not SUPERVISED[self.loss_type].smooths:
+            raise BadValue(
+                f"label_smoothing_factor={self.label_smoothing_factor} with "
+                f"loss_type={self.loss_type!r}, which smooths no labels: leave one of them out"
+            )
+        if self.activation_offloading:
+            self.offload_activations()
+        self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
+
+    def check_lengths(self) -> None:
+        """Refuse settings of long sequences that no sequence would be cut by.
+
+        Raises:
+            BadValue: `padding_free` has a `max_length` but no packing, or packing a
+                `truncation_mode`.
+        """
         if self.padding_free and not self.packing and self.max_length and self.is_set("max_length"):
             raise BadValue(
                 f"padding_free=True with max_length={self.max_length} and without packing: "
                 "`max_length` is not enforced; set max_length=None and give rows that are cut, or "
                 "packing=True"
             )
-        self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
+        if self.packing and self.eval_packing is not False and self.is_set("truncation_mode"):
+            raise BadValue(
+                f"truncation_mode={self.truncation_mode!r} with packing=True: packing_strategy "
+                "decides what happens to long sequences, leave one of them out"
+            )
+
+    def offload_activations(self) -> None:
+        """Let checkpoints keep activations in host memory, where those of a CPU are anyway.
+
+        Raises:
+            BadValue: there are no checkpoints, or transformers cannot offload them.
+        """
+        newer = "activation_checkpointing_kwargs"
+        if not (self.gradient_checkpointing and hasattr(self, newer)):
+            raise BadValue(
+                "activation_offloading=True moves what activation checkpointing keeps: set "
+                "gradient_checkpointing=True, with transformers 5.23 or later"
+            )
+        for name in (newer, "gradient_checkpointing_kwargs") if self.device.type != "cpu" else ():
+            setattr(self, name, {**self.checkpoint_keywords, "offload": True})
 
     @property
     def padding(self) -> int | None:

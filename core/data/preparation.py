@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datasets import Dataset, IterableDataset
 
 from core.bounded_templates import Tokenizer
-from core.configs.sft import SFTConfig
+from core.configs.sft import TRUNCATIONS, SFTConfig
 from core.data.best_fit import COLUMNS, LENGTHS, Data, pack_rows
 from core.data.chatml import to_chatml
 from core.data.conversations import Row
@@ -51,6 +51,7 @@ class Preparation:
             completion_only=args.completion_only_loss,
             assistant_only=args.assistant_only_loss,
             max_length=args.max_length,
+            truncation=args.truncation_mode,
             packing=args.packing_strategy if packing else None,
             workers=args.dataset_num_proc,
         )
@@ -125,6 +126,7 @@ def tokenize_rows(
     completion_only: bool | None = None,
     assistant_only: bool = False,
     max_length: int | None = None,
+    truncation: str = "keep_start",
     packing: str | None = None,
     workers: int | None = None,
 ) -> Data:
@@ -139,6 +141,7 @@ def tokenize_rows(
         completion_only: whether prompts get no labels; by default for rows that have a prompt.
         assistant_only: whether only assistant messages get labels.
         max_length: largest number of tokens in a row.
+        truncation: which tokens of a longer row are kept, a name of `TRUNCATIONS`.
         packing: packing strategy; None truncates rows instead, see `to_length`.
         workers: number of processes.
 
@@ -153,12 +156,15 @@ def tokenize_rows(
     encode = row_encoder(column_names(chatml), tokenizer, text_field=text_field, **losses)
     processes: dict[str, object] = {"num_proc": workers} if isinstance(dataset, Dataset) else {}
     encoded = chatml.with_format(None).map(encode, **processes)
-    return require_labels(to_length(encoded, max_length, packing, processes), max_length)
+    return require_labels(
+        to_length(encoded, max_length, truncation, packing, processes), max_length
+    )
 
 
 def to_length(
     rows: Data,
     max_length: int | None,
+    truncation: str,
     packing: str | None,
     processes: Mapping[str, object],
 ) -> Data:
@@ -170,7 +176,8 @@ def to_length(
         return pack_rows(rows, max_length, packing, **processes)
     if max_length is None:
         return rows
-    truncated = rows.map(lambda row: {key: row[key][:max_length] for key in COLUMNS}, **processes)
+    kept = TRUNCATIONS[truncation].kept(max_length)
+    truncated = rows.map(lambda row: {key: row[key][kept] for key in COLUMNS}, **processes)
     return truncated.filter(is_trained_on)
 
 

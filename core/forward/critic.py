@@ -9,7 +9,9 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 from transformers import PreTrainedModel
 
+from core.configs.base import SELECTIVE
 from core.configs.ppo import PPOConfig
+from core.forward.checkpoints import keep_attention
 from core.forward.values import value_model
 from eval.errors import DamagedFile
 
@@ -23,6 +25,8 @@ class Critic:
         self.args = args
         self.model = value_model(policy).to(args.device)  # pyright: ignore[reportArgumentType] - transformers types `to` by its decorator
         self.model.train()
+        if SELECTIVE in args.checkpoint_keywords:
+            keep_attention(self.model)
         if args.gradient_checkpointing:
             self.model.gradient_checkpointing_enable(args.gradient_checkpointing_kwargs)
         self.optimizer = torch.optim.AdamW(

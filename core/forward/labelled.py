@@ -25,12 +25,14 @@ class Labelled(NamedTuple):
         entropy: Entropy of the distribution of each token (M,), without gradient.
         right: 1 if the label was the most likely token, else 0 (M,).
         outputs: What the model returned.
+        logits: Logits of the tokens (M, V); None if they were computed in chunks.
     """
 
     logps: Tensor
     entropy: Tensor
     right: Tensor
     outputs: object
+    logits: Tensor | None = None
 
 
 def labelled_logps(
@@ -69,7 +71,7 @@ def of_logits(raw: Tensor, targets: Tensor, outputs: object) -> Labelled:
     logps = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1) - total
     with torch.no_grad():
         entropy, right = token_entropy(logits, total), logits.argmax(-1) == targets
-    return Labelled(logps, entropy, right.to(logps.dtype), outputs)
+    return Labelled(logps, entropy, right.to(logps.dtype), outputs, logits)
 
 
 def head_reads_tokens(

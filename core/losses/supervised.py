@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core.shapes import N
+from core.shapes import NV, N
 
 
 def nll(logps: N) -> N:
@@ -16,15 +16,24 @@ def dft(logps: N) -> N:
     return -logps.detach().exp() * logps
 
 
+def smooth_labels(losses: N, logits: NV, share: float) -> N:
+    """Return (1 - s) l_t - s mean_v log pi(v | y_<t): a share s of a label is spread over all v."""
+    return (1 - share) * losses + share * (logits.logsumexp(-1) - logits.mean(-1))
+
+
 @dataclass(frozen=True)
 class Supervised:
-    """A row of `SUPERVISED`: the loss of each labelled token."""
+    """A row of `SUPERVISED`: the loss of each labelled token.
+
+    With `smooths` its labels may be smoothed.
+    """
 
     loss: Callable[[N], N]
     doc: str
+    smooths: bool = False
 
 
 SUPERVISED = {
-    "nll": Supervised(nll, "the negative log-likelihood"),
+    "nll": Supervised(nll, "the negative log-likelihood", smooths=True),
     "dft": Supervised(dft, "the negative log-likelihood times the probability, arXiv 2508.05629"),
 }

@@ -189,7 +189,7 @@ def unreadable(name: str, place: str, error: Exception) -> ReproError:
     reason = f"{type(error).__name__}: {error}".split("\n")[0][:QUOTED_CHARS]
     if "trust_remote_code" in str(error):
         return BadValue(
-            f"{name} brings Python code of its own, which is run only where trust_remote_code=true "
+            f"{name} contains custom code, which is run only where trust_remote_code=true "
             "is set: read it first"
         )
     if (kind := other_kind(place)) is not None:

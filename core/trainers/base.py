@@ -12,9 +12,10 @@ from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_utils import EvalLoopOutput, PredictionOutput
 
-from core.configs.base import BaseConfig
+from core.configs.base import SELECTIVE, BaseConfig
 from core.data.best_fit import Data
 from core.explain.phases import PhaseCallback, Phases
+from core.forward.checkpoints import keep_attention
 from core.shards.reference import SyncReferenceCallback, frozen_copy
 from core.shards.sharding import gather_weights, shards_weights, spread_weights, without_weights
 from core.trainers.publish import TrainerArguments
@@ -44,6 +45,8 @@ class BaseTrainer(ResumableTrainer):
                 False  # each process reads a streamed dataset itself
             )
         super().__init__(args=args, callbacks=[*callbacks, PhaseCallback(self.phases)], **rest)
+        if SELECTIVE in args.checkpoint_keywords:
+            keep_attention(self.policy())
         self.frame = without_weights(self.policy()) if shards_weights(self.accelerator) else None
 
     @property

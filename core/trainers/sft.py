@@ -28,7 +28,7 @@ from core.data.preparation import Data, Preparation
 from core.data.streams import Passes, check_dataset, endless, is_stream
 from core.forward.labelled import Labelled, labelled_logps, row_sums
 from core.forward.router import router_loss, router_weight
-from core.losses.supervised import SUPERVISED
+from core.losses.supervised import SUPERVISED, smooth_labels
 from core.trainers.base import BaseTrainer
 from core.trainers.publish import DataArguments
 from core.trainers.resume import ProcessState
@@ -217,11 +217,12 @@ class SFTTrainer(BaseTrainer):
         if "labels" not in inputs:
             raise BadValue(f"the data collator returned no 'labels': found {', '.join(inputs)}")
         features = {key: value for key, value in inputs.items() if key != "labels"}
-        logits = (return_outputs and not self._only_loss) or self.compute_loss_func is not None
+        needs_logits = self.compute_loss_func is not None or self.args.label_smoothing_factor > 0
+        with_logits = needs_logits or (return_outputs and not self._only_loss)
         router = {"output_router_logits": True} if self.router_weight else {}
         with self.phases("forward"):
             labelled = labelled_logps(
-                model, features, inputs["labels"], with_logits=logits, **router
+                model, features, inputs["labels"], with_logits=with_logits, **router
             )
             loss = self.batch_loss(labelled, inputs["labels"], num_items_in_batch)
         self.record_tokens(labelled, tokens_of(inputs))
@@ -241,6 +242,9 @@ class SFTTrainer(BaseTrainer):
             loss = self.compute_loss_func(labelled.outputs, labels, num_items_in_batch=num_items)
             return loss * processes
         losses = SUPERVISED[self.args.loss_type].loss(labelled.logps)
+        if self.args.label_smoothing_factor > 0:
+            logits = cast(Tensor, labelled.logits)
+            losses = smooth_labels(losses, logits, self.args.label_smoothing_factor)
         if self.mode == "eval":
             self.hold_out(losses + balance, labels)
         count = len(labelled.logps) if num_items is None else num_items
@@ -346,7 +350,9 @@ def check_functions(args: SFTConfig, data_collator: object, compute_loss_func: o
             "a data_collator decides itself how rows are joined: leave out packing and "
             "padding_free, or the collator"
         )
-    if args.is_set("loss_type") and compute_loss_func is not None:
-        raise BadValue(
-            f"loss_type={args.loss_type!r} is set beside a compute_loss_func: leave one of them out"
-        )
+    for name in ("loss_type", "label_smoothing_factor"):
+        if args.is_set(name) and compute_loss_func is not None:
+            raise BadValue(
+                f"{name}={getattr(args, name)!r} is set beside a compute_loss_func: leave one of "
+                "them out"
+            )

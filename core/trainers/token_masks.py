@@ -2,14 +2,17 @@
 
 from typing import cast
 
+import torch
 from accelerate import Accelerator
 from torch import Tensor
 
+from core.losses.batch import PolicyConfig, Rollout
+from core.losses.surrogate import gamma_weight
 from core.losses.token_weights import is_near
 
 
 class TokenMasks:
-    """Masks of tokens under TRL's names; training does not call them."""
+    """Masks and weights under TRL's names; training does not call them."""
 
     accelerator: Accelerator
 
@@ -44,3 +47,30 @@ class TokenMasks:
             advantages, per_token_logps, sampling_per_token_logps, mask, off_policy_threshold
         )
         return is_kept.to(mask.dtype)
+
+    @staticmethod
+    def get_gamma_weights(
+        advantages: Tensor,
+        log_ratio_per_token: Tensor,
+        mask: Tensor,
+        importance_sampling_ratio: Tensor | None,
+        k_pos: float = 2.0,
+        lambda_pos: float = 3.0,
+        k_neg: float = 3.0,
+        lambda_neg: float = 2.0,
+    ) -> Tensor:
+        """Return the weight that VESPO gives each completion (B, 1), see `gamma_weight`."""
+        rollout = Rollout(
+            logps=log_ratio_per_token,
+            old_logps=torch.zeros_like(log_ratio_per_token),
+            advantages=advantages,
+            mask=mask,
+            sampling_ratio=importance_sampling_ratio,
+        )
+        settings = PolicyConfig(
+            vespo_k_pos=k_pos,
+            vespo_lambda_pos=lambda_pos,
+            vespo_k_neg=k_neg,
+            vespo_lambda_neg=lambda_neg,
+        )
+        return gamma_weight(rollout, log_ratio_per_token, settings)

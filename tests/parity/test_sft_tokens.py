@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tokenizer_kinds import KINDS, their_rows, tokenizer_of
 from transformers.utils import logging
 
+from core.configs.sft import TRUNCATIONS
 from core.data.preparation import tokenize_rows
 from core.data.sft import IGNORED
 
@@ -77,6 +78,19 @@ def test_rows_are_trls(kind, form, pairs):
         assert mine[0][: len(start)] == start
         assert mine[1] == [IGNORED] * len(start) + mine[0][len(start) :]
         assert spelled(tokenizer, mine[0]) == spelled(tokenizer, other[0])
+
+
+@pytest.mark.parametrize("form", ["text", "standard", "messages"])
+@pytest.mark.parametrize("mode", TRUNCATIONS)
+@pytest.mark.filterwarnings("ignore:The `'keep_end'` truncation mode is deprecated:FutureWarning")
+def test_long_rows_are_cut_as_in_trl(mode, form):
+    tokenizer = tokenizer_of("byte-level BPE")
+    dataset = Dataset.from_list([FORMS[form]("3+1=", "4: " * n) for n in range(1, 6)])
+    whole = our_rows(dataset, tokenizer)[-1][0]
+    width = len(whole) - 2
+    ours = our_rows(dataset, tokenizer, max_length=width, truncation=mode)
+    assert ours == their_rows(dataset, tokenizer, max_length=width, truncation_mode=mode)
+    assert ours[-1][0] == (whole[:width] if mode == "keep_start" else whole[2:])
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "space always" in kind])

@@ -130,7 +130,14 @@ ONE_COMPLETION = {"num_generations": 1, "advantage_estimator": "to_go", "beta": 
             "frozen starting model",
         ),
         ({"vllm_mode": "ray"}, "expected one of 'colocate', 'server'"),
-        ({"use_vllm": True, "rollout_engine": "hf"}, "leave one of them out"),
+        (
+            {"use_vllm": True, "rollout_engine": "hf"},
+            "use_vllm=True and rollout_engine='hf': leave one of them out",
+        ),
+        (
+            {"use_vllm": True, "use_transformers_continuous_batching": True},
+            "use_vllm=True and use_transformers_continuous_batching=True: leave one",
+        ),
         ({"use_vllm": True, "vllm_tensor_parallel_size": 2}, "takes --tensor-parallel-size"),
         (
             {"vllm_importance_sampling_clip_min": 3.0},
@@ -193,6 +200,23 @@ def test_vllm_is_chosen_by_either_name():
     assert not config(use_vllm=True, vllm_importance_sampling_correction=False).corrects_sampling
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"use_transformers_continuous_batching": True},
+        {"use_transformers_paged": True},
+        {"rollout_engine": "hf-cb"},
+        {"use_transformers_continuous_batching": True, "rollout_engine": "hf-cb"},
+    ],
+)
+def test_continuous_batching_is_chosen_by_any_name(changes):
+    found = config(**changes)
+    assert found.rollout_engine == "hf-cb"
+    assert found.use_transformers_continuous_batching
+    assert not found.use_vllm
+    assert not config().use_transformers_continuous_batching
+
+
 def test_booleans_name_the_reward_scale():
     assert config(scale_rewards=True).scale_rewards == "group"
     assert config(scale_rewards=False).scale_rewards == "none"
@@ -214,10 +238,37 @@ def test_padding_resolves_to_a_number_or_none():
     assert config(pad_to_multiple_of="none").pad_to_multiple_of is None
 
 
-def test_sft_refuses_what_it_cannot_do():
-    with pytest.raises(BadValue, match=r"SFTConfig\.activation_offloading=True is not supported"):
-        SFTConfig(output_dir="unused", use_cpu=True, activation_offloading=True)
-    with pytest.raises(BadValue, match="packing_strategy='best': expected one of 'bfd'"):
-        SFTConfig(output_dir="unused", use_cpu=True, packing_strategy="best")
-    with pytest.raises(BadValue, match="loss_type='sum': expected one of 'nll'"):
-        SFTConfig(output_dir="unused", use_cpu=True, loss_type="sum")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"packing_strategy": "best"}, "packing_strategy='best': expected one of 'bfd'"),
+        ({"loss_type": "sum"}, "loss_type='sum': expected one of 'nll'"),
+        ({"truncation_mode": "middle"}, "truncation_mode='middle': expected one of 'keep_start'"),
+        (
+            {"truncation_mode": "keep_end", "packing": True},
+            "truncation_mode='keep_end' with packing=True: packing_strategy decides",
+        ),
+        (
+            {"label_smoothing_factor": 0.1, "loss_type": "dft"},
+            "label_smoothing_factor=0.1 with loss_type='dft'",
+        ),
+        (
+            {"activation_offloading": True, "gradient_checkpointing": False},
+            "activation_offloading=True moves what activation checkpointing keeps",
+        ),
+        (
+            {
+                "gradient_checkpointing": False,
+                "gradient_checkpointing_kwargs": {"selective": True},
+            },
+            "requires `gradient_checkpointing=True`",
+        ),
+        (
+            {"gradient_checkpointing_kwargs": {"selective": True, "use_reentrant": True}},
+            "requires non-reentrant checkpoints",
+        ),
+    ],
+)
+def test_sft_refuses_what_it_cannot_do(changes, message):
+    with pytest.raises(BadValue, match=message):
+        SFTConfig(output_dir="unused", use_cpu=True, **changes)

@@ -1,5 +1,7 @@
 """Rollout engines: the same tokens whatever is beside them, and those of transformers."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from scipy.stats import chi2, ks_2samp
@@ -15,6 +17,7 @@ from transformers import (
 )
 
 from core.configs.engines import ENGINES
+from core.errors import EngineError
 from core.rollout.cached import CachedDecoder
 from core.rollout.draw import uniform_stream
 from core.rollout.engine import Sampling, in_order
@@ -265,8 +268,24 @@ def test_transformers_own_continuous_batching_gives_the_same_greedy_tokens(build
     model = build_llama(seed=3).eval()
     theirs = complete(make_engine("hf-cb", model, 0), temperature=0.0, max_tokens=8)
     assert tokens(theirs) == tokens(complete(NativeEngine(model), temperature=0.0, max_tokens=8))
+    with torch.autocast(
+        "cpu", torch.bfloat16
+    ):  # its cache cannot hold other than the weights' type
+        autocast = complete(make_engine("hf-cb", model, 0), temperature=0.0, max_tokens=8)
+    assert tokens(autocast) == tokens(theirs)
     with pytest.raises(BadValue, match="stop strings"):
         complete(make_engine("hf-cb", model, 0), stop=bool)
+
+
+def test_failed_requests_of_continuous_batching_are_an_error(build_llama, monkeypatch):
+    model = build_llama().eval()
+    outputs = {
+        "req_0": SimpleNamespace(error=None),
+        "req_1": SimpleNamespace(error="no memory"),
+    }
+    monkeypatch.setattr(type(model), "generate_batch", lambda *_, **__: outputs)
+    with pytest.raises(EngineError, match="finished 1 of 5 completions: no memory"):
+        complete(make_engine("hf-cb", model, 0))
 
 
 def test_a_longer_stream_begins_with_the_shorter_one():

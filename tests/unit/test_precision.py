@@ -7,8 +7,10 @@ import torch
 from datasets import Dataset
 from grpo_runs import digits, logs, prompts, weights
 from torch._dynamo.utils import counters
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from core import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from core.forward.checkpoints import ATTENTION
 
 ROWS = [{"prompt": f"{a}+{b}=", "completion": f"{a + b} is it"} for a in range(4) for b in range(3)]
 COMMON = {
@@ -75,6 +77,31 @@ def test_gradient_checkpointing_changes_no_bit(kind, make):
     micro_batches = 3
     assert sum(recomputed) == 2 * micro_batches  # forward, and again going backward
     assert all(torch.equal(a, b) for a, b in zip(found, plain, strict=True))
+
+
+class AttentionCalls(TorchDispatchMode):
+    """Counter of the calls of torch's fused attention."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Count the operator if it is attention, and call it."""
+        self.count += func in ATTENTION
+        return func(*args, **kwargs or {})
+
+
+@pytest.mark.parametrize("kind", TRAINERS)
+def test_selective_checkpoints_compute_attention_once_and_change_no_bit(kind, make):
+    results = []
+    for keywords in ({"selective": True}, {"selective": False}, None):
+        trainer = make(kind, gradient_checkpointing=True, gradient_checkpointing_kwargs=keywords)
+        with AttentionCalls() as calls:
+            results.append((run(trainer), calls.count))
+    (selective, fewest), *others = results
+    assert fewest > 0
+    for found, count in others:
+        assert count > fewest
+        assert all(torch.equal(a, b) for a, b in zip(found, selective, strict=True))
 
 
 @pytest.mark.parametrize("kind", TRAINERS)

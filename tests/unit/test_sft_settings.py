@@ -1,9 +1,12 @@
 """What is set for the preparation of data acts, whenever it is set, or is refused in one line."""
 
 from copy import deepcopy
+from inspect import signature
 
 import pytest
+import torch
 from datasets import Dataset
+from transformers import PreTrainedModel
 
 from core import SFTConfig, SFTTrainer
 from core.data.preparation import Preparation
@@ -149,8 +152,9 @@ def test_a_formatting_function_beside_token_ids_is_refused(prepare):
 
 
 def test_a_loss_type_beside_a_loss_function_is_refused(make_sft):
-    with pytest.raises(ReproError, match="loss_type='dft' is set beside a compute_loss_func"):
-        make_sft(config(loss_type="dft"), compute_loss_func=lambda *_, **__: None)
+    for name, value in {"loss_type": "dft", "label_smoothing_factor": 0.1}.items():
+        with pytest.raises(ReproError, match=f"{name}={value!r} is set beside a compute_loss_func"):
+            make_sft(config(**{name: value}), compute_loss_func=lambda *_, **__: None)
 
 
 @pytest.mark.parametrize(
@@ -159,3 +163,22 @@ def test_a_loss_type_beside_a_loss_function_is_refused(make_sft):
 )
 def test_names_that_trl_has_given_up_are_those_of_today(name, old, new):
     assert getattr(config(**{name: old}), name) == new
+
+
+def test_the_end_of_long_rows_is_kept_on_request(make_sft):
+    rows = [{"input_ids": [5, 6, 7, 8]}, {"input_ids": [9, 10]}]
+    trainer = make_sft(config(max_length=3, truncation_mode="keep_end"), rows, eval_dataset=None)
+    assert trainer.train_dataset["input_ids"] == [[6, 7, 8], [9, 10]]
+    assert trainer.train_dataset["labels"] == [[6, 7, 8], [9, 10]]
+
+
+@pytest.mark.parametrize("given", [None, {"use_reentrant": False}])
+def test_activations_are_offloaded_from_a_device(given, monkeypatch):
+    settings = {"activation_offloading": True, "gradient_checkpointing_kwargs": given}
+    on_cpu = SFTConfig(output_dir="unused", use_cpu=True, **settings)
+    assert on_cpu.gradient_checkpointing_kwargs == given  # they are in host memory anyway
+    monkeypatch.setattr(SFTConfig, "device", torch.device("cuda"))
+    there = SFTConfig(output_dir="unused", use_cpu=True, **settings)
+    assert there.activation_checkpointing_kwargs == {**(given or {}), "offload": True}
+    assert there.gradient_checkpointing_kwargs == there.activation_checkpointing_kwargs
+    assert "offload" in signature(PreTrainedModel.activation_checkpointing_enable).parameters

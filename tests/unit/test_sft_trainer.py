@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from core import SFTConfig, SFTTrainer
 from core.errors import MissingColumn
-from core.losses.supervised import dft, nll
+from core.losses.supervised import dft, nll, smooth_labels
 from eval.errors import BadValue
 
 pytestmark = pytest.mark.versions
@@ -59,9 +59,11 @@ def test_a_resumed_run_is_the_same_run_with_its_token_count(build_llama, tiny_to
     assert runs[0][0][1][3] > runs[0][0][0][3] > 0
 
 
-@pytest.mark.parametrize("loss_type", ["nll", "dft"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"loss_type": "dft"}, {"label_smoothing_factor": 0.2}], ids=str
+)
 @pytest.mark.filterwarnings("ignore")  # TRL's own
-def test_the_run_is_trls(loss_type, build_llama, tiny_tokenizer, tmp_path):
+def test_the_run_is_trls(changes, build_llama, tiny_tokenizer, tmp_path):
     from trl import SFTConfig as TheirConfig
     from trl import SFTTrainer as TheirTrainer
 
@@ -70,7 +72,7 @@ def test_the_run_is_trls(loss_type, build_llama, tiny_tokenizer, tmp_path):
         train(
             cls(
                 model=build_llama(seed=1),
-                args=cfg(**config(tmp_path / name, loss_type=loss_type)),
+                args=cfg(**config(tmp_path / name, **changes)),
                 train_dataset=Dataset.from_list(ROWS),
                 processing_class=tiny_tokenizer,
             )
@@ -157,9 +159,12 @@ def test_a_formatting_function_is_never_passed_over(build_llama, tiny_tokenizer,
     assert trainer(completion_only_loss=False).train_dataset[0]["input_ids"] == expected
 
 
-def test_label_smoothing_is_refused(tmp_path):
-    with pytest.raises(BadValue, match=r"label_smoothing_factor=0\.1 is not supported"):
-        SFTConfig(**config(tmp_path, label_smoothing_factor=0.1))
+def test_smoothed_labels_are_spread_over_the_vocabulary():
+    logits = torch.randn(5, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    targets = torch.tensor([3, 0, 6, 6, 2])
+    losses = cross_entropy(logits, targets, reduction="none")
+    expected = cross_entropy(logits, targets, reduction="none", label_smoothing=0.3)
+    torch.testing.assert_close(smooth_labels(losses, logits, 0.3), expected)
 
 
 def test_a_loss_function_counts_for_all_processes_as_the_loss_does(

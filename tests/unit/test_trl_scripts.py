@@ -8,7 +8,7 @@ import torch
 import trl
 from accelerate import Accelerator
 from datasets import Dataset
-from grpo_runs import digits, prompts
+from grpo_runs import digits, prompts, weights
 from hypothesis import given
 from hypothesis import strategies as st
 from peft import LoraConfig
@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, GptOssConfig, Qwen3MoeConfig
 import core
 from core.absent_names import ABSENT
 from core.data.conversations import chat
+from core.rollout.hf.loops import PagedEngine
 from eval.errors import BadValue
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of TRL's own settings
@@ -226,6 +227,14 @@ def test_the_masks_that_scripts_call_are_trls(seed, rows, width, threshold):
     ]
     assert torch.equal(*both)
 
+    ratio = torch.where(mask.bool(), second.nan_to_num(1.0) + 0.5, 1.0)
+    for sampling_ratio in (None, ratio):
+        weights = [
+            trainer.get_gamma_weights(advantages, first, mask, sampling_ratio, k_neg=2.5)
+            for trainer in (core.GRPOTrainer, trl.GRPOTrainer)
+        ]
+        torch.testing.assert_close(*weights)
+
     class Alone:
         """A trainer of one process."""
 
@@ -256,6 +265,16 @@ def test_the_entropy_mask_calls_its_accelerator_as_trl_does():
         for t in (core.GRPOTrainer, trl.GRPOTrainer)
     ]
     assert torch.equal(*both)
+
+
+def test_continuous_batching_samples_for_a_policy_under_autocast(make_grpo):
+    trainer = make_grpo(use_transformers_continuous_batching=True, bf16=True, max_steps=1)
+    assert type(trainer.engine(trainer.model)) is PagedEngine
+    before = weights(trainer.model)
+    trainer.train()
+    forward = trainer.model.forward
+    assert forward != trainer.model._original_forward  # accelerate's, with autocast
+    assert not torch.equal(weights(trainer.model), before)
 
 
 def test_liger_with_adapters_on_the_head_is_refused(make_sft):

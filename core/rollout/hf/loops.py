@@ -1,6 +1,7 @@
 """Engines that run transformers' own loop, or draw exactly as it does, for comparison."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
+from core.errors import EngineError
 from core.rollout.cached import CachedDecoder, check_rows, left_pad
 from core.rollout.draw import logits_warpers
 from core.rollout.engine import SampledCompletion, Sampling, Tokens
@@ -120,7 +122,8 @@ class EqualEngine(TransformersEngine):
 class PagedEngine(TransformersEngine):
     """Engine that runs transformers' continuous batching over a paged cache, `generate_batch`.
 
-    Draws come from torch's global generator; stop strings are not supported.
+    Draws come from torch's global generator; stop strings are not supported. The cache has the
+    precision of the weights, which autocast would not keep to, so that autocast is off meanwhile.
     """
 
     @torch.no_grad()
@@ -131,24 +134,32 @@ class PagedEngine(TransformersEngine):
 
         Raises:
             BadValue: the settings have stop strings.
+            EngineError: some prompts got no completion.
         """
         del seeds
         if sampling.stop is not None:
             raise BadValue("the engine 'hf-cb' has no stop strings: use 'native' or 'hf'")
         model: Any = self.model  # Any: the method comes from a mixin without types
-        outputs = model.generate_batch(
-            inputs=[list(prompt) for prompt in prompts],
-            generation_config=generation_config(sampling, self.pad),
-            continuous_batching_config=ContinuousBatchingConfig(
-                # its default takes most of the free memory, even for small batches
-                num_blocks=sum(
-                    cache_blocks(len(prompt) + sampling.max_tokens) for prompt in prompts
+        with without_autocast(self.model):
+            outputs = model.generate_batch(
+                inputs=[list(prompt) for prompt in prompts],
+                generation_config=generation_config(sampling, self.pad),
+                continuous_batching_config=ContinuousBatchingConfig(
+                    # its default takes most of the free memory, even for small batches
+                    num_blocks=sum(
+                        cache_blocks(len(prompt) + sampling.max_tokens) for prompt in prompts
+                    ),
+                    max_batch_tokens=BATCH_TOKENS,
+                    return_logprobs=True,
                 ),
-                max_batch_tokens=BATCH_TOKENS,
-                return_logprobs=True,
-            ),
-            progress_bar=False,
-        )
+                progress_bar=False,
+            )
+        failed = [output.error for output in outputs.values() if output.error]
+        if failed or len(outputs) < len(prompts):
+            raise EngineError(
+                f"continuous batching of transformers finished {len(outputs) - len(failed)} of "
+                f"{len(prompts)} completions: {(failed or ['see the messages above'])[0]}"
+            )
         keys = sorted(outputs, key=lambda key: int(key.rsplit("_", 1)[-1]))
         for number, key in enumerate(keys):
             tokens = list(outputs[key].generated_tokens)
@@ -160,6 +171,21 @@ class PagedEngine(TransformersEngine):
                     finish="stop" if tokens[-1] in sampling.ends else "length",
                 ),
             )
+
+
+@contextmanager
+def without_autocast(model: PreTrainedModel) -> Iterator[None]:
+    """Within the context, turn off autocast, also that of accelerate around a trained model."""
+    attributes = vars(model)
+    wrapped = attributes.get("forward")
+    if "_original_forward" in attributes:
+        attributes["forward"] = attributes["_original_forward"]
+    try:
+        with torch.autocast(model.device.type, enabled=False):
+            yield
+    finally:
+        if wrapped is not None:
+            attributes["forward"] = wrapped
 
 
 def cache_blocks(tokens: int) -> int:
