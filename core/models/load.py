@@ -26,6 +26,7 @@ from core.models.builds import SHIPPED, untrained_seed
 from core.models.chat_templates import template_text
 from core.models.folders import ADAPTERS, MODEL, RESTORE, locate
 from core.models.nano import nano_model, nano_tokenizer
+from core.models.packaged import PACKAGED
 from eval.errors import BadValue, DamagedFile, MissingFile, ReproError
 from eval.sets.loading import quiet_hub
 
@@ -76,7 +77,7 @@ def load_policy(
     """Load a causal language model for training or evaluation; adapters are merged into it.
 
     Args:
-        name: shipped name, folder, or hub id; `nano-SEED` has random weights.
+        name: shipped or packaged name, folder, or hub id; `nano-SEED` has random weights.
         dtype: dtype of the weights, or its name; "auto" takes that of the files.
         trust_code: whether Python code that the model brings may be run.
 
@@ -85,7 +86,7 @@ def load_policy(
             or brings code that is not trusted.
         DamagedFile: its weights or config cannot be read, or do not fit each other.
         MissingFile: it is not in the cache and the hub cannot be reached.
-        UnknownName: it is no shipped name, folder or hub id.
+        UnknownName: it is no shipped or packaged name, folder or hub id.
     """
     if (seed := untrained_seed(name)) is not None:
         return nano_model(seed)
@@ -160,7 +161,7 @@ def load_tokenizer(
     """Load the tokenizer of a model, with padding on the left.
 
     Args:
-        name: shipped name, folder, or hub id.
+        name: shipped or packaged name, folder, or hub id.
         chat_template: "plain" or a file that replaces the tokenizer's own template.
         trust_code: whether Python code that the tokenizer brings may be run.
 
@@ -169,7 +170,7 @@ def load_tokenizer(
         DamagedFile: its files cannot be read.
         MissingFile: it is not in the cache and the hub cannot be reached, or the template does
             not exist.
-        UnknownName: it is no shipped name, folder or hub id.
+        UnknownName: it is no shipped or packaged name, folder or hub id.
     """
     if untrained_seed(name) is not None:
         tokenizer: Any = nano_tokenizer()
@@ -199,7 +200,7 @@ def unreadable(name: str, place: str, error: Exception) -> ReproError:
         )
     if not Path(place).is_dir():
         return MissingFile(f"{name}: cannot be had from the hub ({reason}); give a folder instead")
-    cure = RESTORE if name in SHIPPED else "get it again"
+    cure = RESTORE if name in SHIPPED else "delete it" if name in PACKAGED else "get it again"
     return DamagedFile(f"{place}: unreadable ({reason}); {cure}")
 
 

@@ -16,6 +16,7 @@ from typing import cast
 from platformdirs import user_cache_path
 
 from eval.errors import BadValue
+from eval.terminal import say
 from eval.whole_files import write_whole
 
 # What torch, oneDNN and MKL read when they load. Wider vectors, and MKL's own choice for each
@@ -48,6 +49,21 @@ def pin_kernels() -> None:
     elif os.environ.get("ATEN_CPU_CAPABILITY", "avx2").lower() == "avx2":
         for name, value in KERNELS.items():
             os.environ.setdefault(name, value)
+
+
+@lru_cache(maxsize=1)
+def advise_on_bfloat16() -> None:
+    """Print once that the kernel path has no bfloat16, whose products are then computed one by one.
+
+    On a processor with AMX a product of two matrices took 20 to 160 times as long as with
+    DNNL_MAX_CPU_ISA=AVX512_CORE_BF16.
+    """
+    if os.environ.get("DNNL_MAX_CPU_ISA") == KERNELS["DNNL_MAX_CPU_ISA"]:
+        say(
+            "bfloat16 is slow with the kernels that all CPUs share: set bf16=false (`repro eval "
+            "--dtype float32`), or, if the flags of the CPU include avx512_bf16, the environment "
+            "variable DNNL_MAX_CPU_ISA=AVX512_CORE_BF16"
+        )
 
 
 def check_kernels() -> None:

@@ -10,6 +10,7 @@ from core.models.folders import ADAPTERS, locate
 from core.samplers.serve_command import VLLM_SERVE, command_words
 from core.settings.resolve import Resolved
 from core.settings.run_settings import EVAL_ENGINES
+from core.stages.kernels import advise_on_bfloat16
 from eval.errors import BadValue, UnknownName
 
 if TYPE_CHECKING:  # torch and transformers, which the plan of a run must not wait for
@@ -159,6 +160,8 @@ class Loading:
         from core.models.load import load_policy
         from core.samplers.policy import CHUNK, DEVICE_CHUNK, PolicySampler
 
+        if self.dtype == "bfloat16" and self.place.type == "cpu":
+            advise_on_bfloat16()
         self.make_room()
         policy: Any = load_policy(model, self.dtype, trust_code=self.trust_code)  # Any: half typed
         return PolicySampler(

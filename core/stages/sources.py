@@ -8,6 +8,7 @@ from pathlib import Path
 from core.data.sets import DataSet
 from core.models.builds import untrained_seed
 from core.models.folders import check_model
+from core.models.packaged import PACKAGED, packaged_version
 from core.paper.page import PREPARED
 from core.records.files import file_digest, folder_files
 from core.settings.canonical import digest_of
@@ -68,10 +69,13 @@ def check_models(run: RunSettings) -> None:
 def model_version(name: str) -> str:
     """Return the digest of a model's files without its card, or its name on the hub.
 
-    Random weights are a matter of the name and of the initialisation.
+    That of a packaged model is the digest of the file that is converted. Random weights are a
+    matter of the name and of the initialisation.
     """
     if untrained_seed(name) is not None:
         return f"random weights, {NANO_VERSION}"
+    if name in PACKAGED:
+        return packaged_version(name)
     folder = model_folder(name)
     if folder is None:
         return f"hub {name}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from core.models.builds import build_of
 from core.models.chat_templates import template_text
+from core.models.packaged import PACKAGED, packaged_version
 from core.records.files import folder_files
 from core.settings.canonical import digest_of
 from core.stages.sources import model_folder, model_version
@@ -86,11 +87,12 @@ class Start(Policy):
         chat_text(tokenizer, "?")  # or it ends here, before any training
         model = load_policy(self.model, trust_code=self.trust_code)
         files = model_folder(self.model)
+        digest = digest_of(folder_files(files)) if files else None
         size = sum(p.numel() for p in model.parameters())
         say(f"start: {self.subject}, {size:,} parameters")
         return {
             "name": self.chosen.name,
-            "digest": digest_of(folder_files(files)) if files else None,
+            "digest": packaged_version(self.model) if self.model in PACKAGED else digest,
             "parameters": size,
             **self.chosen.build,
         }

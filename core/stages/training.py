@@ -31,7 +31,13 @@ from core.settings.run_settings import RunSettings
 from core.spread.checkpoints import SealCallback, last_checkpoint
 from core.spread.launch import Models
 from core.stages.held_out import ANSWER_TOKENS, FOLDER, split_as_asked
-from core.stages.kernels import PROCESSOR, acting_kernels, check_kernels, processor
+from core.stages.kernels import (
+    PROCESSOR,
+    acting_kernels,
+    advise_on_bfloat16,
+    check_kernels,
+    processor,
+)
 from core.stages.watch.heldout import (
     HeldOutCallback,
     digests,
@@ -82,6 +88,8 @@ def _train(
     prepare_torch(settings.threads)
     is_first = int(os.environ.get("RANK", "0")) == 0  # of the processes of a launch
     config = resolved.build(output_dir=work, seed=seed, **resolved.share)
+    if config.use_cpu and config.bf16:
+        advise_on_bfloat16()
     train, valid = split_as_asked(resolved, data, says=is_first and PREPARED in settings.data)
     checkpoint = last_checkpoint(work)
     trainer, heldout = build_trainer(resolved, config, models, train, valid, folder)

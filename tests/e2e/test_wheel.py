@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from core.models.packaged import PACKAGED
 from core.paper.registry import entries
 
 ROOT = Path(__file__).parents[2]
@@ -29,10 +30,14 @@ pytestmark = pytest.mark.long
 
 
 def hidden() -> set[str]:
-    """What this environment has of us in its folder of packages, however it was installed."""
+    """What this environment has of us in its folder of packages, however it was installed.
+
+    And the packages of checkpoints, of which we read a file, without what they need to run it.
+    """
     names = {"core", "eval", "papers"}
+    read = {packaged.requirement.partition("==")[0] for packaged in PACKAGED.values()}
     for found in distributions():
-        if any(point.group == "repro.papers" for point in found.entry_points):
+        if found.name in read or any(p.group == "repro.papers" for p in found.entry_points):
             names |= {file.parts[0] for file in found.files or ()}
     return names
 
