@@ -40,7 +40,6 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         "cache_implementation": "the engine is chosen by `rollout_engine`",
         "vllm_structured_outputs_regex": "completions are sampled freely",
         "log_completions_hub_repo": NO_HUB,
-        "transformers_continuous_batching_config": "the cache is as large as a rollout needs",
         "auto_find_batch_size": "a smaller batch would break the groups",
     }
     REMOVED: ClassVar[Mapping[str, str]] = {
@@ -136,7 +135,7 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         False, "Generate with paged attention; the same as rollout_engine='hf-cb'."
     )
     transformers_continuous_batching_config: dict[str, Any] | str | None = option(
-        None, "Keywords of paged generation."
+        None, "Fields of transformers' `ContinuousBatchingConfig` for it."
     )
 
     rollout_policy: str = choice("policy", ROLLOUT_POLICIES, "Which policy samples")
@@ -254,6 +253,12 @@ class RolloutConfig(SamplerConfig, BaseConfig):
     def generation_keywords(self) -> Mapping[str, object]:
         """Keywords of generation that are given beside the fields."""
         return self.generation_kwargs if isinstance(self.generation_kwargs, dict) else {}
+
+    @property
+    def batching_keywords(self) -> Mapping[str, object]:
+        """Settings of continuous batching."""
+        keywords = self.transformers_continuous_batching_config
+        return keywords if isinstance(keywords, dict) else {}
 
     @property
     def template(self) -> dict[str, object]:
@@ -380,7 +385,7 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         """Let `rollout_engine` and the flags of `ENGINE_FLAGS` name the same engine.
 
         Raises:
-            BadValue: they name different engines.
+            BadValue: they name different engines, or another than the settings given for one.
         """
         named = {f"{flag}=True": name for flag, name in ENGINE_FLAGS.items() if getattr(self, flag)}
         if self.is_set("rollout_engine"):
@@ -390,6 +395,11 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         self.rollout_engine = next(iter(named.values()), self.rollout_engine)
         for flag, name in ENGINE_FLAGS.items():
             setattr(self, flag, self.rollout_engine == name)
+        if self.batching_keywords and not self.use_transformers_continuous_batching:
+            raise BadValue(
+                "transformers_continuous_batching_config acts with "
+                "use_transformers_continuous_batching=True: set this, or leave it out"
+            )
 
     def check_vllm(self) -> None:
         """Refuse what vLLM is not started with here.

@@ -1,6 +1,7 @@
 """Rollout engines by name."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from transformers import PreTrainedModel
 
@@ -22,9 +23,22 @@ MAKERS: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
 }
 
 
-def make_engine(name: str, model: PreTrainedModel, pad_token_id: int) -> Engine:
-    """Return the engine of this name for a model that is in evaluation mode."""
-    return MAKERS[name](unwrap_peft(model), pad_token_id)
+def make_engine(
+    name: str,
+    model: PreTrainedModel,
+    pad_token_id: int,
+    batching: Mapping[str, object] | None = None,
+) -> Engine:
+    """Return the engine of this name for a model that is in evaluation mode.
+
+    Args:
+        name: a key of `MAKERS`.
+        model: the model, also with adapters.
+        pad_token_id: token that pads.
+        batching: settings of continuous batching, see `PagedEngine`.
+    """
+    engine = MAKERS[name](unwrap_peft(model), pad_token_id)
+    return replace(engine, batching=batching or {}) if isinstance(engine, PagedEngine) else engine
 
 
 def vllm_engine(name_or_path: str, args: RolloutConfig) -> VllmEngine:

@@ -100,7 +100,8 @@ class SamplingTrainer(RolloutTrainer):
     def engine(self, model: PreTrainedModel) -> Engine:
         """Return the engine that samples from this model; vLLM gets weights that have changed."""
         if self.vllm is None:
-            return make_engine(self.args.rollout_engine, model, pad_token_id(self.tokenizer))
+            pad, batching = pad_token_id(self.tokenizer), self.args.batching_keywords
+            return make_engine(self.args.rollout_engine, model, pad, batching)
         return self.vllm.serving(model, self.state.global_step if self.args.samples_policy else 0)
 
     def seeds(self, prompts: list[Completion]) -> list[int]:

@@ -135,6 +135,10 @@ ONE_COMPLETION = {"num_generations": 1, "advantage_estimator": "to_go", "beta": 
             "use_vllm=True and rollout_engine='hf': leave one of them out",
         ),
         (
+            {"transformers_continuous_batching_config": {"max_memory_percent": 0.4}},
+            "acts with use_transformers_continuous_batching=True: set this",
+        ),
+        (
             {"use_vllm": True, "use_transformers_continuous_batching": True},
             "use_vllm=True and use_transformers_continuous_batching=True: leave one",
         ),

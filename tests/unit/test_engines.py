@@ -22,6 +22,7 @@ from core.rollout.cached import CachedDecoder
 from core.rollout.draw import uniform_stream
 from core.rollout.engine import Sampling, in_order
 from core.rollout.engines import MAKERS, make_engine
+from core.rollout.hf.loops import cache_blocks
 from core.rollout.native.native import NativeEngine
 from core.rollout.native.plain_forward import plain_forward_needs
 from eval.errors import BadValue
@@ -275,6 +276,23 @@ def test_transformers_own_continuous_batching_gives_the_same_greedy_tokens(build
     assert tokens(autocast) == tokens(theirs)
     with pytest.raises(BadValue, match="stop strings"):
         complete(make_engine("hf-cb", model, 0), stop=bool)
+
+
+def test_settings_of_continuous_batching_are_the_users(build_llama):
+    model = build_llama(seed=3).eval()
+    plain = make_engine("hf-cb", model, 0).batching_config([30, 70])
+    assert plain.num_blocks == cache_blocks(30) + cache_blocks(70)
+    given = {"max_memory_percent": 0.1, "max_batch_tokens": 64, "use_cuda_graph": False}
+    engine = make_engine("hf-cb", model, 0, given)
+    found = engine.batching_config([30, 70])
+    assert {name: getattr(found, name) for name in given} == given
+    assert found.num_blocks is None
+    assert found.return_logprobs
+    expected = complete(make_engine("hf-cb", model, 0), temperature=0.0, max_tokens=8)
+    small = make_engine("hf-cb", model, 0, {"num_blocks": 8, "max_batch_tokens": 64})
+    assert tokens(complete(small, temperature=0.0, max_tokens=8)) == tokens(expected)
+    with pytest.raises(BadValue, match="batching_config has 'num_block': expected some of "):
+        make_engine("hf-cb", model, 0, {"num_block": 8})
 
 
 def test_failed_requests_of_continuous_batching_are_an_error(build_llama, monkeypatch):

@@ -268,8 +268,15 @@ def test_the_entropy_mask_calls_its_accelerator_as_trl_does():
 
 
 def test_continuous_batching_samples_for_a_policy_under_autocast(make_grpo):
-    trainer = make_grpo(use_transformers_continuous_batching=True, bf16=True, max_steps=1)
-    assert type(trainer.engine(trainer.model)) is PagedEngine
+    trainer = make_grpo(
+        use_transformers_continuous_batching=True,
+        transformers_continuous_batching_config={"use_cuda_graph": False, "num_blocks": 64},
+        bf16=True,
+        max_steps=1,
+    )
+    engine = trainer.engine(trainer.model)
+    assert type(engine) is PagedEngine
+    assert engine.batching_config([10]).num_blocks == 64
     before = weights(trainer.model)
     trainer.train()
     forward = trainer.model.forward

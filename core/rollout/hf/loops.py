@@ -1,8 +1,8 @@
 """Engines that run transformers' own loop, or draw exactly as it does, for comparison."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -119,12 +119,31 @@ class EqualEngine(TransformersEngine):
         )
 
 
+@dataclass(frozen=True)
 class PagedEngine(TransformersEngine):
     """Engine that runs transformers' continuous batching over a paged cache, `generate_batch`.
 
     Draws come from torch's global generator; stop strings are not supported. The cache has the
     precision of the weights, which autocast would not keep to, so that autocast is off meanwhile.
+
+    Attributes:
+        batching: fields of `ContinuousBatchingConfig`. The cache is as large as the batch needs,
+            unless they have `num_blocks` or `max_memory_percent`.
+
+    Raises:
+        BadValue: there is no such field.
     """
+
+    batching: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self):
+        super().__post_init__()
+        names = {f.name for f in fields(ContinuousBatchingConfig)}
+        for name in sorted(self.batching.keys() - names):
+            raise BadValue(
+                f"transformers_continuous_batching_config has {name!r}: expected some of "
+                f"{', '.join(sorted(names))}"
+            )
 
     @torch.no_grad()
     def sample(
@@ -144,13 +163,8 @@ class PagedEngine(TransformersEngine):
             outputs = model.generate_batch(
                 inputs=[list(prompt) for prompt in prompts],
                 generation_config=generation_config(sampling, self.pad),
-                continuous_batching_config=ContinuousBatchingConfig(
-                    # its default takes most of the free memory, even for small batches
-                    num_blocks=sum(
-                        cache_blocks(len(prompt) + sampling.max_tokens) for prompt in prompts
-                    ),
-                    max_batch_tokens=BATCH_TOKENS,
-                    return_logprobs=True,
+                continuous_batching_config=self.batching_config(
+                    [len(prompt) + sampling.max_tokens for prompt in prompts]
                 ),
                 progress_bar=False,
             )
@@ -171,6 +185,16 @@ class PagedEngine(TransformersEngine):
                     finish="stop" if tokens[-1] in sampling.ends else "length",
                 ),
             )
+
+    def batching_config(self, lengths: Sequence[int]) -> ContinuousBatchingConfig:
+        """Return the settings of a batch of sequences of at most these lengths."""
+        given: dict[str, Any] = dict(self.batching)  # Any: each field has its own type
+        if not given.keys() & {"num_blocks", "max_memory_percent"}:
+            # by default most of the free memory, even for small batches
+            given["num_blocks"] = sum(map(cache_blocks, lengths))
+        return ContinuousBatchingConfig(
+            **{"max_batch_tokens": BATCH_TOKENS, **given, "return_logprobs": True}
+        )
 
 
 @contextmanager
