@@ -9,9 +9,11 @@ import pytest
 
 from core.claims import Comparison, Untestable
 from core.claims.claim import MECHANISMS
+from core.data.sets import SETS, nano
 from core.families.profiles import SCALES
 from core.families.regimes import PREPARATIONS
 from core.families.table import find_family
+from core.families.worlds import WORLDS
 from core.pages.printed import passages, printed_table
 from core.pages.render import render_outcome
 from core.paper.registry import entries
@@ -200,7 +202,26 @@ def root(tmp_path_factory):
     return tmp_path_factory.mktemp("papers")
 
 
-@pytest.mark.usefixtures("few_worked")
+@pytest.fixture
+def short_starts(monkeypatch):
+    """Starting models of the nano worlds after two steps.
+
+    Those of `choice` and the first of `length` are whole: papers filter by what they solve.
+    """
+    few = {"max_steps": 2, "heldout_every": 2, "heldout_problems": 2}
+    for name, start, more in (
+        ("many", "many-start", {"heldout_target": 0.0}),
+        ("length", "length-grown", {}),
+    ):
+        world = WORLDS[name]
+        own = {**world.preparations[start], **few, **more}
+        starts = {**world.preparations, start: own}
+        monkeypatch.setitem(WORLDS, name, replace(world, preparations=starts))
+    demonstrations = nano("nano-many", 600)[1]
+    monkeypatch.setitem(SETS, demonstrations.name, demonstrations)
+
+
+@pytest.mark.usefixtures("few_worked", "short_starts")
 @pytest.mark.long
 def test_it_runs_through_all_stages_to_its_page(entry, root, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(root))
