@@ -9,6 +9,7 @@ from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 from numpy import asarray
@@ -77,7 +78,7 @@ def sampling_curves(runs: Iterable[Record], benchmarks: Mapping[str, str]) -> Fi
 
 def grid(count: int) -> tuple[Figure, list[Axes]]:
     """Create a figure with panels below each other, wide enough to read on a scrolling phone."""
-    figure = Figure(figsize=(8.4, 2.4 * count + 0.8), layout="constrained")
+    figure = Figure(figsize=(8.4, 2.4 * count + 0.8))
     return figure, list(figure.subplots(count, squeeze=False).ravel())
 
 
@@ -185,9 +186,10 @@ def sampled_mean(
 
 
 def finish(figure: Figure, panels: Sequence[Axes]) -> None:
-    """Add one legend for all panels below the figure, name the line ends and freeze the layout.
+    """Add one legend for all panels below the figure, name the line ends and lay all out.
 
-    The layout engine would otherwise move elements at every drawing, and the bytes would differ.
+    The figure keeps no layout engine: it would move elements at every drawing, and the bytes would
+    differ.
     """
     labelled: dict[str, Artist] = {}
     for axes in panels:
@@ -196,11 +198,11 @@ def finish(figure: Figure, panels: Sequence[Axes]) -> None:
     if labelled:
         columns = min(4, len(labelled))  # 4 fit the width
         figure.legend(labelled.values(), labelled.keys(), loc="outside lower center", ncols=columns)
-    figure.draw_without_rendering()
+    layout = ConstrainedLayoutEngine()
+    layout.execute(figure)
     for axes in panels:
         name_ends(axes, axes.get_position().height * figure.get_figheight() * 72)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    layout.execute(figure)
 
 
 def name_ends(axes: Axes, height: float) -> None:
