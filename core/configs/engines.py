@@ -1,6 +1,10 @@
 """Engines that sample completions, places where vLLM runs, and policies that sample."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
+
+from eval.errors import BadValue
 
 
 @dataclass(frozen=True)
@@ -85,3 +89,58 @@ ROLLOUT_POLICIES = {
     "policy": RolloutPolicy("the one that is trained", moves=True),
     "reference": RolloutPolicy("the frozen reference", moves=False),
 }
+
+
+class EngineSettings(Protocol):
+    """A config with the settings of an engine."""
+
+    rollout_engine: str
+    use_vllm: bool
+    use_transformers_continuous_batching: bool
+    vllm_mode: str
+    vllm_tensor_parallel_size: int
+
+    @property
+    def batching_keywords(self) -> Mapping[str, object]:
+        """Settings of continuous batching."""
+        ...
+
+    def is_set(self, name: str) -> bool:
+        """Return whether a field has another value than its default."""
+        ...
+
+
+def resolve_engine(c: EngineSettings) -> None:
+    """Let `rollout_engine` and the flags of `ENGINE_FLAGS` name the same engine.
+
+    Raises:
+        BadValue: they name different engines, or another than the settings given for one.
+    """
+    named = {f"{flag}=True": name for flag, name in ENGINE_FLAGS.items() if getattr(c, flag)}
+    if c.is_set("rollout_engine"):
+        named[f"rollout_engine={c.rollout_engine!r}"] = c.rollout_engine
+    if len(set(named.values())) > 1:
+        raise BadValue(f"{' and '.join(named)}: leave one of them out")
+    c.rollout_engine = next(iter(named.values()), c.rollout_engine)
+    for flag, name in ENGINE_FLAGS.items():
+        setattr(c, flag, c.rollout_engine == name)
+    if c.batching_keywords and not c.use_transformers_continuous_batching:
+        raise BadValue(
+            "transformers_continuous_batching_config acts with "
+            "use_transformers_continuous_batching=True: set this, or leave it out"
+        )
+
+
+def check_vllm(c: EngineSettings) -> None:
+    """Refuse what vLLM is not started with here.
+
+    Raises:
+        BadValue: vLLM in this process would be tensor parallel.
+    """
+    here = not VLLM_MODES[c.vllm_mode].is_server
+    if c.use_vllm and here and c.vllm_tensor_parallel_size > 1:
+        raise BadValue(
+            f"vllm_tensor_parallel_size={c.vllm_tensor_parallel_size} with "
+            f"vllm_mode={c.vllm_mode!r} is not supported: a server takes "
+            "--tensor-parallel-size"
+        )

@@ -7,7 +7,13 @@ from typing import Any, ClassVar
 from transformers.utils import logging
 
 from core.configs.base import BaseConfig, padding_multiple
-from core.configs.engines import ENGINE_FLAGS, ENGINES, ROLLOUT_POLICIES, VLLM_MODES
+from core.configs.engines import (
+    ENGINES,
+    ROLLOUT_POLICIES,
+    VLLM_MODES,
+    check_vllm,
+    resolve_engine,
+)
 from core.configs.generation_keywords import check_keywords, check_sampling, sampling_settings
 from core.configs.sampler import SamplerConfig
 from core.losses.selection import SELECTIONS
@@ -169,8 +175,8 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         self.check_groups()
         self.check_policies()
         self.check_selection()
-        self.resolve_engine()
-        self.check_vllm()
+        resolve_engine(self)
+        check_vllm(self)
         self.check_sampling()
         self.check_sampler(self)
 
@@ -379,38 +385,4 @@ class RolloutConfig(SamplerConfig, BaseConfig):
         if self.prompt_retirement is not None and not 0 < self.prompt_retirement <= 1:
             raise BadValue(
                 f"prompt_retirement={self.prompt_retirement}: expected above 0 and at most 1"
-            )
-
-    def resolve_engine(self) -> None:
-        """Let `rollout_engine` and the flags of `ENGINE_FLAGS` name the same engine.
-
-        Raises:
-            BadValue: they name different engines, or another than the settings given for one.
-        """
-        named = {f"{flag}=True": name for flag, name in ENGINE_FLAGS.items() if getattr(self, flag)}
-        if self.is_set("rollout_engine"):
-            named[f"rollout_engine={self.rollout_engine!r}"] = self.rollout_engine
-        if len(set(named.values())) > 1:
-            raise BadValue(f"{' and '.join(named)}: leave one of them out")
-        self.rollout_engine = next(iter(named.values()), self.rollout_engine)
-        for flag, name in ENGINE_FLAGS.items():
-            setattr(self, flag, self.rollout_engine == name)
-        if self.batching_keywords and not self.use_transformers_continuous_batching:
-            raise BadValue(
-                "transformers_continuous_batching_config acts with "
-                "use_transformers_continuous_batching=True: set this, or leave it out"
-            )
-
-    def check_vllm(self) -> None:
-        """Refuse what vLLM is not started with here.
-
-        Raises:
-            BadValue: vLLM in this process would be tensor parallel.
-        """
-        here = not VLLM_MODES[self.vllm_mode].is_server
-        if self.use_vllm and here and self.vllm_tensor_parallel_size > 1:
-            raise BadValue(
-                f"vllm_tensor_parallel_size={self.vllm_tensor_parallel_size} with "
-                f"vllm_mode={self.vllm_mode!r} is not supported: a server takes "
-                "--tensor-parallel-size"
             )
