@@ -12,6 +12,10 @@ from huggingface_hub import ModelCard
 
 from core import SFTConfig, SFTTrainer
 from core.errors import HubError
+from core.pages.card import card_of
+from core.paper.registry import find_paper
+from core.records.record import read_records, standard
+from core.records.schema import claims_of, runs_of
 
 
 @pytest.fixture
@@ -126,3 +130,16 @@ def test_a_push_sends_model_and_card_and_says_what_failed(build_llama, tiny_toke
     assert "a checkpoint was not uploaded: HfHubHTTPError: " in done.stderr
     sent = {line["value"]["path"] for line in server.commits[-1] if line["key"] == "file"}
     assert {"README.md", "model.safetensors", "tokenizer.json"} <= sent
+
+
+def test_a_run_has_a_card_where_a_verdict_has_no_effect():
+    """An effect is not there where a quantity of a claim is not a number."""
+    slug = "deepseekmath-grpo"
+    records = standard(read_records(slug))
+    (claims,) = claims_of(records, "cpu")
+    verdict = claims["verdicts"][0]
+    (run,) = [one for one in runs_of(records) if one["digest"] == verdict["runs"][0]]
+    nothing = {**verdict, "effect": None, "low": None, "high": None}
+    texts = [str(card_of(find_paper(slug), run, [one])) for one in (verdict, nothing)]
+    assert f"| {verdict['effect']:+.3g} |" in texts[0]
+    assert f"| {verdict['verdict']} | - | - |" in texts[1]
