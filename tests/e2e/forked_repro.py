@@ -11,6 +11,8 @@ import signal
 import socket
 import sys
 from importlib import import_module
+from multiprocessing import forkserver, resource_tracker, util
+from unittest.mock import patch
 
 IMPORTS = (
     "core.cli.main",
@@ -54,6 +56,7 @@ def serve(path):
     pinned = {name: os.environ[name] for name in KERNELS if name in os.environ}
     gc.collect()
     gc.freeze()  # forks share these objects, and no collection copies their pages
+    start_jobs(die_with_parent)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -64,6 +67,26 @@ def serve(path):
             if os.fork() == 0:
                 answer(client, pinned)
             client.close()
+
+
+def start_jobs(die_with_parent):
+    """Start multiprocessing's server, which the jobs of all commands are forked from, as a fork.
+
+    Otherwise each command with jobs starts one, which imports torch again.
+    """
+
+    def fork(_program, _arguments, descriptors):
+        child = os.fork()
+        if child == 0:
+            die_with_parent()
+            forkserver.main(*descriptors, preload=[])
+        return child
+
+    server = forkserver._forkserver
+    resource_tracker.ensure_running()
+    with patch.object(util, "spawnv_passfds", fork):
+        server.ensure_running()
+    server.ensure_running = lambda: None  # a command would take it for a child of its own
 
 
 def answer(client, pinned):
