@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
-from typing import TypeAlias, TypedDict, cast
+from typing import NotRequired, TypeAlias, TypedDict, cast
 
 from core.records.schema import KINDS, Record, SettingValue
 from core.settings.canonical import line_of
@@ -14,16 +14,39 @@ Config: TypeAlias = Mapping[str, SettingValue]
 Scores: TypeAlias = list[JsonFields]
 CURVES, CONFIG, SCORES, START = "curves", "config", "scores", "start_scores"  # fields of a run
 BENCHMARK = "benchmark"  # a stored row of scores without it is only what differs from the start's
+METRIC = "metric"  # a stored row of the start without it is only what differs from COMMON
+COMMON: JsonFields = {  # of most scores: greedy answers, a Wilson interval, all problems
+    METRIC: "top1",
+    "drawn": None,
+    "executor_errors": 0,
+    "limited": False,
+    "method": "wilson",
+    "mode": "cot",
+    "programs": 0,
+    "question_variance": None,
+    "sample_variance": None,
+    "samples": 1,
+    "seed": 0,
+    "timeouts": 0,
+    "unanswered": 0,
+    "undecided": 0,
+}
+BILLION = 10**9  # training logs are rounded to billionths
 
 # The values of a curve: a number stands for a constant one, a name for one equal to that curve.
 CurveValues: TypeAlias = list[float] | float | str
+Parts: TypeAlias = dict[str, CurveValues | dict[str, CurveValues]]
 
 
 class CurveTable(TypedDict):
-    """The curves that have the same steps, with their values by the parts of their names."""
+    """The curves that have the same steps, with their values by the parts of their names.
+
+    A curve is in `billionths`, as whole numbers, if these have fewer digits than its values.
+    """
 
     steps: list[float]
-    values: dict[str, CurveValues | dict[str, CurveValues]]
+    values: Parts
+    billionths: NotRequired[Parts]
 
 
 class SettingTable(TypedDict):
@@ -71,7 +94,7 @@ def curve_tables(curves: Curves) -> list[CurveTable]:
         steps, values = tuple(step for step, _ in curve), [value for _, value in curve]
         others = columns.setdefault(steps, {})
         others[name] = shortened(values, others)
-    return [{"steps": [*steps], "values": by_part(values)} for steps, values in columns.items()]
+    return [curve_table([*steps], values) for steps, values in columns.items()]
 
 
 def shortened(values: list[float], others: Mapping[str, CurveValues]) -> CurveValues:
@@ -81,14 +104,48 @@ def shortened(values: list[float], others: Mapping[str, CurveValues]) -> CurveVa
     return next((name for name, other in others.items() if other == values), values)
 
 
-def by_part(values: Mapping[str, CurveValues]) -> dict[str, CurveValues | dict[str, CurveValues]]:
+def curve_table(steps: list[float], values: Mapping[str, CurveValues]) -> CurveTable:
+    """Return the table of the curves that have these steps."""
+    whole = {n: scaled for n, column in values.items() if (scaled := in_billionths(column))}
+    rest = {name: column for name, column in values.items() if name not in whole}
+    table: CurveTable = {"steps": steps, "values": by_part(rest)}
+    if whole:
+        table["billionths"] = by_part(whole)
+    return table
+
+
+def in_billionths(values: CurveValues) -> list[float] | None:
+    """Return values in billionths if these are whole and have fewer digits, else None."""
+    if not isinstance(values, list):
+        return None
+    scaled: list[float] = [round(value * BILLION) for value in values]
+    text = line_of(values)
+    has_fewer_digits = len(line_of(scaled)) < len(text)
+    return scaled if has_fewer_digits and line_of(unscaled(scaled)) == text else None
+
+
+def unscaled(billionths: list[float]) -> list[float]:
+    """Return the numbers that are these billionths, whole ones as int."""
+    return [n / BILLION if n % BILLION else n // BILLION for n in billionths]
+
+
+def by_part(values: Mapping[str, CurveValues]) -> Parts:
     """Return values with names `part/rest` in a mapping of their own, under `part/`."""
-    parts: dict[str, CurveValues | dict[str, CurveValues]] = {}
+    parts: Parts = {}
     for name, value in values.items():
         part, slash, rest = name.partition("/")
         under = cast(dict[str, CurveValues], parts.setdefault(part + slash, {}) if slash else parts)
         under[rest if slash else part] = value
     return parts
+
+
+def by_name(parts: Parts) -> dict[str, CurveValues]:
+    """Return the values that `by_part` put under parts of names."""
+    columns: dict[str, CurveValues] = {}
+    for name, stored in parts.items():
+        under = stored if isinstance(stored, dict) else {"": stored}
+        columns |= {name + rest: values for rest, values in under.items()}
+    return columns
 
 
 def read_curves(tables: list[CurveTable]) -> Curves:
@@ -99,10 +156,8 @@ def read_curves(tables: list[CurveTable]) -> Curves:
     """
     curves: dict[str, list[list[float]]] = {}
     for table in tables:
-        columns: dict[str, CurveValues] = {}
-        for name, stored in table["values"].items():
-            under = stored if isinstance(stored, dict) else {"": stored}
-            columns |= {name + rest: values for rest, values in under.items()}
+        whole = cast(dict[str, list[float]], by_name(table.get("billionths", {})))
+        columns = by_name(table["values"]) | {n: unscaled(column) for n, column in whole.items()}
         for name, stored in columns.items():
             values = columns[stored] if isinstance(stored, str) else stored
             column = cast(
@@ -117,17 +172,21 @@ def changed_rows(start: Scores, rows: Scores) -> Scores:
 
     A row stays whole where that of the start is absent, of another benchmark or has more fields.
     """
-    return [changed_row(old, row) for old, row in zip_longest(start[: len(rows)], rows)]
+    pairs = zip_longest(start[: len(rows)], rows)
+    return [row if old is None else changed_row(old, row, BENCHMARK) for old, row in pairs]
 
 
-def changed_row(start: JsonFields | None, row: JsonFields) -> JsonFields:
-    """Return the fields of a row that differ from those of the start; see `changed_rows`."""
-    if start is None or not start.keys() <= row.keys() or start[BENCHMARK] != row[BENCHMARK]:
+def changed_row(base: JsonFields, row: JsonFields, mark: str) -> JsonFields:
+    """Return the fields of a row that differ from those of another row.
+
+    The row stays whole, with its field `mark`, if that differs or the other row has more fields.
+    """
+    if not base.keys() <= row.keys() or base[mark] != row[mark]:
         return row
     return {
         name: value
         for name, value in row.items()
-        if name not in start or line_of(start[name]) != line_of(value)
+        if name not in base or line_of(base[name]) != line_of(value)
     }
 
 
@@ -166,10 +225,12 @@ def read_settings(tables: list[SettingTable]) -> Config:
 WRITERS: Mapping[str, Callable[[Record], object]] = {
     CURVES: lambda record: curve_tables(record[CURVES]),
     CONFIG: lambda record: setting_tables(record[CONFIG]),
+    START: lambda record: [changed_row(COMMON, row, METRIC) for row in record[START]],
     SCORES: lambda record: changed_rows(record.get(START, []), record[SCORES]),
 }
-READERS: Mapping[str, Callable[[Record], object]] = {
+READERS: Mapping[str, Callable[[Record], object]] = {  # the start before what differs from it
     CURVES: lambda record: read_curves(record[CURVES]),
     CONFIG: lambda record: read_settings(record[CONFIG]),
+    START: lambda record: [row if METRIC in row else COMMON | row for row in record[START]],
     SCORES: lambda record: whole_rows(record.get(START, []), record[SCORES]),
 }

@@ -40,17 +40,20 @@ LINE = (  # the canonical JSON of a sample: its fields in the order of their nam
     '{"benchmark":%s,"correct":%s,"extracted":%s,%s"id":%s,"output":%s,"reason":%s,"rule":%s,'
     '"sample":%s,"tokens":%s,"truncated":%s}\n'
 )
-# Encodings that zstd compresses best: columns of few distinct texts as a dictionary, others apart.
-DICTIONARIES = ["set", "benchmark", "rule", "reason"]
+# Encodings that Brotli compresses best: a column of few distinct texts in no order as a dictionary.
+DICTIONARIES = ["reason"]
 ENCODINGS = {
+    "set": "PLAIN",
+    "benchmark": "PLAIN",
     "id": "DELTA_BYTE_ARRAY",
     "sample": "BYTE_STREAM_SPLIT",
     "output": "PLAIN",
     "tokens": "BYTE_STREAM_SPLIT",
-    "extracted": "PLAIN",
+    "extracted": "DELTA_LENGTH_BYTE_ARRAY",
+    "rule": "PLAIN",
     "form.list.element": "BYTE_STREAM_SPLIT",
 }
-LEVEL = 19  # of zstd
+LEVEL = 11  # of Brotli
 PAGE = 1 << 24  # bytes, so that a column is one page: each page is compressed on its own
 
 
@@ -128,7 +131,7 @@ def write_sets(path: Path, sets: Mapping[str, Sequence[Sample]]) -> None:
     pq.write_table(
         table,
         buffer,
-        compression="zstd",
+        compression="brotli",
         compression_level=LEVEL,
         use_dictionary=DICTIONARIES,  # pyright: ignore[reportArgumentType] - or names of columns
         column_encoding=ENCODINGS,
@@ -195,7 +198,7 @@ def read_columns(path: Path) -> SampleColumns:
 def _read_columns(path: Path, *_state: int) -> SampleColumns:
     # the state tells a file from what it was
     try:
-        file = pq.ParquetFile(io.BytesIO(path.read_bytes()))
+        file = pq.ParquetFile(pa.BufferReader(path.read_bytes()))
         if not file.schema_arrow.equals(SCHEMA):
             raise DamagedFile(
                 f"{path}: expected the columns {', '.join(SCHEMA.names)} of samples, got "
@@ -203,7 +206,7 @@ def _read_columns(path: Path, *_state: int) -> SampleColumns:
             )
         columns = {
             name: as_list(column)
-            for name, column in zip(SCHEMA.names, file.read().columns, strict=True)
+            for name, column in zip(SCHEMA.names, file.read(use_threads=False).columns, strict=True)
         }
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, DamagedFile):

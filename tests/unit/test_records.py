@@ -17,7 +17,7 @@ from core.records.record import (
     validate,
     write_record,
 )
-from core.records.record_text import curve_tables, parse_record, record_text
+from core.records.record_text import COMMON, curve_tables, parse_record, record_text
 from core.records.schema import KINDS, ScoreRow
 from core.records.verdict_row import LATER_FIELDS, VerdictRow
 from core.settings.canonical import (
@@ -285,7 +285,8 @@ def test_a_record_of_the_first_schema_is_read_and_stays_where_the_answers_are_th
     assert write_record(a_run(train={"weights": "9"}))["digest"] == read["digest"]
 
 
-NUMBERS = st.integers(-9, 9) | st.floats(-9, 9).map(canonical_number)
+BILLIONTHS = st.integers(-(10**11), 10**11).map(lambda number: canonical_number(number / 10**9))
+NUMBERS = st.integers(-9, 9) | st.floats(-9, 9).map(canonical_number) | BILLIONTHS
 POINTS = st.lists(st.lists(NUMBERS, min_size=2, max_size=2), max_size=4)
 NAMES = ["a", "b", "held_out/c", "held_out/c/d", "held_out", "held_out/", "/", "1"]
 CURVES = st.dictionaries(st.sampled_from(NAMES), POINTS)
@@ -293,6 +294,8 @@ CURVES = st.dictionaries(st.sampled_from(NAMES), POINTS)
 
 @given(curves=CURVES)
 @example(curves={"a": [[1, 2], [2, 3]], "b": [[1, 2], [2, 3]], "c": [[1, 5], [2, 5]]})
+@example(curves={"a/b": [[1, 0.1], [2, 1e-9]], "a/c": [[1, 0.1], [2, 1e-9]], "d": [[1, 1e300]]})
+@example(curves={"a": [[1, 0.123456789], [2, 1e-10]], "b": [[1, 3], [2, -0.012345678]]})
 def test_the_text_of_a_record_holds_its_curves_to_the_last_digit(curves):
     """The digest of a record is one of its content, in whichever form a file holds that."""
     record = {"kind": "run", "curves": curves}
@@ -320,17 +323,27 @@ def test_the_text_of_a_record_holds_its_settings(config):
 
 ROWS = st.lists(
     st.fixed_dictionaries(
-        {"benchmark": st.sampled_from(["gsm8k", "math"])},
+        {
+            "benchmark": st.sampled_from(["gsm8k", "math"]),
+            "metric": st.sampled_from(["top1", "maj"]),
+        },
         optional={name: VALUES | st.booleans() for name in ("value", "n", "texts")},
     ),
     max_size=3,
 )
 
 
-@given(start=ROWS, scores=ROWS)
-@example(start=[{"benchmark": "math", "n": 1}], scores=[{"benchmark": "math", "n": True}])
+COMMON_ROWS = ROWS.map(lambda rows: [COMMON | row for row in rows])
+
+
+@given(start=ROWS | COMMON_ROWS, scores=ROWS | COMMON_ROWS)
+@example(
+    start=[{"benchmark": "math", "metric": "top1", "n": 1}],
+    scores=[{"benchmark": "math", "metric": "top1", "n": True}],
+)
+@example(start=[COMMON | {"benchmark": "math", "limited": 0, "drawn": 3}], scores=[])
 def test_the_text_of_a_record_holds_its_scores(start, scores):
-    """A row of scores without a benchmark holds what differs from the start's row."""
+    """A row holds what differs from the common one, a trained policy's what the start's has not."""
     record = {"kind": "run", "start_scores": start, "scores": scores}
     read = parse_record(record_text(record))
     assert line_of(read) == line_of(record)
@@ -339,7 +352,14 @@ def test_the_text_of_a_record_holds_its_scores(start, scores):
     assert again["scores"] == [{}] * len(start)
 
 
-@pytest.mark.parametrize("field", ["config", "curves", "scores"])
+def test_a_row_of_the_start_holds_what_differs_from_the_common_one():
+    row = COMMON | {"benchmark": "math", "value": 50, "seed": 1}
+    maj = row | {"metric": "maj"}
+    stored = json.loads(record_text({"kind": "run", "start_scores": [row, maj]}))
+    assert stored["start_scores"] == [{"benchmark": "math", "value": 50, "seed": 1}, maj]
+
+
+@pytest.mark.parametrize("field", ["config", "curves", "scores", "start_scores"])
 def test_fields_of_records_of_another_kind_are_stored_as_they_are(field):
     record = {"kind": "of a plug-in", field: [7, {"source": "a"}]}
     assert parse_record(record_text(record)) == json.loads(record_text(record)) == record
@@ -350,6 +370,14 @@ def test_the_steps_and_the_values_of_equal_curves_are_stored_once():
     (table,) = curve_tables({"a": steps, "b": steps, "c": [[step, 7] for step in range(50)]})
     assert table["steps"] == list(range(50))
     assert table["values"] == {"a": [value for _, value in steps], "b": "a", "c": 7}
+
+
+def test_values_are_stored_in_billionths_where_these_have_fewer_digits():
+    values = {"a/b": [0.012345678, 0.001234567, 0.5], "a/c": [0.25, 1], "d": [0.1234567891, 2]}
+    table, other = curve_tables({name: [*enumerate(column)] for name, column in values.items()})
+    assert table["values"] == {}
+    assert table["billionths"] == {"a/": {"b": [12345678, 1234567, 5 * 10**8]}}
+    assert other == {"steps": [0, 1], "values": {"a/": {"c": [0.25, 1]}, "d": [0.1234567891, 2]}}
 
 
 def test_curves_of_records_of_earlier_versions_are_lists_of_points():
@@ -365,10 +393,13 @@ def test_curves_of_records_of_earlier_versions_are_lists_of_points():
         ("curves", [{"steps": [1, 2], "values": {"a": [3]}}]),
         ("curves", [{"steps": [1], "values": {"a": "b"}}]),
         ("curves", [{"steps": 1, "values": {"a": 1}}]),
+        ("curves", [{"steps": [1], "values": {}, "billionths": {"a": "b"}}]),
+        ("curves", [{"steps": [1], "values": {}, "billionths": {"a": [1, 2]}}]),
         ("config", [{"values": {"beta": 1}}]),
         ("config", [7]),
         ("scores", [{"value": 1}] * 9),
         ("scores", [7]),
+        ("start_scores", [7]),
         ("config", [{"source": "arm", "values": [1]}]),
     ],
     ids=str,
