@@ -22,6 +22,7 @@ LONGEST = (  # half a minute of processor time or more, the long tests included
     "test_printed_commands.py",
     "test_two_processes.py",
     "test_killed.py",
+    "test_real_checkpoint.py",
     "test_wheel.py",
     "test_transformers_range.py",
     "test_demo_elsewhere.py",
