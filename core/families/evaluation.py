@@ -22,7 +22,7 @@ class Untrained(Family):
         *("data", "rewards", "rate_factors", "heldout_every", "heldout_problems"),
         *("heldout_benchmarks", "heldout_limit", "heldout_mode"),
         *("heldout_temperature", "heldout_target"),
-        *("launch", "processes"),
+        *("launch", "processes", "trainer"),
         *("use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules"),
     )
     profiles: Mapping[str, Mapping[str, object]] = {"cpu": CPU, "gpu": GPU, "paper": {}}

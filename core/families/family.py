@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
 from core.paper import Reward
 from eval.errors import BadValue
@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # torch and transformers, which a list of papers must not wai
     from core.trainers.resume import ResumableTrainer
 
 Row: TypeAlias = JsonObject  # columns of any type
+Trainer = TypeVar("Trainer", bound="ResumableTrainer")
 SEEN = "/training"  # suffix of the names of quantities of training rows
 PROMPT_TOKENS = 256  # assumed length of a prompt where the data is not loaded
 
@@ -123,6 +124,7 @@ class Training:
         adapters: configuration of LoRA adapters, if any.
         roles: further models, by name or folder, for the `roles` of its family.
         chat_template: template that replaces the model's own.
+        trainer_class: class that trains in place of the family's own, which it extends.
     """
 
     config: "BaseConfig"
@@ -133,6 +135,11 @@ class Training:
     adapters: "PeftConfig | None"
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
     chat_template: str | None = None
+    trainer_class: "type[ResumableTrainer] | None" = None
+
+    def trainer_of(self, own: "type[Trainer]") -> "type[Trainer]":
+        """Return the class that trains: that of the family, or the one that replaces it."""
+        return own if self.trainer_class is None else cast("type[Trainer]", self.trainer_class)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +221,14 @@ class Family(Protocol):
     def config_class(self) -> "type[BaseConfig]":
         """Import the config class."""
         ...
+
+    def trainer_class(self) -> "type[ResumableTrainer]":
+        """Import the trainer class.
+
+        Raises:
+            BadValue: the family trains nothing, which is the default.
+        """
+        raise BadValue(f"the family {self.name} has no trainer")
 
     def trainer(self, training: Training) -> "ResumableTrainer":
         """Import and build the trainer."""

@@ -90,7 +90,7 @@ class GRPO(OnPolicy):
         """Import and build the trainer."""
         from core.models.load import load_policy, load_tokenizer
 
-        return self.trainer_class()(
+        return training.trainer_of(self.trainer_class())(
             model=load_policy(training.model, trust_code=training.config.trust_remote_code),
             reward_funcs=[*training.rewards, *training.roles.values()],
             args=cast("GRPOConfig", training.config),

@@ -81,12 +81,17 @@ class SFT(Offline):
 
         return SFTConfig
 
+    def trainer_class(self) -> "type[SFTTrainer]":
+        """Import the trainer class."""
+        from core.trainers.sft import SFTTrainer
+
+        return SFTTrainer
+
     def trainer(self, training: Training) -> "SFTTrainer":
         """Import and build the trainer."""
         from core.models.load import load_policy, load_tokenizer
-        from core.trainers.sft import SFTTrainer
 
-        return SFTTrainer(
+        return training.trainer_of(self.trainer_class())(
             model=load_policy(training.model, trust_code=training.config.trust_remote_code),
             args=cast("SFTConfig", training.config),
             train_dataset=training.rows,

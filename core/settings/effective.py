@@ -7,6 +7,7 @@ from core.configs.idle import effective_fields
 from core.paper.page import PREPARED
 from core.settings.canonical import canonical
 from core.settings.layers import NO_SETTINGS
+from core.settings.own_trainer import trainer_key
 from core.settings.resolve import Resolved
 from core.settings.reward_keys import reward_key
 from core.settings.run_settings import BUNDLES, CHOOSING, IDLE, NEUTRAL, SCORING
@@ -47,7 +48,9 @@ def settings_of(resolved: Resolved) -> dict[str, object]:
     rewards = [reward_key(reward) for reward in resolved.run.rewards]
     left_out = SCORING | CHOOSING | BUNDLES
     settings = {n: expand_preparations(resolved, v) for n, v in active.items() if n not in left_out}
-    return settings | {"rewards": rewards}
+    trainer = resolved.run.trainer
+    own = {"trainer": trainer_key(trainer)} if trainer else {}
+    return {**settings, "rewards": rewards, **own}
 
 
 def expand_preparations(resolved: Resolved, value: object) -> object:

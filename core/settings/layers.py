@@ -99,17 +99,20 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
     is_own_family = family.name == paper.family
 
     def run_settings_only(settings: Settings) -> Settings:
-        return settings if is_own_family else {n: v for n, v in settings.items() if n in run_fields}
+        return {name: value for name, value in settings.items() if name in run_fields}
+
+    def own_or_run(settings: Settings) -> Settings:
+        return settings if is_own_family else run_settings_only(settings)
 
     profile = (family.profiles.get(scale, {}), f"{PROFILE}{scale}")
     own_changes = [
         (paper.changes(arm), f"arm {arm}"),
         (paper.changes(arm, scale), f"arm {arm} at {scale}"),
     ]
-    sources = [(run_settings_only(s), place) for link in chain for s, place in own_layers(link)]
+    sources = [(own_or_run(s), place) for link in chain for s, place in own_layers(link)]
     sources.append(profile)
     at_scale = [(link.profiles.get(scale, {}), f"{link.slug} at {scale}") for link in chain]
-    changes = [*((run_settings_only(s), place) for s, place in at_scale), *own_changes]
+    changes = [*((own_or_run(s), place) for s, place in at_scale), *own_changes]
     regime, source = named_regime([*sources, *changes, (command_line, COMMAND_LINE)])
     if regime is None:
         return sources + changes

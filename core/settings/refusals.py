@@ -11,6 +11,7 @@ from core.paper.page import PREPARED
 from core.settings.bounds import check_held_out
 from core.settings.effective import effective
 from core.settings.layers import COMMAND_LINE
+from core.settings.own_trainer import load_trainer
 from core.settings.resolve import Resolved, resolve
 from eval.errors import BadValue, ReproError
 from eval.json_lines import JsonFields
@@ -36,12 +37,25 @@ def refuse(runs: Sequence[Resolved]) -> None:
             training, or an arm makes rows.
     """
     for resolved in runs:
-        check_arm(resolved)
-        check_names(resolved)
+        check_run(resolved)
     paper, scale = runs[0].paper, runs[0].scale
     problem = next(chain(same_trainings(runs), same_trainings(arms(paper, scale))), None)
     if problem is not None:
         raise BadValue(f"{paper.slug} at {scale}: {problem}")
+
+
+def check_run(resolved: Resolved) -> None:
+    """Check the settings of one run.
+
+    Raises:
+        UnknownName, BadValue: see `check_arm` and `check_names`, or the trainer refuses a setting.
+        BadValue, MissingFile: the class of `trainer` cannot be loaded, see `load_trainer`.
+    """
+    check_arm(resolved)
+    check_names(resolved)
+    resolved.preview()
+    if resolved.run.trainer is not None:
+        load_trainer(resolved.run.trainer, resolved.family.trainer_class())
 
 
 def arms(paper: Paper, scale: str) -> list[Resolved]:

@@ -54,6 +54,9 @@ class RunSettings:
 
     `chat_template` replaces the template of the model and is saved with the trained model: "plain"
     is a template for base models, which have none; any other value is a file with a Jinja template.
+    `trainer` is a class that trains in place of the family's own, which it extends:
+    `module:Class` or `FILE.py:Class`.
+
     `use_peft` trains LoRA adapters; it and `lora_*` are fields of TRL's `ModelConfig`.
     """
 
@@ -88,6 +91,7 @@ class RunSettings:
     heldout_target: float | None = None
     rate_factors: tuple[float, ...] = ()
     threads: int | None = None
+    trainer: str | None = None
     use_peft: bool = False
     lora_r: int = 16
     lora_alpha: int = 32
@@ -225,6 +229,7 @@ IDLE = (
     Idle(("prompt_template",), lambda s: s.prompt_template is None),
     Idle(("system_prompt",), lambda s: s.system_prompt is None),
     Idle(("chat_template",), lambda s: s.chat_template is None),
+    Idle(("trainer",), lambda s: s.trainer is None),
 )
 # Fields that say what is asked of a trained policy: no part of its training.
 SCORING = frozenset(

@@ -26,6 +26,7 @@ from core.records.notes import read_note, write_note
 from core.records.places import MODEL
 from core.rewards.verifiers import check_rewards
 from core.settings.canonical import digest_of
+from core.settings.own_trainer import load_trainer
 from core.settings.resolve import Resolved
 from core.settings.run_settings import RunSettings
 from core.spread.checkpoints import SealCallback, last_checkpoint
@@ -181,6 +182,7 @@ def build_trainer(
             callbacks=callbacks,
             adapters=lora_config(settings),
             chat_template=settings.chat_template,
+            trainer_class=load_trainer(settings.trainer) if settings.trainer else None,
         )
     )
     trainer.remove_callback(PrinterCallback)  # standard output is for results
