@@ -12,6 +12,7 @@ from core.rewards.correctness import (
     reasoning_accuracy_reward,
 )
 from core.rewards.cosine import CosineLength
+from core.rewards.flipped import Flipped
 from core.rewards.form import Format, TagCount, ThinkFormat, think_format_reward
 from core.rewards.language import LanguageConsistency
 from core.rewards.length import (
@@ -26,6 +27,7 @@ from core.rewards.repetition import (
     RepetitionPenalty,
     get_repetition_penalty_reward,
 )
+from core.rewards.scaled import Scaled
 from core.rewards.shuffled import Shuffled
 from core.rewards.steps import StepAccuracy
 
@@ -35,12 +37,14 @@ __all__ = [
     "Conditioned",
     "CosineLength",
     "DenseRepetition",
+    "Flipped",
     "Format",
     "LanguageConsistency",
     "LengthTarget",
     "LengthWithin",
     "Noisy",
     "RepetitionPenalty",
+    "Scaled",
     "Shuffled",
     "SoftOverlong",
     "StepAccuracy",
