@@ -13,7 +13,7 @@ from core.families.profiles import SCALES
 from core.paper.overrides import check_size, field_types, literal, named_texts
 from core.paper.registry import find_paper
 from core.records.files import write_atomic
-from core.records.found import find_run, find_runs, list_runs
+from core.records.found import find_record, find_run, find_runs, list_runs
 from core.records.index import listed_run
 from core.records.places import from_here, record_file
 from core.settings.canonical import as_text, canonical
@@ -86,7 +86,15 @@ def compare(
     figure: Figure = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold two recorded runs against each other: settings, curves, scores by problem, answers."""
+    """Hold two recorded runs against each other: settings, curves, scores by problem, answers.
+
+    Two recorded profiles are compared by their probes.
+    """
+    records = [find_record(name) for name in (before, after)]
+    if all(record["kind"] == "profile" for record in records):
+        from core.cli.profiling import print_compared
+
+        return print_compared(records[0], records[1], as_json=as_json)
     old, new = find_run(before), find_run(after)
     if figure is not None:
         draw(figure, old, new)

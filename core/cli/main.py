@@ -18,6 +18,7 @@ from core.cli.evaluating import evaluate
 from core.cli.finding import compare, runs
 from core.cli.interrupts import INTERRUPTED, interruptible
 from core.cli.output import only_data_on_stdout, only_errors_on_stderr, tell
+from core.cli.profiling import probe, profile
 from core.cli.running import one, reproduce, run
 from core.cli.scoring import score
 from core.cli.showing import diff, list_papers, show
@@ -142,6 +143,9 @@ MENU: Mapping[str, Mapping[str, tuple[Callable[..., int | None], str]]] = {
         "check": (check, "repro check dapo"),
         "publish": (publish, "repro publish dapo --accept"),
     },
+    "Try an algorithm": {
+        "profile": (profile, "repro profile dapo --only learns,many-updates"),
+    },
     "Look after a machine": {
         "doctor": (doctor, "repro doctor"),
         "clean": (clean, "repro clean --unfinished"),
@@ -152,7 +156,8 @@ for section, verbs in MENU.items():
     for name, (verb, example) in verbs.items():
         register = app.command(name, rich_help_panel=section, epilog=f"Example: {example}")
         register(guard_command(verb))
-app.command(hidden=True)(guard_command(one))
+for hidden in (one, probe):
+    app.command(hidden=True)(guard_command(hidden))
 
 if __name__ == "__main__":
     app()

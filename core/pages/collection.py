@@ -7,6 +7,7 @@ from core.pages.claims import claims_files
 from core.pages.differences import differences_files
 from core.pages.families import families_files
 from core.pages.index import index_files
+from core.pages.profiles import profiles_files
 from core.pages.speed import speed_files
 from core.records.places import Shelf, claims_table
 from core.records.record import read_records
@@ -20,6 +21,7 @@ def collection_files(shelf: Shelf) -> dict[str, Callable[[], Mapping[str, str | 
     checkout = claims_table().is_file()
     return {
         "families": lambda: families_files(SCALES[0], shelf) if checkout else {},
+        "profile": lambda: profiles_files(shelf),
         "speed": lambda: speed_files(read_records("bench", shelf)),
         "claims": claims_files,
         "trl": differences_files,

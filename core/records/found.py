@@ -6,7 +6,7 @@ from core.records.index import ListedRun, listed_runs
 from core.records.notes import read_note
 from core.records.places import DONE, MODEL, record_files, root
 from core.records.record import current, read_record, read_records
-from core.records.schema import RunRecord, runs_of
+from core.records.schema import Record, RunRecord, place_of, runs_of
 from eval.errors import BadValue, MissingFile, UnknownName
 
 
@@ -58,8 +58,20 @@ def find_run(name: str) -> RunRecord:
     """Return a run by the path of its record, its digest, or the first characters of the digest.
 
     Raises:
+        UnknownName, BadValue, DamagedFile: see `find_record`, or the record is not of a run.
+    """
+    record = find_record(name)
+    if record["kind"] != "run":
+        raise BadValue(f"{place_of(record)} is no record of a run: `repro runs` lists those")
+    return runs_of([record])[0]
+
+
+def find_record(name: str) -> Record:
+    """Return a record by its path, its digest, or the first characters of the digest.
+
+    Raises:
         UnknownName: no record has this name.
-        BadValue: several digests begin like this, or the record is not of a run.
+        BadValue: several digests begin like this.
         DamagedFile: the record is not what was written.
     """
     path = Path(name)
@@ -72,10 +84,7 @@ def find_run(name: str) -> RunRecord:
         raise BadValue(
             f"run {name}: {len(matches)} records begin like that ({examples}): give more of it"
         )
-    runs = runs_of([read_record(matches[0])])
-    if not runs:
-        raise BadValue(f"{matches[0]} is no record of a run: `repro runs` lists those")
-    return runs[0]
+    return read_record(matches[0])
 
 
 def models_here() -> dict[str, Path]:

@@ -10,7 +10,7 @@ from core.paper import Paper
 from core.paper.registry import Entry, entries, find_entry, lineage
 from core.records.accepted import accepted_digests, drops, list_problems
 from core.records.answers import seal_of
-from core.records.files import folder_files
+from core.records.files import file_digest, folder_files
 from core.records.passed import Passed, code_digest
 from core.records.places import Shelf, no_runs, own_entries, record_files, report_folder
 from core.records.record import current, read_record, standard
@@ -30,6 +30,7 @@ LIBRARIES = ("jinja2", "matplotlib", "numpy", "scipy")
 TENSORS = ("torch", "transformers")  # what settings and laws are made with
 OURS = "papers"
 PUBLISHED = Shelf.PUBLISHED
+PROFILE = "profile"  # the folder of the records of profiles, and the name of their page
 
 
 def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[str, list[str]]:
@@ -55,8 +56,11 @@ def check_papers(slugs: Sequence[str] = (), *, ask_again: bool = False) -> dict[
     passed.save(whole=not slugs)
     if slugs:
         return problems
-    pages = {name: check_page(files) for name, files in collection_files(PUBLISHED).items()}
+    makers = collection_files(PUBLISHED)
+    profile = list(profile_problems(makers.pop(PROFILE), passed))
+    pages = {name: check_page(files) for name, files in makers.items()}
     rooms = {"speed": check_room("bench", regrader), POCKET: check_pocket(regrader)}
+    rooms[PROFILE] = check_room(PROFILE, regrader) or profile
     rooms["speed"] = rooms["speed"] or pages["speed"]  # no page is made of damaged records
     return problems | pages | rooms | {"results": [*unknown_files(tuple(entries()))]}
 
@@ -179,6 +183,24 @@ def check_page(files: Callable[[], Mapping[str, str | bytes]]) -> list[str]:
         return [f"report: {line}" for line in stale(PUBLISHED.reports, files())]
     except ReproError as error:
         return [f"page: {error}"]
+
+
+def profile_problems(
+    files: Callable[[], Mapping[str, str | bytes]], passed: Passed
+) -> Iterator[str]:
+    """Yield the pages of profiles that differ from what their records render to."""
+
+    def problems() -> Iterator[str]:
+        yield from check_page(files)
+
+    reports = PUBLISHED.reports
+    pages = [*reports.glob(f"{PROFILE}.*"), *reports.glob(f"{PROFILE}/*"), reports / "probes.md"]
+    key = {
+        "records": [seal_of(record) for record in whole_records(PROFILE, PUBLISHED)[0]],
+        "code": code_digest(MEANT, LIBRARIES),
+        "files": {path.name: file_digest(path) for path in sorted(pages) if path.is_file()},
+    }
+    yield from passed.problems(key, problems())
 
 
 def whole_records(slug: str, shelf: Shelf = Shelf.HERE) -> tuple[list[Record], list[str]]:

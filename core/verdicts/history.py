@@ -18,7 +18,7 @@ from core.verdicts.regrade import Regrader
 from eval.errors import ReproError
 
 CHANGES = "CHANGES.md"  # in results/; where there is none, nothing was published
-ROOMS = ("bench", "pocket")  # folders of records that belong to no paper
+ROOMS = ("bench", "pocket", "profile")  # folders of records that belong to no paper
 SAMPLES_DIGEST = re.compile("[0-9a-f]{64}")
 
 

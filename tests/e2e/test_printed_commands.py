@@ -38,6 +38,7 @@ COMMAND = re.compile(r"^(repro|make|pip|python|accelerate|docker) ", re.MULTILIN
 NOT_RUN = {
     "make .*": "makes an environment from the package index, then trains or tests for minutes",
     "repro run deepseekmath-grpo": "a whole run of a paper, which takes minutes",
+    "repro profile .*": "trainings of minutes, a few of which tests/e2e/test_profile.py runs",
     "repro check": "checks what the run of minutes left",
     "repro run deepseekmath-grpo --at paper .*": "a whole run of a paper, on eight GPUs or more",
     "repro run deepseekmath-grpo --claims --on slurm .*": "the queue of a cluster",

@@ -1,0 +1,1 @@
+"""Profiles of algorithms: small experiments that each isolate one capability, with intervals."""

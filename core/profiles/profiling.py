@@ -1,0 +1,83 @@
+"""Profiles: an algorithm trained in every world, and its scores against another algorithm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from core.profiles.naming import find_algorithm
+from core.profiles.probes import PROBES, Probe
+from core.profiles.record import ROOM, profile_record
+from core.profiles.runs import Request, run_profile
+from core.profiles.scores import Aggregates, Row, aggregates, profiles, score_rows
+from core.records.places import check_writable, own_results
+from core.records.record import Record, write_record
+from eval.errors import BadValue, UnknownName
+
+FEWEST_SEEDS, MOST_SEEDS = 3, 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """A profile and that of the algorithm it is compared with, and what follows from them."""
+
+    record: Record
+    base: Record
+    rows: Sequence[Row]
+    aggregates: Aggregates | None
+
+
+def find_probes(names: Sequence[str]) -> tuple[Probe, ...]:
+    """Return the probes of these names, all without any.
+
+    Raises:
+        UnknownName: there is no probe of a name; the nearest names are given.
+    """
+    for name in names:
+        if name not in PROBES:
+            raise UnknownName("probe", name, PROBES)
+    return tuple(PROBES[name] for name in dict.fromkeys(names or PROBES))
+
+
+def make_profile(
+    arguments: Sequence[str], probes: Sequence[Probe], *, against: str, seeds: int, jobs: int
+) -> Profile:
+    """Profile an algorithm and the one that it is compared with; finished runs are not repeated.
+
+    Args:
+        arguments: The words of the command line that name the algorithm.
+        probes: The probes.
+        against: The name of the other algorithm.
+        seeds: The number of seeds.
+        jobs: The largest number of processes at a time.
+
+    Raises:
+        BadValue: there are too few seeds for an interval, or more than a world has.
+        ReproError: an algorithm cannot be found or trained, see `find_algorithm` and `run_profile`.
+    """
+    if not FEWEST_SEEDS <= seeds <= MOST_SEEDS:
+        raise BadValue(f"--seeds {seeds}: expected {FEWEST_SEEDS} to {MOST_SEEDS}")
+    check_writable(own_results() / ROOM)
+    requests = [
+        Request(
+            algorithm=find_algorithm(names),
+            arguments=tuple(names),
+            probes=tuple(probes),
+            seeds=seeds,
+            jobs=jobs,
+        )
+        for names in (arguments, (against,))
+    ]
+    return compare(*map(run_request, requests))
+
+
+def run_request(request: Request) -> Record:
+    """Run what is left of a profile, write its record, and return it."""
+    start = monotonic()
+    runs = run_profile(request)
+    return write_record(profile_record(request, runs, monotonic() - start))
+
+
+def compare(record: Record, base: Record) -> Profile:
+    """Return the scores of a profile against another one."""
+    rows = score_rows(record, base, profiles())
+    return Profile(record=record, base=base, rows=rows, aggregates=aggregates(rows))

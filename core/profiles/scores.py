@@ -1,0 +1,160 @@
+"""Scores of profiles: differences to another algorithm in units of each probe's own mechanism."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from core.profiles.probes import PROBES, Probe
+from core.profiles.record import ROOM
+from core.records.places import Shelf
+from core.records.record import Record, current, read_records
+from eval.stats.probe_scores import (
+    PairEffect,
+    ProbeScore,
+    Scores,
+    differences,
+    interquartile_mean,
+    pair_effect,
+    probability_of_improvement,
+    probe_score,
+    stratified_interval,
+)
+
+LEAST_GAIN = 0.5  # of the gain of the other algorithm: an algorithm with less has not learnt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A probe of a profile against another algorithm.
+
+    Attributes:
+        probe: The probe.
+        value: The mean of the measure over the seeds; None if there is none.
+        base: That of the other algorithm.
+        difference: By how much it is better, in the unit of the measure.
+        score: The same in units of the effect of the probe's mechanism; None without one.
+        values: The score of each seed.
+        reason: Why there is no score, in words; empty if there is one.
+        statistic: The mean of the statistic of the other algorithm; None if it is not measured.
+    """
+
+    probe: Probe
+    value: float | None = None
+    base: float | None = None
+    difference: ProbeScore | None = None
+    score: ProbeScore | None = None
+    values: tuple[float, ...] = ()
+    reason: str = ""
+    statistic: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregates:
+    """Aggregates over the probes with a score, each with its 95 % interval."""
+
+    mean: ProbeScore
+    improvement: ProbeScore
+
+
+def profiles(shelf: Shelf = Shelf.HERE) -> dict[str, list[Record]]:
+    """Return the records of profiles by algorithm, the oldest first."""
+    by_algorithm: dict[str, list[Record]] = {}
+    for record in current(read_records(ROOM, shelf)):
+        by_algorithm.setdefault(record["arm"], []).append(record)
+    return by_algorithm
+
+
+def values_of(records: Sequence[Record], probe: str) -> dict[float, float]:
+    """Return the value of a probe by seed, from the record with the most seeds, the newest first.
+
+    It is empty if no record has values.
+    """
+    rows = [dict(zip(row["seeds"], row["values"], strict=True)) for row in rows_of(records, probe)]
+    return max(reversed(rows), key=len, default={})
+
+
+def rows_of(records: Sequence[Record], probe: str) -> list[Mapping[str, list[float]]]:
+    """Return the fields of a probe with values from the records that hold it."""
+    rows = (record["probes"].get(probe, {}) for record in records)
+    return [row for row in rows if "values" in row]
+
+
+def effect_of(probe: Probe, archive: Mapping[str, Sequence[Record]]) -> PairEffect | None:
+    """Return the effect of a probe's mechanism; None if its pair has not run on two seeds.
+
+    Args:
+        probe: The probe.
+        archive: The records of profiles by algorithm.
+    """
+    with_it, without = (values_of(archive.get(a.name, ()), probe.name) for a in probe.pair)
+    shared = [seed for seed in with_it if seed in without]
+    if len(shared) < 2:
+        return None
+    pairs = [with_it[s] for s in shared], [without[s] for s in shared]
+    return pair_effect(differences(*pairs, falls=probe.falls))
+
+
+def score_rows(record: Record, base: Record, archive: Mapping[str, Sequence[Record]]) -> list[Row]:
+    """Return the probes of a profile that the other algorithm has too, with their scores."""
+    shared = [name for name in record["probes"] if name in base["probes"] and name in PROBES]
+    return [score_row(PROBES[name], record, base, archive) for name in shared]
+
+
+def score_row(
+    probe: Probe, record: Record, base: Record, archive: Mapping[str, Sequence[Record]]
+) -> Row:
+    """Return one probe of a profile with its score."""
+    own, other = record["probes"][probe.name], base["probes"][probe.name]
+    for fields, name in ((own, record["arm"]), (other, base["arm"])):
+        if "values" not in fields:
+            return Row(probe=probe, reason=f"{name}: {fields['reason']}")
+    values, base_values = values_of([record], probe.name), values_of([base], probe.name)
+    seeds = [seed for seed in values if seed in base_values]
+    apart = differences(
+        [values[s] for s in seeds], [base_values[s] for s in seeds], falls=probe.falls
+    )
+    row = Row(
+        probe=probe,
+        value=fmean(values.values()),
+        base=fmean(base_values.values()),
+        difference=probe_score(apart, 1.0),
+        statistic=fmean(other["statistic"]) if other["statistic"] else None,
+    )
+    effect = effect_of(probe, archive)
+    reason = missing_score(row, record, base, effect)
+    if effect is None or reason:
+        return replace(row, reason=reason)
+    scores = tuple(value / effect.value for value in apart)
+    return replace(row, score=probe_score(apart, effect.value), values=scores)
+
+
+def missing_score(row: Row, record: Record, base: Record, effect: PairEffect | None) -> str:
+    """Return why a probe has no score, in words; empty if it has one."""
+    probe = row.probe
+    if effect is None:
+        return f"its pair, {probe.mechanism} and {probe.without}, is not recorded"
+    if not effect.is_admitted:
+        return f"{probe.mechanism} differs from {probe.without} by {effect.ratio:.1f} errors only"
+    if row.statistic is not None and not probe.statistic.holds(row.statistic):
+        return f"expected {probe.statistic}, found {row.statistic:.3g}"
+    if probe.after_learning:
+        gains = [gain(one, probe.place) for one in (record, base)]
+        if gains[0] < LEAST_GAIN * gains[1]:
+            return f"did not learn: {gains[0]:+.1f} points, {base['arm']} {gains[1]:+.1f}"
+    return ""
+
+
+def gain(record: Record, training: str) -> float:
+    """Return the gain in accuracy of a training in points, the mean over the seeds."""
+    ends = [run["accuracy"] for run in record["trainings"][training]["runs"]]
+    return fmean(after - before for before, after in ends)
+
+
+def aggregates(rows: Sequence[Row]) -> Aggregates | None:
+    """Return the aggregates over the probes that have scores of several seeds; None without any."""
+    scores: Scores = [row.values for row in rows if len(row.values) > 1]
+    if not scores:
+        return None
+    both = (interquartile_mean, probability_of_improvement)
+    means = [ProbeScore(f(scores), *stratified_interval(scores, f)) for f in both]
+    return Aggregates(mean=means[0], improvement=means[1])

@@ -1,0 +1,165 @@
+"""Records and pages of profiles, made of runs whose numbers are known."""
+
+import random
+import re
+from typing import Any
+
+import pytest
+
+from core.pages.profiles import profiles_files, write_profile
+from core.profiles.findings import FINDINGS
+from core.profiles.mechanisms import MECHANISMS
+from core.profiles.naming import find_algorithm
+from core.profiles.probes import PROBES
+from core.profiles.profiling import compare
+from core.profiles.record import profile_record
+from core.profiles.runs import ProfileRuns, Request
+from core.profiles.trainings import TRAININGS
+from core.records.places import Shelf
+from core.records.record import read_record, record_file, write_record
+from core.records.schema import TrialRow
+
+# What runs measure beside the accuracy, each with how good it is: 1 for good, -1 for bad.
+CURVES = {
+    "reward": 0.004,
+    "entropy": 0.002,
+    "completions/mean_length": 0.1,
+    "completions/wrong_mean_length": -0.4,
+    "completions/clipped_ratio": -0.002,
+    "sampling/sampling_logp_difference/mean": 0.0,
+    "clip_ratio/region_mean": 0.0,
+    "frac_reward_zero_std": 0.0,
+    "rewards/scaled_length_within/mean": 0.0,
+}
+MIDDLE = {
+    **dict.fromkeys(("reward", "entropy", "frac_reward_zero_std"), 0.45),
+    **dict.fromkeys(("completions/mean_length", "completions/wrong_mean_length"), 40.0),
+    "rewards/scaled_length_within/mean": 5.0,
+}
+
+
+def fields(training, goodness):
+    """The fields of a run that is `goodness` points better than another one."""
+    world = training.regime.partition("-")[0]
+    row = {"mirrors": f"nano-{world}", "metric": "top1", "mode": "cot", "temperature": 1.0}
+    curves = {
+        name: [[step, MIDDLE.get(name, 0.3) + slope * goodness] for step in (16, 80, 160)]
+        for name, slope in CURVES.items()
+    }
+    if training.name == "hard-prompts":
+        curves["reward"][0][1] = 0.07
+    sampled = {"k": [1, 32], "pass": [60.0 + goodness, 80.0 + goodness]}
+    return {
+        "curves": curves,
+        "scores": [row | {"value": 60.0 + goodness}],
+        "start_scores": [row | {"value": 20.0}],
+        "sampling": {"s": {"mirrors": f"nano-{world}", "before": sampled, "after": sampled}},
+        "probabilities": {"kl_to_start": {"before": 0.0, "after": 0.8 - 0.01 * goodness}},
+        "train": {"weights": "0" * 64},
+    }
+
+
+def made(name, goodness, *, seeds=8, only=None, failures=None):
+    """Write the record of a profile that is `goodness` points better, and return it."""
+    probes = tuple(PROBES[name] for name in only or PROBES)
+    request = Request(
+        algorithm=find_algorithm([name]), arguments=(name,), probes=probes, seeds=seeds, jobs=1
+    )
+    noise = random.Random(name)
+    records = {
+        t.name: {s: fields(t, goodness + noise.gauss(0, 1)) for s in request.seeds_of(t)}
+        for t in request.trainings
+    }
+    trial: TrialRow = {"factor": 1.0, "learning_rate": 3e-4, "steps": 160, "curve": [[160, 50.0]]}
+    runs = ProfileRuns(
+        trials={name: [trial] for name in ("choice", "many", "length")},
+        records=records,
+        failures=failures or {},
+    )
+    return write_record(profile_record(request, runs, 1.0))
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """Plain GRPO at 0, what lacks a mechanism at -20, what has one at 20, DAPO at 10."""
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    for probe in PROBES.values():
+        for name, goodness in ((probe.mechanism, 20), (probe.without, -20)):
+            if name != "grpo":
+                made(name, goodness, only=[p.name for p in PROBES.values() if name in pair(p)])
+    return {"grpo": made("grpo", 0), "dapo": made("dapo", 10)}
+
+
+def pair(probe):
+    return probe.mechanism, probe.without
+
+
+def test_a_record_is_read_back_as_it_was_written(recorded):
+    for record in recorded.values():
+        assert read_record(record_file("profile", record["digest"])) == record
+    dapo = recorded["dapo"]
+    assert dapo["config"]["settings"]["epsilon_high"] == 0.28
+    assert dapo["seeds"] == [*range(20, 28)]
+    assert dapo["probes"].keys() == PROBES.keys()
+    assert dapo["rates"]["choice"]["best"] == 3e-4
+    step, mean, low, high = dapo["trainings"]["choice"]["curves"]["reward"][0]
+    assert step == 16
+    assert low < mean < high
+
+
+def test_an_algorithm_half_as_good_as_each_mechanism_scores_a_half(recorded):
+    rows = {row.probe.name: row for row in compare(recorded["dapo"], recorded["grpo"]).rows}
+    assert rows.keys() == PROBES.keys()
+    for name, row in rows.items():
+        assert row.score is not None, (name, row.reason)
+        assert row.score.value == pytest.approx(0.5, abs=0.12)
+        assert row.score.is_apart
+
+
+@pytest.mark.usefixtures("recorded")
+def test_pages_show_every_probe_and_count_the_scores_of_chance():
+    files: dict[str, Any] = {**profiles_files(Shelf.HERE)}
+    assert {"profile.md", "profile.html", "probes.md", "profile/dapo.md"} <= files.keys()
+    assert {"profile/dapo.svg", "profile/dapo-curves.svg"} <= files.keys()
+    assert not {f"profile/{name}.md" for name in MECHANISMS} & files.keys()
+    table = files["profile.md"]
+    assert f"{len(PROBES)} of {len(PROBES)} scores have a star; 1 would" in table
+    for probe in PROBES.values():
+        assert probe.question in files["profile/dapo.md"]
+        assert f'id="{probe.name}"' in files["profile/dapo.html"]
+        assert f"| {probe.name} " in files["probes.md"]
+    links = re.findall(r'href="(profile/dapo\.html#[^"]+)"', files["profile.html"])
+    assert [link.partition("#")[2] for link in links] == [*PROBES]
+
+
+def test_a_failed_training_leaves_its_probes_without_a_score(recorded):
+    failures = {"choice": {21: "loss is nan"}}
+    record = made("rloo", 5, failures=failures)
+    rows = {row.probe.name: row for row in compare(record, recorded["grpo"]).rows}
+    assert rows["learns"].score is None
+    assert rows["learns"].reason == "rloo: seed 21 failed: loss is nan"
+    assert rows["many-updates"].score is not None
+    page = write_profile(record, recorded["grpo"]).read_text(encoding="utf-8")
+    assert "seed 21 failed: loss is nan" in page
+
+
+def test_a_family_without_samples_has_scores_where_it_is_trained(recorded):
+    record = made("dft", 5)
+    rows = {row.probe.name: row for row in compare(record, recorded["grpo"]).rows}
+    assert rows["learns"].score is not None
+    assert rows["old-sampler"].reason == "dft: the family sft is not trained in this world"
+
+
+def test_without_a_profile_of_plain_grpo_there_are_no_pages(tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    assert profiles_files(Shelf.HERE) == {}
+
+
+def test_findings_name_probes_that_exist():
+    for finding in FINDINGS.values():
+        assert {*finding.better, *finding.worse, *finding.alike} <= PROBES.keys()
+        assert finding.text.endswith(".")
+
+
+def test_every_training_belongs_to_a_probe():
+    assert {probe.place for probe in PROBES.values()} == TRAININGS.keys()
