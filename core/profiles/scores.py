@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from core.profiles.effects import EFFECTS
 from core.profiles.probes import PROBES, Probe
 from core.profiles.record import ROOM
 from core.records.places import Shelf
@@ -80,12 +81,17 @@ def rows_of(records: Sequence[Record], probe: str) -> list[Mapping[str, list[flo
 
 
 def effect_of(probe: Probe, archive: Mapping[str, Sequence[Record]]) -> PairEffect | None:
-    """Return the effect of a probe's mechanism; None if its pair has not run on two seeds.
+    """Return the effect of a probe's mechanism, published or else recorded here; None if neither.
 
     Args:
         probe: The probe.
         archive: The records of profiles by algorithm.
     """
+    return EFFECTS.get(probe.name) or recorded_effect(probe, archive)
+
+
+def recorded_effect(probe: Probe, archive: Mapping[str, Sequence[Record]]) -> PairEffect | None:
+    """Return the effect of a probe's mechanism in records; None if its pair has not two seeds."""
     with_it, without = (values_of(archive.get(a.name, ()), probe.name) for a in probe.pair)
     shared = [seed for seed in with_it if seed in without]
     if len(shared) < 2:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core.pages.profiles import profiles_files, write_profile
+from core.profiles.effects import EFFECTS
 from core.profiles.findings import FINDINGS
 from core.profiles.mechanisms import MECHANISMS
 from core.profiles.naming import find_algorithm
@@ -14,6 +15,7 @@ from core.profiles.probes import PROBES
 from core.profiles.profiling import compare
 from core.profiles.record import profile_record
 from core.profiles.runs import ProfileRuns, Request
+from core.profiles.scores import profiles, recorded_effect
 from core.profiles.trainings import TRAININGS
 from core.records.places import Shelf
 from core.records.record import read_record, record_file, write_record
@@ -83,6 +85,7 @@ def made(name, goodness, *, seeds=8, only=None, failures=None):
 def recorded(tmp_path, monkeypatch):
     """Plain GRPO at 0, what lacks a mechanism at -20, what has one at 20, DAPO at 10."""
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    monkeypatch.setattr("core.profiles.scores.EFFECTS", {})  # those of the records made here
     for probe in PROBES.values():
         for name, goodness in ((probe.mechanism, 20), (probe.without, -20)):
             if name != "grpo":
@@ -92,6 +95,14 @@ def recorded(tmp_path, monkeypatch):
 
 def pair(probe):
     return probe.mechanism, probe.without
+
+
+def test_the_published_effects_are_those_of_the_published_records():
+    archive = profiles(Shelf.PUBLISHED)
+    for name, effect in EFFECTS.items():
+        recorded: Any = recorded_effect(PROBES[name], archive)
+        assert effect.value == pytest.approx(recorded.value, rel=1e-5)
+        assert effect.error == pytest.approx(recorded.error, rel=1e-3)
 
 
 def test_a_record_is_read_back_as_it_was_written(recorded):

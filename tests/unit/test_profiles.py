@@ -142,6 +142,12 @@ def test_a_family_that_does_not_sample_enters_with_right_answers_of_the_start():
     assert "sft" in ENTRIES
 
 
+@pytest.fixture
+def no_effects(monkeypatch):
+    """No published effects: those of the records of a test alone."""
+    monkeypatch.setattr("core.profiles.scores.EFFECTS", {})
+
+
 def record(name, values, *, gain=50.0, probe="learns", statistic=0.8):
     place = PROBES[probe].place
     seeds = [*range(20, 20 + len(values))]
@@ -159,6 +165,7 @@ BASE = record("grpo", [80.0, 82.0, 84.0])
 KNOWN = {"grpo": [BASE], "shuffled-rewards": [record("shuffled-rewards", [30.0, 31.0, 35.0])]}
 
 
+@pytest.mark.usefixtures("no_effects")
 def test_an_algorithm_scores_zero_if_it_is_the_base_and_minus_one_if_it_is_chance():
     row = scored(BASE, BASE, KNOWN)
     assert row.score.value == 0
@@ -184,6 +191,7 @@ def test_an_algorithm_scores_zero_if_it_is_the_base_and_minus_one_if_it_is_chanc
         (KNOWN, record("grpo", [80.0, 82.0, 84.0], statistic=0.1), "expected late(reward) >= 0.25"),
     ],
 )
+@pytest.mark.usefixtures("no_effects")
 def test_a_probe_that_cannot_be_read_has_a_reason_and_no_score(known, base, reason):
     row = scored(record("new", [81.0, 83.0, 86.0]), base, known)
     assert row.score is None
@@ -191,6 +199,7 @@ def test_a_probe_that_cannot_be_read_has_a_reason_and_no_score(known, base, reas
     assert row.difference.value == pytest.approx(4 / 3)
 
 
+@pytest.mark.usefixtures("no_effects")
 def test_a_policy_that_learnt_nothing_does_not_score_by_staying_as_it_was():
     probe, mechanism = PROBES["wrong-length"], PROBES["wrong-length"].mechanism
     base = record("grpo", [40.0, 42.0, 44.0], probe=probe.name, statistic=40.0)

@@ -1,0 +1,5 @@
+"""Effects."""
+
+from eval.stats.probe_scores import PairEffect
+
+EFFECTS: dict[str, PairEffect] = {}
