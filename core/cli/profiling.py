@@ -96,7 +96,7 @@ def aggregate_lines(outcome: "Profile") -> list[str]:
     both, base = outcome.aggregates, outcome.base["arm"]
     return [
         "",
-        f"interquartile mean of the scores (0 is {base}, 1 the mechanism outcome for a probe): "
+        f"interquartile mean of the scores (0 is {base}, 1 the mechanism of a probe): "
         f"{with_interval(both.mean)}",
         f"probability to be better than {base} on a drawn probe and seed: "
         f"{with_interval(both.improvement)}",

@@ -48,6 +48,7 @@ ROWS = (
         settings={**GRPO, "rollout_selection": "filled", "selection_fills_up": True},
     ),
     Algorithm(name="groups-of-64", settings={**GRPO, "num_generations": 64}),
+    Algorithm(name="groups-of-2", settings={**GRPO, "num_generations": 2}),
     Algorithm(name="clean-rewards", settings=GRPO, rewarding=clean),
     Algorithm(
         name="rewards-apart",

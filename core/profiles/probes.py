@@ -107,8 +107,8 @@ ROWS = (
     ),
     Probe(
         name="many-updates",
-        question="Does it keep a fragile skill through many updates of one rollout?",
-        place="many",
+        question="Does it keep a fragile skill through many large updates of one rollout?",
+        place="large-steps",
         measure=accuracy("many"),
         statistic=Statistic(measure=whole("clip_ratio/region_mean"), at_least=0.01),
         mechanism="grpo",
@@ -166,7 +166,8 @@ ROWS = (
         place="hard-prompts",
         measure=accuracy("choice"),
         statistic=Statistic(measure=early(REWARD, 0.1), at_most=0.15),
-        mechanism="groups-of-64",
+        mechanism="grpo",
+        without="groups-of-2",
     ),
     Probe(
         name="noisy-rewards",

@@ -74,6 +74,10 @@ class ProfileRuns:
         """Return the trial of a base training whose learning rate was chosen."""
         return best_of(self.trials[base])
 
+    def factor(self, training: Training) -> float:
+        """Return the factor of the world's learning rate with which a training runs."""
+        return training.faster * self.best(training.base)["factor"]
+
 
 def profile_paper(algorithm: Algorithm) -> Paper:
     """Return an algorithm as a paper with an arm for each training, and a claim for each probe.
@@ -127,7 +131,7 @@ def run_profile(request: Request) -> ProfileRuns:
         trials = run_trials(request, trainings)
         runs = ProfileRuns(trials=trials, records={}, failures=failures)
         chains = [
-            chain_of(request.algorithm, training.name, seed, runs.best(training.base)["factor"])
+            chain_of(request.algorithm, training.name, seed, runs.factor(training))
             for training in trainings
             for seed in request.seeds_of(training)
         ]

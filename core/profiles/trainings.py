@@ -22,13 +22,15 @@ class Training:
         name: Its name.
         regime: The regime of a nano world.
         changes: The settings that it changes.
-        base: The training whose learning rate it has, chosen by trials of that training.
+        base: The training whose trials choose its learning rate.
+        faster: The factor of that rate with which it is trained.
     """
 
     name: str
     regime: str
     changes: Settings = field(default_factory=dict[str, object])
     base: str
+    faster: float = 1.0
 
     @property
     def rewards(self) -> tuple[Reward, ...]:
@@ -40,6 +42,7 @@ ROWS = (
     Training(name="choice", regime="choice", base="choice"),
     Training(name="many", regime="many", base="many"),
     Training(name="length", regime="length", base="length"),
+    Training(name="large-steps", regime="many", base="many", faster=3.0),
     Training(name="old-sampler", regime="many", changes={"rollout_lag": 64}, base="many"),
     Training(name="low-bit-sampler", regime="many", changes={"rollout_bits": 3}, base="many"),
     Training(name="tight-limit", regime="length-tight", base="length"),

@@ -173,4 +173,5 @@ def test_findings_name_probes_that_exist():
 
 
 def test_every_training_belongs_to_a_probe():
-    assert {probe.place for probe in PROBES.values()} == TRAININGS.keys()
+    places = {probe.place for probe in PROBES.values()}
+    assert places | {TRAININGS[place].base for place in places} == TRAININGS.keys()
