@@ -66,7 +66,7 @@ def weights_of(reader: GGUFReader, config: LlamaConfig) -> dict[str, torch.Tenso
         key = names.get_name(name.removesuffix(".weight"))
         rows = dequantize(tensors[f"{key}.weight"].data, tensors[f"{key}.weight"].tensor_type)
         if str(key).endswith(ROTATED):
-            count = heads if str(key).endswith("attn_q") else config.num_key_value_heads
+            count = heads if str(key).endswith("attn_q") else config.num_key_value_heads or heads
             rows = rows.reshape(count, -1, 2, rows.shape[-1]).swapaxes(1, 2)
         weights[name] = torch.tensor(rows.reshape(shape.shape), dtype=torch.bfloat16)
     return weights
