@@ -6,7 +6,7 @@ from time import monotonic
 
 from core.profiles.naming import find_algorithm
 from core.profiles.probes import PROBES, Probe
-from core.profiles.record import ROOM, profile_record
+from core.profiles.record import ROOM, has_answer, profile_record
 from core.profiles.runs import Request, run_profile
 from core.profiles.scores import Aggregates, Row, aggregates, profiles, score_rows
 from core.records.places import check_writable, own_results
@@ -41,7 +41,9 @@ def find_probes(names: Sequence[str]) -> tuple[Probe, ...]:
 def make_profile(
     arguments: Sequence[str], probes: Sequence[Probe], *, against: str, seeds: int, jobs: int
 ) -> Profile:
-    """Profile an algorithm and the one that it is compared with; finished runs are not repeated.
+    """Profile an algorithm, and the one that it is compared with unless a record holds it.
+
+    Finished runs are not repeated.
 
     Args:
         arguments: The words of the command line that name the algorithm.
@@ -51,7 +53,8 @@ def make_profile(
         jobs: The largest number of processes at a time.
 
     Raises:
-        BadValue: there are too few seeds for an interval, or more than a world has.
+        BadValue: there are too few seeds for an interval, or more than a world has, or an algorithm
+            enters none of the probes.
         ReproError: an algorithm cannot be found or trained, see `find_algorithm` and `run_profile`.
     """
     if not FEWEST_SEEDS <= seeds <= MOST_SEEDS:
@@ -67,7 +70,20 @@ def make_profile(
         )
         for names in (arguments, (against,))
     ]
-    return compare(*map(run_request, requests))
+    for request in requests:
+        if not request.trainings:
+            algorithm = request.algorithm
+            raise BadValue(
+                f"{algorithm.name}: none of these probes is trained by the family "
+                f"{algorithm.family}: {', '.join(probe.name for probe in probes)}"
+            )
+    return compare(run_request(requests[0]), recorded(requests[1]) or run_request(requests[1]))
+
+
+def recorded(request: Request) -> Record | None:
+    """Return the newest record of the profile that is asked for; None if there is none."""
+    records = profiles().get(request.algorithm.name, [])
+    return next((r for r in reversed(records) if has_answer(r, request)), None)
 
 
 def run_request(request: Request) -> Record:

@@ -5,6 +5,7 @@ from statistics import fmean
 
 from core.claims import Measure, MissingMeasure
 from core.claims.gates import AccuracyChange
+from core.profiles.algorithms import Algorithm
 from core.profiles.entries import SCALE
 from core.profiles.probes import Probe
 from core.profiles.runs import ProfileRuns, Request
@@ -33,18 +34,39 @@ def profile_record(request: Request, runs: ProfileRuns, seconds: float) -> Recor
         paper=ROOM,
         scale=SCALE,
         arm=algorithm.name,
-        config={
-            "family": algorithm.family,
-            "settings": canonical(algorithm.settings),
-            "trainer": trainer_key(algorithm.trainer) if algorithm.trainer else None,
-        },
+        config=config_of(algorithm),
         data=[probe.name for probe in request.probes],
         seeds=[*request.seeds_of(request.trainings[0])],
-        kernels={**acting_kernels(), PROCESSOR: processor()},
+        kernels=kernels_here(),
         rates={base: rate_fields(runs, base) for base in runs.trials},
         trainings={t.name: training_fields(runs, t) for t in request.trainings},
         probes={probe.name: probe_fields(request, runs, probe) for probe in request.probes},
         timings={"wall_s": round(seconds, 1), "machine": machine()},
+    )
+
+
+def config_of(algorithm: Algorithm) -> JsonObject:
+    """Return the fields of a record that say what an algorithm is."""
+    return {
+        "family": algorithm.family,
+        "settings": canonical(algorithm.settings),
+        "trainer": trainer_key(algorithm.trainer) if algorithm.trainer else None,
+    }
+
+
+def kernels_here() -> dict[str, str]:
+    """Return the kernels that act in this process, and the processor."""
+    return {**acting_kernels(), PROCESSOR: processor()}
+
+
+def has_answer(record: Record, request: Request) -> bool:
+    """Return whether a record holds the profile that is asked for, made with the kernels here."""
+    seeds = request.seeds_of(request.trainings[0])
+    return (
+        record["config"] == config_of(request.algorithm)
+        and record["kernels"] == kernels_here()
+        and {probe.name for probe in request.probes} <= record["probes"].keys()
+        and {*seeds} <= {*record["seeds"]}
     )
 
 

@@ -116,13 +116,15 @@ def score_row(
             return Row(probe=probe, reason=f"{name}: {fields['reason']}")
     values, base_values = values_of([record], probe.name), values_of([base], probe.name)
     seeds = [seed for seed in values if seed in base_values]
+    if len(seeds) < 2:
+        return Row(probe=probe, reason="the two have fewer than two seeds in common")
     apart = differences(
         [values[s] for s in seeds], [base_values[s] for s in seeds], falls=probe.falls
     )
     row = Row(
         probe=probe,
-        value=fmean(values.values()),
-        base=fmean(base_values.values()),
+        value=fmean(values[seed] for seed in seeds),
+        base=fmean(base_values[seed] for seed in seeds),
         difference=probe_score(apart, 1.0),
         statistic=fmean(other["statistic"]) if other["statistic"] else None,
     )

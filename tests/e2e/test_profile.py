@@ -63,6 +63,10 @@ def test_a_loss_of_ten_lines_gets_its_page_and_its_runs_are_not_repeated(loss, r
         (("dapo", "--seeds", "2"), "BadValue: --seeds 2: expected 3 to 16"),
         (("dapo", "--only", "learn"), "UnknownName: no probe 'learn': did you mean learns"),
         (("cmath",), "BadValue: cmath: the family evaluation can be trained in no world"),
+        (
+            ("dft", "--only", "limit"),
+            "BadValue: dft: none of these probes is trained by the family",
+        ),
         (("dapo", "--against", "grppo"), "UnknownName: no algorithm 'grppo': did you mean grpo"),
     ],
 )

@@ -13,6 +13,7 @@ from core.profiles.mechanisms import MECHANISMS
 from core.profiles.naming import find_algorithm
 from core.profiles.probes import PROBES
 from core.profiles.profiling import compare
+from core.profiles.profiling import recorded as profile_recorded
 from core.profiles.record import profile_record
 from core.profiles.runs import ProfileRuns, Request
 from core.profiles.scores import profiles, recorded_effect
@@ -164,6 +165,22 @@ def test_a_family_without_samples_has_scores_where_it_is_trained(recorded):
 def test_without_a_profile_of_plain_grpo_there_are_no_pages(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
     assert profiles_files(Shelf.HERE) == {}
+
+
+def test_a_record_made_with_the_kernels_here_is_taken_for_the_same_question(recorded, monkeypatch):
+    def asked(name, seeds=8, only=("learns", "limit")):
+        probes = tuple(PROBES[one] for one in only)
+        return Request(
+            algorithm=find_algorithm([name]), arguments=(name,), probes=probes, seeds=seeds, jobs=1
+        )
+
+    assert profile_recorded(asked("grpo")) == recorded["grpo"]
+    assert profile_recorded(asked("grpo", seeds=3)) == recorded["grpo"]
+    assert profile_recorded(asked("grpo", seeds=9)) is None
+    assert profile_recorded(asked("rloo")) is None
+    assert profile_recorded(asked("no-clip")) is None  # its record has one probe
+    monkeypatch.setattr("core.profiles.record.acting_kernels", lambda: {"torch": "other"})
+    assert profile_recorded(asked("grpo")) is None
 
 
 def test_findings_name_probes_that_exist():
