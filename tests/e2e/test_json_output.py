@@ -86,7 +86,11 @@ def test_these_are_all_commands_that_take_json_and_their_help_says_so(repro):
     verbs = typer.main.get_command(app).commands
     known = arguments_of("", Path("outputs"), ())
     takes = {n for n, c in verbs.items() if any("--json" in p.opts for p in c.params)}
-    after_a_run = {"run", "compare"}  # in test_run.py and test_found_runs.py
+    after_a_run = {
+        "run",
+        "compare",
+        "profile",
+    }  # in test_run.py, test_found_runs.py, test_profile.py
     assert takes == {*known} | after_a_run
     for name in takes:
         assert "--json" in repro(name, "--help").stdout
