@@ -18,7 +18,7 @@ from core.records.index import listed_run
 from core.records.places import from_here, record_file
 from core.settings.canonical import as_text, canonical
 from core.settings.run_settings import NEUTRAL, RunSettings
-from eval.errors import UnknownName
+from eval.errors import BadValue, UnknownName
 from eval.terminal import say
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ def compare(
     """
     records = [find_record(name) for name in (before, after)]
     if all(record["kind"] == "profile" for record in records):
+        if samples or figure is not None:
+            raise BadValue(
+                "--samples and --figure are for runs: leave them out to compare two profiles"
+            )
         from core.cli.profiling import print_compared
 
         return print_compared(records[0], records[1], as_json=as_json)

@@ -15,35 +15,35 @@ from core.profiles.scores import Row
 from core.records.record import Record
 from eval.tables.palette import GRID, INK, STYLE, style, to_bytes
 
-MOST = 3  # algorithms of a picture
 LOWEST, HIGHEST = -1.0, 2.0  # scores beyond are drawn at the edge
 WIDTH, LINE, RADAR = 8.4, 0.3, 3.6  # inches
 PANEL, ACROSS = 1.6, 3  # height of a panel of curves in inches, and panels beside each other
 CURVES: Mapping[str, str] = {"reward": "reward", "held_out/accuracy": "accuracy (%)"}
 
 
-def scores_picture(algorithms: Mapping[str, Sequence[Row]]) -> bytes:
-    """Draw the scores of up to three algorithms as SVG: a radar, and a forest plot beside it.
+def scores_picture(algorithms: Mapping[str, Sequence[Row]], base: str) -> bytes:
+    """Draw the scores of algorithms as SVG: a radar, and a forest plot beside it.
 
     Args:
         algorithms: The rows of each algorithm by its name; rows without a score are left out.
+        base: The name of the algorithm whose scores are 0.
     """
-    shown = dict([*algorithms.items()][:MOST])
     probes = list(
-        dict.fromkeys(row.probe.name for rows in shown.values() for row in rows if row.score)
+        dict.fromkeys(row.probe.name for rows in algorithms.values() for row in rows if row.score)
     )
     height = max(RADAR, LINE * len(probes) + 0.9)
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, height))
         forest = figure.add_axes((0.62, 0.6 / height, 0.36, 1 - 0.9 / height))
-        draw_forest(forest, shown, probes)
+        draw_forest(forest, algorithms, probes)
+        forest.set_xlabel(f"score: 0 {base}, 1 the mechanism of the probe", fontsize=8)
         if len(probes) >= 3:
             side = 2.6
             radar: Any = figure.add_axes(  # Any: matplotlib's type of all axes
                 (0.8 / WIDTH, 0.5 - side / 2 / height, side / WIDTH, side / height),
                 projection="polar",
             )
-            draw_radar(radar, shown, probes)
+            draw_radar(radar, algorithms, probes)
     return to_bytes(figure, "svg")
 
 
@@ -108,7 +108,6 @@ def draw_forest(axes: Axes, algorithms: Mapping[str, Sequence[Row]], probes: Seq
     axes.set_xlim(LOWEST - 0.05, HIGHEST + 0.05)
     axes.set_ylim(len(probes) - 0.4, -0.6)
     axes.set_yticks(range(len(probes)), probes, fontsize=8)
-    axes.set_xlabel("score: 0 plain GRPO, 1 the probe's mechanism", fontsize=8)
     if len(algorithms) > 1:
         axes.legend(fontsize=7, loc="lower right")
 

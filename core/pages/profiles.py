@@ -1,14 +1,12 @@
 """Pages of profiles: what each algorithm is good for, all of them in a table, and the probes."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
 from core.pages.profile_pictures import curves_picture, scores_picture
-from core.profiles.findings import FINDINGS, Finding
-from core.profiles.mechanisms import MECHANISMS, PLAIN
+from core.profiles.mechanisms import CHANCE, MECHANISMS, PLAIN
 from core.profiles.probes import PROBES, Probe
 from core.profiles.scores import (
     Aggregates,
@@ -22,6 +20,7 @@ from core.profiles.scores import (
 from core.records.files import write_atomic
 from core.records.places import Shelf
 from core.records.record import Record
+from core.stages.stage import UNFIT
 from eval.stats.probe_scores import PairEffect, ProbeScore
 from eval.stats.seeds import LEVEL
 from eval.tables.filters import effect, short
@@ -31,7 +30,6 @@ from eval.tables.render import environment, load_script
 
 FOLDER, PAGE, PROBES_PAGE = "profile", "profile", "probes"
 BAND = 0.2  # a score of a fifth of a mechanism's effect, as wide as the band of pages
-UNFIT = re.compile(r"[^A-Za-z0-9_.=-]+")  # what stays out of the name of a file
 
 
 def word_of(row: Row) -> str:
@@ -77,14 +75,13 @@ class ShownRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """An algorithm in the table of all profiles: its cells by probe, aggregates and finding."""
+    """An algorithm in the table of all profiles: its cells by probe, and aggregates."""
 
     name: str
     record: Record
     rows: Mapping[str, ShownRow]
     aggregates: Aggregates | None
     path: str
-    finding: Finding | None
 
     @property
     def mean(self) -> float | None:
@@ -135,14 +132,14 @@ def column_of(record: Record, base: Record, archive: Mapping[str, Sequence[Recor
         rows=shown_rows(rows),
         aggregates=aggregates(rows),
         path=f"{FOLDER}/{file_name(name)}",
-        finding=FINDINGS.get(name),
     )
 
 
 def write_profile(record: Record, base: Record) -> Path:
     """Write the page of a profile and all pages of profiles in runs/; return that in Markdown."""
     column = column_of(record, base, profiles())
-    files = profiles_files(Shelf.HERE) | algorithm_files(column, base)
+    files = profiles_files(Shelf.HERE)
+    files |= algorithm_files(column, base, has_table=f"{PAGE}.html" in files)
     for name, content in files.items():
         write_atomic(Shelf.HERE.reports / name, content)
     return Shelf.HERE.reports / f"{column.path}.md"
@@ -177,7 +174,6 @@ def matrix_files(columns: Sequence[Column], base: Record) -> dict[str, str | byt
         "coloured": len(coloured),
         "chance": LEVEL * len(cells),
         "script": load_script("sort.js"),
-        "with_interval": with_interval,
     }
     return {
         f"{PAGE}.{form}": environment(form).get_template(f"profiles.{form}.j2").render(context)
@@ -185,8 +181,17 @@ def matrix_files(columns: Sequence[Column], base: Record) -> dict[str, str | byt
     }
 
 
-def algorithm_files(column: Column, base: Record) -> dict[str, str | bytes]:
-    """Return the page of an algorithm in both formats, with its pictures."""
+def algorithm_files(
+    column: Column, base: Record, *, has_table: bool = True
+) -> dict[str, str | bytes]:
+    """Return the page of an algorithm in both formats, with its pictures.
+
+    Args:
+        column: The algorithm.
+        base: The record of the algorithm that it is compared with.
+        has_table: Whether there is a table of all algorithms to link to.
+    """
+    mechanism = MECHANISMS.get(column.name)
     rows = [shown.row for shown in column.rows.values()]
     context = {
         "column": column,
@@ -196,6 +201,8 @@ def algorithm_files(column: Column, base: Record) -> dict[str, str | bytes]:
         "used": {shown.word for shown in column.rows.values()},
         "with_interval": with_interval,
         "settings": column.record["config"]["settings"],
+        "has_table": has_table,
+        "has_own_rewards": mechanism is not None and mechanism.rewarding is not None,
     }
     place = column.path
     return {
@@ -203,20 +210,24 @@ def algorithm_files(column: Column, base: Record) -> dict[str, str | bytes]:
             f"{place}.{form}": environment(form).get_template(f"profile.{form}.j2").render(context)
             for form in ("md", "html")
         },
-        f"{place}.svg": scores_picture({column.name: rows}),
+        f"{place}.svg": scores_picture({column.name: rows}, base["arm"]),
         f"{place}-curves.svg": curves_picture({column.name: column.record, base["arm"]: base}),
     }
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownProbe:
-    """A probe on the page of all probes: its pair, its statistic, and what chance scores."""
+    """A probe on the page of all probes: its pair, its statistic, and the score of chance.
+
+    `rates` are the learning rates of the two of its pair.
+    """
 
     probe: Probe
     effect: PairEffect | None
     with_it: float | None
     without: float | None
     seeds: int
+    rates: tuple[float | None, float | None]
     statistic: float | None
     chance: str
 
@@ -224,7 +235,7 @@ class ShownProbe:
 def probes_page(archive: Mapping[str, Sequence[Record]]) -> str:
     """Return the page of all probes with the figures that admit them."""
     base = newest_whole(archive[PLAIN.name])
-    by_chance = archive.get("shuffled-rewards", ())
+    by_chance = archive.get(CHANCE.name, ())
     chance = {
         row.probe.name: row.reason or with_interval(row.score)
         for row in (score_rows(newest_whole(by_chance), base, archive) if by_chance else ())
@@ -241,8 +252,12 @@ def shown_probe(
     """Return a probe with its figures."""
     with_it, without = (values_of(archive.get(one.name, ()), probe.name) for one in probe.pair)
     statistic = base["probes"].get(probe.name, {}).get("statistic")
+    if CHANCE in probe.pair:
+        chance = "one of its pair"  # the score follows from the unit
+    first, second = (rate_of(archive.get(one.name, ()), probe) for one in probe.pair)
     return ShownProbe(
         probe=probe,
+        rates=(first, second),
         effect=effect_of(probe, archive),
         with_it=fmean(with_it.values()) if with_it else None,
         without=fmean(without.values()) if without else None,
@@ -250,3 +265,10 @@ def shown_probe(
         statistic=fmean(statistic) if statistic else None,
         chance=chance,
     )
+
+
+def rate_of(records: Sequence[Record], probe: Probe) -> float | None:
+    """Return the learning rate of the newest record that holds a probe; None without one."""
+    training = probe.training
+    rates = [r["rates"][training.base]["best"] for r in records if probe.name in r["probes"]]
+    return training.faster * rates[-1] if rates else None

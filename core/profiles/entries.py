@@ -1,4 +1,4 @@
-"""How each family of methods enters the trainings of profiles."""
+"""Settings and preparations with which each family of methods is trained in profiles."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ def right_samples(training: Training) -> Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """How a family enters: the settings of a training, and which trainings it can enter.
+    """Conditions on which a family is trained: its settings, and the trainings open to it.
 
     Attributes:
         settings: The settings that it needs on top of a regime.

@@ -16,6 +16,7 @@ from core.settings.own_trainer import load_trainer
 from core.settings.resolve import resolve
 from core.settings.run_settings import RUN_FIELDS, RunSettings
 from eval.errors import BadValue, UnknownName
+from eval.plugins import use
 
 # Settings that decide the data, the length and the size of a training: those of the world act.
 OF_THE_WORLD = frozenset(
@@ -56,11 +57,12 @@ def named_algorithm(name: str) -> Algorithm:
     if name in MECHANISMS:
         return MECHANISMS[name]
     place, colon, attribute = name.partition(":")
-    if not colon or place in entries() or (place.endswith(".py") and not attribute[:1].isupper()):
-        known = {*entries(), *MECHANISMS}
-        if not place.endswith(".py") and place not in known:
-            raise UnknownName("algorithm", place, known, "repro list")
+    is_file = place.endswith(".py")
+    is_class = is_file and isinstance(getattr(use(place), attribute, None), type)
+    if place in entries() or (is_file and not is_class):
         return algorithm_of_arm(find_paper(place), attribute or None)
+    if not colon:
+        raise UnknownName("algorithm", name, {*entries(), *MECHANISMS}, "repro list")
     return algorithm_of_class(name)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from core.profiles.effects import EFFECTS
+from core.profiles.mechanisms import PLAIN
 from core.profiles.probes import PROBES, Probe
 from core.profiles.record import ROOM
 from core.records.places import Shelf
@@ -36,7 +37,7 @@ class Row:
         score: The same in units of the effect of the probe's mechanism; None without one.
         values: The score of each seed.
         reason: Why there is no score, in words; empty if there is one.
-        statistic: The mean of the statistic of the other algorithm; None if it is not measured.
+        statistic: The mean of the probe's statistic; None if it is not measured.
     """
 
     probe: Probe
@@ -126,7 +127,7 @@ def score_row(
         value=fmean(values[seed] for seed in seeds),
         base=fmean(base_values[seed] for seed in seeds),
         difference=probe_score(apart, 1.0),
-        statistic=fmean(other["statistic"]) if other["statistic"] else None,
+        statistic=statistic_of(probe, archive, base),
     )
     effect = effect_of(probe, archive)
     reason = missing_score(row, record, base, effect)
@@ -134,6 +135,16 @@ def score_row(
         return replace(row, reason=reason)
     scores = tuple(value / effect.value for value in apart)
     return replace(row, score=probe_score(apart, effect.value), values=scores)
+
+
+def statistic_of(
+    probe: Probe, archive: Mapping[str, Sequence[Record]], base: Record
+) -> float | None:
+    """Return the mean of a probe's statistic in plain GRPO, else in the other algorithm."""
+    plain = () if base["arm"] == PLAIN.name else archive.get(PLAIN.name, ())
+    records = (base, *plain)
+    rows = [row["statistic"] for row in rows_of(records, probe.name) if row["statistic"]]
+    return fmean(rows[-1]) if rows else None
 
 
 def missing_score(row: Row, record: Record, base: Record, effect: PairEffect | None) -> str:

@@ -1,6 +1,5 @@
 """Classes of trainers that a run trains with in place of its family's, by name."""
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -78,5 +77,4 @@ def trainer_key(name: str) -> object:
 
 def of_library(kind: type) -> bool:
     """Return whether a class belongs to `core` or to a library that it builds on."""
-    package = kind.__module__.partition(".")[0]
-    return package in LIBRARIES or package not in sys.modules
+    return kind.__module__.partition(".")[0] in LIBRARIES

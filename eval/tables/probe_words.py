@@ -1,4 +1,4 @@
-"""How an algorithm compares with another one on a probe, with the marks and meanings of words."""
+"""Words for the comparison of two algorithms on a probe, with their marks and meanings."""
 
 from collections.abc import Mapping
 

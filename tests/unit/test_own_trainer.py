@@ -23,6 +23,12 @@ class Doubled(GRPOTrainer):
 """
 
 
+@pytest.fixture(autouse=True)
+def no_plugins(monkeypatch):
+    """The files that a test names are registered for it alone."""
+    monkeypatch.setenv("REPRO_PLUGINS", "")
+
+
 def written(folder, name, factor=2):
     file = folder / f"{name}.py"
     file.write_text(TEXT.format(factor=factor))

@@ -1,101 +1,31 @@
 """Records and pages of profiles, made of runs whose numbers are known."""
 
-import random
 import re
 from typing import Any
 
 import pytest
+from profile_records import made, record_all
 
 from core.pages.profiles import profiles_files, write_profile
 from core.profiles.effects import EFFECTS
-from core.profiles.findings import FINDINGS
 from core.profiles.mechanisms import MECHANISMS
 from core.profiles.naming import find_algorithm
 from core.profiles.probes import PROBES
 from core.profiles.profiling import compare
 from core.profiles.profiling import recorded as profile_recorded
-from core.profiles.record import profile_record
-from core.profiles.runs import ProfileRuns, Request
+from core.profiles.runs import Request
 from core.profiles.scores import profiles, recorded_effect
 from core.profiles.trainings import TRAININGS
 from core.records.places import Shelf
 from core.records.record import read_record, record_file, write_record
-from core.records.schema import TrialRow
-
-# What runs measure beside the accuracy, each with how good it is: 1 for good, -1 for bad.
-CURVES = {
-    "reward": 0.004,
-    "entropy": 0.002,
-    "completions/mean_length": 0.1,
-    "completions/wrong_mean_length": -0.4,
-    "completions/clipped_ratio": -0.002,
-    "sampling/sampling_logp_difference/mean": 0.0,
-    "clip_ratio/region_mean": 0.0,
-    "frac_reward_zero_std": 0.0,
-    "rewards/scaled_length_within/mean": 0.0,
-}
-MIDDLE = {
-    **dict.fromkeys(("reward", "entropy", "frac_reward_zero_std"), 0.45),
-    **dict.fromkeys(("completions/mean_length", "completions/wrong_mean_length"), 40.0),
-    "rewards/scaled_length_within/mean": 5.0,
-}
-
-
-def fields(training, goodness):
-    """The fields of a run that is `goodness` points better than another one."""
-    world = training.regime.partition("-")[0]
-    row = {"mirrors": f"nano-{world}", "metric": "top1", "mode": "cot", "temperature": 1.0}
-    curves = {
-        name: [[step, MIDDLE.get(name, 0.3) + slope * goodness] for step in (16, 80, 160)]
-        for name, slope in CURVES.items()
-    }
-    if training.name == "hard-prompts":
-        curves["reward"][0][1] = 0.07
-    sampled = {"k": [1, 32], "pass": [60.0 + goodness, 80.0 + goodness]}
-    return {
-        "curves": curves,
-        "scores": [row | {"value": 60.0 + goodness}],
-        "start_scores": [row | {"value": 20.0}],
-        "sampling": {"s": {"mirrors": f"nano-{world}", "before": sampled, "after": sampled}},
-        "probabilities": {"kl_to_start": {"before": 0.0, "after": 0.8 - 0.01 * goodness}},
-        "train": {"weights": "0" * 64},
-    }
-
-
-def made(name, goodness, *, seeds=8, only=None, failures=None):
-    """Write the record of a profile that is `goodness` points better, and return it."""
-    probes = tuple(PROBES[name] for name in only or PROBES)
-    request = Request(
-        algorithm=find_algorithm([name]), arguments=(name,), probes=probes, seeds=seeds, jobs=1
-    )
-    noise = random.Random(name)
-    records = {
-        t.name: {s: fields(t, goodness + noise.gauss(0, 1)) for s in request.seeds_of(t)}
-        for t in request.trainings
-    }
-    trial: TrialRow = {"factor": 1.0, "learning_rate": 3e-4, "steps": 160, "curve": [[160, 50.0]]}
-    runs = ProfileRuns(
-        trials={name: [trial] for name in ("choice", "many", "length")},
-        records=records,
-        failures=failures or {},
-    )
-    return write_record(profile_record(request, runs, 1.0))
+from eval.stats.probe_scores import ProbeScore
 
 
 @pytest.fixture
 def recorded(tmp_path, monkeypatch):
-    """Plain GRPO at 0, what lacks a mechanism at -20, what has one at 20, DAPO at 10."""
     monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
     monkeypatch.setattr("core.profiles.scores.EFFECTS", {})  # those of the records made here
-    for probe in PROBES.values():
-        for name, goodness in ((probe.mechanism, 20), (probe.without, -20)):
-            if name != "grpo":
-                made(name, goodness, only=[p.name for p in PROBES.values() if name in pair(p)])
-    return {"grpo": made("grpo", 0), "dapo": made("dapo", 10)}
-
-
-def pair(probe):
-    return probe.mechanism, probe.without
+    return record_all()
 
 
 def test_the_published_effects_are_those_of_the_published_records():
@@ -183,10 +113,27 @@ def test_a_record_made_with_the_kernels_here_is_taken_for_the_same_question(reco
     assert profile_recorded(asked("grpo")) is None
 
 
-def test_findings_name_probes_that_exist():
-    for finding in FINDINGS.values():
-        assert {*finding.better, *finding.worse, *finding.alike} <= PROBES.keys()
-        assert finding.text.endswith(".")
+def test_an_algorithm_that_is_plain_grpo_has_zeros_without_intervals(recorded):
+    same = write_record({**recorded["grpo"], "arm": "rloo", "digest": "", "supersedes": None})
+    rows = {row.probe.name: row for row in compare(same, recorded["grpo"]).rows}
+    assert rows["learns"].score == ProbeScore(0.0, None, None)
+    assert "| +0.00 |" in str(profiles_files(Shelf.HERE)["profile.md"])
+
+
+def test_the_difficulty_is_read_in_plain_grpo_whatever_the_other_algorithm_is(recorded):
+    dapo = recorded["dapo"]
+    easy = {**dapo["probes"]["small-groups"], "statistic": [0.0] * 8}
+    base = {**dapo, "probes": {**dapo["probes"], "small-groups": easy}}
+    rows = {row.probe.name: row for row in compare(recorded["grpo"], base).rows}
+    assert rows["small-groups"].score is not None
+
+
+@pytest.mark.usefixtures("recorded")
+def test_the_page_of_probes_has_the_rates_of_a_pair_and_no_score_of_chance_against_itself():
+    page = str(profiles_files(Shelf.HERE)["probes.md"])
+    learns = next(line for line in page.splitlines() if line.startswith("| learns "))
+    assert "| one of its pair " in learns
+    assert "0.0003 and 0.0003" in learns
 
 
 def test_every_training_belongs_to_a_probe():

@@ -28,6 +28,12 @@ class Squared(GRPOTrainer):
 POLICY_GRADIENT = [p for p in whole_papers() if p.family in ("grpo", "rloo", "ppo")]
 
 
+@pytest.fixture(autouse=True)
+def no_plugins(monkeypatch):
+    """The files that a test names are registered for it alone."""
+    monkeypatch.setenv("REPRO_PLUGINS", "")
+
+
 def settings(words, training="choice"):
     return chain_of(find_algorithm(words), training, 20).resolved
 
@@ -80,6 +86,19 @@ def test_settings_win_over_those_of_the_algorithm_and_are_in_its_name():
     assert find_algorithm(["loss_type=dr_grpo"]).settings == {"loss_type": "dr_grpo"}
     arm = find_algorithm(["dapo:no-dynamic-sampling"])
     assert arm.settings["rollout_selection"] == "all"
+
+
+def test_a_file_holds_a_paper_with_arms_or_a_class_whatever_its_name_begins_with(tmp_path):
+    paper = tmp_path / "own_paper.py"
+    paper.write_text(
+        "from dataclasses import replace\nfrom papers.dr_grpo import PAPER as BASE\n"
+        "PAPER = replace(BASE, slug='own-paper')\n"
+    )
+    assert find_algorithm([str(paper)]).settings["loss_type"] == "dr_grpo"
+    assert find_algorithm([f"{paper}:no-std"]).settings["loss_type"] == "grpo"
+    small = tmp_path / "small_name.py"
+    small.write_text(OWN.replace("Squared", "squared"))
+    assert find_algorithm([f"{small}:squared"]).trainer == f"{small}:squared"
 
 
 def test_a_class_of_trainers_trains_in_place_of_its_family(tmp_path):
