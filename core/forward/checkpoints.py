@@ -17,6 +17,7 @@ ATTENTION = tuple(
         "_scaled_dot_product_efficient_attention",
         "_scaled_dot_product_cudnn_attention",
         "_scaled_dot_product_fused_attention_overrideable",
+        "_flash_attention_forward",
     )
     if hasattr(torch.ops.aten, name)
 )

@@ -9,7 +9,8 @@ from torch.autograd.function import once_differentiable
 from core.rollout.support import within
 from core.rollout.wrappings import autocast_type
 
-CHUNK = 2**23  # logits in memory at a time
+CHUNK = 2**23  # logits in memory at a time on a CPU
+GPU_CHUNK = 2**28  # and on a GPU, which so many keep busy
 KEPT = 2**26  # logits whose probabilities are kept for the gradient rather than computed again
 
 
@@ -41,7 +42,7 @@ class HeadLogps(torch.autograd.Function):
         `support` has shape (N, bytes).
         """
         hidden, weight = in_autocast(hidden), in_autocast(weight)
-        rows = max(1, CHUNK // len(weight))
+        rows = max(1, chunk_size(hidden.device) // len(weight))
         keep = len(hidden) * len(weight) <= KEPT and any(ctx.needs_input_grad)
         logps, entropies, rights, saved = [], [], [], []
         for i, (h, target) in enumerate(zip(hidden.split(rows), targets.split(rows), strict=True)):
@@ -85,8 +86,21 @@ class HeadLogps(torch.autograd.Function):
                 wide += shift * (torch.special.entr(p) - p * entropy[part, None])
             by_logits = wide.to(h.dtype)
             torch.mm(by_logits, weight, out=by_hidden[part])
-            by_weight.addmm_(by_logits.T.to(by_weight.dtype), h.to(by_weight.dtype))
+            add_product(by_weight, by_logits.T, h)
         return by_hidden, by_weight, None, None, None, None, None, None
+
+
+def chunk_size(device: torch.device) -> int:
+    """Return the number of logits that are in memory at a time on a device."""
+    return CHUNK if device.type == "cpu" else GPU_CHUNK
+
+
+def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add the matrix product of `left` and `right` to `total`, summed in the dtype of `total`."""
+    if total.is_cuda and total.dtype != left.dtype:  # narrow operands keep to tensor cores
+        torch.addmm(total, left, right, out_dtype=total.dtype, out=total)
+    else:
+        total.addmm_(left.to(total.dtype), right.to(total.dtype))
 
 
 def cat_or_zeros(chunks: list[Tensor], like: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from core.data.sft import IGNORED
 from core.forward.documents import goes_by_segments, outputs_of
-from core.forward.head import CHUNK, HeadLogps
+from core.forward.head import HeadLogps, chunk_size
 from core.forward.logps import reading_head, token_entropy
 from core.forward.packing import PACKED, has_plain_head
 from core.shards.adapters import has_virtual_tokens
@@ -87,7 +87,7 @@ def head_reads_tokens(
         policy.config.model_type in PACKED
         and has_plain_head(policy)
         and inputs.keys() <= INPUTS
-        and inputs["input_ids"].numel() * head.out_features > CHUNK
+        and inputs["input_ids"].numel() * head.out_features > chunk_size(head.weight.device)
         and not any(map(has_virtual_tokens, model.modules()))
         and (not joined or goes_by_segments(model))
     )

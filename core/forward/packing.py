@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, cast
 
 import torch
@@ -14,7 +15,11 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from core.forward.batches import Batch
 from core.rollout.wide_head import WideHead
+from core.rollout.wrappings import autocast_type
 
+WIDEST = 256  # heads that torch's flash attention reads
+FIRST_GPU = (8, 0)  # compute capability that it needs
+flash_attention = torch.ops.aten._flash_attention_forward  # of CUDA and ROCm alone
 PACKED = ("llama", "qwen2", "qwen3")  # rotary positions, and attention that can be handed in
 
 
@@ -30,6 +35,25 @@ class Segments:
     positions: Tensor
     lengths: list[int]
     parents: list[int | None]
+
+    @cached_property
+    def key_ranges(self) -> "KeyRanges":
+        """The keys of each segment; all layers share it."""
+        ends = list(accumulate(self.lengths))
+        own = [range(end - length, end) for end, length in zip(ends, self.lengths, strict=True)]
+        keys = [
+            [*(own[parent] if parent is not None else ()), *places]
+            for parent, places in zip(self.parents, own, strict=True)
+        ]
+        lengths = [len(places) for places in keys]
+        tensor = self.ids.new_tensor
+        return KeyRanges(
+            places=None if lengths == self.lengths else tensor([k for part in keys for k in part]),
+            queries_until=tensor([0, *ends], dtype=torch.int32),
+            keys_until=tensor([0, *accumulate(lengths)], dtype=torch.int32),
+            most_queries=max(self.lengths),
+            most_keys=max(lengths),
+        )
 
     @property
     def no_mask(self) -> Tensor:
@@ -51,6 +75,26 @@ class Segments:
             )
             self.masks[key] = empty.triu(parent_length + 1)
         return self.masks[key]
+
+
+@dataclass(frozen=True)
+class KeyRanges:
+    """The keys that S segments attend to, one after the other.
+
+    Attributes:
+        places: Columns of the row (K,), those of a parent before those of its child; None if they
+            are all columns in order.
+        queries_until: Cumulative numbers of queries (S + 1,), 32-bit integers.
+        keys_until: Cumulative numbers of keys (S + 1,), 32-bit integers.
+        most_queries: Number of queries of the longest segment.
+        most_keys: Number of keys of the segment with most of them.
+    """
+
+    places: Tensor | None
+    queries_until: Tensor
+    keys_until: Tensor
+    most_queries: int
+    most_keys: int
 
 
 @dataclass(frozen=True)
@@ -195,7 +239,11 @@ def attend(
     dropout: float = 0.0,
     scaling: float | None = None,
 ) -> Tensor:
-    """Compute attention (1, H, N, D) segment by segment; keys and values may have fewer heads."""
+    """Compute attention (1, H, N, D) of segments; keys and values may have fewer heads."""
+    kind = autocast_type(query.device) or query.dtype
+    if has_flash_kernel(query, kind):
+        query, key, value = (part.to(kind) for part in (query, key, value))
+        return attend_at_once(query, key, value, packed.key_ranges, dropout, scaling)
     shared = query.size(1) // key.size(1)
     if shared > 1:
         key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
@@ -213,6 +261,50 @@ def attend(
             )
         )
     return torch.cat(attended, dim=2)
+
+
+def has_flash_kernel(query: Tensor, kind: torch.dtype) -> bool:
+    """Return whether torch's flash attention can read queries of this dtype: on a GPU, 16 bits."""
+    return (
+        query.is_cuda
+        and kind in (torch.bfloat16, torch.float16)
+        and query.size(-1) % 8 == 0
+        and query.size(-1) <= WIDEST
+        and torch.backends.cuda.flash_sdp_enabled()
+        and torch.cuda.get_device_capability(query.device) >= FIRST_GPU
+    )
+
+
+def attend_at_once(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    ranges: KeyRanges,
+    dropout: float,
+    scaling: float | None,
+) -> Tensor:
+    """Compute attention (1, H, N, D) of all segments by one call of torch's flash attention.
+
+    The kernel aligns the last query of a segment with its last key, so that a completion attends to
+    its whole prompt.
+    """
+    q, k, v = (part[0].transpose(0, 1) for part in (query, key, value))  # (N, heads, D)
+    if ranges.places is not None:
+        k, v = (part.index_select(0, ranges.places) for part in (k, v))
+    attended = flash_attention(
+        q,
+        k,
+        v,
+        ranges.queries_until,
+        ranges.keys_until,
+        ranges.most_queries,
+        ranges.most_keys,
+        dropout,
+        True,  # causal
+        False,  # without the mask of the dropout
+        scale=scaling,
+    )[0]
+    return attended.transpose(0, 1).unsqueeze(0)
 
 
 # In the place of "sdpa", since a checkpointed layer looks its attention up again going backward.

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from core.families.family import Work
-from core.forward.head import CHUNK, KEPT
+from core.forward.head import GPU_CHUNK, KEPT
 from core.forward.micro_pieces import MANY_TOKENS
 from core.models.shapes import Shape
 from core.settings.resolve import Resolved, divide_batch
@@ -223,7 +223,7 @@ def head_activations(shape: Shape, work: Work, part: float) -> float:
     """
     read, width = part * work.micro_batch * work.completion, 2 if work.bf16 else 4
     logits = read * shape.vocabulary
-    chunk = min(logits, max(CHUNK, shape.vocabulary))
+    chunk = min(logits, max(GPU_CHUNK, shape.vocabulary))
     copies = (4 * logits + 8 * chunk) if logits <= KEPT else 16 * chunk
     copies += 2 * chunk if work.bf16 else 0
     norm = 2 * 4 * part * work.tokens * shape.hidden

@@ -6,11 +6,13 @@ import pytest
 import torch
 from grpo_runs import double
 from lora_models import adapted
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen3Config
 from transformers import Qwen2ForCausalLM as Qwen2
 from transformers import Qwen3ForCausalLM as Qwen3
 
 import core.forward.head
+from core.forward import packing
 from core.forward.logps import token_logps
 from core.forward.packing import can_pack, pack
 from core.rollout.merged_adapters import unwrap_peft
@@ -65,6 +67,7 @@ def batch_of(groups, seed=0):
 def measured(model, batch, temperature, compute=token_logps):
     """Log-probabilities, entropies, and the gradient of a random combination of the former."""
     weights = torch.randn(batch["completion_ids"].shape, generator=torch.Generator().manual_seed(1))
+    weights = weights.to(batch["completion_ids"].device)
     model.zero_grad()
     logps, entropy = compute(model, batch, temperature, with_entropy=True)[:2]
     (logps * weights).sum().backward()
@@ -77,7 +80,7 @@ def by_definition(model, batch, temperature, **_):
         torch.cat([batch[f"prompt_{part}"], batch[f"completion_{part}"]], dim=1)
         for part in ("ids", "mask")
     )
-    positions = torch.arange(ids.size(1)).expand_as(ids)
+    positions = torch.arange(ids.size(1), device=ids.device).expand_as(ids)
     found = model(input_ids=ids, attention_mask=mask, position_ids=positions).logits[:, :-1]
     logps = (found.to(torch.promote_types(found.dtype, torch.float32)) / temperature).log_softmax(
         -1
@@ -109,6 +112,55 @@ def test_packing_changes_nothing(kind, temperature):
     expected = padded(model, batch, temperature)
     assert_equal(measured(model, batch, temperature), expected)
     assert (expected[0] == 0).equal(batch["completion_mask"] == 0)
+
+
+def flash_attention_on_a_cpu(q, k, v, queries_until, keys_until, *_, scale, **__):
+    """What the kernel computes: keys of fewer heads, the last query at the last key."""
+    parts = []
+    for i in range(len(queries_until) - 1):
+        mine, keys, values = (
+            x[until[i] : until[i + 1]].transpose(0, 1)
+            for x, until in ((q, queries_until), (k, keys_until), (v, keys_until))
+        )
+        visible = torch.ones(mine.size(1), keys.size(1)).tril(keys.size(1) - mine.size(1)).bool()
+        part = scaled_dot_product_attention(
+            mine, keys, values, visible, scale=scale, enable_gqa=True
+        )
+        parts.append(part.transpose(0, 1))
+    return (torch.cat(parts),)
+
+
+@pytest.mark.parametrize("groups", [[4, 1, 3, 1, 2], [1, 1, 1]])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_call_for_all_segments_changes_nothing(kind, groups, monkeypatch):
+    model, batch = double_model(kind), batch_of(groups)
+    expected = padded(model, batch, 0.7)
+    monkeypatch.setattr(packing, "has_flash_kernel", lambda *_: True)
+    monkeypatch.setattr(packing, "flash_attention", flash_attention_on_a_cpu)
+    assert_equal(measured(model, batch, 0.7), expected)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="NOT TESTED: the kernel needs a GPU")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kernel_of_a_gpu_is_as_near_to_the_definition_as_padded_rows(kind, dtype):
+    """Gradients and log-probabilities by float64: at most 1.25 times as far as padded rows."""
+    batch = {name: rows.cuda() for name, rows in batch_of([4, 1, 3, 1, 2]).items()}
+    exact = padded(double_model(kind).cuda(), batch, 0.7)
+    model = double_model(kind).to("cuda", dtype)
+    calls = []
+    kernel = packing.flash_attention
+
+    def counted(*arguments, **keywords):
+        calls.append(1)
+        return kernel(*arguments, **keywords)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "flash_attention", counted)
+        found = measured(model, batch, 0.7)
+    assert len(calls) == SMALL["num_hidden_layers"]
+    for mine, rows, truth in zip(found, padded(model, batch, 0.7), exact, strict=True):
+        assert (mine - truth).norm() <= 1.25 * (rows - truth).norm()
 
 
 @pytest.mark.parametrize("chunk", [1, 64, 64 * 7])

@@ -75,7 +75,7 @@ def taped(step):
 class TapedEngine(NativeEngine):
     """The native engine with recorded steps on a CPU."""
 
-    def decoder(self, **_):
+    def make_decoder(self, **_):
         assert static_needs(self.model) is None
         return StaticDecoder(self.model, taped)
 
