@@ -1,5 +1,6 @@
 """Log-probabilities and entropies of tokens from hidden states, without all logits in memory."""
 
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -88,6 +89,84 @@ class HeadLogps(torch.autograd.Function):
             torch.mm(by_logits, weight, out=by_hidden[part])
             add_product(by_weight, by_logits.T, h)
         return by_hidden, by_weight, None, None, None, None, None, None
+
+
+class KernelHeadLogps(torch.autograd.Function):
+    """`HeadLogps` without a support, by kernels that read the logits once, in their own dtype.
+
+    Both passes compute a chunk of logits (N, V); the gradient takes their place.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        temperature: float,
+        learns_entropy: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute the three outputs from hidden states (N, D), weight (V, D) and targets (N,)."""
+        from core.forward.head_kernels import read_logits
+
+        hidden, weight = in_autocast(hidden), in_autocast(weight)
+        rows, scale = max(1, chunk_size(hidden.device) // len(weight)), 1 / temperature
+        logps, read = list[Tensor](), list[tuple[Tensor, Tensor, Tensor]]()
+        for h, target in zip(hidden.split(rows), targets.split(rows), strict=True):
+            logits = h @ weight.T
+            read.append(read_logits(logits, scale))
+            chosen = logits.gather(1, target[:, None])[:, 0].float()
+            logps.append(chosen * scale - read[-1][0])
+        total, entropy, most_likely = (torch.cat(parts) for parts in zip(*read, strict=True))
+        right = (most_likely == targets).to(total.dtype)
+        ctx.save_for_backward(hidden, weight, targets, total, entropy)
+        ctx.rows, ctx.scale, ctx.learns_entropy = rows, scale, learns_entropy
+        ctx.mark_non_differentiable(*([right] if learns_entropy else [entropy, right]))
+        return torch.cat(logps), entropy, right
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - torch's own has no names
+        ctx: Any, gradient: Tensor, by_entropy: Tensor, _: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        """Return the gradients of hidden states and weight."""
+        from core.forward.head_kernels import gradient_in_place
+
+        hidden, weight, targets, total, entropy = ctx.saved_tensors
+        shift = by_entropy if ctx.learns_entropy else torch.zeros_like(gradient)
+        of_tokens = (hidden, targets, total, entropy, gradient.contiguous(), shift.contiguous())
+        by_hidden = torch.empty_like(hidden)
+        by_weight = torch.zeros_like(weight, dtype=torch.float32)
+        parts = zip(by_hidden.split(ctx.rows), *(x.split(ctx.rows) for x in of_tokens), strict=True)
+        for by_h, h, *of_chunk in parts:
+            by_logits = gradient_in_place(h @ weight.T, *of_chunk, scale=ctx.scale)
+            torch.mm(by_logits, weight, out=by_h)
+            add_product(by_weight, by_logits.T, h)
+        return by_hidden, by_weight, None, None, None
+
+
+def head_logps(
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    temperature: float,
+    *,
+    with_entropy: bool = False,
+    with_right: bool = False,
+    learns_entropy: bool = False,
+    support: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Apply `KernelHeadLogps` where it can be, else `HeadLogps`."""
+    if support is None and has_kernels(hidden):
+        return KernelHeadLogps.apply(hidden, weight, targets, temperature, learns_entropy)
+    return HeadLogps.apply(
+        hidden, weight, targets, temperature, with_entropy, with_right, learns_entropy, support
+    )
+
+
+def has_kernels(hidden: Tensor) -> bool:
+    """Return whether Triton's kernels can be used: on a GPU, in 32 bits or fewer."""
+    return hidden.is_cuda and hidden.dtype != torch.float64 and find_spec("triton") is not None
 
 
 def chunk_size(device: torch.device) -> int:

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from core.data.sft import IGNORED
 from core.forward.documents import goes_by_segments, outputs_of
-from core.forward.head import HeadLogps, chunk_size
+from core.forward.head import chunk_size, head_logps
 from core.forward.logps import reading_head, token_entropy
 from core.forward.packing import PACKED, has_plain_head
 from core.shards.adapters import has_virtual_tokens
@@ -56,7 +56,8 @@ def labelled_logps(
     head = cast(nn.Linear, policy.get_output_embeddings())
 
     def head_outputs(hidden: Tensor) -> tuple[Tensor, ...]:
-        return HeadLogps.apply(hidden[:, :-1][mask], head.weight, targets, 1.0, True, True, False)
+        states = hidden[:, :-1][mask]
+        return head_logps(states, head.weight, targets, 1.0, with_entropy=True, with_right=True)
 
     with reading_head(policy, head_outputs):
         outputs = outputs_of(model, inputs, **options)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from core.forward.batches import Batch
-from core.forward.head import HeadLogps
+from core.forward.head import head_logps
 from core.forward.micro_pieces import take
 from core.forward.packing import Packed, can_pack, pack
 from core.forward.router import router_loss
@@ -103,12 +104,18 @@ def packed_logps(
     support = batch["support"][mask] if "support" in batch else None
 
     def head_outputs(hidden: Tensor) -> tuple[Tensor, ...]:
-        computed, learned = entropies.computed, entropies.learned
-        how = (packed.targets, temperature, computed, False, learned, support)
+        outputs = partial(
+            head_logps,
+            targets=packed.targets,
+            temperature=temperature,
+            with_entropy=entropies.computed,
+            learns_entropy=entropies.learned,
+            support=support,
+        )
         if not isinstance(head, WideHead):
-            return HeadLogps.apply(hidden[0], head.weight, *how)
+            return outputs(hidden[0], head.weight)
         with torch.autocast(hidden.device.type, enabled=False):
-            return HeadLogps.apply(upcast(hidden[0]), upcast(head.weight), *how)
+            return outputs(upcast(hidden[0]), upcast(head.weight))
 
     logps, entropy, _ = read_packed(model, policy, batch, packed, head_outputs)
     if not entropies.learned:

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import (
     LogitsProcessorList,
     MinPLogitsWarper,
@@ -13,6 +14,7 @@ from transformers import (
 from core.rollout.engine import Sampling
 
 EXACT = 2**13  # vocabulary size from which cumulative sums of probabilities need float64
+BLOCK = 2**7  # probabilities of such a vocabulary that are summed before their sums are
 
 
 def logits_warpers(sampling: Sampling) -> LogitsProcessorList:
@@ -57,13 +59,27 @@ def draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     log-probabilities, both (R,).
     """
     p = logits.softmax(-1)
-    sums = p.cumsum(-1, dtype=torch.float64 if p.size(-1) >= EXACT else p.dtype)
+    is_large = p.size(-1) >= EXACT
+    blocks = pad(p, (0, -p.size(-1) % BLOCK)).unflatten(-1, (-1, BLOCK)) if is_large else None
+    parts = p if blocks is None else blocks.sum(-1, dtype=torch.float64)
+    sums = parts.cumsum(-1)
     # the total may differ from 1 in its last bit, and its product with `uniform` may reach it
     level = uniform.to(sums.dtype).unsqueeze(-1) * sums[:, -1:]
-    tokens = torch.searchsorted(sums, level, right=True)
-    last = (p > 0).flip(-1).to(torch.uint8).argmax(-1, keepdim=True)
-    tokens = tokens.minimum(p.size(-1) - 1 - last)
+    tokens = first_above(parts, sums, level)
+    if blocks is not None:
+        inside = blocks.take_along_dim(tokens.unsqueeze(-1), 1).squeeze(1).double()
+        before = pad(sums, (1, 0)).gather(-1, tokens)
+        tokens = tokens * BLOCK + first_above(inside, before + inside.cumsum(-1), level)
     return tokens.squeeze(-1), p.gather(-1, tokens).squeeze(-1).log()
+
+
+def first_above(parts: Tensor, sums: Tensor, level: Tensor) -> Tensor:
+    """Return the first place (R, 1) at which cumulative sums (R, N) exceed a level (R, 1).
+
+    It is at most the last of the `parts` that is positive.
+    """
+    last = (parts > 0).flip(-1).to(torch.uint8).argmax(-1, keepdim=True)
+    return torch.searchsorted(sums, level, right=True).minimum(parts.size(-1) - 1 - last)
 
 
 def uniform_stream(seed: int, length: int) -> Tensor:

@@ -16,7 +16,7 @@ from core.rollout.on_vllm.local import EXTERNAL, VllmLocal
 from core.rollout.on_vllm.server import VllmServer
 
 MAKERS: Mapping[str, Callable[[PreTrainedModel, int], Engine]] = {
-    "native": lambda model, _: NativeEngine(model),
+    "native": lambda model, _: NativeEngine(model, rows=None),
     "equal": EqualEngine,
     "hf": HfEngine,
     "hf-cb": PagedEngine,

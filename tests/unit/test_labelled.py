@@ -25,7 +25,6 @@ EXACT = 1e-12
 def train(build_llama, tiny_tokenizer, tmp_path, monkeypatch):
     def run(chunk, **changes):
         """Weights and logs of a few steps; `chunk` logits at a time, or None for all of them."""
-        monkeypatch.setattr(labelled, "CHUNK", float("inf") if chunk is None else chunk)
         monkeypatch.setattr(head, "CHUNK", chunk or head.CHUNK)
         settings = {
             "output_dir": str(tmp_path),
@@ -70,7 +69,7 @@ def test_chunks_change_nothing(loss_type, form, chunk, train):
 
 
 def test_no_labelled_token_has_no_gradient(build_llama, monkeypatch):
-    monkeypatch.setattr(labelled, "CHUNK", 0)
+    monkeypatch.setattr(head, "CHUNK", 0)
     model = build_llama()
     ids = torch.randint(5, 64, (2, 7))
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -82,7 +81,7 @@ def test_no_labelled_token_has_no_gradient(build_llama, monkeypatch):
 
 
 def test_whoever_reads_logits_gets_them(build_llama, monkeypatch):
-    monkeypatch.setattr(labelled, "CHUNK", 0)
+    monkeypatch.setattr(head, "CHUNK", 0)
     ids = torch.randint(5, 64, (2, 7))
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     found = labelled.labelled_logps(build_llama(), inputs, ids, with_logits=True)
