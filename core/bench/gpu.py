@@ -24,7 +24,7 @@ from core.models.shapes import KNOWN, Shape
 from core.trainers.grpo import GRPOTrainer
 from eval.errors import BadValue
 
-ROUNDS = 5  # of both sides in turn
+ROUNDS = 3  # of both sides in turn
 STEPS = 2  # of each side in each round; the first one warms up
 
 

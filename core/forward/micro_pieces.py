@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from core.forward.batches import Batch, trained_mask
@@ -10,6 +9,7 @@ from core.forward.packing import unpad
 
 TOKENS = {"cpu": 1024}  # of a piece: its activations stay in a processor's cache
 MANY_TOKENS = 2**14  # of a piece on other devices, enough to fill them
+FEW_TOKENS = 2**11  # for which one more forward pass takes longer there than a gradient that is 0
 
 
 def pieces(
@@ -18,7 +18,7 @@ def pieces(
     """Divide the rows of a micro-batch into pieces with gradient, at least one, and without.
 
     Completions of one prompt stay together as far as the tokens of a piece allow. With `uncut`, all
-    rows are one piece with gradient.
+    rows are one piece with gradient. Not on a CPU, a few rows that learn nothing are not set apart.
 
     Returns:
         The row indices of each piece with gradient, and of each piece without.
@@ -29,8 +29,12 @@ def pieces(
     first = {prompt: row for row, prompt in reversed(list(enumerate(prompts)))}
     order = sorted(range(len(prompts)), key=lambda row: first[prompts[row]])
     lengths = batch["completion_mask"].sum(1).tolist()
-    budget = TOKENS.get(batch["completion_ids"].device.type, MANY_TOKENS)
-    chosen = learns if learns.any() else torch.ones_like(learns)
+    kind = batch["completion_ids"].device.type
+    budget, few = TOKENS.get(kind, MANY_TOKENS), 0 if kind in TOKENS else FEW_TOKENS
+    chosen = learns.tolist() if learns.any() else [True] * len(prompts)
+    left_out = [len(prompts[i]) + lengths[i] for i in order if not chosen[i]]
+    if sum(left_out) <= few:
+        chosen = [True] * len(prompts)
 
     def cut(rows: list[int]) -> list[list[int]]:
         """Fill pieces with rows up to the token budget, counting each prompt once per piece."""

@@ -58,9 +58,8 @@ def draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     A row's token depends on its own logits (R, V) and uniform number only. Returns tokens and their
     log-probabilities, both (R,).
     """
-    p = logits.softmax(-1)
-    is_large = p.size(-1) >= EXACT
-    blocks = pad(p, (0, -p.size(-1) % BLOCK)).unflatten(-1, (-1, BLOCK)) if is_large else None
+    p = logits.softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    blocks = in_blocks(p) if p.size(-1) >= EXACT else None
     parts = p if blocks is None else blocks.sum(-1, dtype=torch.float64)
     sums = parts.cumsum(-1)
     # the total may differ from 1 in its last bit, and its product with `uniform` may reach it
@@ -71,6 +70,12 @@ def draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
         before = pad(sums, (1, 0)).gather(-1, tokens)
         tokens = tokens * BLOCK + first_above(inside, before + inside.cumsum(-1), level)
     return tokens.squeeze(-1), p.gather(-1, tokens).squeeze(-1).log()
+
+
+def in_blocks(p: Tensor) -> Tensor:
+    """Return probabilities (R, V) as blocks (R, N, BLOCK), the last of which may end with zeros."""
+    missing = -p.size(-1) % BLOCK
+    return (pad(p, (0, missing)) if missing else p).unflatten(-1, (-1, BLOCK))
 
 
 def first_above(parts: Tensor, sums: Tensor, level: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from core.rollout.support import as_bytes, mask_bytes, support
 from eval.errors import BadValue
 
 logger = logging.get_logger(__name__)
+STEPS = 8  # steps of a GPU between looks at which rows are finished, for which it has to wait
 IDLE = 0.25  # share of finished rows at which waiting groups enter or finished rows are dropped
 
 
@@ -70,6 +71,7 @@ class NativeEngine:
         self.by_memory = rows is None
         self.rows = ROWS if rows is None else rows
         self.static = model.device.type == "cuda" if static is None else static
+        self.steps = 1 if model.device.type == "cpu" else STEPS
         self.cached = has_key_value_cache(model)
         if (reason := self.slow_reason()) is not None:
             logger.warning_once(f"native rollout engine: {reason}")
@@ -142,12 +144,13 @@ class NativeEngine:
         logits = live.admit(decoder, entering_first, range(live.rows), seeds)
         while True:
             tokens = live.extend(logits)
-            yield from live.pop_finished()
-            can_enter = decoder.refills and waiting and len(waiting[0].indices) <= live.rows
-            if len(live.idle) == live.rows and not can_enter:
-                return
-            if decoder.drops and not waiting and len(live.idle) > IDLE * live.rows:
-                tokens = tokens[live.select(decoder)]
+            if live.drawn % min(self.steps, sampling.max_tokens) == 0:
+                yield from live.pop_finished()
+                can_enter = decoder.refills and waiting and len(waiting[0].indices) <= live.rows
+                if len(live.idle) == live.rows and not can_enter:
+                    return
+                if decoder.drops and not waiting and len(live.idle) > IDLE * live.rows:
+                    tokens = tokens[live.select(decoder)]
             logits = decoder.step(tokens, live.alive)
             if decoder.refills and len(live.idle) >= IDLE * live.rows:
                 live.refill(decoder, waiting, seeds, logits)
@@ -173,9 +176,10 @@ class LiveBatch:
         self.indices = [-1] * rows  # index of the completion on each row
         self.idle = list(range(rows))  # rows whose completion is finished
         self.alive = torch.zeros(rows, dtype=torch.bool, device=self.device)
-        self.just_ended = self.alive
+        self.ended = torch.zeros_like(self.alive)  # rows that ended since the last look
+        self.drawn = 0  # number of tokens drawn per row
         self.count = torch.zeros(rows, dtype=torch.long, device=self.device)
-        shape = (rows, sampling.max_tokens)
+        shape = (rows, sampling.max_tokens + 1)  # rows of full length may wait in the last column
         self.tokens = torch.zeros(shape, dtype=torch.long, device=self.device)
         self.logps = torch.zeros(shape, device=self.device)
         self.uniform = torch.zeros(shape, device=self.device)
@@ -185,10 +189,12 @@ class LiveBatch:
             self.support = torch.zeros(*shape, mask_bytes(vocabulary), dtype=torch.uint8).to(
                 self.device
             )
+        self.draws_as_given = bool(sampling.temperature) and not self.warpers
         self.seen = None
         if sampling.repetition_penalty != 1.0:
             vocabulary = int(model.config.get_text_config().vocab_size)
             self.seen = torch.zeros(rows, vocabulary, dtype=torch.bool, device=self.device)
+            self.draws_as_given = False
 
     def admit(
         self,
@@ -204,7 +210,7 @@ class LiveBatch:
             for index, row in zip(group.indices, members, strict=True):
                 self.indices[row] = index
                 if self.sampling.temperature:
-                    self.uniform[row] = uniform_stream(seeds[index], self.sampling.max_tokens)
+                    self.uniform[row, :-1] = uniform_stream(seeds[index], self.sampling.max_tokens)
                 if self.seen is not None:
                     self.seen[row] = False
                     self.seen[row, torch.tensor(group.prompt)] = True
@@ -230,9 +236,9 @@ class LiveBatch:
 
     def extend(self, logits: Tensor) -> Tensor:
         """Draw the next token of every row, record it and mark the rows it ends; return it (R,)."""
-        logits = logits.float()
-        rows = torch.arange(self.rows, device=self.device)
-        positions = self.count.clamp(max=self.sampling.max_tokens - 1)
+        if not self.draws_as_given or logits.dtype == torch.float64:
+            logits = logits.float()
+        rows, positions = torch.arange(self.rows, device=self.device), self.count
         if self.seen is not None:
             logits = penalize_repetition(logits, self.seen, self.sampling.repetition_penalty)
         if self.sampling.temperature == 0:
@@ -250,7 +256,8 @@ class LiveBatch:
         is_last = torch.isin(tokens, self.ends) | (self.count >= self.sampling.max_tokens)
         if self.sampling.stop is not None:
             is_last = is_last | self.stop_mask(self.sampling.stop)
-        self.just_ended, self.alive = is_last & self.alive, self.alive & ~is_last
+        self.ended, self.alive = self.ended | (is_last & self.alive), self.alive & ~is_last
+        self.drawn += 1
         return tokens
 
     def stop_mask(self, stop: Stop) -> Tensor:
@@ -263,8 +270,9 @@ class LiveBatch:
         return torch.tensor(is_stopped, device=self.device)
 
     def pop_finished(self) -> Iterator[tuple[int, SampledCompletion]]:
-        """Yield the completions that the last token ended. Only this synchronises with a GPU."""
-        ended = self.just_ended.nonzero().flatten().tolist()
+        """Yield the completions that ended since the last call, which waits for a GPU."""
+        ended = self.ended.nonzero().flatten().tolist()
+        self.ended = torch.zeros_like(self.alive)
         self.idle = sorted(self.idle + ended)
         for row in ended:
             count = int(self.count[row])
@@ -288,7 +296,11 @@ class LiveBatch:
         decoder.select(rows)
         self.rows, self.idle = len(rows), []
         self.indices = [self.indices[row] for row in rows.tolist()]
-        self.alive, self.count = self.alive[rows], self.count[rows]
+        self.alive, self.count, self.ended = (
+            self.alive[rows],
+            self.count[rows],
+            self.ended[rows],
+        )
         self.tokens, self.logps = self.tokens[rows], self.logps[rows]
         self.uniform = self.uniform[rows]
         if self.support is not None:
