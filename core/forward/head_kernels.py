@@ -3,7 +3,7 @@
 They take what `core.forward.head` computes from a row of logits z and a target token: the logarithm
 of the sum of exponentials, the entropy, the most likely token, and the gradient by the logits.
 """
-# pyright: basic
+# pyright: basic, reportMissingImports=false, reportIndexIssue=false
 # (triton has no types, and its kernels are no Python)
 
 import torch
@@ -17,7 +17,10 @@ WARPS = 8
 
 @triton.jit
 def read_kernel(logits, total, entropy, most_likely, vocabulary, scale, BLOCK: tl.constexpr):
-    """Read a row block by block, with a running maximum that rescales the sums before it."""
+    """Read a row block by block, with a running maximum that the sums before it are moved to.
+
+    `exponentials` sums e^(z - maximum), and `weighted` sums (z - maximum) e^(z - maximum).
+    """
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     largest = tl.full((), -3.0e38, tl.float32)  # finite, so that masked logits are no numbers less
@@ -33,12 +36,12 @@ def read_kernel(logits, total, entropy, most_likely, vocabulary, scale, BLOCK: t
         higher = tl.maximum(largest, top)
         shrink = tl.exp(largest - higher)
         e = tl.exp(z - higher)
+        weighted = shrink * (weighted + exponentials * (largest - higher))
+        weighted += tl.sum(e * tl.where(e > 0, z - higher, 0.0), 0)
         exponentials = exponentials * shrink + tl.sum(e, 0)
-        weighted = weighted * shrink + tl.sum(e * tl.where(e > 0, z, 0.0), 0)
         largest = higher
-    sum_log = largest + tl.log(exponentials)
-    tl.store(total + row, sum_log)
-    tl.store(entropy + row, sum_log - weighted / exponentials)
+    tl.store(total + row, largest + tl.log(exponentials))
+    tl.store(entropy + row, tl.log(exponentials) - weighted / exponentials)
     tl.store(most_likely + row, place)
 
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from core.families.family import Work
-from core.forward.head import GPU_CHUNK, KEPT
-from core.forward.micro_pieces import MANY_TOKENS
+from core.forward.head import CHUNK, GPU_CHUNK, KEPT
+from core.forward.micro_pieces import MANY_TOKENS, TOKENS
 from core.models.shapes import Shape
 from core.settings.resolve import Resolved, divide_batch
 from core.settings.run_settings import LAUNCHES
@@ -169,17 +169,19 @@ def states(launch: str, parameters: int, processes: int, *, bf16: bool) -> tuple
     return width * weights, width * gradients, optimiser * moments
 
 
-def activations(shape: Shape, work: Work, launch: str, *, tokens: int = MANY_TOKENS) -> int:
+def activations(shape: Shape, work: Work, launch: str, *, on_cpu: bool = False) -> int:
     """Return the bytes of activations when the forward pass is complete.
 
-    DDP computes a micro-batch in pieces of `tokens` tokens, but at least one completion; launches
+    DDP computes a micro-batch in pieces of limited tokens, but at least one completion; launches
     that shard the states compute it at once. With checkpointing each layer keeps its input only,
     and one layer at a time is computed again.
     """
     pieces = launch == "ddp"
+    tokens = TOKENS["cpu"] if on_cpu else MANY_TOKENS
     piece_tokens = max(tokens, work.prompt + work.completion) if pieces else work.tokens
     part = min(1.0, piece_tokens / work.tokens)
-    layer, head = part * layer_activations(shape, work), head_activations(shape, work, part)
+    layer = part * layer_activations(shape, work, has_flash=work.bf16 and not on_cpu)
+    head = head_activations(shape, work, part, on_cpu=on_cpu)
     width = 2 if work.bf16 else 4
     gradients = 3 * width * part * work.tokens * shape.intermediate
     total = shape.layers * layer + max(head, gradients)
@@ -194,38 +196,42 @@ def narrow_copy(shape: Shape, work: Work, launch: str) -> int:
     return 2 * shape.parameters if launch == "ddp" and work.bf16 else 0
 
 
-def layer_activations(shape: Shape, work: Work) -> int:
+def layer_activations(shape: Shape, work: Work, *, has_flash: bool) -> int:
     """Return the bytes that one layer keeps of a micro-batch for its backward pass.
 
     For each token these are the inputs and outputs of both norms in 32 bits, the inputs of the
-    projections, queries, keys and values with a head for each query, the output of the attention
-    twice, and four states of the feed-forward block. A completion after a shared prompt keeps a
-    copy of the prompt's keys and values, and an attention mask.
+    projections, of which autocast converts five, queries, keys and values, the output of the
+    attention twice, and four states of the feed-forward block. A completion after a shared prompt
+    keeps a copy of the prompt's keys and values. Without flash attention, keys and values have a
+    head for each query, and each such completion has an attention mask.
     """
     q, kv = shape.heads * shape.head, shape.kv_heads * shape.head
-    keys_and_values = 2 * (kv if shape.kv_heads == shape.heads else q)
-    width = 2 if work.bf16 else 4
-    narrow = 2 * shape.hidden + 3 * q + keys_and_values + 4 * shape.intermediate
+    keys_and_values = 2 * (kv if has_flash or shape.kv_heads == shape.heads else q)
+    width, inputs = (2, 5) if work.bf16 else (4, 2)
+    narrow = inputs * shape.hidden + 3 * q + keys_and_values + 4 * shape.intermediate
     bytes_per_token = 4 * 4 * shape.hidden + width * narrow + 4 * (2 + shape.heads)
-    attended = work.completion * (work.prompt + work.completion)
+    attended = 0 if has_flash else work.completion * (work.prompt + work.completion)
     shared = work.micro_batch if work.prompts < work.micro_batch else 0
     return work.tokens * bytes_per_token + shared * width * (
         work.prompt * keys_and_values + attended
     )
 
 
-def head_activations(shape: Shape, work: Work, part: float) -> float:
-    """Return the bytes of the last norm and the head for a part of a micro-batch; see `HeadLogps`.
+def head_activations(shape: Shape, work: Work, part: float, *, on_cpu: bool) -> float:
+    """Return the bytes of the last norm and the head for a part of a micro-batch.
 
-    The probabilities of few logits are kept. A chunk of logits takes two more copies in 32 bits, or
-    four if they are many, and one in the width of the weights; then come the gradients of the
-    states and of the weight.
+    A GPU's kernels need a chunk of logits in the width of the weights, see `KernelHeadLogps`. On a
+    CPU the probabilities of few logits are kept, and a chunk takes two more copies in 32 bits, or
+    four if they are many, and one in the width of the weights, see `HeadLogps`. Then come the
+    gradients of the states and of the weight.
     """
     read, width = part * work.micro_batch * work.completion, 2 if work.bf16 else 4
-    logits = read * shape.vocabulary
-    chunk = min(logits, max(GPU_CHUNK, shape.vocabulary))
-    copies = (4 * logits + 8 * chunk) if logits <= KEPT else 16 * chunk
-    copies += 2 * chunk if work.bf16 else 0
+    logits, most = read * shape.vocabulary, CHUNK if on_cpu else GPU_CHUNK
+    chunk = min(logits, max(most, shape.vocabulary))
+    copies = width * chunk
+    if on_cpu:
+        copies = (4 * logits + 8 * chunk) if logits <= KEPT else 16 * chunk
+        copies += 2 * chunk if work.bf16 else 0
     norm = 2 * 4 * part * work.tokens * shape.hidden
     states = 2 * width * read * shape.hidden
     return norm + states + copies + 4 * shape.vocabulary * shape.hidden

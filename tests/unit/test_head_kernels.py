@@ -31,7 +31,7 @@ def states(dtype):
     return hidden, weight, targets.to(ON)
 
 
-def outputs_and_gradients(compute, hidden, weight, learns):
+def outputs_and_gradients(compute, hidden, weight, *, learns):
     logps, entropy, right = compute(hidden, weight)
     scales = torch.randn(2, TOKENS, generator=torch.Generator().manual_seed(2)).to(logps)
     total = scales[0] @ logps + (scales[1] @ entropy if learns else 0)
@@ -47,12 +47,15 @@ def test_in_32_bits_it_is_the_definition(temperature, chunk, learns, monkeypatch
     hidden, weight, targets = states(torch.float32)
     exact = [x.detach().double().requires_grad_() for x in (hidden, weight)]
     expected = outputs_and_gradients(
-        lambda h, w: HeadLogps.apply(h, w, targets, temperature, True, True, learns), *exact, learns
+        lambda h, w: HeadLogps.apply(h, w, targets, temperature, True, True, learns),
+        *exact,
+        learns=learns,
     )
     found = outputs_and_gradients(
         lambda h, w: KernelHeadLogps.apply(h, w, targets, temperature, learns),
-        *(hidden, weight),
-        learns,
+        hidden,
+        weight,
+        learns=learns,
     )
     assert found[2].tolist() == [1.0] + [0.0] * (TOKENS - 1)
     for mine, other in zip(found, expected, strict=True):
@@ -66,10 +69,10 @@ def test_in_16_bits_it_is_as_near_to_the_definition_as_the_other_form():
     def plain(h, w):
         return HeadLogps.apply(h, w, targets, 0.7, True, True, True)
 
-    truth = outputs_and_gradients(plain, *exact, True)
-    other = outputs_and_gradients(plain, hidden, weight, True)
+    truth = outputs_and_gradients(plain, *exact, learns=True)
+    other = outputs_and_gradients(plain, hidden, weight, learns=True)
     mine = outputs_and_gradients(
-        lambda h, w: KernelHeadLogps.apply(h, w, targets, 0.7, True), hidden, weight, True
+        lambda h, w: KernelHeadLogps.apply(h, w, targets, 0.7, True), hidden, weight, learns=True
     )
     for ours, theirs, right in zip(mine, other, truth, strict=True):
         assert (ours - right).norm() <= 1.05 * (theirs - right).norm() + 1e-6

@@ -14,7 +14,6 @@ from torch.profiler import ProfilerActivity, profile
 
 from core import GRPOConfig, GRPOTrainer
 from core.families.family import Work
-from core.forward.micro_pieces import TOKENS
 from core.models.folders import CHECKPOINTS
 from core.models.load import load_policy
 from core.models.shapes import KNOWN, Shape, find_shape
@@ -173,10 +172,26 @@ def test_a_micro_batch_needs_what_is_planned(
     measured = rise(model, tiny_tokenizer, tmp_path, planned)
     capfd.readouterr()
     shape = shape_of(model.config)
-    found = activations(shape, planned, "ddp", tokens=TOKENS["cpu"])
+    found = activations(shape, planned, "ddp", on_cpu=True)
     found += narrow_copy(shape, planned, "ddp")
     gradients = 4 * shape.parameters
     assert measured + gradients == pytest.approx(found + gradients, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "measured"),
+    [
+        ({"micro_batch": 32, "prompts": 4, "prompt": 128, "completion": 256}, 16.611e9),
+        ({"micro_batch": 8, "prompts": 1, "prompt": 512, "completion": 2048}, 29.808e9),
+        ({"micro_batch": 8, "prompts": 8, "prompt": 512, "completion": 1024}, 22.340e9),
+    ],
+)
+def test_the_plan_of_a_gpu_is_what_one_needed(sizes, measured):
+    """An H100, torch 2.11: peak above weights and gradients of a forward and backward pass."""
+    shape = KNOWN["Qwen/Qwen2.5-0.5B-Instruct"]
+    planned = work(bf16=True, rows=sizes["micro_batch"], **sizes)
+    found = activations(shape, planned, "ddp") + narrow_copy(shape, planned, "ddp")
+    assert found == pytest.approx(measured, rel=0.05)
 
 
 def test_pieces_bound_what_a_micro_batch_needs():

@@ -47,9 +47,7 @@ class StaticDecoder(CachedDecoder):
     `record` may replace a step by a function that repeats the same work: a CUDA graph on a GPU, the
     step itself elsewhere. Finished rows stay, since fewer rows would need another recording.
 
-    The logits are those of the model's modules in their dtype, bfloat16 included. NOT RUN SO FAR:
-    `cuda_graph`, for want of a GPU; the rest is tested on a CPU with a recorder that replays the
-    operations of a step as a graph does.
+    The logits are those of the model's modules in their dtype, bfloat16 included.
     """
 
     drops = False
