@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from core.claims.comparison import Relation, Side, aligned
+from core.claims.comparison import Relation, Side, broadcast_values
 from core.claims.curves import sample_deviation
 from core.claims.margins import Unit
 from core.claims.measures import Measure, is_validation, missing, record_of
@@ -59,7 +59,7 @@ class OverSides(Side):
 
     def values(self, cases: Sequence[Runs]) -> list[float]:
         """Return the least, the most or the spread of the sides, one value per case."""
-        columns = aligned(self, *(side.values(cases) for side in self.sides))
+        columns = broadcast_values(self, *(side.values(cases) for side in self.sides))
         return [OVER[self.name](row) for row in zip(*columns, strict=True)]
 
 
@@ -94,9 +94,9 @@ class Deviation(Side):
         n = len(values)
         if n < 3:
             raise MissingMeasure(f"{self} needs at least 3 seeds, there are {n}")
-        full = sample_deviation(values)
+        full_deviation = sample_deviation(values)
         reduced = [sample_deviation([*values[:i], *values[i + 1 :]]) for i in range(n)]
-        return [n * full - (n - 1) * deviation for deviation in reduced]
+        return [n * full_deviation - (n - 1) * deviation for deviation in reduced]
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class RankCorrelation(Side):
         Raises:
             MissingMeasure: all arms have one value.
         """
-        columns = aligned(self, *(side.values(cases) for side in self.parts))
+        columns = broadcast_values(self, *(side.values(cases) for side in self.parts))
         rows, n = list(zip(*columns, strict=True)), len(self.x)
         return [self._correlation(ranks(row[:n]), ranks(row[n:])) for row in rows]
 

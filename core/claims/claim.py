@@ -84,8 +84,8 @@ class Claim:
     def __repr__(self) -> str:
         """Return the fields that are set: the digest of a claim does not know of the others."""
         values = [(f, getattr(self, f.name)) for f in fields(self) if f.repr]
-        given = [(f.name, v) for f, v in values if f.default is MISSING or v is not f.default]
-        return f"Claim({', '.join(f'{name}={value!r}' for name, value in given)})"
+        fields_set = [(f.name, v) for f, v in values if f.default is MISSING or v is not f.default]
+        return f"Claim({', '.join(f'{name}={value!r}' for name, value in fields_set)})"
 
     def __post_init__(self) -> None:
         test = cast(object, self.test)  # a slip such as `a > b > c` makes something else
@@ -128,8 +128,8 @@ class Claim:
     def needs(self) -> tuple[tuple[str, Need], ...]:
         """Pairs of an arm, or `start`, and what its record must hold."""
         tests = (self.test, *self.act_comparisons)
-        needs = [need for test in tests if isinstance(test, Comparison) for need in test.needs]
-        return tuple(dict.fromkeys(needs))
+        pairs = [need for test in tests if isinstance(test, Comparison) for need in test.needs]
+        return tuple(dict.fromkeys(pairs))
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -137,9 +137,9 @@ class Claim:
         return arms_in(self.needs)
 
 
-def arms_in(needs: Iterable[tuple[str, Need]]) -> tuple[str, ...]:
+def arms_in(pairs: Iterable[tuple[str, Need]]) -> tuple[str, ...]:
     """Return the distinct arms of pairs of an arm and a need, without the starting model."""
-    return tuple(dict.fromkeys(arm for arm, _ in needs if arm != START))
+    return tuple(dict.fromkeys(arm for arm, _ in pairs if arm != START))
 
 
 def is_about_start(test: Comparison) -> bool:
@@ -157,7 +157,7 @@ def is_bound(act: Comparison) -> bool:
 
 
 def check_act(slug: str, act: object) -> None:
-    """Raise `BadClaim` if a gate of a claim is no comparison of runs with a number."""
+    """Raise `BadClaim` unless `act` is a comparison of runs with a number, without a margin."""
     if not isinstance(act, Comparison) or not is_bound(act):
         raise BadClaim(
             f"claim {slug}: acts={act}: expected comparisons of a side with a number, such as "

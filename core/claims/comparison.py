@@ -186,7 +186,9 @@ class Combined(Side):
         Raises:
             MissingMeasure: the right side of a ratio is zero in some case.
         """
-        pairs = zip(*aligned(self, *(part.values(cases) for part in self.parts)), strict=True)
+        pairs = zip(
+            *broadcast_values(self, *(part.values(cases) for part in self.parts)), strict=True
+        )
         try:
             return [OPERATORS[self.operator](a, b) for a, b in pairs]
         except ZeroDivisionError:
@@ -318,8 +320,15 @@ class Comparison:
         return replace(self, margin=margin)
 
     def values(self, cases: Sequence[Runs]) -> tuple[list[float], list[float]]:
-        """Return the values of both sides, case by case."""
-        left, right = aligned(self, self.left.values(cases), self.right.values(cases))
+        """Return the values of the left and the right side, as lists of one length.
+
+        A side with a single value has it repeated for each case.
+
+        Raises:
+            BadClaim: the sides have different numbers of cases.
+            MissingMeasure: a record lacks what a side reads.
+        """
+        left, right = broadcast_values(self, self.left.values(cases), self.right.values(cases))
         return left, right
 
     def holds(self, left: float, right: float) -> bool:
@@ -340,11 +349,11 @@ def as_side(other: object) -> Side:
     raise BadClaim(f"{other!r} beside a side of a claim: expected a number or `measure.of(arm)`")
 
 
-def aligned(what: object, *sides: list[float]) -> list[list[float]]:
+def broadcast_values(subject: object, *sides: list[float]) -> list[list[float]]:
     """Return the values of sides as lists of one length, repeating those of single values.
 
     Args:
-        what: the side or comparison, for the error.
+        subject: the side or comparison, for the error.
         sides: the values of each side.
 
     Raises:
@@ -352,5 +361,5 @@ def aligned(what: object, *sides: list[float]) -> list[list[float]]:
     """
     length = max(map(len, sides))
     if any(len(side) not in (1, length) for side in sides):
-        raise BadClaim(f"{what}: sides of {' and '.join(str(len(s)) for s in sides)} cases")
+        raise BadClaim(f"{subject}: sides of {' and '.join(str(len(s)) for s in sides)} cases")
     return [side if len(side) == length else side * length for side in sides]

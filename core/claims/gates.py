@@ -49,8 +49,8 @@ class AccuracyChange(Measure):
         )
         measured = [pair for pair in ends if pair is not None]
         if not measured:
-            what = f"curve {HELD_OUT_ACCURACY!r}, score or reward to compare with its start"
-            raise missing(record, arm, what)
+            content = f"curve {HELD_OUT_ACCURACY!r}, score or reward to compare with its start"
+            raise missing(record, arm, content)
         return next((pair for pair in measured if pair[0] >= DROP), measured[0])
 
     def read(self, record: Record, arm: str) -> float:

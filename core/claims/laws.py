@@ -104,11 +104,11 @@ def simulated(function: str, *arguments: object, seeds: int, **keywords: object)
     return Simulated(Call(function, arguments, keywords), seeds)
 
 
-def as_numbers(what: object, values: Sequence[float]) -> list[float]:
+def as_numbers(subject: object, values: Sequence[float]) -> list[float]:
     """Return the values as floats.
 
     Args:
-        what: the side, for the error.
+        subject: the side, for the error.
         values: that its function returned.
 
     Raises:
@@ -116,5 +116,5 @@ def as_numbers(what: object, values: Sequence[float]) -> list[float]:
     """
     numbers = [float(value) for value in values]
     if not numbers or any(map(isnan, numbers)):
-        raise BadClaim(f"{what} gives {numbers}: expected numbers")
+        raise BadClaim(f"{subject} gives {numbers}: expected numbers")
     return numbers

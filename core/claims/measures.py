@@ -142,6 +142,8 @@ def is_validation(need: Need) -> bool:
     return need.kind == "curve" and need.name.startswith(VALIDATION)
 
 
-def missing(record: Record, arm: str, what: str) -> MissingMeasure:
-    """Return the error that says what a measure reads and a record lacks."""
-    return MissingMeasure(f"record {record.get('digest', '(unsaved)')} of arm {arm} has no {what}")
+def missing(record: Record, arm: str, content: str) -> MissingMeasure:
+    """Return the error that a record of `arm` lacks the content that a measure reads."""
+    return MissingMeasure(
+        f"record {record.get('digest', '(unsaved)')} of arm {arm} has no {content}"
+    )

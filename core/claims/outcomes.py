@@ -57,13 +57,13 @@ class Score(Measure):
         untrained = record.get("train", {}).get("steps") == 0
         key = "start_scores" if arm == START and not untrained else "scores"
         rows = {row["mirrors"]: row for row in record[key] if how_of(row) == self.how}
-        what = key if self == Score(self.benchmarks) else f"{self} in {key}"
+        source = key if self == Score(self.benchmarks) else f"{self} in {key}"
         if self.part is None:
-            return _mean_of(self.benchmarks, rows, lambda row: row["value"], record, arm, what)
+            return _mean_of(self.benchmarks, rows, lambda row: row["value"], record, arm, source)
         field, value = self.part
         parts = {name: row["by"][field] for name, row in rows.items() if field in row.get("by", ())}
         groups = {name: part[value] for name, part in parts.items() if value in part}
-        return _mean_of(self.benchmarks, groups, lambda group: group["value"], record, arm, what)
+        return _mean_of(self.benchmarks, groups, lambda group: group["value"], record, arm, source)
 
 
 @dataclass(frozen=True)
@@ -205,9 +205,9 @@ def _mean_of(
     value: Callable[[T], float],
     record: Record,
     arm: str,
-    what: str,
+    source: str,
 ) -> float:
     absent = [name for name in names if name not in rows]
     if absent:
-        raise missing(record, arm, f"{what} of {', '.join(absent)}")
+        raise missing(record, arm, f"{source} of {', '.join(absent)}")
     return sum(value(rows[name]) for name in names) / len(names)

@@ -7,7 +7,7 @@ never uses such a value; the claim stays undecided for these runs, with that rea
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.claims.comparison import Side, aligned, as_side
+from core.claims.comparison import Side, as_side, broadcast_values
 from core.claims.curves import curve_of, nearest
 from core.claims.margins import Unit, unit_of
 from core.claims.measures import record_of
@@ -72,7 +72,9 @@ class Reached(Side):
         Raises:
             Censored: a seed's run ends before the threshold is reached.
         """
-        thresholds = aligned(self, self.goal.threshold.values(cases), [0.0] * len(cases))[0]
+        thresholds = broadcast_values(self, self.goal.threshold.values(cases), [0.0] * len(cases))[
+            0
+        ]
         return [
             self._value(runs, threshold) for runs, threshold in zip(cases, thresholds, strict=True)
         ]

@@ -176,7 +176,13 @@ class EvaluationOptions:
 
     @property
     def decoding(self) -> "Decoding":
-        """The sampling settings of answers, with the maximum length of their benchmark."""
+        """The sampling settings of answers, without `--max-tokens`, which is passed separately.
+
+        The temperature is 0 for one sample and 0.7 for several if the option is not given.
+
+        Raises:
+            BadValue: `--chat-template` is given with a mode that asks in plain text.
+        """
         from eval.samples.evaluation import Decoding
         from eval.sets.fewshot import FEW_SHOT, PAL
 

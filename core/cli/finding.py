@@ -147,14 +147,16 @@ def print_answers(change: "ScoreChange", names: Sequence[str], count: int) -> No
             print_text(f"{name} answers {sample.extracted}\n{sample.output or '(no text is kept)'}")
 
 
-def announce(paper: str, texts: tuple[str, ...], at: str, arm: str | None, seed: int) -> None:
+def announce(paper: str, texts: tuple[str, ...], scale: str, arm: str | None, seed: int) -> None:
     """Report a run that is already recorded, before slow imports."""
     resolved_paper = find_paper(paper)
-    runs = find_runs(resolved_paper.slug, arm=arm or resolved_paper.main_arm, scale=at, seed=seed)
+    runs = find_runs(
+        resolved_paper.slug, arm=arm or resolved_paper.main_arm, scale=scale, seed=seed
+    )
     for run in [run for run in runs if run["overrides"] == as_recorded(texts)][-1:]:
         place = from_here(record_file(run["paper"], run["digest"]))
         say(
-            f"{resolved_paper.slug}, {run['arm']} seed {seed} at {at}: recorded "
+            f"{resolved_paper.slug}, {run['arm']} seed {seed} at {scale}: recorded "
             f"{age(run['created'])} ago in {place}; what runs/ lacks of it is made again"
         )
 

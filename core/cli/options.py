@@ -88,7 +88,9 @@ def takes(
 
         fields = signature(options)
         call.__name__, call.__doc__ = command.__name__, command.__doc__
-        call.__annotations__ = {n: one.annotation for n, one in fields.parameters.items()}
+        call.__annotations__ = {
+            n: parameter.annotation for n, parameter in fields.parameters.items()
+        }
         vars(call)["__signature__"] = fields
         return call
 

@@ -88,8 +88,13 @@ def show_contamination(
         raise DamagedFile(f"{path} holds no rows: nothing to look for test questions in")
     matches = [find_questions(rows, benchmark.load(data)) for benchmark in benchmarks]
     counts = [
-        {"benchmark": one.name, "questions": one.n, "rows": len(rows), **count_kinds(pairs)}
-        for one, pairs in zip(benchmarks, matches, strict=True)
+        {
+            "benchmark": benchmark.name,
+            "questions": benchmark.n,
+            "rows": len(rows),
+            **count_kinds(pairs),
+        }
+        for benchmark, pairs in zip(benchmarks, matches, strict=True)
     ]
     if as_json:
         rows_of_pairs = ([asdict(pair) for pair in pairs] for pairs in matches)

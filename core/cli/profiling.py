@@ -93,13 +93,13 @@ def aggregate_lines(outcome: "Profile") -> list[str]:
         return []
     from core.pages.profiles import with_interval
 
-    both, base = outcome.aggregates, outcome.base["arm"]
+    aggregates, base = outcome.aggregates, outcome.base["arm"]
     return [
         "",
         f"interquartile mean of the scores (0 is {base}, 1 the mechanism of a probe): "
-        f"{with_interval(both.mean)}",
+        f"{with_interval(aggregates.mean)}",
         f"probability to be better than {base} on a drawn probe and seed: "
-        f"{with_interval(both.improvement)}",
+        f"{with_interval(aggregates.improvement)}",
     ]
 
 

@@ -67,8 +67,8 @@ class RunOptions:
     def arguments(self) -> tuple[str, ...]:
         """The settings with those of the launch, each as `name=value`."""
         launch = {"launch": self.launch, "processes": self.processes}
-        given = (f"{name}={value}" for name, value in launch.items() if value is not None)
-        return (*(self.settings or ()), *given)
+        launch_settings = (f"{name}={value}" for name, value in launch.items() if value is not None)
+        return (*(self.settings or ()), *launch_settings)
 
     def requested(self, sweep: Sequence[str] = ()) -> "RunFile":
         """Return the requested run: the given options, and otherwise those of the file.

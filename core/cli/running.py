@@ -30,8 +30,8 @@ def run(options: OrderOptions) -> int:
     """Run a paper: train, score, judge its claims, render its report."""
     one_run = not (options.claims or options.sweep or options.config)
     if options.paper is not None and one_run:
-        at, seed = options.at or "cpu", options.seed or 0
-        announce(options.paper, options.arguments, at, options.arm, seed)
+        scale, seed = options.at or "cpu", options.seed or 0
+        announce(options.paper, options.arguments, scale, options.arm, seed)
     order = options.order()
     if options.sweep:
         return print_sweep(order, options.sweep, as_json=options.as_json)

@@ -53,7 +53,9 @@ def score(
     printed = read_reported(reported, [benchmark])
     samples, scores = score_file(file, scored_benchmark, data=data, mode=mode)
     verdicts = judge_both(samples, scored_benchmark.load(data), scored_benchmark, mode)
-    paper = paper_scores(verdicts, scored_benchmark, [one.metric for one in scores], mode)
+    paper = paper_scores(
+        verdicts, scored_benchmark, [file_score.metric for file_score in scores], mode
+    )
     if per_sample is not None:
         write_atomic(per_sample, verdict_lines(verdicts))
     if html is not None:

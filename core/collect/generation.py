@@ -100,7 +100,16 @@ def decode_completions(
     prompts: Sequence[Completion],
     completion_ids: Sequence[Sequence[int]],
 ) -> list[Completion]:
-    """Decode completions; for conversational prompts each becomes an assistant message."""
+    """Decode completions without special tokens.
+
+    The first prompt decides the form of all completions: if it is a conversation, each completion
+    is a list of one assistant message, otherwise a string.
+
+    Args:
+        tokenizer: the tokenizer of the model.
+        prompts: at least one prompt.
+        completion_ids: token ids of each completion.
+    """
     rows = [list(ids) for ids in completion_ids]
     texts = tokenizer.batch_decode(rows, skip_special_tokens=True)
     if not is_conversation(prompts[0]):

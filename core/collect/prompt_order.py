@@ -258,5 +258,7 @@ class PassRates:
         if self.bound is None:
             return frozenset()
         return {
-            prompt for prompt, (right, seen) in self.counts.items() if right >= self.bound * seen
+            prompt
+            for prompt, (right, graded) in self.counts.items()
+            if right >= self.bound * graded
         }

@@ -116,12 +116,12 @@ def resolve_engine(c: EngineSettings) -> None:
     Raises:
         BadValue: they name different engines, or another than the settings given for one.
     """
-    named = {f"{flag}=True": name for flag, name in ENGINE_FLAGS.items() if getattr(c, flag)}
+    engines = {f"{flag}=True": name for flag, name in ENGINE_FLAGS.items() if getattr(c, flag)}
     if c.is_set("rollout_engine"):
-        named[f"rollout_engine={c.rollout_engine!r}"] = c.rollout_engine
-    if len(set(named.values())) > 1:
-        raise BadValue(f"{' and '.join(named)}: leave one of them out")
-    c.rollout_engine = next(iter(named.values()), c.rollout_engine)
+        engines[f"rollout_engine={c.rollout_engine!r}"] = c.rollout_engine
+    if len(set(engines.values())) > 1:
+        raise BadValue(f"{' and '.join(engines)}: leave one of them out")
+    c.rollout_engine = next(iter(engines.values()), c.rollout_engine)
     for flag, name in ENGINE_FLAGS.items():
         setattr(c, flag, c.rollout_engine == name)
     if c.batching_keywords and not c.use_transformers_continuous_batching:
@@ -137,8 +137,8 @@ def check_vllm(c: EngineSettings) -> None:
     Raises:
         BadValue: vLLM in this process would be tensor parallel.
     """
-    here = not VLLM_MODES[c.vllm_mode].is_server
-    if c.use_vllm and here and c.vllm_tensor_parallel_size > 1:
+    is_colocated = not VLLM_MODES[c.vllm_mode].is_server
+    if c.use_vllm and is_colocated and c.vllm_tensor_parallel_size > 1:
         raise BadValue(
             f"vllm_tensor_parallel_size={c.vllm_tensor_parallel_size} with "
             f"vllm_mode={c.vllm_mode!r} is not supported: a server takes "

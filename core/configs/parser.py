@@ -49,15 +49,15 @@ class TrlParser(HfArgumentParser):
             MissingFile: the file does not exist.
             BadValue: it is no mapping, or has an unknown name and `fail_with_unknown_args` is set.
         """
-        words = list(sys.argv[1:] if args is None else args)
+        arguments = list(sys.argv[1:] if args is None else args)
         config: dict[str, object] = {}
-        if "--config" in words:
-            position = words.index("--config")
-            config = read_config(words[position + 1 : position + 2])
-            words = words[:position] + words[position + 2 :]
-        self.set_defaults_with_config(**self.other_defaults(words, config.get("semantics")))
+        if "--config" in arguments:
+            position = arguments.index("--config")
+            config = read_config(arguments[position + 1 : position + 2])
+            arguments = arguments[:position] + arguments[position + 2 :]
+        self.set_defaults_with_config(**self.other_defaults(arguments, config.get("semantics")))
         unknown = self.set_defaults_with_config(**config)
-        parsed = self.parse_args_into_dataclasses(words, return_remaining_strings)
+        parsed = self.parse_args_into_dataclasses(arguments, return_remaining_strings)
         if return_remaining_strings:
             *objects, remaining = parsed
             ends = (unknown, remaining) if separate_remaining_strings else (unknown + remaining,)
@@ -66,14 +66,14 @@ class TrlParser(HfArgumentParser):
             raise BadValue(f"unknown in the config file: {' '.join(unknown)}; leave it out")
         return parsed
 
-    def other_defaults(self, words: list[str], default: object) -> Mapping[str, object]:
+    def other_defaults(self, arguments: list[str], default: object) -> Mapping[str, object]:
         """Return the defaults of the semantics named on the command line, or else in the file.
 
         Empty if none is named or the name is unknown; the config itself refuses such a name.
         """
         parser = ArgumentParser(add_help=False, allow_abbrev=False)
         parser.add_argument("--semantics", default=default)
-        chosen = parser.parse_known_args(words)[0].semantics
+        chosen = parser.parse_known_args(arguments)[0].semantics
         tables = [kind.SEMANTICS for kind in self.dataclass_types if hasattr(kind, "SEMANTICS")]
         return next((rows[chosen] for rows in tables if chosen in rows), {})
 

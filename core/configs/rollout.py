@@ -334,13 +334,14 @@ class RolloutConfig(SamplerConfig, BaseConfig):
 
         Another temperature than that of the log-probabilities is warned about.
         """
-        given = self.generation_keywords
-        check_keywords(self.rollout_engine, given)
+        keywords = self.generation_keywords
+        check_keywords(self.rollout_engine, keywords)
         check_sampling(sampling_settings(self))
-        if given.get("temperature", self.temperature) != self.temperature:
+        if keywords.get("temperature", self.temperature) != self.temperature:
             logger.warning_once(
-                f"generation_kwargs={{'temperature': {given['temperature']}}} is of sampling alone:"
-                f" log-probabilities use temperature={self.temperature}; set the field instead"
+                f"generation_kwargs={{'temperature': {keywords['temperature']}}} is of sampling "
+                f"alone: log-probabilities use temperature={self.temperature}; "
+                "set the field instead"
             )
 
     def check_policies(self) -> None:

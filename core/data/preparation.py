@@ -62,8 +62,8 @@ class Preparation:
         Raises:
             BadValue: `dataset_kwargs` has another key.
         """
-        given = self.args.dataset_kwargs
-        options = given if isinstance(given, Mapping) else {}
+        keywords = self.args.dataset_kwargs
+        options = keywords if isinstance(keywords, Mapping) else {}
         for key in set(options) - {SKIP}:
             raise BadValue(f"dataset_kwargs[{key!r}]: expected no key but {SKIP!r}")
         return bool(options.get(SKIP))
@@ -176,8 +176,8 @@ def to_length(
         return pack_rows(rows, max_length, packing, **processes)
     if max_length is None:
         return rows
-    kept = TRUNCATIONS[truncation].kept(max_length)
-    truncated = rows.map(lambda row: {key: row[key][kept] for key in COLUMNS}, **processes)
+    span = TRUNCATIONS[truncation].kept(max_length)
+    truncated = rows.map(lambda row: {key: row[key][span] for key in COLUMNS}, **processes)
     return truncated.filter(is_trained_on)
 
 

@@ -78,7 +78,10 @@ class Prompts:
         return tuple(sorted(find_undeclared_variables(self.environment.parse(self.template))))
 
     def with_prompt(self, name: str, index: int, row: Row) -> dict[str, object]:
-        """Return a row with its prompt as a conversation, and an `id` if it has none.
+        """Return a copy of a row with its prompt as a list of messages.
+
+        The system prompt comes first if there is one. A text in the column `completion` becomes a
+        list of one assistant message. A row without an `id` gets `{name}-{index}`.
 
         Args:
             name: name of the data set.

@@ -165,8 +165,8 @@ class Hub:
         config: configuration on the hub.
         split: split on the hub.
         columns: hub column for each of our columns, `a.b` for a nested one; if empty, rows stay
-            unchanged. A `question` also gives a prompt as the benchmarks word it, and a
-            `completion` becomes an assistant message.
+            unchanged. With a `question` the row also gets a prompt as the benchmarks word it,
+            and its `completion` becomes an assistant message.
     """
 
     id: str | None = None
@@ -196,7 +196,15 @@ class Hub:
         return describe_line(path, nth) if path else f"{name}, row {nth + 1}"
 
     def row(self, key: str, row: Mapping[str, object]) -> Row:
-        """Convert one row to our columns.
+        """Convert one row to our columns; without `columns`, return a copy of the row.
+
+        If our columns have a `question`, the row also gets an `id`, a `prompt` and the `language`
+        "en", and a `completion` becomes an assistant message. Without a `question`, a `completion`
+        stays unchanged.
+
+        Args:
+            key: name and index of the row, such as "gsm8k-0"; its `id`, and its name in errors.
+            row: row of the hub.
 
         Raises:
             DamagedFile: a column is missing.

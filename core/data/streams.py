@@ -94,7 +94,11 @@ class Passes(TorchIterableDataset):
 
 
 def endless(loader: Any) -> DataLoader:  # Any: a DataLoader that accelerate prepared
-    """Return a data loader that repeats the batches of another one endlessly."""
+    """Return a data loader that repeats the batches of another one without end.
+
+    The generator of `loader` is replaced, so that the start of a pass draws no random number. The
+    iteration raises `BadValue` if a pass has no batches.
+    """
     loader.base_dataloader.generator = Generator()  # so that beginning a pass draws no seed
     return DataLoader(Passes(loader), batch_size=None, collate_fn=identity)
 

@@ -74,7 +74,12 @@ def samples_in(
 def question(
     model: str, problems: Sequence[Problem], prompts: Sequence[str], mode: str, decoding: Decoding
 ) -> dict[str, object]:
-    """Return the part of a request that identifies the model, the problems and the decoding."""
+    """Return the part of a request that identifies the model, the problems and the decoding.
+
+    Returns:
+        `model` (version of the model), `problems` (number), `questions` (digest of the ids, answers
+        and prompts), `mode`, and each field of `decoding`, `seed` included, under its own name.
+    """
     questions = [[p.id, p.answer, prompt] for p, prompt in zip(problems, prompts, strict=True)]
     return {
         "model": model_version(model),

@@ -37,7 +37,7 @@ LAUNCHERS = ("ACCELERATE_", "KUBEFLOW_", "LOCAL_RANK", "MV2_", "OMPI_", "PMI_", 
 Modules: TypeAlias = dict[str, ModuleType | None]  # None for one that is not found
 
 
-def declare_configs(given: Collection[str] = ()) -> bool:
+def declare_configs(field_names: Collection[str] = ()) -> bool:
     """Import the config class of every family without torch, and return whether this was done.
 
     The classes have the names, types and defaults of all fields. Their objects are those that
@@ -48,7 +48,7 @@ def declare_configs(given: Collection[str] = ()) -> bool:
     process, or if the effect of a field needs torch.
 
     Args:
-        given: Names of the fields that configs will be constructed with.
+        field_names: Names of the fields that configs will be constructed with.
     """
     if LIBRARY in sys.modules or "torch" in sys.modules:
         return False
@@ -57,7 +57,7 @@ def declare_configs(given: Collection[str] = ()) -> bool:
     modules = modules_without_torch()
     with in_place(modules):
         arguments: Any = import_module(f"{LIBRARY}.training_args").TrainingArguments
-        if not arguments.__dataclass_fields__.keys() & set(given) <= PLAIN:
+        if not arguments.__dataclass_fields__.keys() & set(field_names) <= PLAIN:
             return False
         sys.modules["torch"] = placeholder_torch()
         arguments.__dataclass_fields__["optim"].default = OPTIMIZER
@@ -104,9 +104,12 @@ def accelerator_config_class() -> Callable[[], object]:
 
 
 def modules_without_torch() -> Modules:
-    """Return the packages that stand for transformers on a machine without torch.
+    """Return entries for `sys.modules` with which transformers can be imported without torch.
 
-    The `__init__` of transformers, which reads the files of all architectures, is not run.
+    `transformers` and `transformers.integrations` are empty modules that find the submodules on
+    the disk. torch, accelerate and peft are None, so that importing them fails. `sys.modules` is
+    not changed. The `__init__` of transformers, which reads the files of all architectures, is not
+    run.
     """
     spec = find_spec(LIBRARY)
     folders = list((spec and spec.submodule_search_locations) or ())
@@ -128,14 +131,14 @@ def in_place(modules: Modules) -> Generator[None]:
 
     What is imported of these meanwhile is added to `modules`. Later imports are complete.
     """
-    others = remove_modules()
+    removed_modules = remove_modules()
     loaded: Modules = sys.modules  # type: ignore[assignment]  # None is allowed
     loaded.update(modules)
     try:
         yield
     finally:
         modules.update(remove_modules())
-        loaded.update(others)
+        loaded.update(removed_modules)
 
 
 def remove_modules() -> Modules:

@@ -251,7 +251,14 @@ class Family(Protocol):
     def batches(
         self, config: "BaseConfig", rows: int, processes: int, share: Mapping[str, int]
     ) -> str:
-        """Describe how rows become updates; `share` holds the batch sizes of one process."""
+        """Describe how rows become updates, in one or several lines of text for a terminal.
+
+        Args:
+            config: Settings of the run.
+            rows: Number of rows of the training data.
+            processes: Number of processes of the launch.
+            share: Batch sizes of one process by field; a missing field has its value in `config`.
+        """
         ...
 
     def cost(self, config: "BaseConfig", rows: int | None = None) -> Cost:

@@ -135,8 +135,8 @@ def world_of_regime(regime: str | None) -> World:
     except UnknownName:
         world = POCKET
     if regime not in world.regimes:
-        known = [name for row in (*ROWS, world) for name in row.regimes]
-        raise UnknownName("regime", regime, list(dict.fromkeys(known)))
+        regimes = [name for row in (*ROWS, world) for name in row.regimes]
+        raise UnknownName("regime", regime, list(dict.fromkeys(regimes)))
     return world
 
 

@@ -46,7 +46,7 @@ def groups_of(values: Numbers, group: int) -> list[Numbers]:
     return [values[start : start + group] for start in range(0, len(values), group)]
 
 
-def centred(values: Numbers) -> Numbers:
+def subtract_mean(values: Numbers) -> Numbers:
     """Return the values minus the mean of those that are not NaN."""
     numbers = present(values)
     return [value - fmean(numbers) if numbers else nan for value in values]
@@ -54,12 +54,15 @@ def centred(values: Numbers) -> Numbers:
 
 def against_others(values: Numbers) -> Numbers:
     """Return each value minus the mean of the others."""
-    others = [present([*values[:i], *values[i + 1 :]]) for i in range(len(values))]
-    return [x - fmean(rest) if rest else nan for x, rest in zip(values, others, strict=True)]
+    complements = [present([*values[:i], *values[i + 1 :]]) for i in range(len(values))]
+    return [
+        x - fmean(complement) if complement else nan
+        for x, complement in zip(values, complements, strict=True)
+    ]
 
 
-def divided(
-    values: Numbers, group: int, scale: str, baseline: Callable[[Numbers], Numbers] = centred
+def normalized_advantages(
+    values: Numbers, group: int, scale: str, baseline: Callable[[Numbers], Numbers] = subtract_mean
 ) -> Numbers:
     """Return (x - baseline) / (deviation + 1e-4), the deviation as the scale says."""
     grouped = groups_of(values, group)
@@ -80,15 +83,20 @@ def divided(
 
 def scored_apart(rewards: Rewards, group: int) -> Numbers:
     """Return the weighted sum of rewards, each divided by its deviation in the group."""
-    columns = [divided([row[f] for row in rewards], group, "group") for f in range(len(WEIGHTS))]
+    columns = [
+        normalized_advantages([row[f] for row in rewards], group, "group")
+        for f in range(len(WEIGHTS))
+    ]
     unscored = [not present(row) for row in rewards]
     sums = totals(list(zip(*columns, strict=True)))
     return [nan if none else 0.0 if isnan(x) else x for none, x in zip(unscored, sums, strict=True)]
 
 
 STATED: Mapping[str, Callable[[Rewards, int, str], Numbers]] = {
-    "sum_then_normalize": lambda r, group, scale: divided(totals(r), group, scale),
-    "normalize_then_sum": lambda r, group, _: divided(scored_apart(r, group), len(r), "batch"),
+    "sum_then_normalize": lambda r, group, scale: normalized_advantages(totals(r), group, scale),
+    "normalize_then_sum": lambda r, group, _: normalized_advantages(
+        scored_apart(r, group), len(r), "batch"
+    ),
     "normalize_then_only_sum": lambda r, group, _: scored_apart(r, group),
 }
 
@@ -152,7 +160,7 @@ def value_gaps(rewards: Rewards) -> Numbers:
 
 
 OF_COMPLETIONS: Mapping[str, Callable[[Rewards, int], Numbers]] = {
-    "group": lambda r, group: divided(totals(r), group, "none"),
+    "group": lambda r, group: normalized_advantages(totals(r), group, "none"),
     "correct": lambda r, _: [float(x > 0) for x in totals(r)],
     "leave_one_out": lambda r, group: of_groups(against_others, with_kl(r), group),
     "best": lambda r, group: of_groups(first_best, with_kl(r), group),
@@ -175,7 +183,7 @@ def process_errors() -> Numbers:
     weights = torch.ones(1, dtype=torch.float64)
     errors: Numbers = []
     for group in (2, 4):
-        pooled = divided([x for row in steps for x in row], 3 * group, "group")
+        pooled = normalized_advantages([x for row in steps for x in row], 3 * group, "group")
         scores = groups_of(pooled, 3)
         stated = [
             sum(present([x for x, end in zip(row, places, strict=True) if end >= t]))

@@ -16,7 +16,7 @@ def lost_correlation(dtype: str) -> list[float]:
     Args:
         dtype: of the head; the hidden states are in bfloat16 in any case.
     """
-    return [1e6 * (1 - correlation(_answers(dtype, one)).value) for one in SHARPNESS]
+    return [1e6 * (1 - correlation(_answers(dtype, sharpness)).value) for sharpness in SHARPNESS]
 
 
 def rounding_gap(dtype: str) -> list[float]:

@@ -38,9 +38,9 @@ def clip_errors() -> list[float]:
 
 def _disagreements(statistic: Statistic, sign: float, config: PolicyConfig) -> float:
     r = replace(rollout()[0], entropy_mask=None)
-    marked = statistic.values(r, r.log_ratio.exp(), config)
+    logged = statistic.values(r, r.log_ratio.exp(), config)
     stopped = (_gradient(r, config) == 0) & (r.advantages * sign > 0)
-    return float(((marked != stopped) * r.mask).sum())
+    return float(((logged != stopped) * r.mask).sum())
 
 
 def _gradient(r: Rollout, config: PolicyConfig) -> Tensor:
@@ -55,10 +55,10 @@ def cap_errors() -> float:
     Tokens that are logged and are not at the cap count as well.
     """
     r, _ = rollout()
-    marked = CAPPING[0].values(r, r.log_ratio.exp(), CISPO)
+    logged = CAPPING[0].values(r, r.log_ratio.exp(), CISPO)
     weight = -_gradient(r, CISPO) / r.advantages
     at_cap = (weight - CISPO.upper_epsilon).abs() < 1e-9
-    return float(((marked != (at_cap & (r.advantages > 0))) * r.mask).sum())
+    return float(((logged != (at_cap & (r.advantages > 0))) * r.mask).sum())
 
 
 def rare_errors() -> list[float]:

@@ -35,7 +35,7 @@ STATED: Mapping[str, Callable[[Rows], float]] = {
     ),
     "token_sum": lambda x: sum(map(sum, x)) / len(x),
     "prompt_mean": lambda x: (
-        sum(sum(row) / of for row, of in zip(x, GROUP_TOKENS, strict=True)) / len(x)
+        sum(sum(row) / tokens for row, tokens in zip(x, GROUP_TOKENS, strict=True)) / len(x)
     ),
 }
 
@@ -161,10 +161,10 @@ def perception_errors() -> Numbers:
     )
     lengths, (gamma, eta, eta_masked) = (3, 2), (0.1, 0.3, 0.7)
     stated: Numbers = []
-    for own, other, length in zip(rows, masked, lengths, strict=True):
-        logs = [a - b for a, b in zip(own[:length], other[:length], strict=True)]
+    for logps, masked_logps, length in zip(rows, masked, lengths, strict=True):
+        logs = [a - b for a, b in zip(logps[:length], masked_logps[:length], strict=True)]
         kl = sum(exp(x) - x - 1 for x in logs) / length
-        entropies = [-sum(row[:length]) / length for row in (own, other)]
+        entropies = [-sum(row[:length]) / length for row in (logps, masked_logps)]
         stated.append(gamma * kl - eta * entropies[0] - eta_masked * entropies[1])
     objective = perception_objective(
         torch.tensor(rows, dtype=torch.float64),
@@ -182,7 +182,7 @@ def implicit_errors() -> Numbers:
     logps = torch.tensor(LOSSES, dtype=torch.float64)
     mask, reference = _mask(LENGTHS[0]), logps.flip(0) - 0.5
     stated = [
-        0.5 * sum(a - (b - 0.5) for a, b in [*zip(own, other, strict=True)][:length])
-        for own, other, length in zip(LOSSES, LOSSES[::-1], LENGTHS[0], strict=True)
+        0.5 * sum(a - (b - 0.5) for a, b in [*zip(policy_row, reference_row, strict=True)][:length])
+        for policy_row, reference_row, length in zip(LOSSES, LOSSES[::-1], LENGTHS[0], strict=True)
     ]
     return [error(implicit_rewards(logps, reference, mask, 0.5), stated)]

@@ -33,12 +33,12 @@ def padding_changes() -> list[float]:
 
 
 def _change(config: PolicyConfig) -> float:
-    loss, gradient = _loss(_padded(0), config)
-    other_loss, other_gradient = _loss(_padded(1), config)
+    loss, gradient = _loss(_padded_batch(0), config)
+    other_loss, other_gradient = _loss(_padded_batch(1), config)
     return float((gradient - other_gradient).abs().max() + (loss - other_loss).abs())
 
 
-def _padded(seed: int) -> Rollout:
+def _padded_batch(seed: int) -> Rollout:
     """Return one batch of completions with random numbers, drawn with the seed, as padding."""
     r = batch(0.3, 0)
     draw = torch.Generator().manual_seed(seed)

@@ -33,7 +33,7 @@ def token_rewards(i: int, outcome: float) -> Numbers:
     return [outcome * (t == places[-1]) - KL_COEF * KL[i][t] for t in places]
 
 
-def discounted(rewards: Numbers, values: Numbers, gamma: float, lam: float) -> Numbers:
+def discounted_sums(rewards: Numbers, values: Numbers, gamma: float, lam: float) -> Numbers:
     """Return sum_l (gamma lam)^l (r + gamma V' - V) from each token on; V' is 0 at the end."""
     ahead = [*values[1:], 0.0]
     deltas = [r + gamma * after - v for r, v, after in zip(rewards, values, ahead, strict=True)]
@@ -52,7 +52,7 @@ def spread_out(rows: list[Numbers]) -> Numbers:
     ]
 
 
-def whitened(rows: list[Numbers]) -> list[Numbers]:
+def whitened_rows(rows: list[Numbers]) -> list[Numbers]:
     """Return the numbers minus their mean, divided by sqrt(variance + 1e-8)."""
     flat = [x for row in rows for x in row]
     divisor = sqrt((variance(flat) if len(flat) > 1 else 0.0) + ADDED)
@@ -64,7 +64,7 @@ def _mask() -> torch.Tensor:
     return torch.tensor(trained, dtype=torch.float64)
 
 
-def _scored(*, penalties: bool) -> tuple[Scored, AdvantageSettings]:
+def _scored_outcomes(*, penalties: bool) -> tuple[Scored, AdvantageSettings]:
     rewards, kl, values, extra = (
         torch.tensor(table, dtype=torch.float64) for table in (OUTCOMES, KL, VALUES, PENALTIES)
     )
@@ -93,8 +93,8 @@ def token_errors() -> Numbers:
     paid = [token_rewards(i, reward) for i, reward in enumerate(PAID)]
     values = _at_trained(VALUES)
     return [
-        _estimate_error("to_go", [discounted(r, [0.0] * len(r), 1.0, 1.0) for r in paid]),
-        _estimate_error("gae", [*map(_generalised, paid, values)]),
+        _estimate_error("to_go", [discounted_sums(r, [0.0] * len(r), 1.0, 1.0) for r in paid]),
+        _estimate_error("gae", [*map(_generalised_advantages, paid, values)]),
         _estimate_error("gae", [*map(_with_penalties, range(len(PAID)))], penalties=True),
     ]
 
@@ -103,21 +103,21 @@ def _at_trained(table: list[Numbers]) -> list[Numbers]:
     return [[row[t] for t in places] for row, places in zip(table, TRAINED, strict=True)]
 
 
-def _generalised(rewards: Numbers, values: Numbers) -> Numbers:
-    return discounted(rewards, values, GAMMA, LAM)
+def _generalised_advantages(rewards: Numbers, values: Numbers) -> Numbers:
+    return discounted_sums(rewards, values, GAMMA, LAM)
 
 
 def _with_penalties(i: int) -> Numbers:
     """Return `gae` of the outcome without its penalties, plus that of the penalties."""
     penalties, values = _at_trained(PENALTIES)[i], _at_trained(VALUES)[i]
-    outcome = _generalised(token_rewards(i, PAID[i] - sum(penalties)), values)
-    extra = discounted(penalties, [0.0] * len(values), PENALTY_GAMMA, LAM)
+    outcome = _generalised_advantages(token_rewards(i, PAID[i] - sum(penalties)), values)
+    extra = discounted_sums(penalties, [0.0] * len(values), PENALTY_GAMMA, LAM)
     return [a + b for a, b in zip(outcome, extra, strict=True)]
 
 
 def _estimate_error(name: str, stated: list[Numbers], *, penalties: bool = False) -> float:
-    values = ESTIMATORS[name].advantages(*_scored(penalties=penalties))
-    return error(values, spread_out(whitened(stated)))
+    values = ESTIMATORS[name].advantages(*_scored_outcomes(penalties=penalties))
+    return error(values, spread_out(whitened_rows(stated)))
 
 
 def placed_errors() -> Numbers:
@@ -128,7 +128,7 @@ def placed_errors() -> Numbers:
     advantages = gae(rewards, values, _mask(), gamma=GAMMA, lam=LAM)
     return [
         error(rewards, spread_out(stated)),
-        error(advantages, spread_out([*map(_generalised, stated, _at_trained(VALUES))])),
+        error(advantages, spread_out([*map(_generalised_advantages, stated, _at_trained(VALUES))])),
     ]
 
 
@@ -136,7 +136,7 @@ def small_spread_errors() -> Numbers:
     """Return errors of whitening two nearly equal numbers, and one number."""
     pair, mask = torch.tensor([[1e-4, 3e-4, 5.0]], dtype=torch.float64), torch.tensor([[1.0, 1, 0]])
     single = torch.tensor([[1.0, 0, 0]])
-    stated = whitened([[1e-4, 3e-4]])[0]
+    stated = whitened_rows([[1e-4, 3e-4]])[0]
     return [
         error(whiten(pair, mask), [*stated, 0.0]),
         error(whiten(pair, single), [0.0, 0.0, 0.0]),

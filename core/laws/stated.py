@@ -21,7 +21,7 @@ def rollout() -> tuple[Rollout, list[Tokens]]:
     rows = [row for row in product(LOG_RATIOS, repeat=len(OLD)) if len({*row}) > 1]
     lengths = [1 + number % len(OLD) for number in range(len(rows))]
     log_ratios = torch.tensor(rows, dtype=torch.float64)
-    old, engine, kept = (repeated(row, len(rows)) for row in (OLD, ENGINE, KEPT))
+    old, engine, entropy_mask = (repeated_rows(row, len(rows)) for row in (OLD, ENGINE, KEPT))
     advantages = torch.tensor(ADVANTAGES, dtype=torch.float64).repeat(len(rows))[: len(rows)]
     return Rollout(
         logps=(old + log_ratios).requires_grad_(),
@@ -29,11 +29,11 @@ def rollout() -> tuple[Rollout, list[Tokens]]:
         advantages=advantages.unsqueeze(1),
         mask=(torch.arange(len(OLD)) < torch.tensor(lengths).unsqueeze(1)).double(),
         sampling_ratio=engine,
-        entropy_mask=kept,
+        entropy_mask=entropy_mask,
     ), [row[:length] for row, length in zip(rows, lengths, strict=True)]
 
 
-def repeated(row: Sequence[float], count: int) -> Tensor:
+def repeated_rows(row: Sequence[float], count: int) -> Tensor:
     """Return `count` equal rows, in 64 bits."""
     return torch.tensor([row], dtype=torch.float64).repeat(count, 1)
 

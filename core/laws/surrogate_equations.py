@@ -36,7 +36,7 @@ def ratio_errors() -> list[float]:
     ]
 
 
-def clipped(x: Tokens, t: int, a: float, c: PolicyConfig) -> float:
+def clipped_loss(x: Tokens, t: int, a: float, c: PolicyConfig) -> float:
     """Return -min(min(r, delta) A, clip(r, 1 - eps, 1 + eps_high) A)."""
     r = exp(x[t])
     capped = r if c.delta is None else min(r, c.delta)
@@ -81,14 +81,14 @@ def _gamma(log_ratio: float, a: float, c: PolicyConfig) -> float:
 def gmpo(x: Tokens, t: int, a: float, c: PolicyConfig) -> float:
     """Return -A exp(mean log r) over selected tokens, log r bounded where that lowers the gain."""
     del t
-    selected = [y for y, kept in zip(x, KEPT, strict=False) if kept]
+    selected = [y for y, is_selected in zip(x, KEPT, strict=False) if is_selected]
     return -a * exp(
         mean([min(y, c.upper_epsilon) if a > 0 else max(y, -c.epsilon) for y in selected])
     )
 
 
 SURROGATES: Mapping[str, Callable[[Tokens, int, float, PolicyConfig], float]] = {
-    "grpo": clipped,
+    "grpo": clipped_loss,
     "cispo": cispo,
     "sapo": sapo,
     "vespo": vespo,

@@ -44,9 +44,9 @@ def idle_tokens(loss_type: str, **settings: object) -> float:
 
 
 def change_by_cap(delta: float) -> list[float]:
-    """Return how much a cap of the ratio changes the loss, for each of many ratios.
+    """Return |loss with the ratio capped at `delta` - loss without the cap| at many ratios.
 
-    First come the ratios of `WIDE` below the cap with A = -1, then all of `WIDE` with A = 1.
+    First come the ratios of `WIDE` below `delta` with A = -1, then all of `WIDE` with A = 1.
     """
     below_cap = [ratio for ratio in WIDE if ratio < delta]
     return [

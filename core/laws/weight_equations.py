@@ -8,7 +8,7 @@ from math import exp, inf, isnan, nan
 import torch
 from torch import Tensor
 
-from core.laws.stated import Tokens, formula_error, mean, repeated, rollout
+from core.laws.stated import Tokens, formula_error, mean, repeated_rows, rollout
 from core.losses.batch import PolicyConfig, Rollout
 from core.losses.entropy import ENDS, EntropyConfig
 from core.losses.estimators import Scored
@@ -30,22 +30,22 @@ def weight_errors() -> list[float]:
 def _weight_error(mode: str, low: float | None, high: float | None) -> float:
     r, tokens = rollout()
     level, bound = mode.split("_")
-    sampled = repeated(SAMPLED, len(tokens))
+    sampled = repeated_rows(SAMPLED, len(tokens))
     weights = sampling_ratio(
         r.logps.detach(), sampled, r.mask, Correction(mode=mode, clip_min=low, clip_max=high)
     )
     logps = r.logps.tolist()
 
-    def stated(i: int, t: int) -> float:
+    def stated_weight(i: int, t: int) -> float:
         pairs = zip(logps[i][: len(tokens[i])], SAMPLED, strict=False)
-        gaps = [0.0 if isnan(engine) else own - engine for own, engine in pairs]
+        gaps = [0.0 if isnan(engine) else logp - engine for logp, engine in pairs]
         ratio = exp({"token": gaps[t], "sequence": sum(gaps), "geometric": mean(gaps)}[level])
         inside = (low or -inf) <= ratio <= (high or inf)
         if bound == "truncate":
             return min(max(ratio, low or -inf), high or inf)
         return (1.0 if level == "geometric" else ratio) if inside else 0.0
 
-    return formula_error(weights, tokens, stated)
+    return formula_error(weights, tokens, stated_weight)
 
 
 def near_errors() -> list[float]:
@@ -54,19 +54,19 @@ def near_errors() -> list[float]:
     It is 0 where A < 0 and the mean of log(pi_sampler / pi) exceeds the threshold, else 1.
     """
     r, tokens = rollout()
-    reported = repeated(SAMPLED, len(tokens))
+    reported = repeated_rows(SAMPLED, len(tokens))
     return [_near_error(r, tokens, sampled) for sampled in (None, reported)]
 
 
 def _near_error(r: Rollout, tokens: Sequence[Tokens], sampled: Tensor | None) -> float:
     config = PolicyConfig(off_policy_mask_threshold=THRESHOLD)
-    kept = WEIGHTS["near_policy"](replace(r, sampling_logps=sampled), config)
+    weights = WEIGHTS["near_policy"](replace(r, sampling_logps=sampled), config)
     drifts = (r.old_logps if sampled is None else sampled) - r.logps
     rows = [row[: len(x)] for row, x in zip(drifts.tolist(), tokens, strict=True)]
     means = [mean([0.0 if isnan(gap) else gap for gap in row]) for row in rows]
     signs = r.advantages.flatten().tolist()
     near = [float(a > 0 or drift <= THRESHOLD) for a, drift in zip(signs, means, strict=True)]
-    return inf if kept is None else formula_error(kept, tokens, lambda i, _: near[i])
+    return inf if weights is None else formula_error(weights, tokens, lambda i, _: near[i])
 
 
 def entropy_errors() -> list[float]:
@@ -107,5 +107,8 @@ def selection_errors() -> list[float]:
     )
     weights = torch.ones(1, dtype=torch.float64)
     chosen = {name: SELECTIONS[name].choose(scored, weights, 2) for name in CHOSEN}
-    rows = {name: None if one is None else one.rows.tolist() for name, one in chosen.items()}
+    rows = {
+        name: None if selection is None else selection.rows.tolist()
+        for name, selection in chosen.items()
+    }
     return [float(rows[name] != CHOSEN[name]) for name in CHOSEN]

@@ -198,8 +198,9 @@ def correct_coefficient(rewards: NF, weights: Tensor) -> N:
 def best_coefficient(rewards: N, group: int) -> N:
     """Return 1 for the greatest reward of each group, else 0 (N,); arXiv 2304.06767.
 
-    Of equal rewards the first one counts. At ratio 1 the policy loss with these advantages is that
-    of fine-tuning on the best completion of each group (RAFT).
+    Of equal rewards the first one counts. NaN is never the greatest, and a group of NaN alone is
+    all 0. At ratio 1 the policy loss with these advantages is that of fine-tuning on the best
+    completion of each group (RAFT).
     """
     grouped = rewards.view(-1, group).nan_to_num(nan=-torch.inf)
     best = torch.zeros_like(grouped).scatter(1, grouped.argmax(1, keepdim=True), 1.0)

@@ -28,7 +28,7 @@ class Statistic:
         per_completion: Whether values of shape (B, 1) count once for each completion, not for each
             token.
         spread: Whether the standard deviation is logged instead of the mean.
-        among: Mask (1 or 0) of the values that count; if none does, nothing is logged.
+        subset: Returns the mask (1 or 0) of the values that count; if none does, nothing is logged.
     """
 
     name: str
@@ -53,12 +53,18 @@ def clipped_high(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:
 
 
 def log_clipped_low(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT:
-    """Return 1 where log r < -eps and A < 0, else 0."""
+    """Return 1 where the rollout's log-ratio is below -eps and A < 0, else 0 (B, T).
+
+    Of `ratio` only the dtype is used. The mask is not applied.
+    """
     return ((r.log_ratio < -c.epsilon) & (r.advantages < 0)).to(ratio.dtype)
 
 
 def log_clipped_high(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT:
-    """Return 1 where log r > eps_high and A > 0, else 0."""
+    """Return 1 where the rollout's log-ratio is above eps_high and A > 0, else 0 (B, T).
+
+    Of `ratio` only the dtype is used. The mask is not applied.
+    """
     return ((r.log_ratio > c.upper_epsilon) & (r.advantages > 0)).to(ratio.dtype)
 
 

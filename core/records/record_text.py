@@ -92,25 +92,29 @@ def curve_tables(curves: Curves) -> list[CurveTable]:
     columns: dict[tuple[float, ...], dict[str, CurveValues]] = {}
     for name, curve in sorted(curves.items()):
         steps, values = tuple(step for step, _ in curve), [value for _, value in curve]
-        others = columns.setdefault(steps, {})
-        others[name] = shortened(values, others)
+        curves_of_steps = columns.setdefault(steps, {})
+        curves_of_steps[name] = shorten_curve(values, curves_of_steps)
     return [curve_table([*steps], values) for steps, values in columns.items()]
 
 
-def shortened(values: list[float], others: Mapping[str, CurveValues]) -> CurveValues:
+def shorten_curve(values: list[float], curves: Mapping[str, CurveValues]) -> CurveValues:
     """Return the number of a constant curve, the name of an equal one among others, or values."""
     if values and values.count(values[0]) == len(values):
         return values[0]
-    return next((name for name, other in others.items() if other == values), values)
+    return next((name for name, curve in curves.items() if curve == values), values)
 
 
 def curve_table(steps: list[float], values: Mapping[str, CurveValues]) -> CurveTable:
     """Return the table of the curves that have these steps."""
-    whole = {n: scaled for n, column in values.items() if (scaled := in_billionths(column))}
-    rest = {name: column for name, column in values.items() if name not in whole}
-    table: CurveTable = {"steps": steps, "values": by_part(rest)}
-    if whole:
-        table["billionths"] = by_part(whole)
+    scaled_columns = {
+        n: scaled for n, column in values.items() if (scaled := in_billionths(column))
+    }
+    unscaled_columns = {
+        name: column for name, column in values.items() if name not in scaled_columns
+    }
+    table: CurveTable = {"steps": steps, "values": by_part(unscaled_columns)}
+    if scaled_columns:
+        table["billionths"] = by_part(scaled_columns)
     return table
 
 
@@ -121,10 +125,10 @@ def in_billionths(values: CurveValues) -> list[float] | None:
     scaled: list[float] = [round(value * BILLION) for value in values]
     text = line_of(values)
     has_fewer_digits = len(line_of(scaled)) < len(text)
-    return scaled if has_fewer_digits and line_of(unscaled(scaled)) == text else None
+    return scaled if has_fewer_digits and line_of(from_billionths(scaled)) == text else None
 
 
-def unscaled(billionths: list[float]) -> list[float]:
+def from_billionths(billionths: list[float]) -> list[float]:
     """Return the numbers that are these billionths, whole ones as int."""
     return [n / BILLION if n % BILLION else n // BILLION for n in billionths]
 
@@ -133,9 +137,9 @@ def by_part(values: Mapping[str, CurveValues]) -> Parts:
     """Return values with names `part/rest` in a mapping of their own, under `part/`."""
     parts: Parts = {}
     for name, value in values.items():
-        part, slash, rest = name.partition("/")
+        part, slash, suffix = name.partition("/")
         under = cast(dict[str, CurveValues], parts.setdefault(part + slash, {}) if slash else parts)
-        under[rest if slash else part] = value
+        under[suffix if slash else part] = value
     return parts
 
 
@@ -144,7 +148,7 @@ def by_name(parts: Parts) -> dict[str, CurveValues]:
     columns: dict[str, CurveValues] = {}
     for name, stored in parts.items():
         under = stored if isinstance(stored, dict) else {"": stored}
-        columns |= {name + rest: values for rest, values in under.items()}
+        columns |= {name + suffix: values for suffix, values in under.items()}
     return columns
 
 
@@ -156,8 +160,10 @@ def read_curves(tables: list[CurveTable]) -> Curves:
     """
     curves: dict[str, list[list[float]]] = {}
     for table in tables:
-        whole = cast(dict[str, list[float]], by_name(table.get("billionths", {})))
-        columns = by_name(table["values"]) | {n: unscaled(column) for n, column in whole.items()}
+        scaled_columns = cast(dict[str, list[float]], by_name(table.get("billionths", {})))
+        columns = by_name(table["values"]) | {
+            n: from_billionths(column) for n, column in scaled_columns.items()
+        }
         for name, stored in columns.items():
             values = columns[stored] if isinstance(stored, str) else stored
             column = cast(
@@ -196,7 +202,9 @@ def whole_rows(start: Scores, rows: Scores) -> Scores:
     Raises:
         LookupError, TypeError: the rows are not of `changed_rows`, or the start lacks one.
     """
-    return [row if BENCHMARK in row else {**start[at], **row} for at, row in enumerate(rows)]
+    return [
+        row if BENCHMARK in row else {**start[position], **row} for position, row in enumerate(rows)
+    ]
 
 
 def setting_tables(config: Config) -> list[SettingTable]:

@@ -60,5 +60,5 @@ class Accuracy:
 
 def own_way(answers: JsonFields) -> JsonObject:
     """Return the fields of a row by which a benchmark judges in its own way."""
-    whole = {"counts": WHOLE} if answers.get("counts") == WHOLE else {}
-    return whole | {name: answers[name] for name in ("pattern", "verbatim") if answers.get(name)}
+    counting = {"counts": WHOLE} if answers.get("counts") == WHOLE else {}
+    return counting | {name: answers[name] for name in ("pattern", "verbatim") if answers.get(name)}

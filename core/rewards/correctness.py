@@ -53,19 +53,19 @@ def reasoning_accuracy_reward(
 
 
 def rewards(
-    found: Sequence[TextVerdict], solution: Sequence[str], log_extra: LogExtra | None
+    verdicts: Sequence[TextVerdict], solution: Sequence[str], log_extra: LogExtra | None
 ) -> list[float | None]:
     """Convert verdicts to numbers; log the parsed texts to the table of completions."""
     if log_extra is not None:
         log_extra("solution", list(solution))
-        log_extra("gold_parsed", [verdict.solution for verdict in found])
-        log_extra("answer_parsed", [verdict.answer for verdict in found])
-    return [None if verdict.correct is None else float(verdict.correct) for verdict in found]
+        log_extra("gold_parsed", [verdict.solution for verdict in verdicts])
+        log_extra("answer_parsed", [verdict.answer for verdict in verdicts])
+    return [None if verdict.correct is None else float(verdict.correct) for verdict in verdicts]
 
 
-def count_late(found: Sequence[TextVerdict]) -> int:
+def count_late(verdicts: Sequence[TextVerdict]) -> int:
     """Return the number of verdicts that are missing because the deadline passed."""
-    return sum(verdict == LATE for verdict in found)
+    return sum(verdict == LATE for verdict in verdicts)
 
 
 def after_reasoning(text: str, ends: Sequence[str]) -> str | None:

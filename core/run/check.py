@@ -124,14 +124,16 @@ def page_problems(
     entry: Entry, paper: Paper, records: Sequence[Record], passed: Passed
 ) -> list[str]:
     """Return the published pages of a paper that differ from what its records render to."""
-    used = shown_among(records, whole_records(POCKET, PUBLISHED)[0])
+    page_records = shown_among(records, whole_records(POCKET, PUBLISHED)[0])
     key = {
-        "records": [seal_of(record) for record in used],
+        "records": [seal_of(record) for record in page_records],
         "code": code_digest(MEANT, LIBRARIES),
         "paper": [as_text(paper), entry.text(), *map(as_text, lineage(paper))],
         "files": files_of(paper.slug),
     }
-    return [f"report: {line}" for line in passed.problems(key, report_problems(paper, used))]
+    return [
+        f"report: {line}" for line in passed.problems(key, report_problems(paper, page_records))
+    ]
 
 
 def regressions(slug: str, records: Sequence[Record], passed: Passed) -> list[str]:

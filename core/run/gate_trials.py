@@ -40,11 +40,13 @@ def arms_behind_gates(order: Order, missed: Mapping[str, str]) -> tuple[str, ...
     """
     if not missed:
         return order.arm_names
-    left = [claim for claim in order.paper.claims if claim.arms and claim.slug not in missed]
-    if not left:
+    passing_claims = [
+        claim for claim in order.paper.claims if claim.arms and claim.slug not in missed
+    ]
+    if not passing_claims:
         reasons = "; ".join(map(": ".join, missed.items()))
         raise MissedGates(f"no claim passes its gates on the trial seed, nothing runs: {reasons}")
-    needed = {order.paper.main_arm}.union(*(claim.arms for claim in left))
+    needed = {order.paper.main_arm}.union(*(claim.arms for claim in passing_claims))
     return tuple(arm for arm in order.arm_names if arm in needed)
 
 
@@ -74,8 +76,8 @@ def run_gate_trials(
     factors = {tuning["arm"]: float(tuning["best"]) for tuning in tunings}
     resolved = {c.resolved.arm: c.resolved for c in work.chains if c.resolved.arm in arms}
     chains = [
-        Chain(one.at_factor(factors.get(arm, 1.0)), one.world.trial_seed)
-        for arm, one in resolved.items()
+        Chain(arm_run.at_factor(factors.get(arm, 1.0)), arm_run.world.trial_seed)
+        for arm, arm_run in resolved.items()
     ]
     units = trial_units(work.order, chains)
     force = not run_in_processes(work.order, [units], chains) and work.order.force

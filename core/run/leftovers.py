@@ -72,8 +72,8 @@ def end_notes() -> dict[Path, Fields]:
 def unused_stages(notes: Mapping[Path, Fields], records: Sequence[Record]) -> list[Path]:
     """Return the folders of finished stages that no record refers to."""
     finished = {path: note for path, note in notes.items() if note}
-    used = stages_in_use(finished, records)
-    return [path for path in finished if path not in used]
+    stages = stages_in_use(finished, records)
+    return [path for path in finished if path not in stages]
 
 
 def unused_samples(records: Sequence[Record]) -> list[Path]:
@@ -108,18 +108,18 @@ def stages_in_use(notes: Mapping[Path, Fields], records: Sequence[Record]) -> se
     curves = {
         canonical_text(row["curve"]) for tuning in tunings_of(records) for row in tuning["trials"]
     }
-    used: set[Path] = set()
+    stages: set[Path] = set()
     pending = dict(notes)
     while True:
-        more = {
+        sources = {
             path: note
             for path, note in pending.items()
             if gave(path, note, names) or on_trial(note, curves)
         }
-        if not more:
-            return used
-        used |= more.keys()
-        for path, note in more.items():
+        if not sources:
+            return stages
+        stages |= sources.keys()
+        for path, note in sources.items():
             del pending[path]
             names |= {*names_in(note["inputs"]), "-".join(kind_and_key(path))}
 
@@ -135,10 +135,10 @@ def gave(path: Path, note: Fields, names: set[str]) -> bool:
     Answers and measures must also be those of a named policy, as others may be equal.
     """
     inputs, outputs = note["inputs"], note["outputs"]
-    made = names_in(outputs.get("weights", outputs))
+    output_names = names_in(outputs.get("weights", outputs))
     if "policy" in inputs and not {f"{kind}-{inputs['policy']}" for kind in POLICIES} & names:
         return False
-    return path.name[-16:] in names or not made or bool(made & names)
+    return path.name[-16:] in names or not output_names or bool(output_names & names)
 
 
 def on_trial(note: Fields, curves: set[str]) -> bool:

@@ -147,12 +147,12 @@ def shared_scores(
 
 
 def changed_answers(
-    published: RunRecord, one: ScoreRow, run: RunRecord, other: ScoreRow
+    published: RunRecord, published_row: ScoreRow, run: RunRecord, row: ScoreRow
 ) -> tuple[int, int]:
     """Return how many answers behind a score of each run differ, and how many there are."""
-    if one["digest"] == other["digest"]:
-        return 0, one["n"] * one.get("samples", 1)
-    before, after = by_name(published, one["digest"]), by_name(run, other["digest"])
+    if published_row["digest"] == row["digest"]:
+        return 0, published_row["n"] * published_row.get("samples", 1)
+    before, after = by_name(published, published_row["digest"]), by_name(run, row["digest"])
     return sum(after.get(name) != answer for name, answer in before.items()), len(before)
 
 

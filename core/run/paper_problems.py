@@ -86,11 +86,11 @@ def given_scores(paper: Paper) -> set[Need]:
         for name in run.benchmarks
     }
     return in_worlds | {
-        Need("score", name, (metric, asked.mode, asked.temperature), by)
-        for asked in paper.evaluations
-        for name in asked.benchmarks or paper.benchmarks
-        for metric in metrics(asked.samples)
-        for by in ("", *asked.by)
+        Need("score", name, (metric, evaluation.mode, evaluation.temperature), by)
+        for evaluation in paper.evaluations
+        for name in evaluation.benchmarks or paper.benchmarks
+        for metric in metrics(evaluation.samples)
+        for by in ("", *evaluation.by)
     }
 
 

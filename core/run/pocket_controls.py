@@ -25,7 +25,7 @@ from core.verdicts.controls import CONTROLS, FREE, POCKET, START, best_of
 from eval.pocket.draft import FINAL, final
 from eval.pocket.suites import SUITES, pocket_digest
 from eval.samples.evaluation import Decoding
-from eval.samples.store import judged
+from eval.samples.store import grade_outputs
 from eval.sets.benchmarks import find_benchmark
 from eval.sets.problem import Problem
 from eval.terminal import say
@@ -164,7 +164,7 @@ def scan(policy: AskedPolicy, suite: str) -> SuiteControls:
 
 def share(texts: Sequence[str], problems: Sequence[Problem]) -> float:
     """Return the percentage of texts that answer their problem correctly."""
-    verdicts = judged(texts, problems)
+    verdicts = grade_outputs(texts, problems)
     return 100 * sum(verdict.correct is True for verdict in verdicts) / len(problems)
 
 

@@ -219,7 +219,7 @@ def mean_of(points: Sequence[Sequence[float]]) -> float:
 
 
 def values_of(rows: Sequence[ScoreRow] | None) -> list[NamedValue]:
-    """Return what each score measures, and its value."""
+    """Return ((benchmark, mode, metric, n), value) of each score, in order; empty for None."""
     names = ("benchmark", "mode", "metric", "n")
     return [(tuple(row[name] for name in names), row["value"]) for row in rows or ()]
 

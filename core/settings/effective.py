@@ -49,8 +49,8 @@ def settings_of(resolved: Resolved) -> dict[str, object]:
     left_out = SCORING | CHOOSING | BUNDLES
     settings = {n: expand_preparations(resolved, v) for n, v in active.items() if n not in left_out}
     trainer = resolved.run.trainer
-    own = {"trainer": trainer_key(trainer)} if trainer else {}
-    return {**settings, "rewards": rewards, **own}
+    trainer_settings = {"trainer": trainer_key(trainer)} if trainer else {}
+    return {**settings, "rewards": rewards, **trainer_settings}
 
 
 def expand_preparations(resolved: Resolved, value: object) -> object:

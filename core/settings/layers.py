@@ -153,7 +153,7 @@ def check_arm_name(paper: Paper, arm: str, scale: str) -> None:
     check_known("arm", (arm, *equal_arms), arms, f"repro show {paper.slug}")
     check_known("scale", (*paper.profiles, *paper.scales(arm)), SCALES)
     if not paper.exists_at(arm, scale):
-        elsewhere = next(known for known in SCALES if paper.exists_at(arm, known))
+        elsewhere = next(candidate for candidate in SCALES if paper.exists_at(arm, candidate))
         raise BadValue(f"arm {arm} of {paper.slug} exists at {elsewhere} alone, not at {scale}")
 
 

@@ -30,16 +30,18 @@ def load_trainer(name: str, base: "type[Trainer] | None" = None) -> "type[Traine
     place, colon, attribute = name.rpartition(":")
     if not (colon and place and attribute):
         raise BadValue(f"trainer={name}: expected module:Class or FILE.py:Class")
-    found = getattr(use(place) if place.endswith(".py") else imported(place), attribute, None)
-    if not (isinstance(found, type) and issubclass(found, expected)):
+    trainer_class = getattr(
+        use(place) if place.endswith(".py") else import_trainer_module(place), attribute, None
+    )
+    if not (isinstance(trainer_class, type) and issubclass(trainer_class, expected)):
         trainer = "a trainer of core, such as GRPOTrainer" if base is None else base.__name__
         raise BadValue(
-            f"trainer={name}: expected a class that extends {trainer}; found {found!r:.80}"
+            f"trainer={name}: expected a class that extends {trainer}; found {trainer_class!r:.80}"
         )
-    return found
+    return trainer_class
 
 
-def imported(module: str) -> object:
+def import_trainer_module(module: str) -> object:
     """Import a module.
 
     Raises:
@@ -66,9 +68,12 @@ def trainer_key(name: str) -> object:
         MissingFile: see `load_trainer`.
     """
     kind = load_trainer(name)
-    own = [base for base in kind.__mro__ if not (of_python(base) or of_library(base))]
+    user_classes = [base for base in kind.__mro__ if not (of_python(base) or of_library(base))]
     try:
-        return {"class": kind.__qualname__, "source": [source_digest(base) for base in own]}
+        return {
+            "class": kind.__qualname__,
+            "source": [source_digest(base) for base in user_classes],
+        }
     except (OSError, TypeError) as error:
         raise BadValue(
             f"trainer={name}: {error}, so its training has no key: define it in a file"

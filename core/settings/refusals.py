@@ -82,13 +82,13 @@ def same_trainings(runs: Sequence[Resolved]) -> Iterator[str]:
     names = {run.arm: run.paper.same_as(run.arm, run.scale) or run.arm for run in runs}
     for arm, arm_after in combinations(settings, 2):
         differ = different(settings[arm], settings[arm_after])
-        named = f"arms {arm} and {arm_after}"
+        pair = f"arms {arm} and {arm_after}"
         is_declared = names[arm] == names[arm_after]
         if is_declared and differ:
-            yield f"{named} are said to be one training, but differ in {differ[0]}"
+            yield f"{pair} are said to be one training, but differ in {differ[0]}"
         elif not is_declared and not differ:
             yield (
-                f"{named} come to one training: a claim would compare a run with itself; "
+                f"{pair} come to one training: a claim would compare a run with itself; "
                 'let an arm change more here, by "at", or say so by "same_as"'
             )
 

@@ -357,9 +357,9 @@ def prepared_of(resolved: Resolved, waiting: tuple[str, ...]) -> dict[str, Resol
     for name, kind in (
         (n.removeprefix(PREPARED), w) for n, w in references if n.startswith(PREPARED)
     ):
-        known = {**starts.preparations, **paper.preparations}
-        if name not in known:
-            raise UnknownName("preparation", name, known, f"repro show {paper.slug}")
+        definitions = {**starts.preparations, **paper.preparations}
+        if name not in definitions:
+            raise UnknownName("preparation", name, definitions, f"repro show {paper.slug}")
         if name in waiting:
             circle = " > ".join((*waiting, name))
             raise BadValue(f"{paper.slug}: preparations wait for each other: {circle}")

@@ -48,7 +48,7 @@ class Chain:
         preparation is one per seed, the runs of a seed share it. A build of a model that is not
         shipped is one per seed, and stands under its own name.
         """
-        named = {
+        chains = {
             name: Chain(resolved, self.seed if resolved.paper.is_per_seed(name) else 0)
             for name, resolved in self.resolved.prepared.items()
         }
@@ -58,7 +58,7 @@ class Chain:
             for name in (run.model, *run.roles.values())
             if is_trained_here(name, self.seed)
         }
-        return {**named, **builds}
+        return {**chains, **builds}
 
     @property
     def pretrained(self) -> str:
@@ -159,11 +159,11 @@ class Chain:
                 ),
             ),
             (
-                self._claimed(family.own_answers),
+                self._claimed_quantities(family.own_answers),
                 lambda policy, names: OwnAnswers(policy, start, data, rows, tokens, names),
             ),
             (
-                self._claimed(family.sampler_gaps),
+                self._claimed_quantities(family.sampler_gaps),
                 lambda policy, names: SamplerGap(
                     policy, data, rows, tokens, family.sampler_bits(config), names
                 ),
@@ -178,7 +178,7 @@ class Chain:
         """The stages of `quantity_pairs` in one list."""
         return [stage for pair in self.quantity_pairs for stage in pair]
 
-    def _claimed(self, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _claimed_quantities(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the quantities that claims read of this arm or of the starting model."""
         paper, arms = self.resolved.paper, (self.resolved.arm, START)
         claimed = [need for claim in paper.claims for arm, need in claim.needs if arm in arms]

@@ -148,23 +148,23 @@ class Evaluate(Stage):
 
     def work(self, folder: Path) -> Mapping[str, object]:
         """Draw the samples that are not in the journal yet, grade all, and return their digest."""
-        how, asked = str(self.answering.loading), self.question
+        how, question = str(self.answering.loading), self.question
         note = {"stage": self.key, "computed": how}
-        k = asked.decoding.samples
-        title = f"eval: {self.answering.policy.subject} on {asked.suite}, {asked.mode}"
+        k = question.decoding.samples
+        title = f"eval: {self.answering.policy.subject} on {question.suite}, {question.mode}"
         title += f", {k} samples each" if k > 1 else ""
         with (
             Journal(folder / JOURNAL, note) as journal,
-            tools(asked.mode) as with_tools,
+            tools(question.mode) as with_tools,
             open_meter(title) as watch,
         ):
             sampler = self.answering.answerer.with_journal(journal).with_progress(watch)
             samples = run_benchmark(
                 with_tools(sampler, journal),
-                asked.benchmark,
-                limit=asked.limit,
-                mode=asked.mode,
-                decoding=asked.decoding,
+                question.benchmark,
+                limit=question.limit,
+                mode=question.mode,
+                decoding=question.decoding,
             )
         right = sum(sample.correct is True for sample in samples)
         say(f"{title}: {right} right of {len(samples)} answers")
@@ -216,12 +216,12 @@ def questions(resolved: Resolved) -> list[Question]:
     Samples at K are asked only if a claim compares Maj@K or Pass@K of the arm.
     """
     run, paper = resolved.run, resolved.paper
-    asked = [
+    requested = [
         question
         for evaluation in requested_evaluations(paper, run)
         for question in questions_of(evaluation, run)
     ]
-    distinct = [*dict.fromkeys(asked)]  # an evaluation in another mode may equal another one
+    distinct = [*dict.fromkeys(requested)]  # an evaluation in another mode may equal another one
     return distinct + (at_k_questions(run) if resolved.arm in sampled_arms(paper) else [])
 
 

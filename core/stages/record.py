@@ -205,8 +205,8 @@ def store_record(files: Mapping[str, Path], record: Record) -> Record:
 
     A record that stands already keeps its samples with texts if it has them.
     """
-    named = cast(RunRecord, named_record(record))
-    write_run_samples(named, partial(read_staged, files), own_results())
+    named_copy = cast(RunRecord, named_record(record))
+    write_run_samples(named_copy, partial(read_staged, files), own_results())
     return write_record(record)
 
 

@@ -122,13 +122,13 @@ class GRPOAttributes(TokenMasks):
 
     @reward_weights.setter
     def reward_weights(self, weights: Sequence[float] | Tensor):
-        given = torch.as_tensor(weights, dtype=torch.float32)
-        if given.shape != (len(self.rewards),):
+        weight_tensor = torch.as_tensor(weights, dtype=torch.float32)
+        if weight_tensor.shape != (len(self.rewards),):
             raise BadValue(
-                f"reward_weights of shape {list(given.shape)} for {len(self.rewards)} reward "
-                "functions: expected one number for each"
+                f"reward_weights of shape {list(weight_tensor.shape)} for {len(self.rewards)} "
+                "reward functions: expected one number for each"
             )
-        self._reward_weights = given
+        self._reward_weights = weight_tensor
 
 
 def reward_source(f: RewardFunction) -> nn.Module | UncheckedReward:

@@ -207,7 +207,11 @@ class RolloutTrainer(PromptTrainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,  # noqa: ARG002 - ours is in `inputs`
     ) -> Tensor:
-        """Return the loss of prepared inputs; after the last piece, record the metrics of all."""
+        """Return the loss of prepared inputs; after the last piece, record the metrics of all.
+
+        Raises:
+            ValueError: `return_outputs` is set.
+        """
         if return_outputs:
             raise ValueError(f"The {type(self).__name__} does not support returning outputs")
         with self.phases("forward"):

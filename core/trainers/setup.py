@@ -46,8 +46,8 @@ def resolve_settings(
     """
     settings = config(default_output(model, method)) if args is None else args
     if not isinstance(settings, config):
-        found = f"{type(args).__module__}.{type(args).__name__}"
-        raise BadValue(f"args is a {found}: expected a {config.__name__} of core")
+        actual = f"{type(args).__module__}.{type(args).__name__}"
+        raise BadValue(f"args is a {actual}: expected a {config.__name__} of core")
     settings.settle()
     return settings
 

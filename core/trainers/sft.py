@@ -206,10 +206,16 @@ class SFTTrainer(BaseTrainer):
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor | tuple[Tensor, object]:
-        """Return the sum of token losses divided by the labelled tokens of the optimizer step.
+        """Return the loss of a micro-batch, and the model's outputs if `return_outputs` is set.
 
-        All other inputs of the data collator go to the model. The load-balancing loss of experts is
-        the mean over the micro-batches of the step.
+        The loss is the sum of the token losses divided by `num_items_in_batch`, the number of
+        labelled tokens in the optimizer step. Without it, the divisor is the number of labelled
+        tokens in `inputs`. The load-balancing loss of experts, divided by the number of
+        micro-batches in the step, is added. If `average_tokens_across_devices` is set and
+        `num_items_in_batch` is given, the token loss is multiplied by the number of processes. A
+        `compute_loss_func` replaces the loss.
+
+        All inputs except the labels go to the model. The tokens are added to the metrics.
 
         Raises:
             BadValue: the data collator returned no labels.

@@ -43,8 +43,8 @@ class JudgedComparison:
         p = self.effect.p
         if p is None:
             return 0.5
-        holds = self.test.holds(mean(self.left), mean(self.right))
-        return 1 - p / 2 if holds else p / 2
+        is_true = self.test.holds(mean(self.left), mean(self.right))
+        return 1 - p / 2 if is_true else p / 2
 
 
 def judge_conjunction(test: Comparison, cases: Sequence[Runs], level: float) -> JudgedComparison:
@@ -59,8 +59,8 @@ def judge_conjunction(test: Comparison, cases: Sequence[Runs], level: float) -> 
         cases: the records of each seed; empty for a simulation.
         level: of the test, 0 to 1.
     """
-    judged = [judge_comparison(part, cases, level, len(test.each)) for part in test.each]
-    return max(judged, key=disfavour)
+    comparisons = [judge_comparison(part, cases, level, len(test.each)) for part in test.each]
+    return max(comparisons, key=disfavour)
 
 
 def judge_comparison(
@@ -90,6 +90,6 @@ def judge_comparison(
     return JudgedComparison(test, left, right, replications, effect, own_level, shared)
 
 
-def disfavour(judged: JudgedComparison) -> tuple[int, float]:
+def disfavour(comparison: JudgedComparison) -> tuple[int, float]:
     """Return a sort key that grows from comparisons that surely hold to those surely refuted."""
-    return FAVOUR.index(judged.effect.verdict), -judged.p_against
+    return FAVOUR.index(comparison.effect.verdict), -comparison.p_against

@@ -35,8 +35,8 @@ HELD_OUT_SETTINGS = ("data", "heldout_problems", "eval_max_tokens", "threads")
 
 def derived_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
     """Yield a line for each statement of the shown records that cannot be derived again."""
-    shown = latest(records)
-    runs, tunings = runs_of(shown), tunings_of(shown)
+    latest_records = latest(records)
+    runs, tunings = runs_of(latest_records), tunings_of(latest_records)
     for record, lines in module_problems(paper, runs, tunings):
         try:
             yield from (f"{place_of(record)}: {line}" for line in lines)
@@ -44,8 +44,8 @@ def derived_problems(paper: Paper, records: Sequence[Record]) -> Iterator[str]:
             yield f"{place_of(record)}: {error}"
     yield from start_disagreements(runs)
     yield from identical_trainings(paper, runs)
-    for scale in sorted({record["scale"] for record in shown}):
-        for claims in claims_of([*shown, *at_other_settings(records)], scale):
+    for scale in sorted({record["scale"] for record in latest_records}):
+        for claims in claims_of([*latest_records, *at_other_settings(records)], scale):
             lines = verdict_problems(paper, claims, records)
             yield from (f"{place_of(claims)}: {line}" for line in lines)
 
@@ -87,8 +87,8 @@ def start_answers(run: RunRecord) -> Iterator[tuple[tuple[str, ...], object]]:
         *((suite, change["before"]) for suite, change in run["sampling"].items()),
     ]
     for suite, row in rows:
-        asked = {name: row.get(name) or None for name in QUESTION}
-        yield (suite, digest_of([asked, limit])), row["digest"]
+        question = {name: row.get(name) or None for name in QUESTION}
+        yield (suite, digest_of([question, limit])), row["digest"]
     curve = run["curves"].get(HELD_OUT)
     if curve and curve[0][0] == 0:
         question = {name: run["config"].get(name) for name in HELD_OUT_SETTINGS}
@@ -120,9 +120,9 @@ def identical_trainings(paper: Paper, runs: Sequence[RunRecord]) -> Iterator[str
             "curves": run["curves"],
         }
         for name, part in parts.items():
-            other = first.setdefault((run["scale"], name, digest_of(part)), run)
-            if training_identity(paper, other) != training_identity(paper, run):
-                yield f"{place_of(run)}: its {name} are those of {place_of(other)}"
+            first_run = first.setdefault((run["scale"], name, digest_of(part)), run)
+            if training_identity(paper, first_run) != training_identity(paper, run):
+                yield f"{place_of(run)}: its {name} are those of {place_of(first_run)}"
 
 
 def unchanged_samples(run: RunRecord) -> Iterator[str]:

@@ -71,11 +71,13 @@ def unannounced_changes(records: Iterable[Record], known: Mapping[str, Record]) 
         before = known.get(record["supersedes"] or "")
         if record["kind"] != "claims" or before is None:
             continue
-        words = {row["id"]: row["verdict"] for row in before["verdicts"]}
+        verdicts = {row["id"]: row["verdict"] for row in before["verdicts"]}
         for row in record["verdicts"]:
-            old, new = words.get(row["id"], row["verdict"]), row["verdict"]
-            said = any(record["digest"] in entry and row["id"] in entry for entry in entries)
-            if old != new and not said:
+            old, new = verdicts.get(row["id"], row["verdict"]), row["verdict"]
+            is_announced = any(
+                record["digest"] in entry and row["id"] in entry for entry in entries
+            )
+            if old != new and not is_announced:
                 yield (
                     f"{place_of(record)}: {row['id']} was {old} and is {new}: name both, the claim "
                     f"and {record['digest']}, in an entry of results/{CHANGES}"

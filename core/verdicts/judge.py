@@ -235,14 +235,14 @@ def effect_verdict(
     The arguments are those of `judge_seeds`.
     """
     runs = [*cases.values()]
-    judged = judge_conjunction(test, runs, look.level)
-    verdict = seeds_verdict(claim, judged, [*cases])
+    comparison = judge_conjunction(test, runs, look.level)
+    verdict = seeds_verdict(claim, comparison, [*cases])
     if any(is_validation(need) for _, need in test.needs):
-        verdict["reason"] += f"; {shared_problems_reason(judged.shared)}"
-    if blocked := reason_without_room(judged, runs):
+        verdict["reason"] += f"; {shared_problems_reason(comparison.shared)}"
+    if blocked := reason_without_room(comparison, runs):
         verdict["verdict"], verdict["reason"] = "no room", blocked
     if later and verdict["verdict"] == "undecided" and len(cases) > 1:
-        verdict["power"] = power_at(judged, runs, look, later)
+        verdict["power"] = power_at(comparison, runs, look, later)
     if len(cases) < DEVIATION_SEEDS and any(map(reads_deviation, (test.left, test.right))):
         verdict["verdict"], verdict["reason"] = "undecided", deviation_reason(len(cases))
         verdict["power"] = float(any(look.seeds >= DEVIATION_SEEDS for look in later))
@@ -267,17 +267,17 @@ def deviation_reason(n: int) -> str:
 
 
 def power_at(
-    judged: JudgedComparison, cases: Sequence[Runs], look: Look, later: Sequence[Look]
+    comparison: JudgedComparison, cases: Sequence[Runs], look: Look, later: Sequence[Look]
 ) -> float:
     """Return the probability that later looks decide the comparison that decides a claim."""
-    share = judged.level / look.level  # of the level of a look, where several must hold
+    share = comparison.level / look.level  # of the level of a look, where several must hold
     return conditional_power(
-        judged.differences,
-        [Look(one.seeds, one.level * share) for one in later],
-        judged.test.margin,
-        judged.test.relation,
-        shared=judged.shared or 0.0,
-        equal=judged.test.equal(judged.right),
+        comparison.differences,
+        [Look(later_look.seeds, later_look.level * share) for later_look in later],
+        comparison.test.margin,
+        comparison.test.relation,
+        shared=comparison.shared or 0.0,
+        equal=comparison.test.equal(comparison.right),
         starts=number_of_starts(cases),
     )
 
@@ -299,16 +299,16 @@ def simulated_verdict(claim: Claim, test: Comparison) -> VerdictRow:
     return verdict
 
 
-def seeds_verdict(claim: Claim, judged: JudgedComparison, seeds: Sequence[int]) -> VerdictRow:
+def seeds_verdict(claim: Claim, comparison: JudgedComparison, seeds: Sequence[int]) -> VerdictRow:
     """Return the verdict of a comparison over seeds as it is stored.
 
     A look has only a share of the 5 % level. Its p is multiplied by 5 % over that share, so that
     `p` is below 0.05 exactly where the verdict is decided, at any look.
     """
-    effect, level = judged.effect, judged.level
+    effect, level = comparison.effect, comparison.level
     p = None if effect.p is None else min(1.0, effect.p * LEVEL / level)
     return {
-        **claim_fields(claim, judged.test, judged.left, judged.right),
+        **claim_fields(claim, comparison.test, comparison.left, comparison.right),
         **NO_NUMBERS,
         "effect": effect.effect,
         "low": effect.low,
@@ -318,15 +318,15 @@ def seeds_verdict(claim: Claim, judged: JudgedComparison, seeds: Sequence[int]) 
         "freedom": effect.freedom,
         "seen": effect.detectable,
         "verdict": effect.verdict,
-        "reason": seeds_reason(claim, judged, len(seeds)),
+        "reason": seeds_reason(claim, comparison, len(seeds)),
         "seeds": list(seeds),
         "runs": [],
     }
 
 
-def seeds_reason(claim: Claim, judged: JudgedComparison, n: int) -> str:
+def seeds_reason(claim: Claim, comparison: JudgedComparison, n: int) -> str:
     """Say how a verdict over `n` seeds was computed."""
-    effect, starts = judged.effect, len(judged.replications)
+    effect, starts = comparison.effect, len(comparison.replications)
     shared_starts = f", averaged over the seeds of each of {starts} starts" if starts < n else ""
     if n < 2:
         reason = "one seed shows no spread: at least two are needed (use --claims)"
@@ -334,8 +334,8 @@ def seeds_reason(claim: Claim, judged: JudgedComparison, n: int) -> str:
         reason = f"all {n} seeds differ by the same: no spread to make an interval of"
     else:
         reason = (
-            f"paired over {n} seeds{shared_starts}, {100 * (1 - judged.level):.4g} % interval of "
-            "the mean difference, "
+            f"paired over {n} seeds{shared_starts}, {100 * (1 - comparison.level):.4g} % interval "
+            "of the mean difference, "
             f"{effect.freedom} degrees of freedom"
         )
     if isinstance(claim.test, Comparison) and (among := len(claim.test.each)) > 1:

@@ -75,18 +75,21 @@ def shufflable(paper: Paper) -> Iterator[tuple[Claim, RunsByArm]]:
     It compares at least two arms by `>` or `<`, without a margin, and no number or starting model.
     """
     records = read_records(paper.slug, Shelf.PUBLISHED)
-    shown = claims_of(standard(records), "cpu")
-    if not shown:
+    verdict_records = claims_of(standard(records), "cpu")
+    if not verdict_records:
         return
-    digests = {*judged_runs(shown[-1]), *shown[-1].get("tunings", [])}
-    used = [cast(Record, one) for one in (*runs_of(records), *tunings_of(records))]
-    runs = [cast(Record, run) for run in runs_of(fair([r for r in used if r["digest"] in digests]))]
+    digests = {*judged_runs(verdict_records[-1]), *verdict_records[-1].get("tunings", [])}
+    candidates = [cast(Record, record) for record in (*runs_of(records), *tunings_of(records))]
+    runs = [
+        cast(Record, run)
+        for run in runs_of(fair([r for r in candidates if r["digest"] in digests]))
+    ]
     for claim in filter(is_symmetric, paper.claims):
         worlds = [world_of(run) for run in runs if run["arm"] == claim.arms[0]]
         if worlds:
-            whole = runs_at_first_look(runs, worlds[0].name)
-            if whole.keys() >= {*claim.arms}:
-                yield claim, whole
+            first_look = runs_at_first_look(runs, worlds[0].name)
+            if first_look.keys() >= {*claim.arms}:
+                yield claim, first_look
 
 
 def runs_at_first_look(runs: Sequence[Record], world: str) -> RunsByArm:

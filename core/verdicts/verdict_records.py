@@ -106,7 +106,9 @@ def judge_again(paper: Paper) -> None:
     records = read_records(paper.slug)
     runs = {run["digest"]: cast(Record, run) for run in runs_of(records)}
     tunings = {tuning["digest"]: cast(Record, tuning) for tuning in tunings_of(records)}
-    newer = {one["supersedes"]: one["digest"] for one in (*runs.values(), *tunings.values())}
+    newer = {
+        record["supersedes"]: record["digest"] for record in (*runs.values(), *tunings.values())
+    }
     for claims in shown_verdicts(records, {run["scale"] for run in runs.values()}):
         used_runs = successors(judged_runs(claims), newer, runs)
         used_trials = successors(claims.get("tunings", []), newer, tunings)
@@ -138,9 +140,9 @@ def successors(
 
 def shown_verdicts(records: Sequence[Record], scales: Iterable[str]) -> Iterator[ClaimsRecord]:
     """Yield the verdict records that pages show at these scales, one scale after the other."""
-    shown = [*standard(records), *at_other_settings(records)]
+    verdict_records = [*standard(records), *at_other_settings(records)]
     for scale in sorted(scales):
-        yield from claims_of(shown, scale)
+        yield from claims_of(verdict_records, scale)
 
 
 def at_other_settings(records: Iterable[Record]) -> list[Record]:

@@ -64,7 +64,10 @@ def in_english(text: str, language: str) -> str:
 
 
 def in_ascii(text: str) -> str:
-    """Return the text with ASCII digits, also in single-character fractions."""
+    """Return the text with ASCII digits; other characters stay as they are.
+
+    A single-character fraction becomes digits with a slash: ½ is "1/2", and 1½ is "1 1/2".
+    """
     digits = OTHER_DIGIT.sub(lambda match: str(unicodedata.decimal(match[0])), text)
     return VULGAR.sub(expand_fraction, digits)
 

@@ -159,7 +159,11 @@ def match_number(text: str) -> Number | None:
 
 
 def strip_wrapper(text: str) -> str:
-    r"""Remove `\text{}`, braces or parentheses around a whole text: `\text{5 cm}` and (5)."""
+    r"""Remove one `\text{}`, braces or parentheses that enclose the whole text.
+
+    `\text{5 cm}` becomes "5 cm", and (5) becomes "5". Parentheses are removed only from digits with
+    an optional minus sign and points, so (x + 1) stays. Braces with braces inside stay too.
+    """
     match = re.fullmatch(r"(?:\\text)?\s*\{([^{}]*)\}|\(\s*(-?[\d.]+)\s*\)", text)
     return (match.group(1) or match.group(2) or "").strip() if match else text
 

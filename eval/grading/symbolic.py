@@ -50,7 +50,11 @@ def is_unknown(text: str) -> bool:
 
 
 def with_fractions(text: str) -> str:
-    """Return the text with each decimal as a fraction, so that a rounded value is never equal."""
+    r"""Return the text with each decimal as a LaTeX fraction: 1.25 as `\frac{125}{100}`.
+
+    A rounded value is then never equal to the exact one. Commas that group thousands and `\%` are
+    removed, and each colon becomes a slash.
+    """
     return DECIMAL.sub(as_fraction, THOUSANDS.sub("", text)).replace(r"\%", "").replace(":", "/")
 
 

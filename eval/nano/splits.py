@@ -40,17 +40,17 @@ def nano_problems(name: str, split: str, seed: int) -> tuple[Problem, ...]:
     """
     if name not in TASKS:
         raise UnknownName("nano task", name, TASKS)
-    task, drawn = TASKS[name], dict[str, None]()
+    task, distinct_questions = TASKS[name], dict[str, None]()
     sizes = {**SIZES, "test": task.test_problems}
     if split not in sizes:
         raise UnknownName("split", split, sizes)
     for question in questions(task, split, Random(f"{name} {split} {seed}")):
-        drawn[question] = None
-        if len(drawn) == sizes[split]:
+        distinct_questions[question] = None
+        if len(distinct_questions) == sizes[split]:
             break
     return tuple(
         problem_of(task, question, f"{name}-{split}-{seed}-{number}", seed)
-        for number, question in enumerate(drawn)
+        for number, question in enumerate(distinct_questions)
     )
 
 
@@ -69,8 +69,8 @@ def problem_of(task: Task, question: str, name: str, seed: int) -> Problem:
 def demonstrations(name: str, count: int, seed: int) -> list[tuple[str, str]]:
     """Return questions of the train split with demonstrated answers, each drawn anew."""
     task, random = TASKS[name], Random(f"{name} demonstrations {seed}")
-    drawn = questions(task, "train", random)
+    question_stream = questions(task, "train", random)
     return [
         (question, task.demonstration(question, seed, random))
-        for question, _ in zip(drawn, range(count), strict=False)
+        for question, _ in zip(question_stream, range(count), strict=False)
     ]

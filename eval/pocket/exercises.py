@@ -137,7 +137,7 @@ def draw_operations(random: Random, level: int) -> tuple[int, str, list[tuple[st
         operator = "*" if multiplies else random.choice("+-")
         amount = random.randint(2, 6 if operator == "*" else 20)
         value = APPLY[operator](value, amount)
-        text = around(text, operator, amount)
+        text = with_operation(text, operator, amount)
         operations.append((operator, amount))
         multiplies = not multiplies
         if not 1 <= value <= BOUND:
@@ -145,8 +145,11 @@ def draw_operations(random: Random, level: int) -> tuple[int, str, list[tuple[st
     return value, text, operations
 
 
-def around(text: str, operator: str, amount: int) -> str:
-    """Return an expression of x with one more operation around it."""
+def with_operation(text: str, operator: str, amount: int) -> str:
+    """Return an expression of x with one more operation applied to it.
+
+    A factor stands in front, as in 3x and 3(x + 2). A term is appended, as in 3x - 4.
+    """
     if operator == "*":
         return f"{amount}{text}" if text == "x" else f"{amount}({text})"
     return f"{text} {operator} {amount}"

@@ -45,7 +45,7 @@ class Decoding:
     system: str | None = None
 
     def __post_init__(self) -> None:
-        greedy, cut = self.temperature == 0, (self.top_p, self.top_k)
+        greedy, truncation = self.temperature == 0, (self.top_p, self.top_k)
         temperature_allowed = 0 <= self.temperature < inf
         mistakes = {
             f"samples={self.samples}, max_tokens={self.max_tokens}: expected >= 1": (
@@ -59,7 +59,7 @@ class Decoding:
             ),
             f"top_p={self.top_p}, top_k={self.top_k}: at temperature 0 the most likely token is "
             "taken whatever they are: set a temperature above 0, or leave them out": (
-                greedy and cut != (1.0, None)
+                greedy and truncation != (1.0, None)
             ),
             "plain text has no system prompt: leave it out, or ask as a chat": (
                 self.system is not None and not self.chat

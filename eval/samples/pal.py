@@ -37,7 +37,11 @@ class ProgramSampler:
 
 
 def execute_programs(outputs: Sequence[str], executor: Executor) -> list[str]:
-    """Run the program of each output; return the outputs with the value or error appended."""
+    """Run the program of each output, and return the outputs with an output block each.
+
+    The block holds the value or the error of the program. Output blocks that the model wrote are
+    removed first. An output without a code fence is a program as a whole, and is fenced.
+    """
     texts = [OUTPUT.sub("", output) for output in outputs]  # a model may write one of its own
     ran = executor.run([with_value_printed(program_in(text)) for text in texts])
     return [

@@ -143,12 +143,12 @@ def to_sample(line: bytes, where: str) -> Sample:
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{where}: not JSON ({error}); {ADVICE}") from None
     if not isinstance(row, dict):
-        found = type(row).__name__
-        raise DamagedFile(f"{where}: expected the keys {[*TYPES]}, got {found}; {ADVICE}")
+        actual = type(row).__name__
+        raise DamagedFile(f"{where}: expected the keys {[*TYPES]}, got {actual}; {ADVICE}")
     kind, types = (Sealed, SEALED_TYPES) if "form" in row else (Sample, TYPES)
     if row.keys() != types.keys():
-        found = sorted(row)
-        raise DamagedFile(f"{where}: expected the keys {[*types]}, got {found}; {ADVICE}")
+        actual = sorted(row)
+        raise DamagedFile(f"{where}: expected the keys {[*types]}, got {actual}; {ADVICE}")
     for key, kinds in types.items():
         if type(row[key]) not in kinds:
             expected = " or ".join(kind.__name__ for kind in kinds)
@@ -156,7 +156,7 @@ def to_sample(line: bytes, where: str) -> Sample:
     return kind(**row)
 
 
-def judged(outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+def grade_outputs(outputs: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
     """Return the verdict on each output, compared with the reference of its problem."""
     references = [problem.reference for problem in problems]
     return grade_many(outputs, references, [problem.language for problem in problems])
@@ -178,7 +178,7 @@ def regrade(
             "expected the benchmark's own problem ids"
         )
     outputs = [graded_part(sample.output, mode) for sample in samples]
-    verdicts = judged(outputs, [problems_by_id[sample.id] for sample in samples])
+    verdicts = grade_outputs(outputs, [problems_by_id[sample.id] for sample in samples])
     return [
         replace(s, extracted=v.extracted, correct=v.correct, rule=v.rule, reason=v.reason)
         for s, v in zip(samples, verdicts, strict=True)

@@ -61,8 +61,8 @@ def simulate_misses(seeds: int, ratio: float, *, runs: int, seed: int = 0) -> Mi
     shared = ratio**2 / seeds
     values = random.standard_normal((runs, seeds))
     values += sqrt(shared) * random.standard_normal((runs, 1))
-    errors, own = np.abs(values.mean(1)), values.var(1, ddof=1) / seeds
-    means = Mean(0.0, cast(float, own), seeds - 1, shared)  # the rule, for all runs at once
+    errors, variances = np.abs(values.mean(1)), values.var(1, ddof=1) / seeds
+    means = Mean(0.0, cast(float, variances), seeds - 1, shared)  # the rule, for all runs at once
     percent = {level: 100 * float(np.mean(errors > means.half_width(level))) for level in MISSES}
     return Missed(seeds=seeds, ratio=ratio, percent=percent)
 
@@ -92,11 +92,13 @@ def look_rate(looks: Sequence[Look], effect: float, *, runs: int, seed: int = 0)
     """
     random = np.random.default_rng(seed)
     values = effect + random.standard_normal((runs, looks[-1].seeds))
-    decided, used = np.zeros(runs, dtype=bool), np.zeros(runs)
+    decided, seeds_used = np.zeros(runs, dtype=bool), np.zeros(runs)
     for look in looks:
-        used[~decided] = look.seeds
+        seeds_used[~decided] = look.seeds
         means = values[:, : look.seeds].mean(1)
         errors = values[:, : look.seeds].std(1, ddof=1) / sqrt(look.seeds)
         half = Mean(0.0, 1.0, look.seeds - 1).half_width(look.level)
         decided |= np.abs(means) > half * errors
-    return LookRate(effect=effect, decided=100 * float(decided.mean()), seeds=float(used.mean()))
+    return LookRate(
+        effect=effect, decided=100 * float(decided.mean()), seeds=float(seeds_used.mean())
+    )

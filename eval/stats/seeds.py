@@ -118,10 +118,10 @@ def over_seeds(values: Sequence[float], *, shared: float = 0.0) -> Mean | None:
     if n < 2:
         return None
     mean = float(np.mean(values))
-    own = float(np.var(values, ddof=1)) / n
-    if own + shared <= (NO_SPREAD * max(1.0, abs(mean))) ** 2:
+    variance = float(np.var(values, ddof=1)) / n
+    if variance + shared <= (NO_SPREAD * max(1.0, abs(mean))) ** 2:
         return None
-    return Mean(mean, own, n - 1, shared)
+    return Mean(mean, variance, n - 1, shared)
 
 
 def seed_effect(

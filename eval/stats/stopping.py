@@ -67,7 +67,7 @@ def drawn_means(seeds: NDArray[np.float64], starts: int | None, shared: float) -
     values = means_of_starts(seeds, starts)
     size = values.shape[1]
     rows = zip(values.mean(1), values.var(1, ddof=1) / size, strict=True)
-    return [Mean(float(mean), float(own), size - 1, shared) for mean, own in rows]
+    return [Mean(float(mean), float(variance), size - 1, shared) for mean, variance in rows]
 
 
 def means_of_starts(seeds: NDArray[np.float64], starts: int | None) -> NDArray[np.float64]:

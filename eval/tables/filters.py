@@ -54,7 +54,10 @@ def exact(value: float | None) -> str:
 
 
 def places_for(width: float) -> int:
-    """Return the number of decimals, 1 to 9, that shows two significant digits of `width`."""
+    """Return the number of decimals, 1 to 9, that shows two significant digits of `width`.
+
+    It is 1 if the width is 0 or negative.
+    """
     return 1 if width <= 0 else min(9, max(1, 1 - floor(log10(width))))
 
 

@@ -206,9 +206,14 @@ def finish(figure: Figure, panels: Sequence[Axes]) -> None:
 
 
 def name_ends(axes: Axes, height: float) -> None:
-    """Write the name of every line to the right of its end, in a panel `height` points tall.
+    """Write the label of every line to the right of its last point.
 
-    Names of lines that end at the same step stand below each other.
+    A suffix in parentheses and a final " RL" are left out of the name. Names of lines that end at
+    the same x are spread vertically so that they do not overlap. Names of other lines may.
+
+    Args:
+        axes: the panel; each of its lines has at least one point.
+        height: height of the panel in points.
     """
     to_panel = axes.transData + axes.transAxes.inverted()
     ends = {line: to_panel.transform(end_of(line)) for line in axes.lines}

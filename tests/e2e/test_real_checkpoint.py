@@ -14,7 +14,7 @@ from waiting import checkpoint
 
 from core.explain.jsonl import read_log
 from core.models.load import load_policy, load_tokenizer
-from core.models.packaged import converted
+from core.models.packaged import converted_folder
 from core.spread.preloaded import SERVER
 from core.stages.training import TIMES
 
@@ -107,7 +107,7 @@ def test_the_hf_model_of_lm_eval_gives_the_same_answers(answers):
 
     results = simple_evaluate(
         model="hf",
-        model_args={"pretrained": str(converted(NAME)), "dtype": "float32", "device": "cpu"},
+        model_args={"pretrained": str(converted_folder(NAME)), "dtype": "float32", "device": "cpu"},
         tasks=["repro_gsm8k"],
         task_manager=find_tasks(["repro_gsm8k"]),
         samples={"repro_gsm8k": [int(answer["id"].split("-")[-1]) for answer in answers]},

@@ -17,7 +17,7 @@ from eval.grading import grade, grade_many
 from eval.lm_tasks.tasks import verdict as lm_verdict
 from eval.pocket.steps import step_verdicts
 from eval.pocket.suites import DRAWS, SUITES, pocket_problems
-from eval.samples.store import judged
+from eval.samples.store import grade_outputs
 from eval.sets.loading import read_problems
 from eval.sets.problem import Answers, Problem
 
@@ -52,7 +52,8 @@ def test_every_fraction_is_right_in_lowest_terms_alone(split, draw):
     assert any(value(p.answer).denominator == 1 for p in asked) or split == "valid"
     pairs = [(p, answer) for p in asked for answer in (p.answer, *unreduced(p))]
     found = [
-        v.correct for v in judged([boxed(answer) for _, answer in pairs], [p for p, _ in pairs])
+        v.correct
+        for v in grade_outputs([boxed(answer) for _, answer in pairs], [p for p, _ in pairs])
     ]
     assert found == [answer == p.answer for p, answer in pairs]
     assert found == [is_equiv(answer, p.answer) for p, answer in pairs]
@@ -65,7 +66,9 @@ def test_every_other_problem_takes_an_equal_number_as_before(suite):
     others = [p for p in pocket_problems(suite, "valid") if not p.exact_form]
     assert len(others) == (225 if suite == "pocket-math" else 300)
     pairs = [(p, answer) for p in others for answer in (p.answer, *unreduced(p))]
-    assert all(v.correct for v in judged([boxed(a) for _, a in pairs], [p for p, _ in pairs]))
+    assert all(
+        v.correct for v in grade_outputs([boxed(a) for _, a in pairs], [p for p, _ in pairs])
+    )
 
 
 @given(st.integers(1, 99), st.integers(2, 99), st.integers(2, 9), st.sampled_from(WRITTEN))
@@ -129,12 +132,12 @@ def test_rewards_tasks_and_labels_judge_as_the_benchmark_does():
     )
     for answer_of in (lambda p: p.answer, lambda p: unreduced(p)[0], lambda p: f"{p.answer}1"):
         texts = [boxed(answer_of(problem)) for problem in problems]
-        right = [verdict.correct for verdict in judged(texts, problems)]
+        right = [verdict.correct for verdict in grade_outputs(texts, problems)]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
         assert Accuracy()(completions=texts, **columns) == [float(one is True) for one in right]
         paid = CosineLength(9)(completions=texts, completion_ids=[[1]] * len(texts), **columns)
         assert [value > 0 for value in paid if value is not None] == right
-        assert [v.correct for v in judged(texts, [problem_of(row) for row in rows])] == right
+        assert [v.correct for v in grade_outputs(texts, [problem_of(row) for row in rows])] == right
         docs = [
             {"answers": [p.answer], "counts": "last", "exact_form": p.exact_form, "language": "en"}
             for p in problems

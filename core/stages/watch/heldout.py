@@ -19,7 +19,7 @@ from core.stages.held_out import FOLDER
 from core.stages.tools import tools
 from eval.errors import BadValue
 from eval.samples.evaluation import Completion, Decoding, answer_problems
-from eval.samples.store import Sample, judged, read_content, write_samples
+from eval.samples.store import Sample, grade_outputs, read_content, write_samples
 from eval.sets.benchmarks import Benchmark, find_benchmark
 from eval.sets.problem import Problem
 
@@ -181,7 +181,7 @@ def in_mode(
 def grade_rows(answers: Sequence[Completion], rows: Sequence[Row]) -> list[Sample]:
     """Return one graded answer for each row, graded as an evaluation grades its benchmark."""
     problems = [problem_of(row) for row in rows]
-    verdicts = judged([answer.text for answer in answers], problems)
+    verdicts = grade_outputs([answer.text for answer in answers], problems)
     return [
         Sample(
             benchmark=FOLDER,

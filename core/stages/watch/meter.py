@@ -82,8 +82,8 @@ def track(name: str, things: Things[Thing], label_of: Callable[[Thing], str]) ->
     """Iterate over things, with a meter that shows the name of the present one."""
     meter = Meter(name)
     try:
-        for done, thing in enumerate(things):
-            meter.show(done, len(things), label_of(thing))
+        for count, thing in enumerate(things):
+            meter.show(count, len(things), label_of(thing))
             yield thing
         meter.show(len(things), len(things))
     finally:
