@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean
 
 from core.pages.profile_pictures import curves_picture, scores_picture
+from core.profiles.findings import FINDINGS
 from core.profiles.mechanisms import CHANCE, MECHANISMS, PLAIN
 from core.profiles.probes import PROBES, Probe
 from core.profiles.scores import (
@@ -13,13 +14,17 @@ from core.profiles.scores import (
     Row,
     aggregates,
     effect_of,
+    made_beside,
+    pair_records,
     profiles,
+    rate_of,
     score_rows,
     values_of,
 )
 from core.records.files import write_atomic
 from core.records.places import Shelf
 from core.records.record import Record
+from core.stages.kernels import PROCESSOR
 from core.stages.stage import UNFIT
 from eval.stats.probe_scores import PairEffect, ProbeScore
 from eval.stats.seeds import LEVEL
@@ -29,6 +34,7 @@ from eval.tables.probe_words import ALIKE, BETTER, NO_SCORE, PROBE_WORDS, WORSE
 from eval.tables.render import environment, load_script
 
 FOLDER, PAGE, PROBES_PAGE = "profile", "profile", "probes"
+OTHER_RATE = "at another rate"
 BAND = 0.2  # a score of a fifth of a mechanism's effect, as wide as the band of pages
 
 
@@ -51,7 +57,7 @@ def probe_cells(row: Row) -> tuple[str, ...]:
     numbers = ("-" if value is None else short(value) for value in (row.value, row.base))
     unit = row.probe.unit
     apart = "-" if row.difference is None else f"{with_interval(row.difference)} {unit}"
-    word = word_of(row)
+    word = word_of(row) if row.at_one_rate else f"{word_of(row)}, {OTHER_RATE}"
     return (row.probe.name, *numbers, apart, with_interval(row.score), row.reason or word)
 
 
@@ -79,9 +85,23 @@ class Column:
 
     name: str
     record: Record
+    base: Record
     rows: Mapping[str, ShownRow]
     aggregates: Aggregates | None
     path: str
+
+    @property
+    def finding(self) -> str | None:
+        """What the profile shows, in a sentence; None if none is written or its scores differ."""
+        finding = FINDINGS.get(self.name)
+        rows = {name: shown.row for name, shown in self.rows.items()}
+        against_plain = self.base["arm"] == PLAIN.name
+        if finding is None or not against_plain or not finding.holds(rows):
+            return None
+        apart = {
+            name: f"{row.difference} {rows[name].probe.unit}" for name, row in self.rows.items()
+        }
+        return finding.text.format_map(apart)
 
     @property
     def mean(self) -> float | None:
@@ -115,12 +135,13 @@ def newest_whole(records: Sequence[Record]) -> Record:
 
 def columns_of(archive: Mapping[str, Sequence[Record]]) -> list[Column]:
     """Return the algorithms of a table: all but plain GRPO and single mechanisms."""
-    base = newest_whole(archive[PLAIN.name])
-    return [
-        column_of(newest_whole(records), base, archive)
-        for name, records in sorted(archive.items())
-        if name not in MECHANISMS
-    ]
+    newest = [newest_whole(rows) for name, rows in archive.items() if name not in MECHANISMS]
+    return [column_of(record, base_of(record, archive), archive) for record in newest]
+
+
+def base_of(record: Record, archive: Mapping[str, Sequence[Record]]) -> Record:
+    """Return the record of plain GRPO to compare with: one of the same processor, if there is."""
+    return newest_whole(made_beside(archive[PLAIN.name], record))
 
 
 def column_of(record: Record, base: Record, archive: Mapping[str, Sequence[Record]]) -> Column:
@@ -129,6 +150,7 @@ def column_of(record: Record, base: Record, archive: Mapping[str, Sequence[Recor
     return Column(
         name=name,
         record=record,
+        base=base,
         rows=shown_rows(rows),
         aggregates=aggregates(rows),
         path=f"{FOLDER}/{file_name(name)}",
@@ -139,7 +161,7 @@ def write_profile(record: Record, base: Record) -> Path:
     """Write the page of a profile and all pages of profiles in runs/; return that in Markdown."""
     column = column_of(record, base, profiles())
     files = profiles_files(Shelf.HERE)
-    files |= algorithm_files(column, base, has_table=f"{PAGE}.html" in files)
+    files |= algorithm_files(column, has_table=f"{PAGE}.html" in files)
     for name, content in files.items():
         write_atomic(Shelf.HERE.reports / name, content)
     return Shelf.HERE.reports / f"{column.path}.md"
@@ -153,23 +175,25 @@ def profiles_files(shelf: Shelf) -> dict[str, str | bytes]:
     archive = profiles(shelf)
     if PLAIN.name not in archive:
         return {}
-    columns, base = columns_of(archive), newest_whole(archive[PLAIN.name])
+    columns = columns_of(archive)
     files: dict[str, str | bytes] = {f"{PROBES_PAGE}.md": probes_page(archive)}
     if columns:
-        files |= matrix_files(columns, base)
+        files |= matrix_files(columns)
     for column in columns:
-        files |= algorithm_files(column, base)
+        files |= algorithm_files(column)
     return files
 
 
-def matrix_files(columns: Sequence[Column], base: Record) -> dict[str, str | bytes]:
+def matrix_files(columns: Sequence[Column]) -> dict[str, str | bytes]:
     """Return the table of all profiles in both formats."""
     cells = [row for column in columns for row in column.rows.values() if row.row.score]
     coloured = [row for row in cells if row.word != ALIKE]
     context = {
         "columns": sorted(columns, key=lambda column: -(column.mean or 0.0)),
-        "probes": [probe for probe in PROBES.values() if probe.name in base["probes"]],
-        "base": base,
+        "probes": list(PROBES.values()),
+        "seeds": sorted({len(column.record["seeds"]) for column in columns}),
+        "processors": sorted({column.record["kernels"][PROCESSOR] for column in columns}),
+        "findings": {c.name: c.finding for c in columns if c.finding},
         "cells": len(cells),
         "coloured": len(coloured),
         "chance": LEVEL * len(cells),
@@ -181,25 +205,24 @@ def matrix_files(columns: Sequence[Column], base: Record) -> dict[str, str | byt
     }
 
 
-def algorithm_files(
-    column: Column, base: Record, *, has_table: bool = True
-) -> dict[str, str | bytes]:
+def algorithm_files(column: Column, *, has_table: bool = True) -> dict[str, str | bytes]:
     """Return the page of an algorithm in both formats, with its pictures.
 
     Args:
         column: The algorithm.
-        base: The record of the algorithm that it is compared with.
         has_table: Whether there is a table of all algorithms to link to.
     """
-    mechanism = MECHANISMS.get(column.name)
+    mechanism, base = MECHANISMS.get(column.name), column.base
     rows = [shown.row for shown in column.rows.values()]
     context = {
         "column": column,
         "base": base,
         "file": file_name(column.name),
         "words": PROBE_WORDS,
+        "finding": column.finding,
         "used": {shown.word for shown in column.rows.values()},
         "with_interval": with_interval,
+        "other_rate": OTHER_RATE,
         "settings": column.record["config"]["settings"],
         "has_table": has_table,
         "has_own_rewards": mechanism is not None and mechanism.rewarding is not None,
@@ -234,27 +257,25 @@ class ShownProbe:
 
 def probes_page(archive: Mapping[str, Sequence[Record]]) -> str:
     """Return the page of all probes with the figures that admit them."""
-    base = newest_whole(archive[PLAIN.name])
-    by_chance = archive.get(CHANCE.name, ())
+    by_chance = [newest_whole(records) for records in [archive.get(CHANCE.name, ())] if records]
     chance = {
         row.probe.name: row.reason or with_interval(row.score)
-        for row in (score_rows(newest_whole(by_chance), base, archive) if by_chance else ())
+        for record in by_chance
+        for row in score_rows(record, base_of(record, archive), archive)
     }
-    rows = [
-        shown_probe(probe, archive, base, chance.get(probe.name, "-")) for probe in PROBES.values()
-    ]
+    rows = [shown_probe(probe, archive, chance.get(probe.name, "-")) for probe in PROBES.values()]
     return environment("md").get_template("probes.md.j2").render(rows=rows)
 
 
-def shown_probe(
-    probe: Probe, archive: Mapping[str, Sequence[Record]], base: Record, chance: str
-) -> ShownProbe:
+def shown_probe(probe: Probe, archive: Mapping[str, Sequence[Record]], chance: str) -> ShownProbe:
     """Return a probe with its figures."""
-    with_it, without = (values_of(archive.get(one.name, ()), probe.name) for one in probe.pair)
+    pair = pair_records(probe, archive)
+    with_it, without = (values_of(records, probe.name) for records in pair)
+    base = base_of(next((rows[-1] for rows in pair if rows), archive[PLAIN.name][-1]), archive)
     statistic = base["probes"].get(probe.name, {}).get("statistic")
     if CHANCE in probe.pair:
         chance = "one of its pair"  # the score follows from the unit
-    first, second = (rate_of(archive.get(one.name, ()), probe) for one in probe.pair)
+    first, second = (newest_rate(records, probe) for records in pair)
     return ShownProbe(
         probe=probe,
         rates=(first, second),
@@ -267,8 +288,7 @@ def shown_probe(
     )
 
 
-def rate_of(records: Sequence[Record], probe: Probe) -> float | None:
+def newest_rate(records: Sequence[Record], probe: Probe) -> float | None:
     """Return the learning rate of the newest record that holds a probe; None without one."""
-    training = probe.training
-    rates = [r["rates"][training.base]["best"] for r in records if probe.name in r["probes"]]
-    return training.faster * rates[-1] if rates else None
+    rates = [rate_of(record, probe) for record in records if probe.name in record["probes"]]
+    return rates[-1] if rates else None

@@ -38,6 +38,7 @@ class Row:
         values: The score of each seed.
         reason: Why there is no score, in words; empty if there is one.
         statistic: The mean of the probe's statistic; None if it is not measured.
+        rates: The learning rates of the two; both 0 if unknown.
     """
 
     probe: Probe
@@ -48,6 +49,12 @@ class Row:
     values: tuple[float, ...] = ()
     reason: str = ""
     statistic: float | None = None
+    rates: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def at_one_rate(self) -> bool:
+        """Whether the two were trained at the same learning rate."""
+        return self.rates[0] == self.rates[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +100,7 @@ def effect_of(probe: Probe, archive: Mapping[str, Sequence[Record]]) -> PairEffe
 
 def recorded_effect(probe: Probe, archive: Mapping[str, Sequence[Record]]) -> PairEffect | None:
     """Return the effect of a probe's mechanism in records; None if its pair has not two seeds."""
-    with_it, without = (values_of(archive.get(a.name, ()), probe.name) for a in probe.pair)
+    with_it, without = (values_of(rows, probe.name) for rows in pair_records(probe, archive))
     shared = [seed for seed in with_it if seed in without]
     if len(shared) < 2:
         return None
@@ -101,9 +108,29 @@ def recorded_effect(probe: Probe, archive: Mapping[str, Sequence[Record]]) -> Pa
     return pair_effect(differences(*pairs, falls=probe.falls))
 
 
+def pair_records(
+    probe: Probe, archive: Mapping[str, Sequence[Record]]
+) -> tuple[Sequence[Record], Sequence[Record]]:
+    """Return the records of the two algorithms of a probe's pair, made on one processor if any."""
+    first, second = (archive.get(algorithm.name, ()) for algorithm in probe.pair)
+    if not first or not second:
+        return first, second
+    made = [record["kernels"] for record in second]
+    shared = next((r for r in reversed(first) if r["kernels"] in made), first[-1])
+    return made_beside(first, shared), made_beside(second, shared)
+
+
+def made_beside(records: Sequence[Record], record: Record) -> Sequence[Record]:
+    """Return those of `records` made with the kernels and processor of `record`; all if none is.
+
+    The start of a seed differs in rounding between processors, and so does what is trained from it.
+    """
+    return [one for one in records if one["kernels"] == record["kernels"]] or records
+
+
 def score_rows(record: Record, base: Record, archive: Mapping[str, Sequence[Record]]) -> list[Row]:
     """Return the probes of a profile that the other algorithm has too, with their scores."""
-    shared = [name for name in record["probes"] if name in base["probes"] and name in PROBES]
+    shared = [name for name in PROBES if name in record["probes"] and name in base["probes"]]
     return [score_row(PROBES[name], record, base, archive) for name in shared]
 
 
@@ -128,6 +155,7 @@ def score_row(
         base=fmean(base_values[seed] for seed in seeds),
         difference=probe_score(apart, 1.0),
         statistic=statistic_of(probe, archive, base),
+        rates=(rate_of(record, probe), rate_of(base, probe)),
     )
     effect = effect_of(probe, archive)
     reason = missing_score(row, record, base, effect)
@@ -135,6 +163,11 @@ def score_row(
         return replace(row, reason=reason)
     scores = tuple(value / effect.value for value in apart)
     return replace(row, score=probe_score(apart, effect.value), values=scores)
+
+
+def rate_of(record: Record, probe: Probe) -> float:
+    """Return the learning rate at which a profile trains for a probe."""
+    return probe.training.faster * record["rates"][probe.training.base]["best"]
 
 
 def statistic_of(

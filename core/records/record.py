@@ -199,6 +199,7 @@ IDENTITY = (
     "overrides",
     "model",
     "data",
+    "kernels",  # of a profile, whose seeds start from other weights on another processor
 )
 
 

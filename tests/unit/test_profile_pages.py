@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 from profile_records import made, record_all
 
-from core.pages.profiles import profiles_files, write_profile
+from core.pages.profiles import columns_of, profiles_files, write_profile
 from core.profiles.effects import EFFECTS
+from core.profiles.findings import FINDINGS, Finding
 from core.profiles.mechanisms import MECHANISMS
 from core.profiles.naming import find_algorithm
 from core.profiles.probes import PROBES
 from core.profiles.profiling import compare
 from core.profiles.profiling import recorded as profile_recorded
 from core.profiles.runs import Request
-from core.profiles.scores import profiles, recorded_effect
+from core.profiles.scores import Row, profiles, recorded_effect
 from core.profiles.trainings import TRAININGS
 from core.records.places import Shelf
 from core.records.record import read_record, record_file, write_record
@@ -34,6 +35,45 @@ def test_the_published_effects_are_those_of_the_published_records():
         recorded: Any = recorded_effect(PROBES[name], archive)
         assert effect.value == pytest.approx(recorded.value, rel=1e-5)
         assert effect.error == pytest.approx(recorded.error, rel=1e-3)
+
+
+def test_a_finding_of_every_published_algorithm_is_supported_by_its_scores():
+    """The comparisons that it names are computed again from the records, at one learning rate."""
+    columns = columns_of(profiles(Shelf.PUBLISHED))
+    assert {column.name for column in columns} == FINDINGS.keys()
+    for column in columns:
+        finding = FINDINGS[column.name]
+        named = [*finding.better, *finding.worse, *finding.alike]
+        assert sorted(re.findall("{([^}]+)}", finding.text)) == sorted(named)
+        assert column.finding is not None, column.name
+        assert column.base["kernels"] == column.record["kernels"]
+
+
+def test_a_finding_needs_its_comparisons_at_one_rate():
+    def row(value, error=0.1, rates=(1.0, 1.0)):
+        score = ProbeScore(value, value - error, value + error)
+        return Row(probe=PROBES["learns"], score=score, rates=rates)
+
+    finding = Finding(text="", better=("a",), worse=("b",), alike=("c",))
+    rows = {"a": row(1.0), "b": row(-1.0), "c": row(0.05)}
+    assert finding.holds(rows)
+    for name, other in (("a", row(0.05)), ("b", row(1.0)), ("c", row(1.0))):
+        assert not finding.holds({**rows, name: other})
+        assert not finding.holds({k: v for k, v in rows.items() if k != name})
+    assert not finding.holds({**rows, "a": row(1.0, rates=(1.0, 3.0))})
+
+
+def test_profiles_are_compared_with_those_of_their_processor(recorded):
+    """Seeds start from other weights on another one."""
+    elsewhere = {"kernels": {**recorded["grpo"]["kernels"], "processor": "another"}}
+    values = {"seeds": [*range(20, 28)], "values": [0.0] * 8, "statistic": [0.5] * 8}
+    probes = recorded["grpo"]["probes"] | {"learns": values}
+    other = write_record({**recorded["grpo"], **elsewhere, "probes": probes, "created": "2099"})
+    assert other["supersedes"] is None
+    (column,) = columns_of(profiles())
+    assert column.base["digest"] == recorded["grpo"]["digest"]
+    effect: Any = recorded_effect(PROBES["learns"], profiles())
+    assert effect.value == pytest.approx(20, abs=2)
 
 
 def test_a_record_is_read_back_as_it_was_written(recorded):

@@ -172,6 +172,8 @@ def record(name, values, *, gain=50.0, probe="learns", statistic=0.8):
     seeds = [*range(20, 20 + len(values))]
     return {
         "arm": name,
+        "kernels": {},
+        "rates": {place: {"best": 3e-4} for place in ("choice", "many", "length")},
         "seeds": seeds,
         "probes": {
             probe: {"seeds": seeds, "values": values, "statistic": [statistic] * len(values)}

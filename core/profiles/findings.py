@@ -1,0 +1,72 @@
+"""What the published profiles show of each algorithm, in a sentence that its scores support."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.profiles.scores import Row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A sentence about an algorithm and the comparisons with plain GRPO that it rests on.
+
+    All of them are at the learning rate of plain GRPO.
+
+    Attributes:
+        text: The sentence; `{probe}` stands for by how much the algorithm is better on that probe,
+            with its interval and unit.
+        better: Probes whose interval lies above 0.
+        worse: Probes whose interval lies below 0.
+        alike: Probes whose interval contains 0.
+    """
+
+    text: str
+    better: tuple[str, ...] = ()
+    worse: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
+
+    def holds(self, rows: Mapping[str, Row]) -> bool:
+        """Return whether scores at one learning rate support the sentence."""
+        scores = {n: row.score for n, row in rows.items() if row.score and row.at_one_rate}
+        above = {name for name, score in scores.items() if score.is_apart and score.value > 0}
+        below = {name for name, score in scores.items() if score.is_apart and score.value < 0}
+        same = scores.keys() - above - below
+        named = (self.better, above), (self.worse, below), (self.alike, same)
+        return all(set(names) <= found for names, found in named)
+
+
+FINDINGS: Mapping[str, Finding] = {
+    "cispo": Finding(
+        text="At GRPO's rate its wrong answers are shorter ({wrong-length}), and it learns less "
+        "of a small reward beside a large one ({two-rewards}).",
+        better=("wrong-length",),
+        worse=("two-rewards",),
+    ),
+    "dapo": Finding(
+        text="Groups without a signal are sampled anew: it learns more from small groups "
+        "({small-groups}) and earns more on the way ({sample-efficiency}), at the price of "
+        "diversity ({diversity}).",
+        better=("small-groups", "sample-efficiency"),
+        worse=("diversity",),
+    ),
+    "dr-grpo": Finding(
+        text="Without the length divisor wrong answers are shorter ({wrong-length}); without the "
+        "division by the spread of rewards a small reward beside a large one is not learnt "
+        "({two-rewards}).",
+        better=("wrong-length",),
+        worse=("two-rewards",),
+    ),
+    "gspo": Finding(
+        text="Its narrow clip of one ratio for a whole answer keeps it near its start ({kl-cost}) "
+        "and diverse ({diversity}), and it learns more slowly ({sample-efficiency}).",
+        better=("kl-cost", "diversity"),
+        worse=("sample-efficiency",),
+    ),
+    "rloo": Finding(
+        text="With its KL penalty it goes less far from its start for as much accuracy ({kl-cost}; "
+        "{learns}); in many large updates it loses more of a fragile skill ({many-updates}).",
+        better=("kl-cost",),
+        worse=("many-updates",),
+        alike=("learns",),
+    ),
+}
