@@ -82,7 +82,7 @@ def show_contamination(
     from eval.sets.benchmarks import find_benchmark
     from eval.sets.contamination import find_questions, read_texts
 
-    benchmarks = [find_benchmark(name) for name in names]
+    benchmarks = list(map(find_benchmark, names))
     rows = read_texts(path)
     if not rows:
         raise DamagedFile(f"{path} holds no rows: nothing to look for test questions in")

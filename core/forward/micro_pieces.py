@@ -31,26 +31,37 @@ def pieces(
     lengths = batch["completion_mask"].sum(1).tolist()
     kind = batch["completion_ids"].device.type
     budget, few = TOKENS.get(kind, MANY_TOKENS), 0 if kind in TOKENS else FEW_TOKENS
-    chosen = learns.tolist() if learns.any() else [True] * len(prompts)
-    left_out = [len(prompts[i]) + lengths[i] for i in order if not chosen[i]]
-    if sum(left_out) <= few:
-        chosen = [True] * len(prompts)
+    is_chosen = learns.tolist()
+    chosen, left_out = [i for i in order if is_chosen[i]], [i for i in order if not is_chosen[i]]
+    if not chosen or sum(len(prompts[i]) + lengths[i] for i in left_out) <= few:
+        chosen, left_out = order, []
 
-    def cut(rows: list[int]) -> list[list[int]]:
-        """Fill pieces with rows up to the token budget, counting each prompt once per piece."""
-        parts: list[list[int]] = []
-        size = budget
-        for before, row in zip([None, *rows], rows, strict=False):
-            new = before is None or prompts[before] != prompts[row]
-            added = lengths[row] + (len(prompts[row]) if new else 0)
-            if size + added > budget:
-                parts.append([])
-                size, added = 0, lengths[row] + len(prompts[row])
-            parts[-1].append(row)
-            size += added
-        return parts
+    with_gradient, without = (fill(r, prompts, lengths, budget) for r in (chosen, left_out))
+    return with_gradient, without
 
-    return cut([i for i in order if chosen[i]]), cut([i for i in order if not chosen[i]])
+
+def fill(
+    rows: Sequence[int], prompts: Sequence[tuple[int, ...]], lengths: Sequence[int], budget: int
+) -> list[list[int]]:
+    """Fill pieces with rows up to a budget of tokens, counting each prompt once per piece.
+
+    Args:
+        rows: Row indices, those of equal prompts one after the other.
+        prompts: The prompt of each row.
+        lengths: The number of tokens of each completion.
+        budget: The largest number of tokens of a piece that has more than one row.
+    """
+    parts: list[list[int]] = []
+    size = budget
+    for before, row in zip([None, *rows], rows, strict=False):
+        new = before is None or prompts[before] != prompts[row]
+        added = lengths[row] + (len(prompts[row]) if new else 0)
+        if size + added > budget:
+            parts.append([])
+            size, added = 0, lengths[row] + len(prompts[row])
+        parts[-1].append(row)
+        size += added
+    return parts
 
 
 def with_counts(batch: Batch) -> Batch:

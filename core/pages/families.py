@@ -1,8 +1,10 @@
 """The page of a family: all claims of its papers that runs judge, by mechanism, as one picture."""
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from core.claims.claim import MECHANISMS
@@ -19,7 +21,7 @@ from core.paper.registry import whole_papers
 from core.records.files import write_atomic
 from core.records.places import Shelf, page_of
 from core.records.record import latest, read_records
-from core.records.schema import ClaimsRecord, Record, claims_of, runs_of
+from core.records.schema import ClaimsRecord, Record, RunRecord, claims_of, runs_of
 from core.records.verdict_row import VerdictRow
 from core.verdicts.verdict_records import without_runs
 from eval.tables.arm_statistics import ArmStatistics
@@ -109,45 +111,79 @@ def stem(name: str, scale: str) -> str:
     return name if scale == SCALES[0] else f"{name}-{scale}"
 
 
+@dataclass(frozen=True)
+class PaperAtScale:
+    """A paper of a family with its records, its newest runs and its verdicts at a scale."""
+
+    paper: Paper
+    scale: str
+    records: Sequence[Record]
+
+    @cached_property
+    def runs(self) -> Sequence[RunRecord]:
+        """The newest run of each arm and seed."""
+        return newest(self.records, self.paper, self.scale)
+
+    @cached_property
+    def verdicts(self) -> Sequence[VerdictRow]:
+        """The newest verdicts."""
+        return verdicts_of(self.paper, self.records, self.scale)
+
+    @cached_property
+    def rows(self) -> list[ClaimOfPaper]:
+        """The claims, in the order of `verdicts`."""
+        path = f"../{page_of(self.paper.slug, self.scale)}"
+        rows = claim_rows(self.paper, self.verdicts, self.runs)
+        return [ClaimOfPaper(self.paper.slug, path, row) for row in rows]
+
+    @property
+    def judged_by_runs(self) -> list[VerdictRow]:
+        """The verdicts of claims that runs judge."""
+        pairs = zip(self.verdicts, self.rows, strict=True)
+        return [verdict for verdict, row in pairs if row.claim.kind == "runs"]
+
+    @property
+    def pages(self) -> dict[str, str]:
+        """The paths of the paper's pages at this scale and all others, by the name of the link."""
+        slug = self.paper.slug
+        scales = dict.fromkeys([self.scale, *shown_at(self.records)])
+        return {
+            slug if scale == self.scale else f"{slug} at {scale}": f"../{page_of(slug, scale)}"
+            for scale in scales
+        }
+
+
 def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) -> FamilyPage:
     """Return the page with the claims of papers at a scale."""
-    records = {paper.slug: latest(read_records(paper.slug, shelf)) for paper in papers}
-    runs = [(paper, newest(records[paper.slug], paper, scale)) for paper in papers]
-    verdicts = {paper.slug: verdicts_of(paper, records[paper.slug], scale) for paper in papers}
-    rows = [
-        ClaimOfPaper(paper.slug, f"../{page_of(paper.slug, scale)}", row)
-        for paper, paper_runs in runs
-        for row in claim_rows(paper, verdicts[paper.slug], paper_runs)
-    ]
-    groups = mechanism_groups([row for row in rows if row.claim.kind == "runs"])
-    all_verdicts = [verdict for paper in papers for verdict in verdicts[paper.slug]]
-    pairs = zip(all_verdicts, rows, strict=True)
-    judged = [found for one in records.values() if (found := judged_at(one, scale))]
+    members = members_of(papers, scale, shelf)
+    rows = [row for member in members for row in member.rows]
+    groups = mechanism_groups(of_kind("runs", rows))
+    present = Counter(chain.from_iterable(group.counts for group in groups))
+    judged = [judged_at(member.records, scale) for member in members]
     return FamilyPage(
         name=name,
         scale=scale,
-        summary=summary([verdict for verdict, row in pairs if row.claim.kind == "runs"]),
-        papers={
-            paper.slug if other_scale == scale else f"{paper.slug} at {other_scale}": (
-                f"../{page_of(paper.slug, other_scale)}"
-            )
-            for paper in papers
-            for other_scale in dict.fromkeys([scale, *shown_at(records[paper.slug])])
-        },
-        worlds={
-            name: limits
-            for paper, paper_runs in runs
-            for name, limits in limits_of(verdicts[paper.slug], paper_runs).items()
-        },
-        words=tuple(word for word in VERDICTS if any(group.counts.get(word) for group in groups)),
+        summary=summary([*chain.from_iterable(member.judged_by_runs for member in members)]),
+        papers=dict(ChainMap(*[member.pages for member in reversed(members)])),
+        worlds=dict(ChainMap(*[limits_of(m.verdicts, m.runs) for m in reversed(members)])),
+        words=tuple(filter(present.get, VERDICTS)),
         groups=groups,
-        laws=tuple(row for row in rows if row.claim.kind == "law"),
-        untestable=tuple(row for row in rows if row.claim.kind == "none"),
-        statistics=arm_statistics(
-            [(paper, paper_runs) for paper, paper_runs in runs if paper_runs]
-        ),
-        records=files_of(judged, shelf.reports / FOLDER),
+        laws=of_kind("law", rows),
+        untestable=of_kind("none", rows),
+        statistics=arm_statistics([(m.paper, m.runs) for m in members if m.runs]),
+        records=files_of(list(filter(None, judged)), shelf.reports / FOLDER),
     )
+
+
+def members_of(papers: Sequence[Paper], scale: str, shelf: Shelf) -> list[PaperAtScale]:
+    """Return papers with their newest records at a scale."""
+    records = [latest(read_records(paper.slug, shelf)) for paper in papers]
+    return [PaperAtScale(paper, scale, rows) for paper, rows in zip(papers, records, strict=True)]
+
+
+def of_kind(kind: str, rows: Sequence[ClaimOfPaper]) -> tuple[ClaimOfPaper, ...]:
+    """Return the claims that are judged in one way, such as by runs or by a law."""
+    return tuple(row for row in rows if row.claim.kind == kind)
 
 
 def mechanism_groups(rows: Sequence[ClaimOfPaper]) -> tuple[MechanismGroup, ...]:

@@ -24,7 +24,6 @@ from core.profiles.scores import (
 from core.records.files import write_atomic
 from core.records.places import Shelf
 from core.records.record import Record
-from core.stages.kernels import PROCESSOR
 from core.stages.stage import UNFIT
 from eval.stats.probe_scores import PairEffect, ProbeScore
 from eval.stats.seeds import LEVEL
@@ -40,11 +39,7 @@ BAND = 0.2  # a score of a fifth of a mechanism's effect, as wide as the band of
 
 def word_of(row: Row) -> str:
     """Return in a word how a row compares with the other algorithm."""
-    if row.score is None:
-        return NO_SCORE
-    if not row.score.is_apart:
-        return ALIKE
-    return BETTER if row.score.value > 0 else WORSE
+    return {None: NO_SCORE, 0: ALIKE, 1: BETTER, -1: WORSE}[row.sign]
 
 
 def with_interval(score: ProbeScore | None) -> str:
@@ -186,16 +181,15 @@ def profiles_files(shelf: Shelf) -> dict[str, str | bytes]:
 
 def matrix_files(columns: Sequence[Column]) -> dict[str, str | bytes]:
     """Return the table of all profiles in both formats."""
-    cells = [row for column in columns for row in column.rows.values() if row.row.score]
-    coloured = [row for row in cells if row.word != ALIKE]
+    cells = [row.word for column in columns for row in column.rows.values() if row.row.score]
+    ordered = sorted(columns, key=lambda column: -(column.mean or 0.0))
     context = {
-        "columns": sorted(columns, key=lambda column: -(column.mean or 0.0)),
+        "columns": ordered,
         "probes": list(PROBES.values()),
         "seeds": sorted({len(column.record["seeds"]) for column in columns}),
-        "processors": sorted({column.record["kernels"][PROCESSOR] for column in columns}),
-        "findings": {c.name: c.finding for c in columns if c.finding},
+        "findings": {column.name: column.finding for column in ordered if column.finding},
         "cells": len(cells),
-        "coloured": len(coloured),
+        "coloured": len(cells) - cells.count(ALIKE),
         "chance": LEVEL * len(cells),
         "script": load_script("sort.js"),
     }

@@ -27,12 +27,9 @@ class Finding:
 
     def holds(self, rows: Mapping[str, Row]) -> bool:
         """Return whether scores at one learning rate support the sentence."""
-        scores = {n: row.score for n, row in rows.items() if row.score and row.at_one_rate}
-        above = {name for name, score in scores.items() if score.is_apart and score.value > 0}
-        below = {name for name, score in scores.items() if score.is_apart and score.value < 0}
-        same = scores.keys() - above - below
-        named = (self.better, above), (self.worse, below), (self.alike, same)
-        return all(set(names) <= found for names, found in named)
+        signs = {name: row.sign for name, row in rows.items() if row.at_one_rate}
+        named = {1: self.better, -1: self.worse, 0: self.alike}
+        return all(signs.get(name) == sign for sign, names in named.items() for name in names)
 
 
 FINDINGS: Mapping[str, Finding] = {

@@ -56,6 +56,13 @@ class Row:
         """Whether the two were trained at the same learning rate."""
         return self.rates[0] == self.rates[1]
 
+    @property
+    def sign(self) -> int | None:
+        """1 if the interval of the score lies above 0, -1 below, 0 around it; None without one."""
+        if self.score is None:
+            return None
+        return (1 if self.score.value > 0 else -1) if self.score.is_apart else 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregates:
@@ -138,21 +145,19 @@ def score_row(
     probe: Probe, record: Record, base: Record, archive: Mapping[str, Sequence[Record]]
 ) -> Row:
     """Return one probe of a profile with its score."""
-    own, other = record["probes"][probe.name], base["probes"][probe.name]
-    for fields, name in ((own, record["arm"]), (other, base["arm"])):
-        if "values" not in fields:
-            return Row(probe=probe, reason=f"{name}: {fields['reason']}")
+    for one in (record, base):
+        if reason := one["probes"][probe.name].get("reason"):
+            return Row(probe=probe, reason=f"{one['arm']}: {reason}")
     values, base_values = values_of([record], probe.name), values_of([base], probe.name)
     seeds = [seed for seed in values if seed in base_values]
     if len(seeds) < 2:
         return Row(probe=probe, reason="the two have fewer than two seeds in common")
-    apart = differences(
-        [values[s] for s in seeds], [base_values[s] for s in seeds], falls=probe.falls
-    )
+    own, other = (list(map(each.__getitem__, seeds)) for each in (values, base_values))
+    apart = differences(own, other, falls=probe.falls)
     row = Row(
         probe=probe,
-        value=fmean(values[seed] for seed in seeds),
-        base=fmean(base_values[seed] for seed in seeds),
+        value=fmean(own),
+        base=fmean(other),
         difference=probe_score(apart, 1.0),
         statistic=statistic_of(probe, archive, base),
         rates=(rate_of(record, probe), rate_of(base, probe)),

@@ -69,11 +69,16 @@ def answers(record: Fields) -> dict[str, object]:
         }
     if record["kind"] == "tuning":
         return fields | {"trials": [select_fields(row, TRIED) for row in record["trials"]]}
-    if record["kind"] != "run":
-        return fields
+    if record["kind"] == "run":
+        return without_fields(fields, FOLLOWS) | run_answers(record)
+    return fields
+
+
+def run_answers(record: Fields) -> dict[str, object]:
+    """Return the fields of a run that hold answers, without what else is in them."""
     prepared = record["start_model"].startswith(PREPARED)
     made_here = prepared or record["model"].get("build") in TRAINED_HERE
-    return without_fields(fields, FOLLOWS) | {
+    return {
         "model": without_fields(record["model"], ("digest",) if made_here else ()),
         "train": without_fields(with_texts(record["train"]), COMPUTED),
         "start_scores": [select_fields(with_texts(row), ROW) for row in record["start_scores"]],

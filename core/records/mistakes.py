@@ -1,6 +1,6 @@
 """Checks JSON values against the types of their fields."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from types import UnionType
@@ -14,35 +14,40 @@ SCALARS: tuple[object, ...] = (float, int, str)
 
 def mistakes(value: object, hint: object, name: str = "") -> Iterator[str]:
     """Yield a line for each field of a JSON value that is missing or of another type."""
-    if is_typeddict(hint) and isinstance(value, dict):
-        row = cast(dict[str, object], value)
-        required: frozenset[str] = vars(hint)["__required_keys__"]
-        if hint is VerdictRow:
-            required -= LATER_FIELDS
-        yield from (f"no field {name_of(name, key)!r}" for key in sorted(required - row.keys()))
-        for key, part in fields_of(hint).items():
-            if key in row:
-                yield from mistakes(row[key], part, name_of(name, key))
-        return
     origin, parts = form_of(hint)
-    if origin is UnionType and any(map(is_typeddict, parts)):  # a row, or None
+    if is_typeddict(hint) and isinstance(value, dict):
+        yield from row_mistakes(cast(dict[str, object], value), hint, name)
+    elif origin is UnionType and any(map(is_typeddict, parts)):  # a row, or None
         if value is not None:
             yield from mistakes(value, next(filter(is_typeddict, parts)), name)
-        return
-    if origin is list and isinstance(value, list):
-        items, part = cast(list[object], value), parts[0]
-        if only_scalars(items, part):
-            return
-        for position, item in enumerate(items):
-            yield from mistakes(item, part, f"{name}[{position}]")
+    elif origin is list and isinstance(value, list):
+        items = cast(list[object], value)
+        names = (f"{name}[{position}]" for position in range(len(items)))
+        yield from item_mistakes(items, parts[0], names)
     elif origin is dict and isinstance(value, dict):
         fields = cast(dict[str, object], value)
-        if only_scalars([*fields.values()], parts[1]):
-            return
-        for key, item in fields.items():
-            yield from mistakes(item, parts[1], name_of(name, key))
+        yield from item_mistakes([*fields.values()], parts[1], (name_of(name, k) for k in fields))
     elif is_typeddict(hint) or not fits(value, hint):
         yield f"{name} is a {type(value).__name__}, expected {describe(hint)}"
+
+
+def row_mistakes(row: dict[str, object], hint: object, name: str) -> Iterator[str]:
+    """Yield the mistakes of a row: its missing fields, then those of its fields."""
+    required: frozenset[str] = vars(hint)["__required_keys__"]
+    if hint is VerdictRow:
+        required -= LATER_FIELDS
+    yield from (f"no field {name_of(name, key)!r}" for key in sorted(required - row.keys()))
+    for key, part in fields_of(hint).items():
+        if key in row:
+            yield from mistakes(row[key], part, name_of(name, key))
+
+
+def item_mistakes(items: list[object], part: object, names: Iterable[str]) -> Iterator[str]:
+    """Yield the mistakes of items of one type, each with its name."""
+    if only_scalars(items, part):
+        return
+    for item, item_name in zip(items, names, strict=True):
+        yield from mistakes(item, part, item_name)
 
 
 def only_scalars(items: list[object], part: object) -> bool:

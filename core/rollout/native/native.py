@@ -146,14 +146,12 @@ class NativeEngine:
             tokens = live.extend(logits)
             if live.drawn % min(self.steps, sampling.max_tokens) == 0:
                 yield from live.pop_finished()
-                can_enter = decoder.refills and waiting and len(waiting[0].indices) <= live.rows
-                if len(live.idle) == live.rows and not can_enter:
+                if live.is_done(waiting if decoder.refills else ()):
                     return
-                if decoder.drops and not waiting and len(live.idle) > IDLE * live.rows:
-                    tokens = tokens[live.select(decoder)]
+                if not waiting:
+                    tokens = live.compact(decoder, tokens)
             logits = decoder.step(tokens, live.alive)
-            if decoder.refills and len(live.idle) >= IDLE * live.rows:
-                live.refill(decoder, waiting, seeds, logits)
+            live.refill(decoder, waiting, seeds, logits)
 
     def make_decoder(self, *, shared: bool) -> PlainDecoder | CachedDecoder:
         """Return a new decoder; `shared` tells whether several rows continue one prompt."""
@@ -228,7 +226,12 @@ class LiveBatch:
         seeds: Sequence[int],
         logits: Tensor,
     ) -> None:
-        """Start waiting groups that fit on the idle rows; write their logits into `logits`."""
+        """Start waiting groups that fit on the idle rows, if these are many.
+
+        Their logits are written into `logits`.
+        """
+        if not decoder.refills or len(self.idle) < IDLE * self.rows:
+            return
         entering = take_groups(waiting, len(self.idle))
         if entering:
             free_rows = self.idle[: sum(len(group.indices) for group in entering)]
@@ -289,6 +292,17 @@ class LiveBatch:
                     support=None if self.support is None else as_bytes(self.support[row, :count]),
                 ),
             )
+
+    def is_done(self, waiting: Sequence[Group]) -> bool:
+        """Return whether all rows are finished and the next waiting group has too few of them."""
+        fits = bool(waiting) and len(waiting[0].indices) <= self.rows
+        return len(self.idle) == self.rows and not fits
+
+    def compact(self, decoder: PlainDecoder | CachedDecoder, tokens: Tensor) -> Tensor:
+        """Drop the finished rows if they are many and the decoder can; return the tokens left."""
+        if decoder.drops and len(self.idle) > IDLE * self.rows:
+            return tokens[self.select(decoder)]
+        return tokens
 
     def select(self, decoder: PlainDecoder | CachedDecoder) -> Tensor:
         """Drop the finished rows; return the indices of the rows that remain, shape (R,)."""

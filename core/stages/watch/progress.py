@@ -45,11 +45,9 @@ class ProgressCallback(TrainerCallback):
         """Show the newest numbers."""
         if not logs or "train_runtime" in logs or self.meter is None:
             return
-        self.shown |= {
-            title: "-" if logs[key] is None else form.format(logs[key])
-            for key, title, form in self.numbers
-            if key in logs
-        }
+        for key, title, form in self.numbers:
+            if key in logs:
+                self.shown[title] = "-" if logs[key] is None else form.format(logs[key])
         tokens = float(logs.get("num_tokens") or self.tokens)
         self.first_tokens = self.first_tokens or tokens
         self.tokens = tokens
