@@ -66,4 +66,11 @@ FINDINGS: Mapping[str, Finding] = {
         worse=("many-updates",),
         alike=("learns",),
     ),
+    "tis": Finding(
+        text="With truncated weights it learns more from a sampler that lags ({old-sampler}) or "
+        "has three bits ({low-bit-sampler}); where sampler and trainer agree it is like GRPO "
+        "({learns}; {many-updates}).",
+        better=("old-sampler", "low-bit-sampler"),
+        alike=("learns", "many-updates"),
+    ),
 }

@@ -197,7 +197,7 @@ def run_all(
     failed: set[str] = set()
 
     def note(error: FailedUnit) -> None:
-        name, _, reason = str(error).partition(": ")
+        name, _, reason = str(error.args[0]).partition(": ")
         chain = units[name]
         failed.add(name)
         failures.setdefault(chain.resolved.arm, {})[chain.seed] = reason

@@ -14,11 +14,12 @@ from core.profiles.naming import find_algorithm
 from core.profiles.probes import PROBES
 from core.profiles.profiling import compare
 from core.profiles.profiling import recorded as profile_recorded
-from core.profiles.runs import Request
+from core.profiles.runs import Request, chain_of, run_all
 from core.profiles.scores import Row, profiles, recorded_effect
 from core.profiles.trainings import TRAININGS
 from core.records.places import Shelf
 from core.records.record import read_record, record_file, write_record
+from core.spread.pool import FailedUnit
 from eval.stats.probe_scores import ProbeScore
 
 
@@ -112,6 +113,24 @@ def test_pages_show_every_probe_and_count_the_scores_of_chance():
         assert f"| {probe.name} " in files["probes.md"]
     links = re.findall(r'href="(profile/dapo\.html#[^"]+)"', files["profile.html"])
     assert [link.partition("#")[2] for link in links] == [*PROBES]
+
+
+def test_a_failed_process_is_noted_and_the_others_go_on(tmp_path, monkeypatch):
+    def run_units(units, _jobs, failed):
+        ran.extend(unit.name for unit in units)
+        failed(FailedUnit(f"{units[0].name}: BadValue: too few prompts", 2))
+
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    monkeypatch.setattr("core.profiles.runs.run_units", run_units)
+    algorithm = find_algorithm(["ppo"])
+    chains = [chain_of(algorithm, "hard-prompts", seed, 1.0) for seed in (20, 21)]
+    probes = (PROBES["hard-prompts"],)
+    request = Request(algorithm=algorithm, arguments=("ppo",), probes=probes, seeds=3, jobs=1)
+    failures: dict[str, dict[int, str]] = {}
+    ran: list[str] = []
+    assert run_all(request, chains, failures) == {ran[0]}
+    assert failures == {"hard-prompts": {20: "BadValue: too few prompts"}}
+    assert len(ran) == 2
 
 
 def test_a_failed_training_leaves_its_probes_without_a_score(recorded):
