@@ -73,4 +73,10 @@ FINDINGS: Mapping[str, Finding] = {
         better=("old-sampler", "low-bit-sampler"),
         alike=("learns", "many-updates"),
     ),
+    "two-grpo": Finding(
+        text="Groups of two learn as much from as many answers ({learns}; {sample-efficiency}), and "
+        "lose more of a fragile skill in many large updates ({many-updates}).",
+        worse=("many-updates",),
+        alike=("learns", "sample-efficiency"),
+    ),
 }
