@@ -60,22 +60,24 @@ FINDINGS: Mapping[str, Finding] = {
         worse=("sample-efficiency",),
     ),
     "rloo": Finding(
-        text="With its KL penalty it goes less far from its start for as much accuracy ({kl-cost}; "
-        "{learns}); in many large updates it loses more of a fragile skill ({many-updates}).",
+        text="With its KL penalty it goes less far from its start ({kl-cost}), and its accuracy cannot "
+        "be told from GRPO's ({learns}); in many large updates it loses more of a fragile skill "
+        "({many-updates}).",
         better=("kl-cost",),
         worse=("many-updates",),
         alike=("learns",),
     ),
     "tis": Finding(
-        text="With truncated weights it learns more from a sampler that lags ({old-sampler}) or "
-        "has three bits ({low-bit-sampler}); where sampler and trainer agree it is like GRPO "
-        "({learns}; {many-updates}).",
+        text="With truncated weights it learns more from a sampler that lags ({old-sampler}) or has "
+        "three bits ({low-bit-sampler}); where sampler and trainer agree it cannot be told from "
+        "GRPO ({learns}; {many-updates}).",
         better=("old-sampler", "low-bit-sampler"),
         alike=("learns", "many-updates"),
     ),
     "two-grpo": Finding(
-        text="Groups of two learn as much from as many answers ({learns}; {sample-efficiency}), and "
-        "lose more of a fragile skill in many large updates ({many-updates}).",
+        text="Groups of two cannot be told from GRPO by what they learn ({learns}; "
+        "{sample-efficiency}), and lose more of a fragile skill in many large updates "
+        "({many-updates}).",
         worse=("many-updates",),
         alike=("learns", "sample-efficiency"),
     ),
