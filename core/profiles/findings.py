@@ -34,43 +34,51 @@ class Finding:
 
 FINDINGS: Mapping[str, Finding] = {
     "cispo": Finding(
-        text="At GRPO's rate its wrong answers are shorter ({wrong-length}), and it learns less "
-        "of a small reward beside a large one ({two-rewards}).",
+        text="At GRPO's rate its wrong answers are shorter ({wrong-length}), and it learns "
+        "less of a small reward beside a large one ({two-rewards}).",
         better=("wrong-length",),
         worse=("two-rewards",),
     ),
     "dapo": Finding(
         text="Groups without a signal are sampled anew: it learns more from small groups "
-        "({small-groups}) and earns more on the way ({sample-efficiency}), at the price of "
-        "diversity ({diversity}).",
+        "({small-groups}) and earns more on the way ({sample-efficiency}), at the price "
+        "of diversity ({diversity}).",
         better=("small-groups", "sample-efficiency"),
         worse=("diversity",),
     ),
     "dr-grpo": Finding(
-        text="Without the length divisor wrong answers are shorter ({wrong-length}); without the "
-        "division by the spread of rewards a small reward beside a large one is not learnt "
-        "({two-rewards}).",
+        text="Without the length divisor wrong answers are shorter ({wrong-length}); without "
+        "the division by the spread of rewards a small reward beside a large one is not "
+        "learnt ({two-rewards}).",
         better=("wrong-length",),
         worse=("two-rewards",),
     ),
     "gspo": Finding(
-        text="Its narrow clip of one ratio for a whole answer keeps it near its start ({kl-cost}) "
-        "and diverse ({diversity}), and it learns more slowly ({sample-efficiency}).",
+        text="Its narrow clip of one ratio for a whole answer keeps it near its start "
+        "({kl-cost}) and diverse ({diversity}), and it learns more slowly "
+        "({sample-efficiency}).",
         better=("kl-cost", "diversity"),
         worse=("sample-efficiency",),
     ),
+    "ppo": Finding(
+        text="With a critic and its KL penalty it goes less far from its start ({kl-cost}) and "
+        "stays more diverse ({diversity}); its accuracy cannot be told from GRPO's "
+        "({learns}).",
+        better=("kl-cost", "diversity"),
+        alike=("learns",),
+    ),
     "rloo": Finding(
-        text="With its KL penalty it goes less far from its start ({kl-cost}), and its accuracy cannot "
-        "be told from GRPO's ({learns}); in many large updates it loses more of a fragile skill "
-        "({many-updates}).",
+        text="With its KL penalty it goes less far from its start ({kl-cost}), and its "
+        "accuracy cannot be told from GRPO's ({learns}); in many large updates it loses "
+        "more of a fragile skill ({many-updates}).",
         better=("kl-cost",),
         worse=("many-updates",),
         alike=("learns",),
     ),
     "tis": Finding(
-        text="With truncated weights it learns more from a sampler that lags ({old-sampler}) or has "
-        "three bits ({low-bit-sampler}); where sampler and trainer agree it cannot be told from "
-        "GRPO ({learns}; {many-updates}).",
+        text="With truncated weights it learns more from a sampler that lags ({old-sampler}) "
+        "or has three bits ({low-bit-sampler}); where sampler and trainer agree it cannot"
+        " be told from GRPO ({learns}; {many-updates}).",
         better=("old-sampler", "low-bit-sampler"),
         alike=("learns", "many-updates"),
     ),
