@@ -11,7 +11,7 @@ from core.rollout.support import within
 from core.rollout.wrappings import autocast_type
 
 CHUNK = 2**23  # logits in memory at a time on a CPU
-GPU_CHUNK = 2**28  # and on a GPU, which so many keep busy
+GPU_CHUNK = 2**28  # logits in memory at a time on a GPU
 KEPT = 2**26  # logits whose probabilities are kept for the gradient rather than computed again
 
 
@@ -92,9 +92,10 @@ class HeadLogps(torch.autograd.Function):
 
 
 class KernelHeadLogps(torch.autograd.Function):
-    """`HeadLogps` without a support, by kernels that read the logits once, in their own dtype.
+    """Autograd function with the outputs of `HeadLogps`, computed by Triton kernels on a GPU.
 
-    Both passes compute a chunk of logits (N, V); the gradient takes their place.
+    It takes no `support`. The logits (N, V) exist for some tokens at a time, in the dtype of the
+    matrix product, and the backward pass overwrites them with their gradient.
     """
 
     @staticmethod
@@ -156,7 +157,11 @@ def head_logps(
     learns_entropy: bool = False,
     support: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Apply `KernelHeadLogps` where it can be, else `HeadLogps`."""
+    """Return log-probabilities, entropies and whether the target is the most likely token, (N,).
+
+    See `HeadLogps` for the arguments. `KernelHeadLogps` computes them on a GPU with Triton unless
+    there is a `support`; it always computes the entropies.
+    """
     if support is None and has_kernels(hidden):
         return KernelHeadLogps.apply(hidden, weight, targets, temperature, learns_entropy)
     return HeadLogps.apply(

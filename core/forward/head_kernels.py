@@ -1,10 +1,10 @@
-"""Triton kernels that read each logit of the output head once, for GPUs.
+"""Triton kernels for GPUs that read each logit of the output head once.
 
-They take what `core.forward.head` computes from a row of logits z and a target token: the logarithm
-of the sum of exponentials, the entropy, the most likely token, and the gradient by the logits.
+One kernel computes the logarithm of the sum of exponentials, the entropy and the most likely token
+of each row of logits, the other the gradient with respect to the logits.
 """
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false
-# (triton has no types, and its kernels are no Python)
+# (triton has no types, and the body of a kernel is compiled, not run as Python)
 
 import torch
 import triton
@@ -17,13 +17,13 @@ WARPS = 8
 
 @triton.jit
 def read_kernel(logits, total, entropy, most_likely, vocabulary, scale, BLOCK: tl.constexpr):
-    """Read a row block by block, with a running maximum that the sums before it are moved to.
+    """Read a row block by block; a new maximum rescales the sums of the blocks before it.
 
     `exponentials` sums e^(z - maximum), and `weighted` sums (z - maximum) e^(z - maximum).
     """
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
-    largest = tl.full((), -3.0e38, tl.float32)  # finite, so that masked logits are no numbers less
+    largest = tl.full((), -3.0e38, tl.float32)  # finite: -inf - -inf is not a number
     place = tl.full((), 0, tl.int32)
     exponentials = tl.full((), 0.0, tl.float32)
     weighted = tl.full((), 0.0, tl.float32)

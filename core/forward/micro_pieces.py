@@ -9,7 +9,7 @@ from core.forward.packing import unpad
 
 TOKENS = {"cpu": 1024}  # of a piece: its activations stay in a processor's cache
 MANY_TOKENS = 2**14  # of a piece on other devices, enough to fill them
-FEW_TOKENS = 2**11  # for which one more forward pass takes longer there than a gradient that is 0
+FEW_TOKENS = 2**11  # of rows without gradient that get no forward pass of their own there
 
 
 def pieces(
@@ -18,7 +18,8 @@ def pieces(
     """Divide the rows of a micro-batch into pieces with gradient, at least one, and without.
 
     Completions of one prompt stay together as far as the tokens of a piece allow. With `uncut`, all
-    rows are one piece with gradient. Not on a CPU, a few rows that learn nothing are not set apart.
+    rows are one piece with gradient. On a GPU a few rows without gradient join the others, as a
+    forward pass of their own would wait for the processor.
 
     Returns:
         The row indices of each piece with gradient, and of each piece without.
@@ -36,11 +37,11 @@ def pieces(
     if not chosen or sum(len(prompts[i]) + lengths[i] for i in left_out) <= few:
         chosen, left_out = order, []
 
-    with_gradient, without = (fill(r, prompts, lengths, budget) for r in (chosen, left_out))
+    with_gradient, without = (fill_pieces(r, prompts, lengths, budget) for r in (chosen, left_out))
     return with_gradient, without
 
 
-def fill(
+def fill_pieces(
     rows: Sequence[int], prompts: Sequence[tuple[int, ...]], lengths: Sequence[int], budget: int
 ) -> list[list[int]]:
     """Fill pieces with rows up to a budget of tokens, counting each prompt once per piece.

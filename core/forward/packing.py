@@ -17,8 +17,8 @@ from core.forward.batches import Batch
 from core.rollout.wide_head import WideHead
 from core.rollout.wrappings import autocast_type
 
-WIDEST = 256  # heads that torch's flash attention reads
-FIRST_GPU = (8, 0)  # compute capability that it needs
+WIDEST = 256  # largest head dimension of torch's flash attention
+FIRST_GPU = (8, 0)  # smallest compute capability with it
 flash_attention = torch.ops.aten._flash_attention_forward  # of CUDA and ROCm alone
 PACKED = ("llama", "qwen2", "qwen3")  # rotary positions, and attention that can be handed in
 
@@ -38,7 +38,7 @@ class Segments:
 
     @cached_property
     def key_ranges(self) -> "KeyRanges":
-        """The keys of each segment; all layers share it."""
+        """Key ranges of the segments, shared by all layers."""
         ends = list(accumulate(self.lengths))
         own = [range(end - length, end) for end, length in zip(ends, self.lengths, strict=True)]
         keys = [
@@ -79,7 +79,7 @@ class Segments:
 
 @dataclass(frozen=True)
 class KeyRanges:
-    """The keys that S segments attend to, one after the other.
+    """Concatenated keys of S segments, as torch's flash attention takes them.
 
     Attributes:
         places: Columns of the row (K,), those of a parent before those of its child; None if they
@@ -264,7 +264,7 @@ def attend(
 
 
 def has_flash_kernel(query: Tensor, kind: torch.dtype) -> bool:
-    """Return whether torch's flash attention can read queries of this dtype: on a GPU, 16 bits."""
+    """Return whether torch's flash attention supports these queries, converted to `kind`."""
     return (
         query.is_cuda
         and kind in (torch.bfloat16, torch.float16)

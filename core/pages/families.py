@@ -157,7 +157,7 @@ def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) ->
     """Return the page with the claims of papers at a scale."""
     members = members_of(papers, scale, shelf)
     rows = [row for member in members for row in member.rows]
-    groups = mechanism_groups(of_kind("runs", rows))
+    groups = mechanism_groups(claims_of_kind("runs", rows))
     present = Counter(chain.from_iterable(group.counts for group in groups))
     judged = [judged_at(member.records, scale) for member in members]
     return FamilyPage(
@@ -168,8 +168,8 @@ def family_page(name: str, papers: Sequence[Paper], scale: str, shelf: Shelf) ->
         worlds=dict(ChainMap(*[limits_of(m.verdicts, m.runs) for m in reversed(members)])),
         words=tuple(filter(present.get, VERDICTS)),
         groups=groups,
-        laws=of_kind("law", rows),
-        untestable=of_kind("none", rows),
+        laws=claims_of_kind("law", rows),
+        untestable=claims_of_kind("none", rows),
         statistics=arm_statistics([(m.paper, m.runs) for m in members if m.runs]),
         records=files_of(list(filter(None, judged)), shelf.reports / FOLDER),
     )
@@ -181,7 +181,7 @@ def members_of(papers: Sequence[Paper], scale: str, shelf: Shelf) -> list[PaperA
     return [PaperAtScale(paper, scale, rows) for paper, rows in zip(papers, records, strict=True)]
 
 
-def of_kind(kind: str, rows: Sequence[ClaimOfPaper]) -> tuple[ClaimOfPaper, ...]:
+def claims_of_kind(kind: str, rows: Sequence[ClaimOfPaper]) -> tuple[ClaimOfPaper, ...]:
     """Return the claims that are judged in one way, such as by runs or by a law."""
     return tuple(row for row in rows if row.claim.kind == kind)
 

@@ -14,10 +14,10 @@ from core.profiles.scores import (
     Row,
     aggregates,
     effect_of,
-    made_beside,
     pair_records,
     profiles,
     rate_of,
+    same_processor,
     score_rows,
     values_of,
 )
@@ -33,7 +33,6 @@ from eval.tables.probe_words import ALIKE, BETTER, NO_SCORE, PROBE_WORDS, WORSE
 from eval.tables.render import environment, load_script
 
 FOLDER, PAGE, PROBES_PAGE = "profile", "profile", "probes"
-OTHER_RATE = "at another rate"
 BAND = 0.2  # a score of a fifth of a mechanism's effect, as wide as the band of pages
 
 
@@ -52,7 +51,7 @@ def probe_cells(row: Row) -> tuple[str, ...]:
     numbers = ("-" if value is None else short(value) for value in (row.value, row.base))
     unit = row.probe.unit
     apart = "-" if row.difference is None else f"{with_interval(row.difference)} {unit}"
-    word = word_of(row) if row.at_one_rate else f"{word_of(row)}, {OTHER_RATE}"
+    word = ", ".join((word_of(row), *row.remarks))
     return (row.probe.name, *numbers, apart, with_interval(row.score), row.reason or word)
 
 
@@ -87,7 +86,10 @@ class Column:
 
     @property
     def finding(self) -> str | None:
-        """What the profile shows, in a sentence; None if none is written or its scores differ."""
+        """Return the finding about this algorithm with its numbers.
+
+        None if none is written, or if the scores do not support it.
+        """
         finding = FINDINGS.get(self.name)
         rows = {name: shown.row for name, shown in self.rows.items()}
         against_plain = self.base["arm"] == PLAIN.name
@@ -136,7 +138,7 @@ def columns_of(archive: Mapping[str, Sequence[Record]]) -> list[Column]:
 
 def base_of(record: Record, archive: Mapping[str, Sequence[Record]]) -> Record:
     """Return the record of plain GRPO to compare with: one of the same processor, if there is."""
-    return newest_whole(made_beside(archive[PLAIN.name], record))
+    return newest_whole(same_processor(archive[PLAIN.name], record))
 
 
 def column_of(record: Record, base: Record, archive: Mapping[str, Sequence[Record]]) -> Column:
@@ -182,12 +184,10 @@ def profiles_files(shelf: Shelf) -> dict[str, str | bytes]:
 def matrix_files(columns: Sequence[Column]) -> dict[str, str | bytes]:
     """Return the table of all profiles in both formats."""
     cells = [row.word for column in columns for row in column.rows.values() if row.row.score]
-    ordered = sorted(columns, key=lambda column: -(column.mean or 0.0))
     context = {
-        "columns": ordered,
+        "columns": sorted(columns, key=lambda column: -(column.mean or 0.0)),
         "probes": list(PROBES.values()),
         "seeds": sorted({len(column.record["seeds"]) for column in columns}),
-        "findings": {column.name: column.finding for column in ordered if column.finding},
         "cells": len(cells),
         "coloured": len(cells) - cells.count(ALIKE),
         "chance": LEVEL * len(cells),
@@ -216,7 +216,6 @@ def algorithm_files(column: Column, *, has_table: bool = True) -> dict[str, str 
         "finding": column.finding,
         "used": {shown.word for shown in column.rows.values()},
         "with_interval": with_interval,
-        "other_rate": OTHER_RATE,
         "settings": column.record["config"]["settings"],
         "has_table": has_table,
         "has_own_rewards": mechanism is not None and mechanism.rewarding is not None,

@@ -1,4 +1,4 @@
-"""What the published profiles show of each algorithm, in a sentence that its scores support."""
+"""Findings: one sentence about each algorithm with a published profile, and its evidence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ class Finding:
     All of them are at the learning rate of plain GRPO.
 
     Attributes:
-        text: The sentence; `{probe}` stands for by how much the algorithm is better on that probe,
-            with its interval and unit.
+        text: The sentence; `{probe}` is replaced by the difference on that probe, with its interval
+            and unit, positive where the algorithm is better.
         better: Probes whose interval lies above 0.
         worse: Probes whose interval lies below 0.
         alike: Probes whose interval contains 0.
@@ -27,7 +27,7 @@ class Finding:
 
     def holds(self, rows: Mapping[str, Row]) -> bool:
         """Return whether scores at one learning rate support the sentence."""
-        signs = {name: row.sign for name, row in rows.items() if row.at_one_rate}
+        signs = {name: row.sign for name, row in rows.items() if row.has_equal_rates}
         named = {1: self.better, -1: self.worse, 0: self.alike}
         return all(signs.get(name) == sign for sign, names in named.items() for name in names)
 
@@ -48,8 +48,8 @@ FINDINGS: Mapping[str, Finding] = {
     ),
     "dr-grpo": Finding(
         text="Without the length divisor wrong answers are shorter ({wrong-length}); without "
-        "the division by the spread of rewards a small reward beside a large one is not "
-        "learnt ({two-rewards}).",
+        "the division by the spread of rewards a small reward beside a large one falls "
+        "below its start ({two-rewards}).",
         better=("wrong-length",),
         worse=("two-rewards",),
     ),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from core.claims.gates import DROP
 from core.profiles.effects import EFFECTS
 from core.profiles.mechanisms import PLAIN
 from core.profiles.probes import PROBES, Probe
@@ -39,6 +40,7 @@ class Row:
         reason: Why there is no score, in words; empty if there is one.
         statistic: The mean of the probe's statistic; None if it is not measured.
         rates: The learning rates of the two; both 0 if unknown.
+        below_start: The names of those of the two that end below their start, see `DROP`.
     """
 
     probe: Probe
@@ -50,15 +52,22 @@ class Row:
     reason: str = ""
     statistic: float | None = None
     rates: tuple[float, float] = (0.0, 0.0)
+    below_start: tuple[str, ...] = ()
 
     @property
-    def at_one_rate(self) -> bool:
-        """Whether the two were trained at the same learning rate."""
+    def has_equal_rates(self) -> bool:
+        """Return whether both algorithms were trained at one learning rate."""
         return self.rates[0] == self.rates[1]
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return explanations of the score other than the algorithm, as short texts."""
+        other_rate = () if self.has_equal_rates else ("at another rate",)
+        return (*other_rate, *(f"{name} ends below its start" for name in self.below_start))
+
+    @property
     def sign(self) -> int | None:
-        """1 if the interval of the score lies above 0, -1 below, 0 around it; None without one."""
+        """Return 1 for a score interval above 0, -1 below 0, 0 around it; None without a score."""
         if self.score is None:
             return None
         return (1 if self.score.value > 0 else -1) if self.score.is_apart else 0
@@ -124,11 +133,11 @@ def pair_records(
         return first, second
     made = [record["kernels"] for record in second]
     shared = next((r for r in reversed(first) if r["kernels"] in made), first[-1])
-    return made_beside(first, shared), made_beside(second, shared)
+    return same_processor(first, shared), same_processor(second, shared)
 
 
-def made_beside(records: Sequence[Record], record: Record) -> Sequence[Record]:
-    """Return those of `records` made with the kernels and processor of `record`; all if none is.
+def same_processor(records: Sequence[Record], record: Record) -> Sequence[Record]:
+    """Return the records with the kernels and processor of `record`; all records if none has them.
 
     The start of a seed differs in rounding between processors, and so does what is trained from it.
     """
@@ -161,6 +170,7 @@ def score_row(
         difference=probe_score(apart, 1.0),
         statistic=statistic_of(probe, archive, base),
         rates=(rate_of(record, probe), rate_of(base, probe)),
+        below_start=tuple(one["arm"] for one in (record, base) if gain(one, probe.place) < -DROP),
     )
     effect = effect_of(probe, archive)
     reason = missing_score(row, record, base, effect)

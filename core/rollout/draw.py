@@ -14,7 +14,7 @@ from transformers import (
 from core.rollout.engine import Sampling
 
 EXACT = 2**13  # vocabulary size from which cumulative sums of probabilities need float64
-BLOCK = 2**7  # probabilities of such a vocabulary that are summed before their sums are
+BLOCK = 2**7  # size of the blocks whose sums are accumulated first for such a vocabulary
 
 
 def logits_warpers(sampling: Sampling) -> LogitsProcessorList:

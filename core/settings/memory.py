@@ -172,8 +172,8 @@ def states(launch: str, parameters: int, processes: int, *, bf16: bool) -> tuple
 def activations(shape: Shape, work: Work, launch: str, *, on_cpu: bool = False) -> int:
     """Return the bytes of activations when the forward pass is complete.
 
-    DDP computes a micro-batch in pieces of limited tokens, but at least one completion; launches
-    that shard the states compute it at once. With checkpointing each layer keeps its input only,
+    DDP computes a micro-batch in pieces, see `core.forward.micro_pieces`; launches that shard the
+    states compute it at once. With checkpointing each layer keeps its input only,
     and one layer at a time is computed again.
     """
     pieces = launch == "ddp"

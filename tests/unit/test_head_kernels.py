@@ -95,3 +95,13 @@ def test_logits_that_are_minus_infinity_are_no_tokens():
     expected = torch.nn.functional.one_hot(targets, VOCABULARY) - p
     expected -= torch.nan_to_num(p * (log_probs + entropy[:, None]))
     torch.testing.assert_close(found, expected)
+
+
+def test_no_tokens_have_no_gradient():
+    hidden, weight, _ = states(torch.float32)
+    logps, entropy, right = KernelHeadLogps.apply(
+        hidden[:0], weight, torch.zeros(0, dtype=torch.long, device=ON), 1.0, True
+    )
+    assert logps.shape == entropy.shape == right.shape == (0,)
+    (gradient,) = torch.autograd.grad((logps + entropy).sum(), weight)
+    assert not gradient.any()

@@ -94,6 +94,16 @@ def test_completions_without_gradient_are_pieces_of_their_own(monkeypatch):
     assert cutting.pieces(batch(), torch.zeros(4, dtype=torch.bool)) == ([[0, 2, 1, 3]], [])
 
 
+@pytest.mark.parametrize(
+    ("few", "expected"), [(9, ([[2, 1]], [[0, 3]])), (10, ([[0, 2, 1, 3]], []))]
+)
+def test_on_a_gpu_few_tokens_without_gradient_join_the_others(few, expected, monkeypatch):
+    """The two completions without gradient have 10 tokens with their prompts."""
+    monkeypatch.setattr(cutting, "TOKENS", {})
+    monkeypatch.setattr(cutting, "FEW_TOKENS", few)
+    assert cutting.pieces(batch(), torch.tensor([False, True, True, False])) == expected
+
+
 def test_a_zero_advantage_has_no_gradient_only_without_kl_and_bonus(make_grpo):
     advantages = {"advantages": torch.tensor([0.0, 1.0]), "completion_ids": torch.ones(2, 3)}
     assert make_grpo(beta=0.0).learns(advantages).tolist() == [False, True]

@@ -48,6 +48,22 @@ def test_a_finding_of_every_published_algorithm_is_supported_by_its_scores():
         assert sorted(re.findall("{([^}]+)}", finding.text)) == sorted(named)
         assert column.finding is not None, column.name
         assert column.base["kernels"] == column.record["kernels"]
+        if "below its start" in finding.text:
+            assert any(column.name in column.rows[name].row.below_start for name in finding.worse)
+
+
+def test_an_algorithm_that_ends_below_its_start_is_marked(recorded):
+    """The start has 20 % and all but this one end near 60 %."""
+    broken = made("rloo", -50)
+    rows = {row.probe.name: row for row in compare(broken, recorded["grpo"]).rows}
+    assert {row.below_start for row in rows.values()} == {("rloo",)}
+    assert compare(recorded["dapo"], recorded["grpo"]).rows[0].remarks == ()
+    page = write_profile(broken, recorded["grpo"]).read_text(encoding="utf-8")
+    assert page.count("rloo ends below its start") > 3
+    table = str(profiles_files(Shelf.HERE)["profile.md"])
+    marked = next(line for line in table.splitlines() if line.startswith("| [rloo]"))
+    assert "↓" in marked
+    assert "↓" not in next(line for line in table.splitlines() if line.startswith("| [dapo]"))
 
 
 def test_a_finding_needs_its_comparisons_at_one_rate():

@@ -134,14 +134,14 @@ def test_completions_are_those_of_the_growing_caches_whatever_is_beside_them(mod
 
 @pytest.mark.parametrize("steps", [3, 8, 64])
 @pytest.mark.parametrize("static", [False, True])
-def test_rows_may_be_looked_at_rarely(static, steps, build_llama):
-    """As on a GPU, where each look waits for it: finished rows wait, and nothing else changes."""
+def test_finished_rows_may_be_checked_for_rarely(static, steps, build_llama):
+    """As on a GPU, where each check waits for it: finished rows wait, and nothing else changes."""
     model = built("llama", build_llama)
     prompts = [prompt for prompt in PROMPTS * 2 for _ in range(4)]
     options = {"temperature": 1.3, "ends": frozenset(range(1, 9)), "max_tokens": 20}
     whole = complete(NativeEngine(model, static=False), prompts, **options)
     engine = NativeEngine(model, rows=7, static=static)
-    engine.steps = steps
+    engine.check_every = steps
     assert tokens(complete(engine, prompts, **options)) == tokens(whole)
 
 

@@ -24,7 +24,7 @@ from core.rollout.support import as_bytes, mask_bytes, support
 from eval.errors import BadValue
 
 logger = logging.get_logger(__name__)
-STEPS = 8  # steps of a GPU between looks at which rows are finished, for which it has to wait
+CHECK_EVERY = 8  # steps on a GPU between checks for finished rows; each check waits for the GPU
 IDLE = 0.25  # share of finished rows at which waiting groups enter or finished rows are dropped
 
 
@@ -71,7 +71,7 @@ class NativeEngine:
         self.by_memory = rows is None
         self.rows = ROWS if rows is None else rows
         self.static = model.device.type == "cuda" if static is None else static
-        self.steps = 1 if model.device.type == "cpu" else STEPS
+        self.check_every = 1 if model.device.type == "cpu" else CHECK_EVERY
         self.cached = has_key_value_cache(model)
         if (reason := self.slow_reason()) is not None:
             logger.warning_once(f"native rollout engine: {reason}")
@@ -144,7 +144,7 @@ class NativeEngine:
         logits = live.admit(decoder, entering_first, range(live.rows), seeds)
         while True:
             tokens = live.extend(logits)
-            if live.drawn % min(self.steps, sampling.max_tokens) == 0:
+            if live.drawn % min(self.check_every, sampling.max_tokens) == 0:
                 yield from live.pop_finished()
                 if live.is_done(waiting if decoder.refills else ()):
                     return
@@ -174,10 +174,10 @@ class LiveBatch:
         self.indices = [-1] * rows  # index of the completion on each row
         self.idle = list(range(rows))  # rows whose completion is finished
         self.alive = torch.zeros(rows, dtype=torch.bool, device=self.device)
-        self.ended = torch.zeros_like(self.alive)  # rows that ended since the last look
+        self.ended = torch.zeros_like(self.alive)  # rows that ended since the last check
         self.drawn = 0  # number of tokens drawn per row
         self.count = torch.zeros(rows, dtype=torch.long, device=self.device)
-        shape = (rows, sampling.max_tokens + 1)  # rows of full length may wait in the last column
+        shape = (rows, sampling.max_tokens + 1)  # finished rows write to the last column
         self.tokens = torch.zeros(shape, dtype=torch.long, device=self.device)
         self.logps = torch.zeros(shape, device=self.device)
         self.uniform = torch.zeros(shape, device=self.device)
@@ -187,12 +187,13 @@ class LiveBatch:
             self.support = torch.zeros(*shape, mask_bytes(vocabulary), dtype=torch.uint8).to(
                 self.device
             )
-        self.draws_as_given = bool(sampling.temperature) and not self.warpers
+        # 16-bit logits are drawn from without a copy in 32 bits unless a warper changes them
+        self.needs_float32 = not sampling.temperature or bool(self.warpers)
         self.seen = None
         if sampling.repetition_penalty != 1.0:
             vocabulary = int(model.config.get_text_config().vocab_size)
             self.seen = torch.zeros(rows, vocabulary, dtype=torch.bool, device=self.device)
-            self.draws_as_given = False
+            self.needs_float32 = True
 
     def admit(
         self,
@@ -239,7 +240,7 @@ class LiveBatch:
 
     def extend(self, logits: Tensor) -> Tensor:
         """Draw the next token of every row, record it and mark the rows it ends; return it (R,)."""
-        if not self.draws_as_given or logits.dtype == torch.float64:
+        if self.needs_float32 or logits.dtype == torch.float64:
             logits = logits.float()
         rows, positions = torch.arange(self.rows, device=self.device), self.count
         if self.seen is not None:
@@ -294,7 +295,7 @@ class LiveBatch:
             )
 
     def is_done(self, waiting: Sequence[Group]) -> bool:
-        """Return whether all rows are finished and the next waiting group has too few of them."""
+        """Return whether all rows are finished and no waiting group can enter this batch."""
         fits = bool(waiting) and len(waiting[0].indices) <= self.rows
         return len(self.idle) == self.rows and not fits
 
