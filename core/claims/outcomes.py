@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 from core.claims.measures import START, Measure, missing
 from core.claims.needs import BadClaim, Need, Record
 
-Vote: TypeAlias = Literal["avg", "maj", "pass"]
+Vote: TypeAlias = Literal["avg", "maj", "pass", "distinct"]
 T = TypeVar("T")
 
 
@@ -70,7 +70,8 @@ class Score(Measure):
 class AtK(Measure):
     """Avg@K, Maj@K or Pass@K in percent, the mean over benchmarks; the largest K for None.
 
-    With `gained` it is the difference to the starting model.
+    With the vote "distinct" it is the number of different right answers among K of a problem. With
+    `gained` it is the difference to the starting model.
     """
 
     vote: Vote
@@ -99,11 +100,13 @@ class AtK(Measure):
 
     @property
     def percent(self) -> bool:
-        """True: scores and accuracies at K are percentages."""
-        return True
+        """True for accuracies at K, False for a number of answers."""
+        return self.vote != "distinct"
 
-    def stand(self, record: Record, arm: str) -> tuple[float, float]:
+    def stand(self, record: Record, arm: str) -> tuple[float, float] | None:
         """Return the accuracy at K of the starting model and of the arm, also for a gain."""
+        if not self.percent:
+            return None
         plain = replace(self, gained=False)
         return plain.read(record, START), plain.read(record, arm)
 
@@ -123,6 +126,8 @@ class AtK(Measure):
             raise missing(record, arm, f"{self.vote}@{self.k}; its K are {row['k']}")
         if self.vote == "avg":
             return row["pass"][row["k"].index(1)]
+        if self.vote not in row:
+            raise missing(record, arm, f"{self.vote}@K")
         return row[self.vote][-1 if self.k is None else row["k"].index(self.k)]
 
 
@@ -181,7 +186,10 @@ def how_of(row: Record) -> tuple[str, str, float]:
 
 
 def at_k(vote: Vote, *benchmarks: str, k: int | None = None) -> AtK:
-    """Return the measure of accuracy at K (%): mean (`avg`), vote (`maj`) or any (`pass`)."""
+    """Return the measure of accuracy at K (%): mean (`avg`), vote (`maj`) or any (`pass`).
+
+    The vote `distinct` is the expected number of different right answers among K of a problem.
+    """
     return AtK(vote, benchmarks, k)
 
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SHORT = 8  # characters of a digest that tell runs apart in a list
 AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Of `repro runs`, or a record's path.")]
+Third = Annotated[
+    str | None, typer.Argument(metavar="PROFILE", help="A third profile, for the figure.")
+]
 
 
 def runs(
@@ -75,30 +78,33 @@ Changed = Annotated[
     int, typer.Option(min=0, help="So many answers that changed, with their texts if kept.")
 ]
 Figure = Annotated[
-    Path | None, typer.Option(help="Draw the curves over each other: FILE.svg or FILE.png.")
+    Path | None, typer.Option(help="Draw curves, or scores of profiles: FILE.svg or FILE.png.")
 ]
 
 
 def compare(
     before: Run,
     after: Run,
+    third: Third = None,
     samples: Changed = 0,
     figure: Figure = None,
     as_json: AsJson = False,
 ) -> None:
     """Hold two recorded runs against each other: settings, curves, scores by problem, answers.
 
-    Two recorded profiles are compared by their probes.
+    Two recorded profiles are compared by their probes; the figure draws up to three of them.
     """
-    records = [find_record(name) for name in (before, after)]
+    records = [find_record(name) for name in (before, after, third) if name is not None]
     if all(record["kind"] == "profile" for record in records):
-        if samples or figure is not None:
-            raise BadValue(
-                "--samples and --figure are for runs: leave them out to compare two profiles"
-            )
+        if samples:
+            raise BadValue("--samples is for runs: leave it out to compare profiles")
+        if third is not None and figure is None:
+            raise BadValue(f"{third}: a third profile is drawn only, add --figure FILE.svg")
         from core.cli.profiling import print_compared
 
-        return print_compared(records[0], records[1], as_json=as_json)
+        return print_compared(records, figure, as_json=as_json)
+    if third is not None:
+        raise BadValue(f"{third}: expected three profiles, or two runs")
     old, new = find_run(before), find_run(after)
     if figure is not None:
         draw(figure, old, new)

@@ -1,6 +1,8 @@
 """`repro profile` and the hidden `repro probe`."""
 
 import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,7 +10,7 @@ import typer
 from core.cli.options import AsJson
 from core.cli.output import print_columns, print_json, print_text, say_loading
 from core.cli.run_options import Jobs
-from core.records.places import from_here
+from core.records.places import from_here, record_file
 
 if TYPE_CHECKING:  # slow to import
     from core.profiles.profiling import Profile
@@ -66,15 +68,29 @@ def profile(
     if as_json:
         return print_json({**profile_data(outcome), "page": str(page)})
     print_profile(outcome)
+    path = record_file(outcome.record["paper"], outcome.record["digest"])
+    print_text(f"record: {from_here(path)}")
     return print_text(f"page: {from_here(page)}")
 
 
-def print_compared(record: "Record", base: "Record", *, as_json: bool) -> None:
-    """Print the scores of a recorded profile against another one."""
+def print_compared(records: "Sequence[Record]", figure: Path | None, *, as_json: bool) -> None:
+    """Print the scores of the first of some recorded profiles against the second.
+
+    Args:
+        records: Two or three profiles.
+        figure: Where the scores of all of them against plain GRPO are drawn, if anywhere.
+        as_json: Whether to print JSON.
+    """
+    from core.pages.profiles import write_figure
     from core.profiles.profiling import compare
 
-    outcome = compare(record, base)
-    return print_json(profile_data(outcome)) if as_json else print_profile(outcome)
+    if figure is not None:
+        write_figure(figure, records)
+    outcome = compare(records[0], records[1])
+    if as_json:
+        return print_json({**profile_data(outcome), "figure": figure and str(figure)})
+    print_profile(outcome)
+    return print_text(f"figure: {from_here(figure)}") if figure is not None else None
 
 
 def print_profile(outcome: "Profile") -> None:

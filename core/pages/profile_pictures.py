@@ -21,12 +21,13 @@ PANEL, ACROSS = 1.6, 3  # height of a panel of curves in inches, and panels besi
 CURVES: Mapping[str, str] = {"reward": "reward", "held_out/accuracy": "accuracy (%)"}
 
 
-def scores_picture(algorithms: Mapping[str, Sequence[Row]], base: str) -> bytes:
-    """Draw the scores of algorithms as SVG: a radar, and a forest plot beside it.
+def scores_picture(algorithms: Mapping[str, Sequence[Row]], base: str, form: str = "svg") -> bytes:
+    """Draw the scores of algorithms: a radar, and a forest plot beside it.
 
     Args:
         algorithms: The rows of each algorithm by its name; rows without a score are left out.
         base: The name of the algorithm whose scores are 0.
+        form: The format of the picture, such as svg or png.
     """
     probes = list(
         dict.fromkeys(row.probe.name for rows in algorithms.values() for row in rows if row.score)
@@ -44,7 +45,7 @@ def scores_picture(algorithms: Mapping[str, Sequence[Row]], base: str) -> bytes:
                 projection="polar",
             )
             draw_radar(radar, algorithms, probes)
-    return to_bytes(figure, "svg")
+    return to_bytes(figure, form)
 
 
 def clip_score(value: float) -> float:
@@ -109,7 +110,9 @@ def draw_forest(axes: Axes, algorithms: Mapping[str, Sequence[Row]], probes: Seq
     axes.set_ylim(len(probes) - 0.4, -0.6)
     axes.set_yticks(range(len(probes)), probes, fontsize=8)
     if len(algorithms) > 1:
-        axes.legend(fontsize=7, loc="lower right")
+        axes.legend(
+            fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 0.99), ncols=len(algorithms)
+        )
 
 
 def curves_picture(records: Mapping[str, Record]) -> bytes:
@@ -129,9 +132,9 @@ def curves_picture(records: Mapping[str, Record]) -> bytes:
             label = draw_curve(axes, records, training)
             axes.set_title(f"{training}: {label}", fontsize=8, loc="left")
             axes.tick_params(labelsize=7)
-        if figure.axes and (handles := figure.axes[0].get_lines()):
-            names = [*records]
-            figure.legend(handles, names, loc="lower center", ncols=len(names), fontsize=8)
+        lines_by_panel = [axes.get_lines() for axes in figure.axes]
+        if handles := max(lines_by_panel, key=len, default=()):
+            figure.legend(handles=handles, loc="lower center", ncols=len(handles), fontsize=8)
     return to_bytes(figure, "svg")
 
 
@@ -145,11 +148,11 @@ def draw_curve(axes: Axes, records: Mapping[str, Record], training: str) -> str:
         record["trainings"].get(training, {}).get("curves", {}) for record in records.values()
     ]
     metric = next((name for name in CURVES if name in curves[0]), next(iter(CURVES)))
-    for number, curve in enumerate(curves):
+    for number, (name, curve) in enumerate(zip(records, curves, strict=True)):
         if metric not in curve:
             continue
         steps, mean, low, high = zip(*curve[metric], strict=True)
         colour, dash, _ = style(number)
         axes.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
-        axes.plot(steps, mean, color=colour, linestyle=dash, linewidth=1.4)
+        axes.plot(steps, mean, color=colour, linestyle=dash, linewidth=1.4, label=name)
     return CURVES[metric]

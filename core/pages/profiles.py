@@ -24,7 +24,9 @@ from core.profiles.scores import (
 from core.records.files import write_atomic
 from core.records.places import Shelf
 from core.records.record import Record
+from core.rewards import Accuracy
 from core.stages.stage import UNFIT
+from eval.errors import BadValue
 from eval.stats.probe_scores import PairEffect, ProbeScore
 from eval.stats.seeds import LEVEL
 from eval.tables.filters import effect, short
@@ -106,6 +108,28 @@ class Column:
         return self.aggregates and self.aggregates.mean.value
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ends:
+    """Accuracies in percent after one training: their mean, lowest and highest over the seeds."""
+
+    mean: float
+    lowest: float
+    highest: float
+
+    def __str__(self) -> str:
+        return f"{short(self.mean)} ({short(self.lowest)} to {short(self.highest)})"
+
+
+def ends_of(record: Record) -> dict[str, Ends]:
+    """Return the accuracies after each training of a profile that has runs, by its name."""
+    trainings = {name: fields["runs"] for name, fields in record["trainings"].items()}
+    after = {name: [run["accuracy"][1] for run in runs] for name, runs in trainings.items() if runs}
+    return {
+        name: Ends(mean=fmean(values), lowest=min(values), highest=max(values))
+        for name, values in after.items()
+    }
+
+
 def shown_rows(rows: Sequence[Row]) -> dict[str, ShownRow]:
     """Return the rows of a page by the name of their probe."""
     return {
@@ -137,7 +161,13 @@ def columns_of(archive: Mapping[str, Sequence[Record]]) -> list[Column]:
 
 
 def base_of(record: Record, archive: Mapping[str, Sequence[Record]]) -> Record:
-    """Return the record of plain GRPO to compare with: one of the same processor, if there is."""
+    """Return the record of plain GRPO to compare with: one of the same processor, if there is.
+
+    Raises:
+        BadValue: there is none.
+    """
+    if PLAIN.name not in archive:
+        raise BadValue("no profile of plain GRPO to compare with: run `repro profile grpo` first")
     return newest_whole(same_processor(archive[PLAIN.name], record))
 
 
@@ -162,6 +192,19 @@ def write_profile(record: Record, base: Record) -> Path:
     for name, content in files.items():
         write_atomic(Shelf.HERE.reports / name, content)
     return Shelf.HERE.reports / f"{column.path}.md"
+
+
+def write_figure(path: Path, records: Sequence[Record]) -> None:
+    """Draw the scores of profiles against plain GRPO into a file, in the format of its suffix.
+
+    Raises:
+        BadValue: there is no profile of plain GRPO, or two profiles are of one algorithm.
+    """
+    archive = profiles()
+    rows = {r["arm"]: score_rows(r, base_of(r, archive), archive) for r in records}
+    if len(rows) < len(records):
+        raise BadValue(f"{', '.join(r['arm'] for r in records)}: expected different algorithms")
+    write_atomic(path, scores_picture(rows, PLAIN.name, path.suffix.removeprefix(".")))
 
 
 def profiles_files(shelf: Shelf) -> dict[str, str | bytes]:
@@ -206,7 +249,7 @@ def algorithm_files(column: Column, *, has_table: bool = True) -> dict[str, str 
         column: The algorithm.
         has_table: Whether there is a table of all algorithms to link to.
     """
-    mechanism, base = MECHANISMS.get(column.name), column.base
+    base = column.base
     rows = [shown.row for shown in column.rows.values()]
     context = {
         "column": column,
@@ -216,9 +259,10 @@ def algorithm_files(column: Column, *, has_table: bool = True) -> dict[str, str 
         "finding": column.finding,
         "used": {shown.word for shown in column.rows.values()},
         "with_interval": with_interval,
-        "settings": column.record["config"]["settings"],
+        "settings": {**column.record["config"]["settings"], **own_rewards(column.record)},
+        "ends": {"own": ends_of(column.record), "base": ends_of(base)},
         "has_table": has_table,
-        "has_own_rewards": mechanism is not None and mechanism.rewarding is not None,
+        "has_own_rewards": bool(own_rewards(column.record)),
     }
     place = column.path
     return {
@@ -229,6 +273,14 @@ def algorithm_files(column: Column, *, has_table: bool = True) -> dict[str, str 
         f"{place}.svg": scores_picture({column.name: rows}, base["arm"]),
         f"{place}-curves.svg": curves_picture({column.name: column.record, base["arm"]: base}),
     }
+
+
+def own_rewards(record: Record) -> dict[str, str]:
+    """Return the rewards of an algorithm that changes those of a world, as a setting; else none."""
+    mechanism = MECHANISMS.get(record["arm"])
+    if mechanism is None or mechanism.rewarding is None:
+        return {}
+    return {"rewards": ", ".join(map(repr, mechanism.rewarding((Accuracy(),))))}
 
 
 @dataclass(frozen=True, kw_only=True)

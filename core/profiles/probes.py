@@ -8,7 +8,8 @@ from core.profiles.algorithms import Algorithm
 from core.profiles.mechanisms import MECHANISMS
 from core.profiles.trainings import TRAININGS, Training
 
-REWARD, ENTROPY = "reward", "entropy"
+REWARD, ENTROPY, HELD_OUT = "reward", "entropy", "held_out/accuracy"
+DISTINCT = at_k("distinct", "nano-choice")  # among 32 answers to a problem
 SAMPLER_GAP = "sampling/sampling_logp_difference/mean"
 WRONG_LENGTH = "completions/wrong_mean_length"
 CUT = "completions/clipped_ratio"
@@ -161,19 +162,19 @@ ROWS = (
         mechanism="dynamic-sampling",
     ),
     Probe(
-        name="hard-prompts",
-        question="Does it learn prompts of which one answer in twenty is right?",
+        name="rarely-right",
+        question="How soon does it learn prompts of which one answer in twenty is right?",
         place="hard-prompts",
-        measure=accuracy("choice"),
+        measure=early(REWARD, 0.5),
+        unit="reward",
         statistic=Statistic(measure=early(REWARD, 0.1), at_most=0.15),
-        mechanism="grpo",
-        without="groups-of-2",
+        mechanism="dynamic-sampling",
     ),
     Probe(
-        name="noisy-rewards",
-        question="Does it learn from rewards of which a fifth is wrong?",
+        name="flipped-rewards",
+        question="Does it learn soon from rewards of which a fifth is wrong?",
         place="noisy-rewards",
-        measure=accuracy("choice"),
+        measure=late(HELD_OUT, 1 / 3),
         statistic=LEARNS,
         mechanism="clean-rewards",
     ),
@@ -207,12 +208,14 @@ ROWS = (
         mechanism="kl-penalty",
     ),
     Probe(
-        name="rare-answers",
-        question="Does it find right answers that its start hardly ever gives?",
+        name="distinct-answers",
+        question="How many different right answers does it still give?",
         place="choice",
-        measure=at_k("pass", "nano-choice"),
-        statistic=LEARNS,
-        mechanism="groups-of-64",
+        measure=DISTINCT,
+        unit="answers",
+        after_learning=True,
+        statistic=Statistic(measure=DISTINCT, at_most=2.0),
+        mechanism="kl-penalty",
     ),
 )
 PROBES: Mapping[str, Probe] = {row.name: row for row in ROWS}

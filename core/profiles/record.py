@@ -127,7 +127,8 @@ def probe_fields(request: Request, runs: ProfileRuns, probe: Probe) -> JsonObjec
         statistic = read(probe.statistic.measure, records, probe.place)
     except MissingMeasure:
         statistic = []
-    return {"seeds": [*records], "values": values, "statistic": statistic}
+    measured = {"measure": str(probe.measure), "seeds": [*records]}
+    return {**measured, "values": values, "statistic": statistic}
 
 
 def read(measure: Measure, records: Mapping[int, JsonObject], arm: str) -> list[float]:

@@ -99,9 +99,10 @@ def values_of(records: Sequence[Record], probe: str) -> dict[float, float]:
 
 
 def rows_of(records: Sequence[Record], probe: str) -> list[Mapping[str, list[float]]]:
-    """Return the fields of a probe with values from the records that hold it."""
+    """Return the fields of a probe with values of its measure from the records that hold it."""
+    measure = str(PROBES[probe].measure)
     rows = (record["probes"].get(probe, {}) for record in records)
-    return [row for row in rows if "values" in row]
+    return [row for row in rows if "values" in row and row.get("measure", measure) == measure]
 
 
 def effect_of(probe: Probe, archive: Mapping[str, Sequence[Record]]) -> PairEffect | None:
@@ -128,7 +129,10 @@ def pair_records(
     probe: Probe, archive: Mapping[str, Sequence[Record]]
 ) -> tuple[Sequence[Record], Sequence[Record]]:
     """Return the records of the two algorithms of a probe's pair, made on one processor if any."""
-    first, second = (archive.get(algorithm.name, ()) for algorithm in probe.pair)
+    first, second = (
+        [record for record in archive.get(one.name, ()) if rows_of([record], probe.name)]
+        for one in probe.pair
+    )
     if not first or not second:
         return first, second
     made = [record["kernels"] for record in second]

@@ -38,6 +38,7 @@ class AtKCurves(TypedDict):
 
     k: list[int]
     digest: str
+    distinct: NotRequired[list[float]]  # different right answers among K; older records lack it
     texts: NotRequired[str]  # as of a score
     draw: NotRequired[int]
 

@@ -70,8 +70,10 @@ class Stage(ABC):
         A folder of the same key with another label is used if it exists.
         """
         runs, label = root() / "runs", UNFIT.sub("-", self.label)[-LABEL:].strip("-")
-        existing = next(runs.glob(f"{self.name}-*{self.key}"), None)
-        return existing or runs / "-".join([self.name, *([label] if label else []), self.key])
+        named = runs / "-".join([self.name, *([label] if label else []), self.key])
+        if named.is_dir():
+            return named
+        return next(runs.glob(f"{self.name}-*{self.key}"), named)
 
     @property
     def is_done(self) -> bool:

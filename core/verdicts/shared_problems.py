@@ -16,6 +16,7 @@ from core.verdicts.replications import replicated_differences
 from eval.stats.summary import samples_by_problem, values_of
 from eval.stats.voting import Ballots
 
+SCALES = {"maj": 100.0, "pass": 100.0, "distinct": 1.0}  # of metrics at K in records
 BLOCKS = 20  # of problems in the jackknife, left out one at a time
 ROWS = ("start_scores", "scores")
 SIDES = ("before", "after")
@@ -123,26 +124,26 @@ def score_without(run: RunRecord, row: ScoreRow, block: int) -> float:
 def curves_without(run: RunRecord, row: AtKCurves, block: int) -> dict[str, object]:
     """Return the curves at K of one policy without a block of problems."""
     samples = sample_set(run, row["digest"])
-    curves = {
-        name: [left_out(samples, name, k)[block] for k in row["k"]] for name in ("maj", "pass")
-    }
+    names = [name for name in SCALES if name in row]
+    curves = {name: [left_out(samples, name, k)[block] for k in row["k"]] for name in names}
     return {**row, **curves}
 
 
 @cache
 def left_out(samples: SampleSet, name: str, k: int) -> tuple[float, ...]:
-    """Return Maj@K or Pass@K in percent without each of the blocks, a tuple of `BLOCKS` numbers.
+    """Return a metric at K without each of the blocks, a tuple of `BLOCKS` numbers.
 
-    Block i consists of problems i, i + BLOCKS, ... in the order of the problems' names. For single
-    answers Pass@1 is the share of right ones.
+    The metrics are those of `SCALES`: Maj@K and Pass@K in percent, and the number of different
+    right answers. Block i consists of problems i, i + BLOCKS, ... in the order of the problems'
+    names. For single answers Pass@1 is the share of right ones.
     """
     values = by_problem_at(samples, name, k)
     blocks = (slice(block, None, BLOCKS) for block in range(BLOCKS))
-    return tuple(100 * float(np.delete(values, block).mean()) for block in blocks)
+    return tuple(SCALES[name] * float(np.delete(values, block).mean()) for block in blocks)
 
 
 def by_problem_at(samples: SampleSet, name: str, k: int) -> NDArray[np.float64]:
-    """Return Maj@K or Pass@K (0 to 1) of each problem, in the order of the problems' names."""
+    """Return a metric at K of each problem, see `values_of`, in the order of their names."""
     return np.asarray(values_of(ballots_of(samples), name, k, 0), dtype=float)
 
 

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TypedDict
 
 from eval.errors import BadValue
@@ -178,7 +179,8 @@ def spread(rows: Sequence[Sequence[Sample]]) -> tuple[float, float] | tuple[None
 def curve(samples: Sequence[Sample], ks: Sequence[int], *, seed: int = 0) -> dict[str, list[float]]:
     """Return Maj@K and Pass@K in percent with 95 % intervals for each of `ks`.
 
-    The columns are k, maj, maj_low, maj_high, pass, pass_low and pass_high.
+    The columns are k, maj, maj_low, maj_high, pass, pass_low, pass_high and distinct, which is the
+    number of different right answers among K, the mean over the problems.
 
     Raises:
         BadValue: there are no samples, some are missing, or a problem has fewer than K.
@@ -191,6 +193,7 @@ def curve(samples: Sequence[Sample], ks: Sequence[int], *, seed: int = 0) -> dic
         intervals = [percent_interval(e) for e in estimates]
         columns[f"{name}_low"] = [low for low, _ in intervals]
         columns[f"{name}_high"] = [high for _, high in intervals]
+    columns["distinct"] = [fmean(ballots.distinct_right(k)) for k in ks]
     return columns
 
 
@@ -256,14 +259,17 @@ def parse_metric(metric: str, n: int) -> tuple[str, int]:
 
 
 def values_of(ballots: Ballots, name: str, k: int, seed: int) -> list[float]:
-    """Return each problem's value of a metric, a share of 1, for at least one problem.
+    """Return each problem's value of a metric for at least one problem.
 
-    `name` is "maj", "maj-first" or "pass"; any other name gives the share of correct samples.
+    `name` is "maj", "maj-first" or "pass", shares of 1; "distinct", the number of different right
+    answers; any other name gives the share of correct samples.
     """
     if name == "maj":
         return ballots.expected_votes(k, seed)
     if name == "maj-first":
         return ballots.first_votes(k)
+    if name == "distinct":
+        return ballots.distinct_right(k)
     right = [sum(s.correct is True for s in row) for row in ballots.rows]
     n = len(ballots.rows[0])
     return [pass_at_k(n, c, k) for c in right] if name == "pass" else [c / n for c in right]

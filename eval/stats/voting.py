@@ -8,7 +8,7 @@ from functools import cached_property
 from eval.grading import answer_key, grade_many
 from eval.grading.numerals import read_number
 from eval.samples.store import Sample
-from eval.stats.estimates import Votes, maj_at_k
+from eval.stats.estimates import Votes, maj_at_k, pass_at_k
 
 RIGHT = 0  # the label of every right answer; wrong ones are 1, 2, ... in the order of grouping
 
@@ -38,9 +38,25 @@ class Ballots:
         """Return each problem's expected vote among any k samples, shared by tied answers."""
         return [maj_at_k(tally(row), k, seed=seed) for row in self.labels]
 
+    def distinct_right(self, k: int) -> list[float]:
+        """Return each problem's expected number of different right answers among any k samples.
+
+        Answers differ if their `answer_key` does, so that a problem whose right answers are all
+        equal has at most one.
+        """
+        return [
+            sum(pass_at_k(len(row), count, k) for count in right_counts(row).values())
+            for row in self.rows
+        ]
+
     def first_votes(self, k: int) -> list[float]:
         """Return each problem's vote among its first k samples; the first of tied answers wins."""
         return [float(first_winner(row[:k]) == RIGHT) for row in self.labels]
+
+
+def right_counts(samples: Sequence[Sample]) -> Counter[str]:
+    """Return how many of a problem's samples give each right answer, by its `answer_key`."""
+    return Counter(answer_key(s.extracted or "") for s in samples if s.correct)
 
 
 def tally(labels: Sequence[int | None]) -> Votes:

@@ -36,9 +36,15 @@ def fields(training, goodness):
         name: [[step, MIDDLE.get(name, 0.3) + slope * goodness] for step in (16, 80, 160)]
         for name, slope in CURVES.items()
     }
+    half, whole = 45.0 + goodness / 2, 60.0 + goodness
+    curves["held_out/accuracy"] = [[0, 20.0], [80, half], [160, whole]]
     if training.name == "hard-prompts":
         curves["reward"][0][1] = 0.07
-    sampled = {"k": [1, 32], "pass": [60.0 + goodness, 80.0 + goodness]}
+    sampled = {
+        "k": [1, 32],
+        "pass": [60.0 + goodness, 80.0 + goodness],
+        "distinct": [0.6, 1.5 + 0.005 * goodness],
+    }
     return {
         "curves": curves,
         "scores": [row | {"value": 60.0 + goodness}],

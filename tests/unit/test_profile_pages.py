@@ -1,11 +1,13 @@
 """Records and pages of profiles, made of runs whose numbers are known."""
 
 import re
+from statistics import fmean
 from typing import Any
 
 import pytest
 from profile_records import made, record_all
 
+from core.cli.finding import compare as compare_records
 from core.pages.profiles import columns_of, profiles_files, write_profile
 from core.profiles.effects import EFFECTS
 from core.profiles.findings import FINDINGS, Finding
@@ -15,12 +17,14 @@ from core.profiles.probes import PROBES
 from core.profiles.profiling import compare
 from core.profiles.profiling import recorded as profile_recorded
 from core.profiles.runs import Request, chain_of, run_all
-from core.profiles.scores import Row, profiles, recorded_effect
+from core.profiles.scores import Row, profiles, recorded_effect, values_of
 from core.profiles.trainings import TRAININGS
 from core.records.places import Shelf
 from core.records.record import read_record, record_file, write_record
 from core.spread.pool import FailedUnit
+from eval.errors import BadValue
 from eval.stats.probe_scores import ProbeScore
+from eval.tables.filters import short
 
 
 @pytest.fixture
@@ -115,6 +119,56 @@ def test_an_algorithm_half_as_good_as_each_mechanism_scores_a_half(recorded):
         assert row.score.is_apart
 
 
+def test_a_measure_that_changed_does_not_read_the_values_of_the_one_before(recorded):
+    other = {**recorded["grpo"]["probes"]["learns"], "measure": "another"}
+    old = {**recorded["grpo"], "probes": {"learns": other}}
+    assert values_of([old], "learns") == {}
+    assert len(values_of([old, recorded["grpo"]], "learns")) == 8
+    (row,) = compare(recorded["dapo"], old).rows
+    assert row.score is None
+
+
+def test_the_page_of_an_algorithm_has_its_worst_seed(recorded):
+    runs = recorded["dapo"]["trainings"]["choice"]["runs"]
+    ends = [run["accuracy"][1] for run in runs]
+    page = write_profile(recorded["dapo"], recorded["grpo"])
+    own = f"{short(fmean(ends))} ({short(min(ends))} to {short(max(ends))})"
+    assert re.search(rf"\| choice +\| +{re.escape(own)} +\|", page.read_text(encoding="utf-8"))
+    assert f"<td>{own}</td>" in page.with_suffix(".html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("recorded")
+def test_the_page_of_a_mechanism_names_the_rewards_that_it_changes():
+    archive = profiles()
+    (own,), (grpo,) = archive["soft-punishment"], archive["grpo"]
+    page = write_profile(own, grpo).read_text(encoding="utf-8")
+    assert "`rewards=Accuracy(" in page
+    assert "SoftOverlong(" in page
+    assert "`rewards=" not in write_profile(grpo, own).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_three_profiles_are_drawn_in_one_picture(recorded, form, tmp_path, capsys):
+    names = [made(name, 5)["digest"] for name in ("rloo", "dr-grpo")] + [recorded["dapo"]["digest"]]
+    figure = tmp_path / f"three.{form}"
+    compare_records(*names, figure=figure)
+    assert "dr-grpo" in capsys.readouterr().out
+    picture = figure.read_bytes()
+    assert picture.startswith(b"<?xml" if form == "svg" else b"\x89PNG")
+    assert form == "png" or all(name in picture for name in (b"rloo", b"dr-grpo", b"dapo"))
+
+
+def test_what_three_profiles_cannot_be_is_said(recorded, tmp_path):
+    one, other, figure = recorded["dapo"]["digest"], recorded["grpo"]["digest"], tmp_path / "x.svg"
+    with pytest.raises(BadValue, match="a third profile is drawn only, add --figure"):
+        compare_records(one, other, one)
+    with pytest.raises(BadValue, match="expected different algorithms"):
+        compare_records(one, other, one, figure=figure)
+    with pytest.raises(BadValue, match="--samples is for runs"):
+        compare_records(one, other, samples=2)
+    assert not figure.exists()
+
+
 @pytest.mark.usefixtures("recorded")
 def test_pages_show_every_probe_and_count_the_scores_of_chance():
     files: dict[str, Any] = {**profiles_files(Shelf.HERE)}
@@ -140,7 +194,7 @@ def test_a_failed_process_is_noted_and_the_others_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr("core.profiles.runs.run_units", run_units)
     algorithm = find_algorithm(["ppo"])
     chains = [chain_of(algorithm, "hard-prompts", seed, 1.0) for seed in (20, 21)]
-    probes = (PROBES["hard-prompts"],)
+    probes = (PROBES["rarely-right"],)
     request = Request(algorithm=algorithm, arguments=("ppo",), probes=probes, seeds=3, jobs=1)
     failures: dict[str, dict[int, str]] = {}
     ran: list[str] = []

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -129,7 +130,24 @@ def test_curves_start_at_the_mean_and_pass_never_falls():
     assert found["k"] == [1, 2, 4]
     assert found["maj"][0] == pytest.approx(found["pass"][0]) == pytest.approx(20)
     assert found["pass"] == sorted(found["pass"])
-    assert set(found) == {"k", "maj", "maj_low", "maj_high", "pass", "pass_low", "pass_high"}
+    intervals = {"maj", "maj_low", "maj_high", "pass", "pass_low", "pass_high"}
+    assert set(found) == {"k", "distinct", *intervals}
+
+
+def test_different_right_answers_are_counted_in_every_draw_of_k():
+    right = [[*"ab a"], [*"cccc"], [*" xx "]]  # a space is a wrong answer
+    samples = [
+        Sample(
+            benchmark="pocket-gsm8k", id=str(problem), sample=number, output=text, tokens=1,
+            truncated=False, extracted=text, correct=text != " ", rule="", reason="",
+        )
+        for problem, row in enumerate(right)
+        for number, text in enumerate(row)
+    ]  # fmt: skip
+    for k, found in zip((1, 2, 3, 4), curve(samples, [1, 2, 3, 4])["distinct"], strict=True):
+        draws = [[len({*few} - {" "}) for few in combinations(row, k)] for row in right]
+        assert found == pytest.approx(np.mean([np.mean(row) for row in draws]))
+    assert curve(samples, [4])["distinct"] == [(2 + 1 + 1) / 3]
 
 
 def test_the_order_of_samples_does_not_matter():
