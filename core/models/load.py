@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from core.configs.base import BaseConfig
 from core.models.builds import SHIPPED, untrained_seed
 from core.models.chat_templates import template_text
 from core.models.folders import ADAPTERS, MODEL, RESTORE, locate
@@ -220,3 +221,21 @@ def other_kind(place: str) -> str | None:
     if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING or hasattr(config, "auto_map"):
         return None
     return (config.architectures or [type(config).__name__])[0]
+
+
+def load_keywords(args: BaseConfig) -> dict[str, object]:
+    """Return the keywords of `from_pretrained` for models given by name."""
+    keywords = args.model_init_kwargs  # parsed from its string, if it was one
+    return dict(keywords) if isinstance(keywords, Mapping) else {}
+
+
+def own_tokenizer(
+    name: str, args: BaseConfig, *, by_name: bool, **options: object
+) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of a model; of the settings' revision if the model was given by name."""
+    revision = load_keywords(args).get("revision") if by_name else None
+    code = args.trust_remote_code
+    with reading(name, name):
+        return AutoTokenizer.from_pretrained(
+            name, revision=revision, trust_remote_code=code, **options
+        )

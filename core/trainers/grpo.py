@@ -17,6 +17,13 @@ from transformers.utils import logging
 from core.collect.generation import RolloutFunction
 from core.collect.metrics import Metrics, loss_sums, reward_metrics
 from core.collect.reward_calls import RewardFunction
+from core.collect.reward_sources import (
+    RewardSource,
+    Tokenizers,
+    check_needs,
+    prompt_datasets,
+    reward_functions,
+)
 from core.configs.grpo import GRPOConfig
 from core.configs.idle import ratio_is_one
 from core.data.streams import is_stream
@@ -37,13 +44,6 @@ from core.trainers.comparison import ComparingTrainer
 from core.trainers.entropy_bonus import EntropyBonus
 from core.trainers.prompts import Rows
 from core.trainers.publish import DEEPSEEKMATH, DataArguments
-from core.trainers.rewards import (
-    RewardSource,
-    Tokenizers,
-    check_needs,
-    prompt_datasets,
-    reward_functions,
-)
 from core.trainers.setup import (
     check_launch,
     check_streams,

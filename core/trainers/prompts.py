@@ -16,13 +16,13 @@ from core.collect.prompt_order import (
     RowNumbers,
     StreamedPrompts,
 )
+from core.collect.reward_sources import checked_prompts
 from core.configs.rollout import RolloutConfig
 from core.data.best_fit import Data
 from core.data.conversations import Row
 from core.data.streams import Repeated, is_stream
 from core.trainers.base import BaseTrainer
 from core.trainers.resume import ProcessState
-from core.trainers.rewards import checked_prompts
 from core.trainers.setup import check_dispatch
 from eval.errors import BadValue
 

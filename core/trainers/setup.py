@@ -1,13 +1,11 @@
 """Model, tokenizer and settings from the arguments of a trainer, and checks of the launch."""
 
 import os
-from collections.abc import Mapping
 from typing import TypeVar
 
 import torch
 from torch import nn
 from transformers import (
-    AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     Trainer,
@@ -17,7 +15,7 @@ from transformers.utils import logging
 from core.configs.base import BaseConfig
 from core.configs.processes import asks_for_shards
 from core.data.streams import is_stream
-from core.models.load import load_causal, load_policy, reading
+from core.models.load import load_causal, load_keywords, load_policy, own_tokenizer
 from eval.errors import BadValue
 
 logger = logging.get_logger(__name__)
@@ -134,24 +132,6 @@ def policy_model(model: str | PreTrainedModel, args: BaseConfig) -> PreTrainedMo
         return load_policy(model)
     keywords = {"dtype": torch.float32, "trust_remote_code": args.trust_remote_code, **keywords}
     return load_causal(model, model, **keywords)
-
-
-def load_keywords(args: BaseConfig) -> dict[str, object]:
-    """Return the keywords of `from_pretrained` for models given by name."""
-    keywords = args.model_init_kwargs  # parsed from its string, if it was one
-    return dict(keywords) if isinstance(keywords, Mapping) else {}
-
-
-def own_tokenizer(
-    name: str, args: BaseConfig, *, by_name: bool, **options: object
-) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a model; of the settings' revision if the model was given by name."""
-    revision = load_keywords(args).get("revision") if by_name else None
-    code = args.trust_remote_code
-    with reading(name, name):
-        return AutoTokenizer.from_pretrained(
-            name, revision=revision, trust_remote_code=code, **options
-        )
 
 
 def given_tokenizer(

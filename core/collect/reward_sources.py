@@ -19,8 +19,7 @@ from core.data.chatml import to_chatml
 from core.data.streams import check_dataset, columns_of
 from core.errors import MissingColumn
 from core.losses.estimators import ESTIMATORS, NEEDS
-from core.models.load import reading
-from core.trainers.setup import load_keywords, own_tokenizer
+from core.models.load import load_keywords, own_tokenizer, reading
 from eval.errors import BadValue
 
 RewardSource = str | nn.Module | UncheckedReward
