@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 
 from eval.grading import answer_key, grade_many
+from eval.grading.extraction import WHOLE
 from eval.grading.numerals import read_number
 from eval.samples.store import Sample
 from eval.stats.estimates import Votes, maj_at_k, pass_at_k
@@ -22,16 +24,9 @@ class Ballots:
     @cached_property
     def labels(self) -> list[list[int | None]]:
         """The group of each sample's answer within its problem; None without an answer."""
-        wrong = [
-            {answer_key(s.extracted): s.extracted for s in row if s.extracted and not s.correct}
-            for row in self.rows
-        ]
         return [
-            [
-                RIGHT if s.correct else group[answer_key(s.extracted)] if s.extracted else None
-                for s in row
-            ]
-            for row, group in zip(self.rows, equal_groups(wrong), strict=True)
+            [RIGHT if s.correct else group[key_of(s)] if s.extracted else None for s in row]
+            for row, group in zip(self.rows, wrong_groups(self.rows), strict=True)
         ]
 
     def expected_votes(self, k: int, seed: int) -> list[float]:
@@ -41,8 +36,8 @@ class Ballots:
     def distinct_right(self, k: int) -> list[float]:
         """Return each problem's expected number of different right answers among any k samples.
 
-        Answers differ if their `answer_key` does, so that a problem whose right answers are all
-        equal has at most one.
+        Answers differ if their `key_of` does, so that a problem whose right answers are all equal
+        has at most one.
         """
         return [
             sum(pass_at_k(len(row), count, k) for count in right_counts(row).values())
@@ -54,9 +49,33 @@ class Ballots:
         return [float(first_winner(row[:k]) == RIGHT) for row in self.labels]
 
 
+def key_of(sample: Sample) -> str:
+    """Return a key that equal answers of one problem share; the text where whole outputs count."""
+    text = sample.extracted or ""
+    return text if sample.rule == WHOLE else answer_key(text)
+
+
 def right_counts(samples: Sequence[Sample]) -> Counter[str]:
-    """Return how many of a problem's samples give each right answer, by its `answer_key`."""
-    return Counter(answer_key(s.extracted or "") for s in samples if s.correct)
+    """Return how many of a problem's samples give each right answer, by its key."""
+    return Counter(key_of(sample) for sample in samples if sample.correct)
+
+
+def wrong_groups(rows: Sequence[Sequence[Sample]]) -> list[dict[str, int]]:
+    """Number the groups of equal wrong answers of each problem from 1, by the key of an answer.
+
+    Answers are compared by the grader, and as texts where whole outputs count.
+    """
+    answers = [
+        {key_of(s): s.extracted for s in row if s.extracted and not s.correct} for row in rows
+    ]
+    as_texts = [any(s.rule == WHOLE for s in row) for row in rows]
+    compared = equal_groups(
+        [{} if alone else texts for alone, texts in zip(as_texts, answers, strict=True)]
+    )
+    return [
+        dict(zip(texts, count(1))) if alone else groups
+        for alone, texts, groups in zip(as_texts, answers, compared, strict=True)
+    ]
 
 
 def tally(labels: Sequence[int | None]) -> Votes:

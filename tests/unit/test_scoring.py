@@ -12,6 +12,7 @@ from eval.grading import GRADER_VERSION
 from eval.samples.evaluation import Completion, Decoding, Sample, curve, run_benchmark, score
 from eval.sets.benchmarks import find_benchmark
 from eval.stats.estimates import wilson
+from eval.stats.voting import Ballots
 
 POCKET = find_benchmark("pocket-gsm8k")
 PROBLEMS = POCKET.load()
@@ -188,3 +189,17 @@ def test_a_sampler_that_returns_too_many_is_refused():
 def test_decoding_that_makes_no_sense_is_refused(arguments: dict):
     with pytest.raises(BadValue, match=next(iter(arguments))):
         Decoding(**arguments)
+
+
+def test_wrong_answers_are_equal_as_texts_where_whole_outputs_count():
+    """As numbers 02 and 2 are equal: their group of two would tie with the right answers."""
+    texts = ["02", "2", "35", "35", "7"]
+    for rule, right in (("whole output", 1.0), ("boxed", 0.5)):
+        row = [
+            Sample(
+                benchmark="pocket-gsm8k", id="a", sample=number, output=text, tokens=1,
+                truncated=False, extracted=text, correct=text == "35", rule=rule, reason="",
+            )
+            for number, text in enumerate(texts)
+        ]  # fmt: skip
+        assert Ballots([row]).expected_votes(5, seed=0) == [right]
