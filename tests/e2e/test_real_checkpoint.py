@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 import signal
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
+from time import sleep
 
 import pytest
 from changed_settings import changed
@@ -15,7 +17,9 @@ from waiting import checkpoint
 from core.explain.jsonl import read_log
 from core.models.load import load_policy, load_tokenizer
 from core.models.packaged import converted_folder
+from core.spread.pool import REPRO
 from core.spread.preloaded import SERVER
+from core.stages.kernels import processor_text
 from core.stages.training import TIMES
 
 NAME = "smollm2-135m"
@@ -158,6 +162,34 @@ def run(root, *arguments, until=None):
     assert process.exitcode == (-signal.SIGKILL if until else 0)
 
 
+def run_in_bfloat16(root, *arguments, until=None):
+    """Do the same with the processor's bfloat16, whose kernels are chosen when torch loads."""
+    words = changed([str(word) for word in arguments], "bf16=true")
+    own = {"REPRO_ROOT": str(root), "DNNL_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+    root.mkdir(exist_ok=True)
+    with (root / "output").open("a") as output, subprocess.Popen(
+        [*REPRO, *words], env={**os.environ, **own}, stdout=output, stderr=output
+    ) as process:  # fmt: skip
+        while until and process.poll() is None and not checkpoint(root, until)():
+            sleep(0.05)
+        if until:
+            process.kill()
+    assert process.returncode == (-signal.SIGKILL if until else 0), (root / "output").read_text()
+
+
+PRECISIONS = (
+    pytest.param(run, id="float32"),
+    pytest.param(
+        run_in_bfloat16,
+        id="bfloat16",
+        marks=pytest.mark.skipif(
+            " avx512_bf16 " not in processor_text(),
+            reason="NOT TESTED: bfloat16 training needs a processor with avx512_bf16",
+        ),
+    ),
+)
+
+
 def training(root):
     """The log of a training without times, the digest of its weights, and the model's folder."""
     (folder,) = (root / "runs").glob("train-*")
@@ -168,24 +200,26 @@ def training(root):
     return log, json.loads((folder / "done.json").read_text())["outputs"]["weights"], folder
 
 
-def test_sft_learns_real_solutions(settings, tmp_path):
-    run(tmp_path, *settings["sft"])
+@pytest.mark.parametrize("start", PRECISIONS)
+def test_sft_learns_real_solutions(start, settings, tmp_path):
+    start(tmp_path, *settings["sft"])
     log, _, _ = training(tmp_path)
     losses = [row["loss"] for row in log if "loss" in row]
     assert len(losses) == 10
     assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
 
 
-def test_grpo_continues_after_kill_9_to_the_same_weights(settings, tmp_path):
+@pytest.mark.parametrize("start", PRECISIONS)
+def test_grpo_continues_after_kill_9_to_the_same_weights(start, settings, tmp_path):
     asked = settings["grpo"]
-    run(tmp_path / "whole", *asked)
+    start(tmp_path / "whole", *asked)
     log, weights, _ = training(tmp_path / "whole")
     rows = [row for row in log if "reward_std" in row]
     assert len(rows) == 3
     assert all(row["reward_std"] > 0 and 0 < row["grad_norm"] < 100 for row in rows)
     assert rows[0]["kl"] == 0
-    run(tmp_path / "killed", *asked, until=2)
-    run(tmp_path / "killed", *asked)
+    start(tmp_path / "killed", *asked, until=2)
+    start(tmp_path / "killed", *asked)
     assert training(tmp_path / "killed")[:2] == (log, weights)
 
 
