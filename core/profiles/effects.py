@@ -1,4 +1,4 @@
-"""Effects of the mechanisms of probes over 8 seeds, as the published records have them.
+"""Effects of the mechanisms of probes over 8 or 16 seeds, as the published records have them.
 
 A score is a difference in units of its probe's effect, so that a profile made anywhere has the unit
 of the published ones.
@@ -17,10 +17,10 @@ EFFECTS: Mapping[str, PairEffect] = {
     "wrong-length": PairEffect(13.2141, 1.004),
     "limit": PairEffect(0.106899, 0.01321),
     "small-groups": PairEffect(6.95801, 1.543),
-    "hard-prompts": PairEffect(0.537109, 2.247),
-    "noisy-rewards": PairEffect(9.00879, 3.282),
+    "rarely-right": PairEffect(0.0227873, 0.005759),
+    "flipped-rewards": PairEffect(16.9688, 2.25),
     "two-rewards": PairEffect(38.8672, 8.202),
     "kl-cost": PairEffect(0.135214, 0.02808),
     "diversity": PairEffect(0.0890384, 0.008963),
-    "rare-answers": PairEffect(2.73438, 2.67),
+    "distinct-answers": PairEffect(0.814453, 0.1264),
 }
