@@ -59,7 +59,7 @@ def profile(
     say_loading()
     from core.profiles.profiling import find_probes, make_profile
 
-    probes = find_probes([name for name in (only or "").split(",") if name])
+    probes = find_probes(None if only is None else only.split(","))
     count = jobs or len(os.sched_getaffinity(0))
     outcome = make_profile(algorithm, probes, against=against, seeds=seeds, jobs=count)
     from core.pages.profiles import write_profile

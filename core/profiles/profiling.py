@@ -26,16 +26,17 @@ class Profile:
     aggregates: Aggregates | None
 
 
-def find_probes(names: Sequence[str]) -> tuple[Probe, ...]:
-    """Return the probes of these names, all without any.
+def find_probes(names: Sequence[str] | None) -> tuple[Probe, ...]:
+    """Return the probes of these names, all for None.
 
     Raises:
         UnknownName: there is no probe of a name; the nearest names are given.
     """
-    for name in names:
+    distinct = dict.fromkeys(PROBES if names is None else names)
+    for name in distinct:
         if name not in PROBES:
             raise UnknownName("probe", name, PROBES)
-    return tuple(PROBES[name] for name in dict.fromkeys(names or PROBES))
+    return tuple(PROBES[name] for name in distinct)
 
 
 def make_profile(

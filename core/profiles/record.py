@@ -10,6 +10,7 @@ from core.profiles.entries import SCALE
 from core.profiles.probes import Probe
 from core.profiles.runs import ProfileRuns, Request
 from core.profiles.trainings import Training
+from core.records.fair import final
 from core.records.record import Record, machine, new_record
 from core.settings.canonical import canonical
 from core.settings.own_trainer import trainer_key
@@ -74,7 +75,7 @@ def rate_fields(runs: ProfileRuns, base: str) -> JsonObject:
     """Return the learning rates that were tried in a training, and which was chosen."""
     rows = runs.trials[base]
     tried = [
-        {"factor": row["factor"], "rate": row["learning_rate"], "accuracy": row["curve"][-1][1]}
+        {"factor": row["factor"], "rate": row["learning_rate"], "accuracy": final(row)}
         for row in rows
     ]
     return {"tried": tried, "best": runs.best(base)["learning_rate"]}

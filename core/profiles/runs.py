@@ -10,7 +10,7 @@ from core.profiles.algorithms import Algorithm
 from core.profiles.entries import ENTRIES, SCALE
 from core.profiles.probes import PROBES, Probe
 from core.profiles.trainings import PREPARATIONS, TRAININGS, Training
-from core.records.fair import best_of
+from core.records.fair import best_of, final
 from core.records.runs_lock import working_in_runs
 from core.records.schema import TrialRow
 from core.settings.refusals import check_run
@@ -25,6 +25,8 @@ from eval.terminal import say
 
 FACTORS = (1 / 3, 1.0, 3.0)  # of the learning rate of a world
 TRIAL_PROBLEMS = 400  # all held-out problems of a world
+# Points of accuracy: about a standard error of the difference of two shares of 90 % of 400.
+BY_CHANCE = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +73,15 @@ class ProfileRuns:
     failures: Mapping[str, Mapping[int, str]]
 
     def best(self, base: str) -> TrialRow:
-        """Return the trial of a base training whose learning rate was chosen."""
-        return best_of(self.trials[base])
+        """Return the trial of a base training whose learning rate was chosen.
+
+        It is the usual one unless another is better by more than `BY_CHANCE`: rates that cannot be
+        told apart would make algorithms differ by their rate.
+        """
+        rows = self.trials[base]
+        best = best_of(rows)
+        usual = next((row for row in rows if row["factor"] == TRAININGS[base].usual), best)
+        return best if final(best) > final(usual) + BY_CHANCE else usual
 
     def factor(self, training: Training) -> float:
         """Return the factor of the world's learning rate with which a training runs."""

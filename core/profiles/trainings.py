@@ -23,13 +23,16 @@ class Training:
         regime: The regime of a nano world.
         changes: The settings that it changes.
         base: The training whose trials choose its learning rate.
-        faster: The factor of that rate with which it is trained.
+        usual: The factor of the learning rate of the regime that is chosen in its trials unless
+            another is better by more than chance.
+        faster: The factor of the chosen rate with which it is trained.
     """
 
     name: str
     regime: str
     changes: Settings = field(default_factory=dict[str, object])
     base: str
+    usual: float = 1.0
     faster: float = 1.0
 
     @property
@@ -39,7 +42,7 @@ class Training:
 
 
 ROWS = (
-    Training(name="choice", regime="choice", base="choice"),
+    Training(name="choice", regime="choice", base="choice", usual=3.0),
     Training(name="many", regime="many", base="many"),
     Training(name="length", regime="length", base="length"),
     Training(name="large-steps", regime="many", base="many", faster=3.0),

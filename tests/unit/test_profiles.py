@@ -10,9 +10,10 @@ from core.profiles.mechanisms import MECHANISMS, PLAIN
 from core.profiles.naming import OF_THE_WORLD, find_algorithm
 from core.profiles.probes import PROBES
 from core.profiles.profiling import find_probes, make_profile
-from core.profiles.runs import chain_of, profile_paper
+from core.profiles.runs import FACTORS, ProfileRuns, chain_of, profile_paper
 from core.profiles.scores import aggregates, effect_of, score_rows
 from core.profiles.trainings import TRAININGS
+from core.records.schema import TrialRow
 from core.settings.refusals import check_run
 from eval.errors import BadValue, ReproError, UnknownName
 
@@ -135,9 +136,11 @@ def test_a_word_that_names_no_algorithm_is_refused_in_a_line(words, line):
 def test_unknown_probes_and_too_few_seeds_are_refused():
     with pytest.raises(UnknownName, match="did you mean many-updates"):
         find_probes(["many-update"])
+    with pytest.raises(UnknownName, match="no probe ''"):
+        find_probes(["", ""])  # of `--only ,`
     for seeds in (2, 17):
         with pytest.raises(BadValue, match="expected 3 to 16"):
-            make_profile(["dapo"], find_probes([]), against="grpo", seeds=seeds, jobs=1)
+            make_profile(["dapo"], find_probes(None), against="grpo", seeds=seeds, jobs=1)
 
 
 def test_every_probe_has_a_pair_of_mechanisms_and_a_measure_that_its_runs_have():
@@ -240,3 +243,29 @@ def test_papers_are_found_by_the_words_that_name_algorithms():
         **{"loss_type": "dr_grpo", "scale_rewards": "none", "beta": 0.0, "epsilon": 0.2}
     }
     assert find_paper("dr-grpo").main_arm == "dr-grpo"
+
+
+@pytest.mark.parametrize(
+    ("base", "accuracies", "chosen"),
+    [
+        ("length", (88.75, 98.0, 99.5), 1.0),  # 98 and 99.5 cannot be told apart
+        ("length", (60.0, 82.0, 84.1), 3.0),
+        ("many", (34.0, 31.25, 26.5), 1 / 3),
+        ("choice", (82.25, 92.0, 90.0), 3.0),  # the usual one there
+        ("choice", (82.25, 92.1, 90.0), 1.0),
+    ],
+)
+def test_the_usual_rate_is_taken_unless_another_is_better_by_more_than_chance(
+    base, accuracies, chosen
+):
+    rows: list[TrialRow] = [
+        {"factor": factor, "learning_rate": factor, "steps": 160, "curve": [[160, accuracy]]}
+        for factor, accuracy in zip(FACTORS, accuracies, strict=True)
+    ]
+    for trials in (rows, rows[::-1]):
+        runs = ProfileRuns(trials={base: trials}, records={}, failures={})
+        assert runs.best(base)["factor"] == chosen
+
+
+def test_the_usual_rates_are_among_those_tried():
+    assert {training.usual for training in TRAININGS.values()} <= {*FACTORS}
