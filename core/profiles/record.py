@@ -72,11 +72,18 @@ def has_answer(record: Record, request: Request) -> bool:
 
 
 def rate_fields(runs: ProfileRuns, base: str) -> JsonObject:
-    """Return the learning rates that were tried in a training, and which was chosen."""
-    rows = runs.trials[base]
+    """Return the learning rates that were tried in a training, and which was chosen.
+
+    By the curve of held-out accuracy `repro clean` finds the stage of a trial.
+    """
     tried = [
-        {"factor": row["factor"], "rate": row["learning_rate"], "accuracy": final(row)}
-        for row in rows
+        {
+            "factor": row["factor"],
+            "rate": row["learning_rate"],
+            "accuracy": final(row),
+            "curve": row["curve"],
+        }
+        for row in runs.trials[base]
     ]
     return {"tried": tried, "best": runs.best(base)["learning_rate"]}
 

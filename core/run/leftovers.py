@@ -105,9 +105,7 @@ def end_note(folder: Path) -> Fields:
 def stages_in_use(notes: Mapping[Path, Fields], records: Sequence[Record]) -> set[Path]:
     """Return the stages that made what records hold, and all stages that these began with."""
     names = names_in_records(records)
-    curves = {
-        canonical_text(row["curve"]) for tuning in tunings_of(records) for row in tuning["trials"]
-    }
+    curves = {canonical_text(row["curve"]) for row in trials_in(records) if "curve" in row}
     stages: set[Path] = set()
     pending = dict(notes)
     while True:
@@ -122,6 +120,19 @@ def stages_in_use(notes: Mapping[Path, Fields], records: Sequence[Record]) -> se
         for path, note in sources.items():
             del pending[path]
             names |= {*names_in(note["inputs"]), "-".join(kind_and_key(path))}
+
+
+def trials_in(records: Sequence[Record]) -> Iterator[Mapping[str, object]]:
+    """Yield the trials of learning rates in records of trials and in profiles.
+
+    Those of older profiles have no curve.
+    """
+    for tuning in tunings_of(records):
+        yield from tuning["trials"]
+    for record in records:
+        if record["kind"] == "profile":
+            for rates in record["rates"].values():
+                yield from rates["tried"]
 
 
 def kind_and_key(path: Path) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from core.cli.main import app
 from core.records.record import read_records
+from core.run.leftovers import leftovers
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
 SMALL = ("--only", "learns", "--seeds", "3")
@@ -49,6 +50,7 @@ def test_a_loss_of_ten_lines_gets_its_page_and_its_runs_are_not_repeated(loss, r
     assert "interquartile mean of the scores" in again.stdout
     after = {path: path.stat().st_mtime_ns for path in root.glob("runs/train-*/done.json")}
     assert after == trained
+    assert [one.path.name for one in leftovers()] == []  # nor are trials without a record
     records = {record["arm"]: record for record in read_records("profile")}
     assert records.keys() == {"Squared", "grpo"}
     compared = call("compare", *(records[name]["digest"] for name in ("Squared", "grpo")))
