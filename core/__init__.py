@@ -8,6 +8,7 @@ from core.absent_names import AbsentNames, missing_name
 
 if TYPE_CHECKING:
     from core.configs.a2po import A2POConfig
+    from core.configs.dpo import DPOConfig
     from core.configs.grpo import GRPOConfig
     from core.configs.parser import TrlParser
     from core.configs.ppo import PPOConfig
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         maybe_convert_to_chatml,
     )
     from core.data.mixture import get_dataset
+    from core.preference.dpo import DPOTrainer
     from core.shards.adapters import get_peft_config
     from core.trainers.a2po import A2POTrainer
     from core.trainers.grpo import GRPOTrainer
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = [
     "A2POConfig",
     "A2POTrainer",
+    "DPOConfig",
+    "DPOTrainer",
     "DatasetMixtureConfig",
     "GRPOConfig",
     "GRPOTrainer",
@@ -58,6 +62,8 @@ __all__ = [
 _HOMES = {
     "A2POConfig": "core.configs.a2po",
     "A2POTrainer": "core.trainers.a2po",
+    "DPOConfig": "core.configs.dpo",
+    "DPOTrainer": "core.preference.dpo",
     "DatasetMixtureConfig": "core.configs.script",
     "GRPOConfig": "core.configs.grpo",
     "GRPOTrainer": "core.trainers.grpo",

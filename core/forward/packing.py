@@ -129,11 +129,11 @@ class Row:
         return range(start, len(self.ids))
 
 
-def pack(batch: Batch) -> Packed:
+def pack(batch: Batch, *, from_zero: bool = False) -> Packed:
     """Pack the completions of a padded batch; completions of equal prompts share one copy of it.
 
-    Positions count from the padded start, as in TRL: rotary positions depend on differences only.
-    The last token of a completion is left out, since its prediction is not used, and so is a
+    Positions count from the padded start, as TRL's do where it pads prompts on the left, or from
+    the first token with `from_zero`: rotary positions depend on differences only. The last token of a completion is left out, since its prediction is not used, and so is a
     completion with an empty mask.
     """
     prompts = [tuple(row) for row in unpad(batch["prompt_ids"], batch["prompt_mask"])]
@@ -142,14 +142,15 @@ def pack(batch: Batch) -> Packed:
     row = Row()
     read: dict[int, list[int]] = {}
     for prompt, members in group_by_prompt(prompts, completions).items():
-        start = width - len(prompt)
+        start = 0 if from_zero else width - len(prompt)
         if len(members) == 1:
             places = row.add([*prompt, *completions[members[0]][:-1]], start)
             read[members[0]] = list(places[len(prompt) - 1 :])
             continue
         last, parent = row.add(prompt, start)[-1], len(row.lengths) - 1
         for index in members:
-            read[index] = [last, *row.add(completions[index][:-1], width, parent)]
+            places = row.add(completions[index][:-1], start + len(prompt), parent)
+            read[index] = [last, *places]
     tensor = batch["completion_ids"].new_tensor
     return Packed(
         ids=tensor([row.ids]),

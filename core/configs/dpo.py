@@ -1,0 +1,184 @@
+"""Settings of direct preference optimisation, with TRL 1.16's names and defaults."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from core.configs.base import BaseConfig, padding_multiple
+from core.configs.sft import TRUNCATIONS
+from core.losses.divergence_scores import DIVERGENCES
+from core.losses.preference import PREFERENCES
+from core.option import choice, option
+from eval.errors import BadValue
+
+LOSSES = "; ".join(f"'{name}', {row.doc}" for name, row in PREFERENCES.items())
+
+
+@dataclass
+class DPOConfig(BaseConfig):
+    """Settings of `DPOTrainer`: pairs, their loss and the reference on top of `TrainingArguments`.
+
+    Raises:
+        BadValue: see `BaseConfig`, or two settings of the loss do not go together.
+    """
+
+    _VALID_DICT_FIELDS: ClassVar[list[str]] = [*BaseConfig._VALID_DICT_FIELDS, "model_init_kwargs"]
+
+    UNSUPPORTED: ClassVar[Mapping[str, str]] = {
+        "padding_free": "pairs are packed without padding wherever the model allows it",
+        "activation_offloading": "activation checkpoints stay where the model is",
+        "label_smoothing_factor": "it is of the labels of tokens; set label_smoothing",
+    }
+    CHOICES: ClassVar[Mapping[str, tuple[object, ...]]] = {
+        "truncation_mode": tuple(TRUNCATIONS),
+        "f_divergence_type": tuple(DIVERGENCES),
+    }
+    AT_LEAST: ClassVar[Mapping[str, float]] = {
+        "max_length": 2,
+        "precompute_ref_batch_size": 1,
+        "ld_alpha": 0.0,
+        "label_smoothing": 0.0,
+        "ref_model_mixup_alpha": 0.0,
+        "ref_model_sync_steps": 1,
+        "router_aux_loss_coef": 0.0,
+    }
+
+    learning_rate: float = option(1e-6, "Initial learning rate of AdamW.")
+    router_aux_loss_coef: float | None = option(
+        None, "Weight of the load-balancing loss of experts; unset, the model's own."
+    )
+    disable_dropout: bool = option(True, "Train without dropout.")
+
+    dataset_num_proc: int | None = option(None, "Processes that prepare the dataset.")
+    max_length: int | None = option(
+        1024, "Longest prompt with an answer in tokens; longer ones are cut."
+    )
+    truncation_mode: str = choice("keep_start", TRUNCATIONS, "What is kept of a long sequence")
+    padding_free: bool = option(False, "Not supported: pairs are packed where that is possible.")
+    pad_to_multiple_of: int | str | None = option("auto", "Pad lengths to a multiple of this.")
+
+    precompute_ref_log_probs: bool = option(
+        False, "Compute the reference's log-probabilities once, before training."
+    )
+    precompute_ref_batch_size: int | None = option(
+        None, "Pairs of a batch when they are computed; unset, those of a training batch."
+    )
+    loss_type: list[str] = field(
+        default_factory=lambda: ["sigmoid"],
+        metadata={"help": f"One or several losses of a pair: {LOSSES}."},
+    )
+    loss_weights: list[float] | None = option(None, "Weights of the losses; unset, 1 for each.")
+    beta: float = option(0.1, "Weight of log-ratios in the loss; 1/(2 beta) is the target of IPO.")
+    label_smoothing: float = option(0.0, "Chance that a pair is labelled the wrong way round.")
+    ld_alpha: float | None = option(
+        None, "Weight of tokens beyond the shorter answer of a pair; unset, 1."
+    )
+    f_divergence_type: str = choice(
+        "reverse_kl", DIVERGENCES, "Divergence whose derivative scores an answer"
+    )
+    f_alpha_divergence_coef: float = option(0.5, "Order of the alpha divergence.")
+    use_weighting: bool = option(
+        False, "Weigh pairs by how likely the policy is to sample them, arXiv 2406.11827."
+    )
+    discopop_tau: float = option(0.05, "Temperature of the mixture of 'discopop'.")
+    activation_offloading: bool = option(False, "Not supported.")
+    sync_ref_model: bool = option(False, "Move the reference towards the policy.")
+    ref_model_mixup_alpha: float = option(0.6, "Share of the policy in the moved reference.")
+    ref_model_sync_steps: int = option(512, "Optimizer steps between two moves.")
+    pad_token: str | None = option(None, "Token that pads; unset, the tokenizer's.")
+
+    def resolve(self) -> None:
+        """Resolve the settings as of every trainer, and check those of the loss together."""
+        self.loss_type = [self.loss_type] if isinstance(self.loss_type, str) else [*self.loss_type]
+        super().resolve()
+        self.check_losses()
+        self.check_unread()
+        self.check_reference()
+        self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
+
+    @property
+    def padding(self) -> int | None:
+        """Multiple to which token widths are padded, or None."""
+        return self.pad_to_multiple_of if isinstance(self.pad_to_multiple_of, int) else None
+
+    def check_losses(self) -> None:
+        """Refuse unknown losses, and settings that are out of the range of a loss.
+
+        Raises:
+            BadValue: there is one.
+        """
+        for name in self.loss_type:
+            if name not in PREFERENCES:
+                known = ", ".join(map(repr, PREFERENCES))
+                raise BadValue(f"DPOConfig.loss_type={name!r}: expected one of {known}")
+        if not self.loss_type:
+            raise BadValue("DPOConfig.loss_type=[]: expected at least one loss")
+        if self.loss_weights is not None and len(self.loss_weights) != len(self.loss_type):
+            raise BadValue(
+                f"`loss_weights` must have the same length as `loss_type`: found "
+                f"{len(self.loss_weights)} weights for {len(self.loss_type)} losses"
+            )
+        if not self.beta > 0:
+            raise BadValue(f"DPOConfig.beta={self.beta!r}: expected a number above 0")
+        if self.label_smoothing >= 0.5:
+            raise BadValue(
+                f"DPOConfig.label_smoothing={self.label_smoothing!r}: expected less than 0.5, the "
+                "chance at which labels say nothing"
+            )
+        if "exo_pair" in self.loss_type and self.label_smoothing == 0:
+            raise BadValue(
+                "label_smoothing=0.0 with loss_type='exo_pair': Label smoothing must be greater "
+                "than 0.0; its paper has 1e-3"
+            )
+
+    def check_unread(self) -> None:
+        """Refuse settings that no loss reads, or that a loss has no form for.
+
+        Raises:
+            BadValue: there is one.
+        """
+        rows = [PREFERENCES[name] for name in self.loss_type]
+        read = {name for row in rows for name in row.parameters}
+        read.update(DIVERGENCES[self.f_divergence_type].parameters)
+        names = ", ".join(map(repr, self.loss_type))
+        for name in ("label_smoothing", "discopop_tau", "f_alpha_divergence_coef"):
+            if name not in read and self.is_set(name):
+                raise BadValue(
+                    f"{name}={getattr(self, name)!r} has no effect with loss_type={names} and "
+                    f"f_divergence_type={self.f_divergence_type!r}: leave it out"
+                )
+        without = [name for name in self.loss_type if not PREFERENCES[name].takes_divergences]
+        if self.f_divergence_type != "reverse_kl" and without:
+            raise BadValue(
+                f"f_divergence_type={self.f_divergence_type!r} with loss_type={without[0]!r}, "
+                "whose partition function does not cancel: leave one of them out"
+            )
+        whole = [name for name in self.loss_type if not PREFERENCES[name].splits]
+        if self.use_weighting and whole:
+            raise BadValue(
+                f"use_weighting=True with loss_type={whole[0]!r}, which is no loss of single "
+                "pairs: leave one of them out"
+            )
+
+    def check_reference(self) -> None:
+        """Refuse to move a reference whose log-probabilities are computed beforehand.
+
+        Raises:
+            BadValue: both are set, or moves are set of a reference that stays.
+        """
+        if self.sync_ref_model and self.precompute_ref_log_probs:
+            raise BadValue(
+                "You cannot use `sync_ref_model=True` together with "
+                "`precompute_ref_log_probs=True`: the reference moves; leave one of them out"
+            )
+        for name in ("ref_model_mixup_alpha", "ref_model_sync_steps"):
+            if self.is_set(name) and not self.sync_ref_model:
+                raise BadValue(
+                    f"{name}={getattr(self, name)!r}: the reference does not move; set "
+                    "sync_ref_model=True, or leave it out"
+                )
+        if self.is_set("precompute_ref_batch_size") and not self.precompute_ref_log_probs:
+            raise BadValue(
+                f"precompute_ref_batch_size={self.precompute_ref_batch_size}: nothing is computed "
+                "beforehand; set precompute_ref_log_probs=True, or leave it out"
+            )

@@ -1,0 +1,352 @@
+"""Losses of preference pairs with a reference: scores of both answers, and a link of the two."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+from typing import Protocol
+
+import torch
+from torch.nn.functional import logsigmoid
+
+from core.losses.divergence_scores import DIVERGENCES
+from core.losses.masked import masked_mean
+from core.shapes import BT, B, Mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """The chosen or the rejected answers of B pairs, of at most T tokens.
+
+    Attributes:
+        logps: Log-probabilities of the tokens under the policy, with gradient.
+        ref_logps: The same under the reference; or, of shape (B,), their sums, in which `ld_alpha`
+            has had its effect.
+        mask: 1 on tokens of the answer.
+        log_sum_squares: log sum_v p(v)^2 of the policy at each token, of which WPO needs the mean.
+    """
+
+    logps: BT
+    ref_logps: BT | B
+    mask: Mask
+    log_sum_squares: BT | None = None
+
+    @property
+    def lengths(self) -> B:
+        """The number of tokens of each answer, at least 1."""
+        return self.mask.sum(-1).clamp(min=1).to(self.logps.dtype)
+
+    def weight(self) -> B:
+        """Return exp of the mean of log p(y_t) - log sum_v p(v)^2, without gradient.
+
+        arXiv 2406.11827 eq. 2 with the alignment to what the policy would sample.
+
+        Raises:
+            TypeError: there is no `log_sum_squares`.
+        """
+        if self.log_sum_squares is None:
+            raise TypeError("use_weighting needs log_sum_squares, log sum_v p(v)^2 of each token")
+        return masked_mean(self.logps.detach() - self.log_sum_squares, self.mask).exp()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Pairs of answers to the same prompts."""
+
+    chosen: Answers
+    rejected: Answers
+
+
+class PreferenceConfig(Protocol):
+    """Settings of a preference loss, which the config of a trainer has."""
+
+    loss_type: list[str]
+    loss_weights: list[float] | None
+    beta: float
+    label_smoothing: float
+    f_divergence_type: str
+    f_alpha_divergence_coef: float
+    ld_alpha: float | None
+    use_weighting: bool
+    discopop_tau: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What a link reads of the chosen or the rejected answers, each of shape (B,).
+
+    Attributes:
+        logp: Log-probability of the answer under the policy.
+        ref_logp: The same under the reference.
+        score: The derivative f' of the divergence at the ratio of the two.
+        length: The number of tokens.
+        token_logps: Log-probabilities of the tokens (B, T), and their mask.
+    """
+
+    logp: B
+    ref_logp: B
+    score: B
+    length: B
+    tokens: Answers
+
+    @property
+    def ratio(self) -> B:
+        """log(pi / pi_ref) of the answer."""
+        return self.logp - self.ref_logp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """What a link reads of both answers."""
+
+    chosen: Side
+    rejected: Side
+
+    @property
+    def gap(self) -> B:
+        """Difference of the scores, log-ratios with the reverse KL."""
+        return self.chosen.score - self.rejected.score
+
+    @property
+    def mean_gap(self) -> B:
+        """Difference of the scores, each divided by the length of its answer."""
+        chosen, rejected = self.chosen, self.rejected
+        return chosen.score / chosen.length - rejected.score / rejected.length
+
+
+Link = Callable[[Scores, PreferenceConfig], B]
+
+
+def sigmoid(s: Scores, c: PreferenceConfig) -> B:
+    """Return -log sigma(beta gap); arXiv 2305.18290 eq. 7."""
+    return -logsigmoid(c.beta * s.gap)
+
+
+def sigmoid_norm(s: Scores, c: PreferenceConfig) -> B:
+    """Return -log sigma(beta gap) of scores a token; arXiv 2411.15124 s5."""
+    return -logsigmoid(c.beta * s.mean_gap)
+
+
+def smoothed(gap: B, c: PreferenceConfig) -> B:
+    """Return the logistic loss of a gap whose labels are wrong with chance e = label_smoothing.
+
+    (1 - e) times that of the gap plus e times that of its negative.
+    """
+    e = c.label_smoothing
+    return -(1 - e) * logsigmoid(c.beta * gap) - e * logsigmoid(-c.beta * gap)
+
+
+def cdpo(s: Scores, c: PreferenceConfig) -> B:
+    """Return the logistic loss with smoothed labels (conservative DPO)."""
+    return smoothed(s.gap, c)
+
+
+def robust(s: Scores, c: PreferenceConfig) -> B:
+    """Return the loss whose mean over flipped labels is DPO's of clean ones; arXiv 2403.00409."""
+    e, scaled = c.label_smoothing, c.beta * s.gap
+    return (-(1 - e) * logsigmoid(scaled) + e * logsigmoid(-scaled)) / (1 - 2 * e)
+
+
+def hinge(s: Scores, c: PreferenceConfig) -> B:
+    """Return max(0, 1 - beta gap); arXiv 2309.06657."""
+    return torch.relu(1 - c.beta * s.gap)
+
+
+def ipo(s: Scores, c: PreferenceConfig) -> B:
+    """Return (gap - 1 / (2 beta))^2 of scores a token; arXiv 2310.12036, as its authors ran it."""
+    return (s.mean_gap - 1 / (2 * c.beta)).square()
+
+
+def ipo_sum(s: Scores, c: PreferenceConfig) -> B:
+    """Return (gap - 1 / (2 beta))^2; arXiv 2310.12036 eq. 17 as printed."""
+    return (s.gap - 1 / (2 * c.beta)).square()
+
+
+def exo_pair(s: Scores, c: PreferenceConfig) -> B:
+    """Return KL(q || p) with q = sigma(+-beta gap), p = (1 - e, e); arXiv 2402.00856 eq. 16."""
+    scaled, e = c.beta * s.gap, c.label_smoothing
+    right, wrong = logsigmoid(scaled), logsigmoid(-scaled)
+    return right.exp() * (right - log(1 - e)) + wrong.exp() * (wrong - log(e))
+
+
+def nca_pair(s: Scores, c: PreferenceConfig) -> B:
+    """Return -log sigma(r_w) - (log sigma(-r_w) + log sigma(-r_l)) / 2; arXiv 2402.05369."""
+    chosen, rejected = c.beta * s.chosen.ratio, c.beta * s.rejected.ratio
+    return -logsigmoid(chosen) - (logsigmoid(-chosen) + logsigmoid(-rejected)) / 2
+
+
+def bco_pair(s: Scores, c: PreferenceConfig) -> B:
+    """Return -log sigma(r_w) - log sigma(-r_l); arXiv 2404.04656 without its shift."""
+    return -logsigmoid(c.beta * s.chosen.ratio) - logsigmoid(-c.beta * s.rejected.ratio)
+
+
+def sppo_hard(s: Scores, c: PreferenceConfig) -> B:
+    """Return the squared distances to +-1 / (2 beta); arXiv 2405.00675 eq. 4.7, certain wins."""
+    target = 0.5 / c.beta
+    return (s.chosen.ratio - target).square() + (s.rejected.ratio + target).square()
+
+
+def aot(s: Scores, c: PreferenceConfig) -> B:
+    """Return the smoothed loss between sorted gaps of policy and reference; arXiv 2406.05882."""
+    policy = (s.chosen.logp - s.rejected.logp).sort().values
+    reference = (s.chosen.ref_logp - s.rejected.ref_logp).sort().values
+    return smoothed(policy - reference, c)
+
+
+def aot_unpaired(s: Scores, c: PreferenceConfig) -> B:
+    """Return the smoothed loss between sorted log-ratios of both answers; arXiv 2406.05882."""
+    return smoothed(s.chosen.ratio.sort().values - s.rejected.ratio.sort().values, c)
+
+
+def apo_zero(s: Scores, c: PreferenceConfig) -> B:
+    """Return sigma(-r_w) + sigma(r_l); arXiv 2408.06266 eq. 7."""
+    return torch.sigmoid(-c.beta * s.chosen.ratio) + torch.sigmoid(c.beta * s.rejected.ratio)
+
+
+def apo_down(s: Scores, c: PreferenceConfig) -> B:
+    """Return sigma(r_w) + sigma(r_l - r_w); arXiv 2408.06266 eq. 8."""
+    chosen, rejected = c.beta * s.chosen.ratio, c.beta * s.rejected.ratio
+    return torch.sigmoid(chosen) + torch.sigmoid(rejected - chosen)
+
+
+def discopop(s: Scores, c: PreferenceConfig) -> B:
+    """Return (1 - m) logistic + m exponential loss, m = sigma(beta gap / tau); arXiv 2406.08414."""
+    scaled = c.beta * s.gap
+    mixed = torch.sigmoid(scaled / c.discopop_tau)
+    return -logsigmoid(scaled) * (1 - mixed) + (-scaled).exp() * mixed
+
+
+def sft(s: Scores, c: PreferenceConfig) -> B:  # noqa: ARG001 - a table row
+    """Return the mean negative log-likelihood of all chosen tokens, the same for each pair."""
+    chosen = s.chosen.tokens
+    total = (chosen.logps * chosen.mask).sum() / chosen.mask.sum().clamp(min=1)
+    return -total.expand(len(chosen.logps))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preference:
+    """A row of `PREFERENCES`: the loss of each pair.
+
+    Attributes:
+        link: Maps scores and settings to losses (B,).
+        doc: One line of documentation.
+        parameters: Names of the settings that have an effect with this loss.
+        takes_divergences: Whether other divergences than the reverse KL are defined for it: the
+            partition function cancels in its gap, or it reads no score.
+        splits: Whether the loss of a pair does not depend on the others of its micro-batch.
+    """
+
+    link: Link
+    doc: str
+    parameters: tuple[str, ...] = ()
+    takes_divergences: bool = False
+    splits: bool = True
+
+
+SMOOTHS = ("label_smoothing",)
+PREFERENCES = {
+    "sigmoid": Preference(link=sigmoid, doc="DPO, arXiv 2305.18290", takes_divergences=True),
+    "hinge": Preference(link=hinge, doc="a hinge, arXiv 2309.06657", takes_divergences=True),
+    "ipo": Preference(link=ipo, doc="IPO of scores a token", takes_divergences=True),
+    "exo_pair": Preference(
+        link=exo_pair, doc="EXO, arXiv 2402.00856", parameters=SMOOTHS, takes_divergences=True
+    ),
+    "nca_pair": Preference(link=nca_pair, doc="NCA, arXiv 2402.05369"),
+    "robust": Preference(
+        link=robust, doc="robust DPO, arXiv 2403.00409", parameters=SMOOTHS, takes_divergences=True
+    ),
+    "bco_pair": Preference(link=bco_pair, doc="BCO without its shift, arXiv 2404.04656"),
+    "sppo_hard": Preference(link=sppo_hard, doc="SPPO of certain wins, arXiv 2405.00675"),
+    "aot": Preference(link=aot, doc="AOT, arXiv 2406.05882", parameters=SMOOTHS, splits=False),
+    "aot_unpaired": Preference(
+        link=aot_unpaired, doc="unpaired AOT, arXiv 2406.05882", parameters=SMOOTHS, splits=False
+    ),
+    "apo_zero": Preference(link=apo_zero, doc="APO, arXiv 2408.06266 eq. 7"),
+    "apo_down": Preference(link=apo_down, doc="APO, arXiv 2408.06266 eq. 8"),
+    "discopop": Preference(
+        link=discopop,
+        doc="DiscoPOP, arXiv 2406.08414",
+        parameters=("discopop_tau",),
+        takes_divergences=True,
+    ),
+    "sft": Preference(
+        link=sft, doc="likelihood of the chosen tokens", takes_divergences=True, splits=False
+    ),
+    "sigmoid_norm": Preference(
+        link=sigmoid_norm, doc="DPO of scores a token, arXiv 2411.15124", takes_divergences=True
+    ),
+    "cdpo": Preference(
+        link=cdpo, doc="DPO with smoothed labels", parameters=SMOOTHS, takes_divergences=True
+    ),
+    "ipo_sum": Preference(link=ipo_sum, doc="IPO as printed", takes_divergences=True),
+}
+
+
+def scores_of(pairs: Pairs, c: PreferenceConfig) -> Scores:
+    """Return what links read of pairs, see `sums_of` and `DIVERGENCES`."""
+    logps, ref_logps = sums_of(pairs, c.ld_alpha)
+    derivative = DIVERGENCES[c.f_divergence_type].derivative
+    chosen, rejected = (
+        Side(
+            logp=logp,
+            ref_logp=ref_logp,
+            score=derivative(logp - ref_logp, c.f_alpha_divergence_coef),
+            length=answers.lengths,
+            tokens=answers,
+        )
+        for answers, logp, ref_logp in zip(
+            (pairs.chosen, pairs.rejected), logps, ref_logps, strict=True
+        )
+    )
+    return Scores(chosen=chosen, rejected=rejected)
+
+
+def sums_of(pairs: Pairs, alpha: float | None) -> tuple[list[B], list[B]]:
+    """Return the log-probabilities of chosen and rejected answers, under policy and reference.
+
+    With `alpha` tokens after the first min(|y_w|, |y_l|) count alpha times; arXiv 2409.06411
+    eq. 11.
+    """
+    shared = torch.minimum(pairs.chosen.lengths, pairs.rejected.lengths)
+    logps, ref_logps = list[B](), list[B]()
+    for answers in (pairs.chosen, pairs.rejected):
+        weights = tail_weights(answers.mask, shared, alpha)
+        reference = answers.ref_logps
+        logps.append((answers.logps * weights).sum(-1))
+        ref_logps.append(reference if reference.dim() == 1 else (reference * weights).sum(-1))
+    return logps, ref_logps
+
+
+def tail_weights(mask: Mask, shared: B, alpha: float | None) -> BT:
+    """Return 1 on the first `shared` (B,) tokens of the mask and alpha on later ones (B, T)."""
+    weights = mask.to(shared.dtype)
+    if alpha is None:
+        return weights
+    is_tail = mask.cumsum(-1) > shared.unsqueeze(-1)
+    return torch.where(is_tail, alpha * weights, weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreferenceLosses:
+    """The loss of each pair (B,), and the scores that metrics are made of."""
+
+    losses: B
+    scores: Scores
+
+
+def preference_losses(pairs: Pairs, c: PreferenceConfig) -> PreferenceLosses:
+    """Return the weighted sum of the losses of each pair.
+
+    The losses are `loss_type` with the weights `loss_weights`, 1 for each if None. With
+    `use_weighting` each pair is multiplied by the weights of its two answers, see `Answers.weight`.
+    """
+    scores = scores_of(pairs, c)
+    weights = c.loss_weights or [1.0] * len(c.loss_type)
+    losses = torch.stack(
+        [
+            weight * PREFERENCES[name].link(scores, c)
+            for name, weight in zip(c.loss_type, weights, strict=True)
+        ]
+    ).sum(0)
+    if c.use_weighting:
+        losses = losses * pairs.chosen.weight() * pairs.rejected.weight()
+    return PreferenceLosses(losses=losses, scores=scores)

@@ -1,0 +1,1 @@
+"""Trainers of preferences between two answers."""

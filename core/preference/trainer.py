@@ -1,0 +1,366 @@
+"""The trainer that methods of preference pairs stand on: data, reference, batches and metrics."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from accelerate.utils import set_seed
+from datasets import Dataset, IterableDataset, concatenate_datasets
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.data import DataLoader
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers.trainer_utils import PredictionOutput
+
+from core.configs.dpo import DPOConfig
+from core.data.best_fit import Data
+from core.data.pairs import PAIR_COLUMNS, REF_COLUMNS, tokenize_pairs
+from core.data.streams import Passes, check_dataset, endless, is_stream
+from core.forward.answers import AnswerTokens, answer_tokens
+from core.forward.logps import evaluating
+from core.forward.router import router_weight
+from core.losses.preference import Answers, Pairs, PreferenceLosses, sums_of
+from core.preference.collate import LABELS, PairCollator
+from core.shards.adapters import add_adapters, refuse_adapters
+from core.shards.sharding import spread_weights
+from core.trainers.base import BaseTrainer
+from core.trainers.resume import ProcessState
+from core.trainers.setup import (
+    check_dispatch,
+    check_launch,
+    check_streams,
+    given_tokenizer,
+    policy_model,
+    policy_tokenizer,
+    refuse,
+    resolve_settings,
+    without_dropout,
+)
+from eval.errors import BadValue
+
+if TYPE_CHECKING:
+    from peft import PeftConfig  # of an extra
+
+HALVES = ("chosen", "rejected")
+
+
+class PreferenceTrainer(BaseTrainer):
+    """Trainer of losses of preference pairs; a subclass says what the loss of a pair is."""
+
+    args: DPOConfig
+    passes: Passes | None = None  # over the dataset of the training that runs, without a length
+    _tokens_seen = 0.0
+
+    def __init__(
+        self,
+        model: str | PreTrainedModel,
+        ref_model: PreTrainedModel | None = None,
+        args: DPOConfig | None = None,
+        data_collator: Callable[..., dict[str, Tensor]] | None = None,
+        train_dataset: Dataset | IterableDataset | None = None,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        processing_class: PreTrainedTokenizerBase | None = None,
+        compute_metrics: Callable[..., dict[str, float]] | None = None,
+        callbacks: list[TrainerCallback] | None = None,
+        optimizers: tuple[Optimizer | None, LambdaLR | None] = (None, None),
+        quantization_config: object = None,
+        peft_config: "PeftConfig | None" = None,
+    ):
+        name = type(self).__name__
+        refuse(name, quantization_config=quantization_config, compute_metrics=compute_metrics)
+        check_dataset(train_dataset, "train_dataset")
+        args = resolve_settings(args, DPOConfig, model, self._name)
+        check_streams(args, train_dataset, eval_dataset)
+        if ref_model is not None and ref_model is model:
+            raise BadValue(
+                "`model` and `ref_model` cannot be the same object: leave ref_model out, the "
+                "reference is a copy then"
+            )
+        set_seed(args.seed)  # of the adapters
+        base = policy_model(model, args)
+        self.tokenizer = given_tokenizer(
+            processing_class, base, args, by_name=isinstance(model, str)
+        )
+        if args.pad_token is not None:
+            self.set_padding(args.pad_token)
+        policy = add_adapters(base, peft_config, args)
+        self.tokenizer = policy_tokenizer(self.tokenizer, policy, args)
+        collator = PairCollator(cast(int, self.tokenizer.pad_token_id), args.padding)
+        if args.disable_dropout:
+            without_dropout(policy)
+        self.router_weight = router_weight(policy, args.router_aux_loss_coef)
+        super().__init__(
+            model=policy,
+            args=args,
+            processing_class=self.tokenizer,
+            callbacks=callbacks or [],
+            optimizers=optimizers,
+            data_collator=cast(Any, data_collator or collator),  # Any: transformers' own type
+            train_dataset=self.prepared(train_dataset, args),
+            eval_dataset=self.evaluation_rows(eval_dataset, args),
+        )
+        check_launch(self)
+        self.model_accepts_loss_kwargs = True  # the loss divides by the pairs of the whole step
+        self.take_reference(ref_model, has_new_adapters=peft_config is not None)
+
+    @abstractmethod
+    def pair_losses(self, pairs: Pairs) -> PreferenceLosses:
+        """Return the loss of each pair of a micro-batch; a method to override."""
+
+    def set_padding(self, token: str) -> None:
+        """Set the token of padding.
+
+        Raises:
+            BadValue: the tokenizer's vocabulary lacks it.
+        """
+        if token not in self.tokenizer.get_vocab():
+            raise BadValue(f"pad_token={token!r}: expected a token of the tokenizer's vocabulary")
+        self.tokenizer.pad_token = token
+
+    def take_reference(self, ref_model: PreTrainedModel | None, *, has_new_adapters: bool) -> None:
+        """Set up the frozen reference: the given model, else the policy as it starts.
+
+        New adapters are off in it. Log-probabilities that are computed beforehand are added to the
+        datasets.
+        """
+        if ref_model is None:
+            self.keep_reference(adapters_off=has_new_adapters)
+        else:
+            if self.args.disable_dropout:
+                without_dropout(ref_model)
+            frozen: nn.Module = ref_model.eval().requires_grad_(False)
+            self.ref_model = frozen.to(self.args.device)
+            if self.frame is not None:
+                spread_weights(self.ref_model, self.args.device)
+        if self.args.sync_ref_model:
+            refuse_adapters(self.policy(), "sync_ref_model=True")
+            self.move_reference()
+        if self.args.precompute_ref_log_probs:
+            self.train_dataset = self.with_reference(self.train_dataset)
+            datasets = self.eval_dataset
+            self.eval_dataset = (
+                {name: self.with_reference(data) for name, data in datasets.items()}
+                if isinstance(datasets, dict)
+                else datasets and self.with_reference(datasets)
+            )
+
+    def prepared(self, dataset: Data, args: DPOConfig | None = None) -> Data:
+        """Return rows of token ids from a dataset of pairs, see `tokenize_pairs`."""
+        settings = args or self.args
+        return tokenize_pairs(
+            dataset,
+            self.tokenizer,
+            max_length=settings.max_length,
+            truncation=settings.truncation_mode,
+            workers=settings.dataset_num_proc,
+        )
+
+    def evaluation_rows(
+        self, datasets: Data | dict[str, Data] | None, args: DPOConfig | None = None
+    ) -> Data | dict[str, Data] | None:
+        """Return the rows of one or several datasets; None and a name are returned unchanged."""
+        if datasets is None or isinstance(datasets, str):
+            return datasets
+        if isinstance(datasets, dict):
+            return {name: self.prepared(data, args) for name, data in datasets.items()}
+        return self.prepared(datasets, args)
+
+    def with_reference(self, dataset: Data) -> Data:
+        """Return a dataset with the reference's log-probabilities of both answers.
+
+        Raises:
+            BadValue: the dataset has no length.
+        """
+        if is_stream(dataset):
+            raise BadValue(
+                "precompute_ref_log_probs=True with an IterableDataset, which cannot be read "
+                "beforehand: leave it out"
+            )
+        size = self.args.precompute_ref_batch_size or self.args.per_device_train_batch_size
+        loader = DataLoader(dataset, batch_size=size, collate_fn=cast(Any, self.data_collator))
+        columns = [
+            self.gather_pairs(torch.stack(self.reference_sums(batch), dim=1))
+            for batch in self.accelerator.prepare(loader)
+        ]
+        sums = torch.cat(columns).cpu()
+        by_name = {name: sums[:, i].tolist() for i, name in enumerate(REF_COLUMNS)}
+        return concatenate_datasets([dataset, Dataset.from_dict(by_name)], axis=1)
+
+    def gather_pairs(self, rows: Tensor) -> Tensor:
+        """Gather rows of pairs from all processes, without those repeated to fill a batch."""
+        return cast(Tensor, self.accelerator.gather_for_metrics(rows))
+
+    @torch.no_grad()
+    def reference_sums(self, batch: Mapping[str, Tensor]) -> list[Tensor]:
+        """Return the reference's log-probabilities (B,) of chosen and rejected answers."""
+        with self.accelerator.autocast(), evaluating(self.reference()) as reference:
+            logps = answer_tokens(reference, tokens_of(batch)).logps
+        masks = batch["completion_mask"]
+        halves = zip(logps.chunk(2), masks.chunk(2), strict=True)
+        answers = [Answers(logps=x, ref_logps=x, mask=mask) for x, mask in halves]
+        return sums_of(Pairs(chosen=answers[0], rejected=answers[1]), self.args.ld_alpha)[1]
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """Return the sum of the losses of the pairs divided by those of the optimizer step.
+
+        Without `num_items_in_batch`, the divisor is the number of pairs in `inputs`. The
+        load-balancing loss of experts, divided by the micro-batches of the step, is added.
+
+        Raises:
+            BadValue: outputs are requested, which are never whole.
+        """
+        if return_outputs:
+            raise BadValue(f"{type(self).__name__} computes no logits: leave return_outputs out")
+        with self.phases("forward"):
+            tokens = answer_tokens(
+                model,
+                tokens_of(inputs),
+                with_squares=self.args.use_weighting,
+                with_router=bool(self.router_weight),
+            )
+        with self.phases("reference"):
+            if all(name in inputs for name in REF_COLUMNS):
+                references = [inputs[name].to(tokens.logps.dtype) for name in REF_COLUMNS]
+            else:
+                references = self.reference_sums(inputs)
+        with self.phases("forward"):
+            result = self.pair_losses(as_pairs(tokens, inputs["completion_mask"], references))
+        self.record_pairs(result, tokens, inputs)
+        balance = self.balance(tokens, whole_step=num_items_in_batch is not None)
+        losses = result.losses
+        if self.mode == "eval":
+            rows = torch.stack([losses.detach() + balance, torch.ones_like(losses)], 1)
+            self._held_out.append(self.gather_pairs(rows.double()))
+        whole_step = self.args.average_tokens_across_devices and num_items_in_batch is not None
+        processes = self.accelerator.num_processes if whole_step else 1
+        count = len(losses) if num_items_in_batch is None else num_items_in_batch
+        return losses.sum() / torch.as_tensor(count).clamp(min=1) * processes + balance
+
+    def balance(self, tokens: AnswerTokens, *, whole_step: bool) -> Tensor | float:
+        """Return the weighted load-balancing loss, divided by the micro-batches of a whole step."""
+        if tokens.router_loss is None:
+            return 0.0
+        mean_loss = cast(Tensor, self.accelerator.gather(tokens.router_loss.detach())).mean()
+        self.record({"aux_loss": mean_loss.item()})
+        steps = self.current_gradient_accumulation_steps if whole_step else 1
+        return self.router_weight * tokens.router_loss / steps
+
+    def prediction_step(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Tensor],
+        prediction_loss_only: bool,  # noqa: ARG002 - there is nothing else
+        ignore_keys: list[str] | None = None,  # noqa: ARG002 - transformers' own
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Return the loss of an evaluation batch alone."""
+        inputs = self._prepare_inputs(inputs)
+        with torch.no_grad(), self.compute_loss_context_manager():
+            return self.compute_loss(model, inputs).detach(), None, None
+
+    @torch.no_grad()
+    def record_pairs(
+        self, result: PreferenceLosses, tokens: AnswerTokens, inputs: Mapping[str, Tensor]
+    ) -> None:
+        """Record rewards, log-probabilities and token statistics over all processes."""
+        sides = (result.scores.chosen, result.scores.rejected)
+        rewards = [self.args.beta * side.ratio for side in sides]
+        columns = [*rewards, (rewards[0] > rewards[1]).to(rewards[0].dtype)]
+        columns += [rewards[0] - rewards[1], *(side.logp for side in sides)]
+        rows = self.gather_pairs(torch.stack(columns, 1).double())
+        names = [*(f"rewards/{name}" for name in HALVES), "rewards/accuracies", "rewards/margins"]
+        names += [f"logps/{name}" for name in HALVES]
+        self.record(dict(zip(names, rows.mean(0).tolist(), strict=True)), weight=len(rows))
+        self.record_tokens(tokens, inputs)
+
+    def record_tokens(self, tokens: AnswerTokens, inputs: Mapping[str, Tensor]) -> None:
+        """Record entropy, accuracy and mean logits over the answers' tokens of all processes."""
+        mask = inputs["completion_mask"]
+        halves = [half.sum() for half in mask.chunk(2)]
+        logits = [half.sum() for half in tokens.mean_logits.chunk(2)]
+        right = tokens.right.chunk(2)[0].sum()
+        seen = mask.sum() + inputs["prompt_mask"].sum()
+        sums = torch.stack([tokens.entropy.sum(), right, *logits, *halves, seen]).double()
+        entropy, right, *totals = cast(
+            Tensor, self.accelerator.reduce(sums, reduction="sum")
+        ).tolist()
+        chosen, rejected = (max(count, 1.0) for count in totals[2:4])
+        self.record({"entropy": entropy / (chosen + rejected)}, weight=chosen + rejected)
+        accuracy = {"mean_token_accuracy": right / chosen, "logits/chosen": totals[0] / chosen}
+        self.record(accuracy, weight=chosen)
+        self.record({"logits/rejected": totals[1] / rejected}, weight=rejected)
+        if self.mode == "train":
+            self._tokens_seen += totals[4]
+        self.record_total("num_tokens", self._tokens_seen)
+
+    def get_train_dataloader(self) -> DataLoader:
+        """Return transformers' loader; a dataset without a length is read in repeated passes."""
+        loader = super().get_train_dataloader()
+        return endless(loader) if is_stream(self.train_dataset) else loader
+
+    def _prepare_for_training(
+        self, max_steps: int, train_dataloader: DataLoader, resume_from_checkpoint: str | None
+    ) -> tuple[nn.Module, DataLoader]:
+        dataset = train_dataloader.dataset
+        self.passes = dataset if isinstance(dataset, Passes) else None
+        return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
+
+    def evaluate(
+        self,
+        eval_dataset: Data | dict[str, Data] | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """Evaluate as transformers does; a dataset given here is prepared like the trainer's."""
+        if is_stream(eval_dataset):
+            check_dispatch(self.args)
+        if not isinstance(eval_dataset, dict):  # several come back here one by one
+            eval_dataset = self.evaluation_rows(eval_dataset)
+        return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
+
+    def predict(
+        self,
+        test_dataset: Data,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "test",
+    ) -> PredictionOutput:
+        """Predict as transformers does, with the loss alone; the dataset is prepared."""
+        return super().predict(self.prepared(test_dataset), ignore_keys, metric_key_prefix)
+
+    def _set_signature_columns_if_needed(self) -> None:
+        self._signature_columns = [*PAIR_COLUMNS, *REF_COLUMNS]
+
+    def own_state(self) -> ProcessState:
+        """Return the tokens seen so far, and the position in a dataset without a length."""
+        return {"tokens_seen": self._tokens_seen, "position": self.passes and self.passes.position}
+
+    def take_state(self, state: ProcessState) -> None:
+        """Restore the token count and the position in a dataset without a length."""
+        self._tokens_seen = state.get("tokens_seen", 0.0)
+        position = state.get("position")
+        if self.passes is not None and position is not None and not self.args.ignore_data_skip:
+            self.passes.position = position
+            self.passes.passed_over = self.state.global_step * self.args.gradient_accumulation_steps
+
+
+def tokens_of(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the columns of prompts and completions of a batch."""
+    skipped = {LABELS, *REF_COLUMNS}
+    return {name: rows for name, rows in batch.items() if name not in skipped}
+
+
+def as_pairs(tokens: AnswerTokens, mask: Tensor, references: list[Tensor]) -> Pairs:
+    """Return the pairs of a batch whose first half of rows are the chosen answers."""
+    halves = zip(tokens.logps.chunk(2), mask.chunk(2), tokens.log_sum_squares.chunk(2), strict=True)
+    chosen, rejected = (
+        Answers(logps=logps, ref_logps=reference, mask=part, log_sum_squares=squares)
+        for (logps, part, squares), reference in zip(halves, references, strict=True)
+    )
+    return Pairs(chosen=chosen, rejected=rejected)

@@ -1,0 +1,109 @@
+"""Our DPO trainer and TRL's take the same steps and log the same numbers."""
+
+import copy
+
+import pytest
+import trl
+from datasets import Dataset
+from peers import QUIET, difference, double
+
+import core
+
+TOLERANCE = 1e-12
+SINGLE = 2e-7  # transformers logs the loss, and TRL token statistics, in single precision
+TEXTS = [("1+2=", "3", "4"), ("12+34=", "46 is it", "45"), ("x", "y z", "w"), ("7*8-9=", "47", "5")]
+SHORT = {name: value for name, value in QUIET.items() if "completion" not in name}
+SHORT = {name: value for name, value in SHORT.items() if name != "num_generations"}
+
+
+class ExactHead:
+    """What TRL's fused head computes, by definition, in the precision of the hidden states."""
+
+    @staticmethod
+    def apply(hidden, weight, bias, targets, temperature, _chunk, softcap, scale, outputs):
+        assert bias is None
+        assert softcap is None
+        logits = hidden @ weight.T * scale / temperature
+        logps = logits.log_softmax(-1)
+        entropy = -(logps.exp() * logps).sum(-1) if "entropy" in outputs else None
+        means = logits.mean(-1) if "mean_logits" in outputs else None
+        squares = (2 * logps).logsumexp(-1) if "log_sum_sq_probs" in outputs else None
+        right = logps.argmax(-1) == targets if "is_top1" in outputs else None
+        return logps.gather(-1, targets[:, None])[:, 0], entropy, squares, means, right
+
+
+def rows(kind):
+    """Pairs as texts, as conversations, or with the prompt in both answers."""
+    texts = [(p * (1 + i // 4), c, r) for i, (p, c, r) in enumerate(TEXTS * 3)]
+    if kind == "texts":
+        named = [{"prompt": p, "chosen": c, "rejected": r} for p, c, r in texts]
+    elif kind == "implicit":
+        named = [{"chosen": p + " " + c, "rejected": p + " " + r} for p, c, r in texts]
+    else:
+        named = [
+            {
+                "prompt": [{"role": "user", "content": p}],
+                "chosen": [{"role": "assistant", "content": c}],
+                "rejected": [{"role": "assistant", "content": r}],
+            }
+            for p, c, r in texts
+        ]
+    return Dataset.from_list(named)
+
+
+def trained(package, model, reference, tokenizer, folder, kind, **changes):
+    """A trainer of `package` after three optimizer steps, and what it logged."""
+    args = package.DPOConfig(
+        output_dir=str(folder),
+        **SHORT | {"max_steps": 3, "learning_rate": 1e-2, "optim": "sgd"} | changes,
+    )
+    trainer = package.DPOTrainer(
+        model=copy.deepcopy(model),
+        ref_model=copy.deepcopy(reference),
+        args=args,
+        train_dataset=rows(kind),
+        eval_dataset=rows(kind).select(range(5)),
+        processing_class=tokenizer,
+    )
+    trainer.train()
+    return trainer, [row for row in trainer.state.log_history if "loss" in row]
+
+
+CASES = {
+    "defaults": {},
+    "accumulated": {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 3},
+    "several losses": {"loss_type": ["sigmoid", "bco_pair"], "loss_weights": [0.8, 0.2]},
+    "length-desensitised": {"ld_alpha": 0.5},
+    "weighted": {"use_weighting": True, "beta": 0.01},
+    "forward KL": {"f_divergence_type": "forward_kl"},
+    "sorted": {"loss_type": "aot", "label_smoothing": 0.1},
+    "IPO": {"loss_type": "ipo", "beta": 0.5},
+    "cut": {"max_length": 7},
+    "moving reference": {
+        "sync_ref_model": True, "ref_model_sync_steps": 1, "ref_model_mixup_alpha": 0.5,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["texts", "implicit", "conversations"])
+@pytest.mark.parametrize("case", CASES)
+def test_three_steps_are_those_of_trl(
+    case, kind, build_llama, tiny_tokenizer, tmp_path, monkeypatch, measured
+):
+    if case != "defaults" and kind != "conversations":
+        pytest.skip("the data changes nothing else")
+    monkeypatch.setattr(trl.trainer.utils, "_ChunkedLogProbFunction", ExactHead)
+    model, reference = double(build_llama()), double(build_llama(seed=1))
+    settings = {"per_device_train_batch_size": 4, **CASES[case]}
+    (ours, log), (theirs, their_log) = (
+        trained(package, model, reference, tiny_tokenizer, tmp_path, kind, **settings)
+        for package in (core, trl)
+    )
+    for row, their_row in zip(log, their_log, strict=True):
+        assert their_row.keys() - {"epoch", "step"} <= row.keys()
+        for name, value in their_row.items():
+            assert measured(name, difference(row[name], value)) < SINGLE, name
+    for (name, ours_weight), their_weight in zip(
+        ours.model.named_parameters(), theirs.model.parameters(), strict=True
+    ):
+        assert measured("weights", difference(ours_weight, their_weight)) < TOLERANCE, name
