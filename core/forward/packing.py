@@ -133,8 +133,9 @@ def pack(batch: Batch, *, from_zero: bool = False) -> Packed:
     """Pack the completions of a padded batch; completions of equal prompts share one copy of it.
 
     Positions count from the padded start, as TRL's do where it pads prompts on the left, or from
-    the first token with `from_zero`: rotary positions depend on differences only. The last token of a completion is left out, since its prediction is not used, and so is a
-    completion with an empty mask.
+    the first token with `from_zero`: rotary positions depend on differences only. The last token of
+    a completion is left out, since its prediction is not used, and so is a completion with an empty
+    mask.
     """
     prompts = [tuple(row) for row in unpad(batch["prompt_ids"], batch["prompt_mask"])]
     completions = unpad(batch["completion_ids"], batch["completion_mask"])

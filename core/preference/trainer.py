@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -12,12 +13,11 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
-from transformers.trainer_utils import PredictionOutput
 
 from core.configs.dpo import DPOConfig
 from core.data.best_fit import Data
 from core.data.pairs import PAIR_COLUMNS, REF_COLUMNS, tokenize_pairs
-from core.data.streams import Passes, check_dataset, endless, is_stream
+from core.data.streams import check_dataset, is_stream
 from core.forward.answers import AnswerTokens, answer_tokens
 from core.forward.logps import evaluating
 from core.forward.router import router_weight
@@ -25,10 +25,8 @@ from core.losses.preference import Answers, Pairs, PreferenceLosses, sums_of
 from core.preference.collate import LABELS, PairCollator
 from core.shards.adapters import add_adapters, refuse_adapters
 from core.shards.sharding import spread_weights
-from core.trainers.base import BaseTrainer
-from core.trainers.resume import ProcessState
+from core.trainers.offline import OfflineTrainer
 from core.trainers.setup import (
-    check_dispatch,
     check_launch,
     check_streams,
     given_tokenizer,
@@ -46,12 +44,10 @@ if TYPE_CHECKING:
 HALVES = ("chosen", "rejected")
 
 
-class PreferenceTrainer(BaseTrainer):
+class PreferenceTrainer(OfflineTrainer):
     """Trainer of losses of preference pairs; a subclass says what the loss of a pair is."""
 
     args: DPOConfig
-    passes: Passes | None = None  # over the dataset of the training that runs, without a length
-    _tokens_seen = 0.0
 
     def __init__(
         self,
@@ -87,6 +83,12 @@ class PreferenceTrainer(BaseTrainer):
             self.set_padding(args.pad_token)
         policy = add_adapters(base, peft_config, args)
         self.tokenizer = policy_tokenizer(self.tokenizer, policy, args)
+        self.preparation = partial(
+            tokenize_pairs,
+            max_length=args.max_length,
+            truncation=args.truncation_mode,
+            workers=args.dataset_num_proc,
+        )
         collator = PairCollator(cast(int, self.tokenizer.pad_token_id), args.padding)
         if args.disable_dropout:
             without_dropout(policy)
@@ -98,8 +100,8 @@ class PreferenceTrainer(BaseTrainer):
             callbacks=callbacks or [],
             optimizers=optimizers,
             data_collator=cast(Any, data_collator or collator),  # Any: transformers' own type
-            train_dataset=self.prepared(train_dataset, args),
-            eval_dataset=self.evaluation_rows(eval_dataset, args),
+            train_dataset=self.prepared(train_dataset),
+            eval_dataset=self.evaluation_rows(eval_dataset),
         )
         check_launch(self)
         self.model_accepts_loss_kwargs = True  # the loss divides by the pairs of the whole step
@@ -130,7 +132,7 @@ class PreferenceTrainer(BaseTrainer):
         else:
             if self.args.disable_dropout:
                 without_dropout(ref_model)
-            frozen: nn.Module = ref_model.eval().requires_grad_(False)
+            frozen = cast(nn.Module, ref_model.eval().requires_grad_(False))
             self.ref_model = frozen.to(self.args.device)
             if self.frame is not None:
                 spread_weights(self.ref_model, self.args.device)
@@ -146,26 +148,9 @@ class PreferenceTrainer(BaseTrainer):
                 else datasets and self.with_reference(datasets)
             )
 
-    def prepared(self, dataset: Data, args: DPOConfig | None = None) -> Data:
+    def prepared(self, dataset: Data) -> Data:
         """Return rows of token ids from a dataset of pairs, see `tokenize_pairs`."""
-        settings = args or self.args
-        return tokenize_pairs(
-            dataset,
-            self.tokenizer,
-            max_length=settings.max_length,
-            truncation=settings.truncation_mode,
-            workers=settings.dataset_num_proc,
-        )
-
-    def evaluation_rows(
-        self, datasets: Data | dict[str, Data] | None, args: DPOConfig | None = None
-    ) -> Data | dict[str, Data] | None:
-        """Return the rows of one or several datasets; None and a name are returned unchanged."""
-        if datasets is None or isinstance(datasets, str):
-            return datasets
-        if isinstance(datasets, dict):
-            return {name: self.prepared(data, args) for name, data in datasets.items()}
-        return self.prepared(datasets, args)
+        return self.preparation(dataset, self.tokenizer)
 
     def with_reference(self, dataset: Data) -> Data:
         """Return a dataset with the reference's log-probabilities of both answers.
@@ -234,8 +219,10 @@ class PreferenceTrainer(BaseTrainer):
         with self.phases("forward"):
             result = self.pair_losses(as_pairs(tokens, inputs["completion_mask"], references))
         self.record_pairs(result, tokens, inputs)
-        balance = self.balance(tokens, whole_step=num_items_in_batch is not None)
-        losses = result.losses
+        losses, balance = result.losses, 0.0
+        if tokens.router_loss is not None:
+            is_whole = num_items_in_batch is not None
+            balance = self.weigh_balance(tokens.router_loss, whole_step=is_whole)
         if self.mode == "eval":
             rows = torch.stack([losses.detach() + balance, torch.ones_like(losses)], 1)
             self._held_out.append(self.gather_pairs(rows.double()))
@@ -243,15 +230,6 @@ class PreferenceTrainer(BaseTrainer):
         processes = self.accelerator.num_processes if whole_step else 1
         count = len(losses) if num_items_in_batch is None else num_items_in_batch
         return losses.sum() / torch.as_tensor(count).clamp(min=1) * processes + balance
-
-    def balance(self, tokens: AnswerTokens, *, whole_step: bool) -> Tensor | float:
-        """Return the weighted load-balancing loss, divided by the micro-batches of a whole step."""
-        if tokens.router_loss is None:
-            return 0.0
-        mean_loss = cast(Tensor, self.accelerator.gather(tokens.router_loss.detach())).mean()
-        self.record({"aux_loss": mean_loss.item()})
-        steps = self.current_gradient_accumulation_steps if whole_step else 1
-        return self.router_weight * tokens.router_loss / steps
 
     def prediction_step(
         self,
@@ -296,58 +274,10 @@ class PreferenceTrainer(BaseTrainer):
         accuracy = {"mean_token_accuracy": right / chosen, "logits/chosen": totals[0] / chosen}
         self.record(accuracy, weight=chosen)
         self.record({"logits/rejected": totals[1] / rejected}, weight=rejected)
-        if self.mode == "train":
-            self._tokens_seen += totals[4]
-        self.record_total("num_tokens", self._tokens_seen)
-
-    def get_train_dataloader(self) -> DataLoader:
-        """Return transformers' loader; a dataset without a length is read in repeated passes."""
-        loader = super().get_train_dataloader()
-        return endless(loader) if is_stream(self.train_dataset) else loader
-
-    def _prepare_for_training(
-        self, max_steps: int, train_dataloader: DataLoader, resume_from_checkpoint: str | None
-    ) -> tuple[nn.Module, DataLoader]:
-        dataset = train_dataloader.dataset
-        self.passes = dataset if isinstance(dataset, Passes) else None
-        return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
-
-    def evaluate(
-        self,
-        eval_dataset: Data | dict[str, Data] | None = None,
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> dict[str, float]:
-        """Evaluate as transformers does; a dataset given here is prepared like the trainer's."""
-        if is_stream(eval_dataset):
-            check_dispatch(self.args)
-        if not isinstance(eval_dataset, dict):  # several come back here one by one
-            eval_dataset = self.evaluation_rows(eval_dataset)
-        return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
-
-    def predict(
-        self,
-        test_dataset: Data,
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "test",
-    ) -> PredictionOutput:
-        """Predict as transformers does, with the loss alone; the dataset is prepared."""
-        return super().predict(self.prepared(test_dataset), ignore_keys, metric_key_prefix)
+        self.count_tokens(totals[4])
 
     def _set_signature_columns_if_needed(self) -> None:
         self._signature_columns = [*PAIR_COLUMNS, *REF_COLUMNS]
-
-    def own_state(self) -> ProcessState:
-        """Return the tokens seen so far, and the position in a dataset without a length."""
-        return {"tokens_seen": self._tokens_seen, "position": self.passes and self.passes.position}
-
-    def take_state(self, state: ProcessState) -> None:
-        """Restore the token count and the position in a dataset without a length."""
-        self._tokens_seen = state.get("tokens_seen", 0.0)
-        position = state.get("position")
-        if self.passes is not None and position is not None and not self.args.ignore_data_skip:
-            self.passes.position = position
-            self.passes.passed_over = self.state.global_step * self.args.gradient_accumulation_steps
 
 
 def tokens_of(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -9,7 +9,6 @@ from datasets import Dataset, IterableDataset
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
-from torch.utils.data import DataLoader
 from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -17,7 +16,6 @@ from transformers import (
     TrainingArguments,
 )
 from transformers.data.data_collator import DataCollator
-from transformers.trainer_utils import PredictionOutput
 from transformers.utils import logging
 
 from core.configs.sft import SFTConfig
@@ -25,15 +23,13 @@ from core.data.best_fit import LENGTHS
 from core.data.collate import DataCollatorForLanguageModeling
 from core.data.conversations import Row
 from core.data.preparation import Data, Preparation
-from core.data.streams import Passes, check_dataset, endless, is_stream
+from core.data.streams import check_dataset, is_stream
 from core.forward.labelled import Labelled, labelled_logps, row_sums
 from core.forward.router import router_loss, router_weight
 from core.losses.supervised import SUPERVISED, smooth_labels
-from core.trainers.base import BaseTrainer
+from core.trainers.offline import OfflineTrainer
 from core.trainers.publish import DataArguments
-from core.trainers.resume import ProcessState
 from core.trainers.setup import (
-    check_dispatch,
     check_processes,
     check_streams,
     refuse,
@@ -49,7 +45,7 @@ if TYPE_CHECKING:
 logger = logging.get_logger(__name__)
 
 
-class SFTTrainer(BaseTrainer):
+class SFTTrainer(OfflineTrainer):
     """Trainer of the likelihood of labelled tokens, with the interface of TRL's `SFTTrainer`."""
 
     UNCALLED = SFT_METHODS
@@ -57,8 +53,6 @@ class SFTTrainer(BaseTrainer):
     _tag_names = ("sft",)
 
     args: SFTConfig
-    passes: Passes | None  # over the dataset of the training that runs, if it has no length
-    _tokens_seen = 0.0
     _only_loss = False  # whether the outputs of this evaluation are unused
 
     def __init__(
@@ -139,7 +133,7 @@ class SFTTrainer(BaseTrainer):
         return {
             "data_collator": cast(DataCollator, collator or joined),
             "train_dataset": self.train_rows(train, args),
-            "eval_dataset": self.evaluation_rows(evaluation, args),
+            "eval_dataset": self.evaluation_rows(evaluation),
         }
 
     def train_rows(self, dataset: Data, args: SFTConfig) -> Data:
@@ -149,50 +143,11 @@ class SFTTrainer(BaseTrainer):
         rows = self.prepared(dataset, packing=args.packing)
         return rows.shuffle(seed=args.seed) if args.shuffle_dataset else rows
 
-    def evaluation_rows(
-        self, datasets: Data | dict[str, Data] | None, args: SFTConfig
-    ) -> Data | dict[str, Data] | None:
-        """Return the rows of one or several datasets; None and a name are returned unchanged."""
-        if datasets is None or isinstance(datasets, str):
-            return datasets
+    def prepared_for_evaluation(self, dataset: Data) -> Data:
+        """Return rows of token ids, packed as the training rows unless `eval_packing` is set."""
+        args = self.preparation.args
         packing = args.packing if args.eval_packing is None else args.eval_packing
-        if isinstance(datasets, dict):
-            return {name: self.prepared(data, packing=packing) for name, data in datasets.items()}
-        return self.prepared(datasets, packing=packing)
-
-    def get_train_dataloader(self) -> DataLoader:
-        """Return transformers' loader; a dataset without a length is read in repeated passes."""
-        loader = super().get_train_dataloader()
-        return endless(loader) if is_stream(self.train_dataset) else loader
-
-    def _prepare_for_training(
-        self, max_steps: int, train_dataloader: DataLoader, resume_from_checkpoint: str | None
-    ) -> tuple[nn.Module, DataLoader]:
-        dataset = train_dataloader.dataset
-        self.passes = dataset if isinstance(dataset, Passes) else None
-        return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
-
-    def evaluate(
-        self,
-        eval_dataset: Data | dict[str, Data] | None = None,
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> dict[str, float]:
-        """Evaluate as transformers does; a dataset given here is prepared like the trainer's."""
-        if is_stream(eval_dataset):
-            check_dispatch(self.args)
-        if not isinstance(eval_dataset, dict):  # several come back here one by one
-            eval_dataset = self.evaluation_rows(eval_dataset, self.args)
-        return super().evaluate(eval_dataset, ignore_keys, metric_key_prefix)
-
-    def predict(
-        self,
-        test_dataset: Data,
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "test",
-    ) -> PredictionOutput:
-        """Predict as transformers does; the dataset is prepared, but not packed."""
-        return super().predict(self.prepared(test_dataset), ignore_keys, metric_key_prefix)
+        return self.prepared(dataset, packing=packing)
 
     def _set_signature_columns_if_needed(self) -> None:
         if self._signature_columns is None:
@@ -260,11 +215,7 @@ class SFTTrainer(BaseTrainer):
         """Return the weighted load-balancing loss, divided by the micro-batches of a whole step."""
         if not self.router_weight:
             return 0.0
-        loss = router_loss(outputs)
-        mean_loss = cast(Tensor, self.accelerator.gather(loss.detach())).mean().item()
-        self.record({"aux_loss": mean_loss})
-        steps = self.current_gradient_accumulation_steps if whole_step else 1
-        return self.router_weight * loss / steps
+        return self.weigh_balance(router_loss(outputs), whole_step=whole_step)
 
     def prediction_step(
         self,
@@ -289,9 +240,7 @@ class SFTTrainer(BaseTrainer):
         entropy, right, n, tokens = totals.tolist()
         means = {"entropy": entropy / max(n, 1), "mean_token_accuracy": right / max(n, 1)}
         self.record(means, weight=n)
-        if self.mode == "train":
-            self._tokens_seen += tokens
-        self.record_total("num_tokens", self._tokens_seen)
+        self.count_tokens(tokens)
 
     @torch.no_grad()
     def hold_out(self, losses: Tensor, labels: Tensor) -> None:
@@ -302,18 +251,6 @@ class SFTTrainer(BaseTrainer):
         rows = row_sums(losses, labels)
         gather = self.gather if self.args.joins_rows else self.accelerator.gather_for_metrics
         self._held_out.append(cast(Tensor, gather(rows)))
-
-    def own_state(self) -> ProcessState:
-        """Return the tokens seen so far, and the position in a dataset without a length."""
-        return {"tokens_seen": self._tokens_seen, "position": self.passes and self.passes.position}
-
-    def take_state(self, state: ProcessState) -> None:
-        """Restore the token count and the position in a dataset without a length."""
-        self._tokens_seen = state.get("tokens_seen", 0.0)
-        position = state.get("position")
-        if self.passes is not None and position is not None and not self.args.ignore_data_skip:
-            self.passes.position = position
-            self.passes.passed_over = self.state.global_step * self.args.gradient_accumulation_steps
 
 
 def sft_settings(

@@ -85,13 +85,13 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["texts", "implicit", "conversations"])
-@pytest.mark.parametrize("case", CASES)
+RUNS = [("defaults", "texts"), ("defaults", "implicit"), *((case, "chats") for case in CASES)]
+
+
+@pytest.mark.parametrize(("case", "kind"), RUNS)
 def test_three_steps_are_those_of_trl(
     case, kind, build_llama, tiny_tokenizer, tmp_path, monkeypatch, measured
 ):
-    if case != "defaults" and kind != "conversations":
-        pytest.skip("the data changes nothing else")
     monkeypatch.setattr(trl.trainer.utils, "_ChunkedLogProbFunction", ExactHead)
     model, reference = double(build_llama()), double(build_llama(seed=1))
     settings = {"per_device_train_batch_size": 4, **CASES[case]}

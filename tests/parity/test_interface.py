@@ -3,6 +3,7 @@
 from dataclasses import MISSING, fields
 from inspect import signature
 
+import pytest
 import trl
 
 import core
@@ -44,6 +45,16 @@ def test_settings():
     assert {name: ours[name] for name in theirs} == theirs
 
 
+def test_settings_of_dpo(tmp_path):
+    ours, theirs = defaults(core.DPOConfig), defaults(trl.DPOConfig)
+    assert ours == theirs
+    given = {"output_dir": str(tmp_path), "use_cpu": True, "loss_type": "ipo"}
+    given["activation_checkpointing"] = True
+    ours, theirs = core.DPOConfig(**given), trl.DPOConfig(**given)
+    for name in defaults(trl.DPOConfig):
+        assert getattr(ours, name) == getattr(theirs, name), name
+
+
 def test_resolved_settings(tmp_path):
     """What follows from what: sizes of rollouts, precision, checkpointing."""
     given = {
@@ -59,8 +70,9 @@ def test_resolved_settings(tmp_path):
         assert getattr(ours, name) == getattr(theirs, name), name
 
 
-def test_arguments():
+@pytest.mark.parametrize("trainer", ["GRPOTrainer", "DPOTrainer"])
+def test_arguments(trainer):
     ours, theirs = (
-        list(signature(package.GRPOTrainer).parameters.values()) for package in (core, trl)
+        list(signature(getattr(package, trainer)).parameters.values()) for package in (core, trl)
     )
     assert [(p.name, p.default) for p in ours] == [(p.name, p.default) for p in theirs]

@@ -15,7 +15,16 @@ from same_batch import GROUP, GRPO, QUIET, spread_reward, steps_of, sums, weight
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
-from core import A2POTrainer, GRPOTrainer, PPOTrainer, RLOOTrainer, SFTConfig, SFTTrainer
+from core import (
+    A2POTrainer,
+    DPOConfig,
+    DPOTrainer,
+    GRPOTrainer,
+    PPOTrainer,
+    RLOOTrainer,
+    SFTConfig,
+    SFTTrainer,
+)
 from core.forward.packing import can_pack
 from core.losses.policy import LOSS_TYPES
 from core.shards.sharding import gather_weights, without_weights
@@ -229,8 +238,30 @@ def sft(folder, out, processes):
     )
 
 
+def dpo(folder, out, processes):
+    """A reference beside the policy, and answers of which some are cut off."""
+    sums = [(f"{i}+{i}=", f"{2 * i}" * (1 + i % 3), f"{i}") for i in range(10, 26)]
+    return DPOTrainer(
+        model=AutoModelForCausalLM.from_pretrained(folder),
+        args=DPOConfig(
+            output_dir=str(out),
+            per_device_train_batch_size=4 // processes,
+            learning_rate=1e-3,
+            num_train_epochs=1,
+            adam_epsilon=1e-3,
+            max_length=9,
+            **QUIET,
+        ),
+        train_dataset=Dataset.from_list(
+            [{"prompt": p, "chosen": c, "rejected": r} for p, c, r in sums]
+        ),
+        processing_class=AutoTokenizer.from_pretrained(folder),
+    )
+
+
 CASES = {
     "sft": sft,
+    "dpo": dpo,
     "selected": selected,
     "filled": filled,
     "filled up": filled_up,
