@@ -24,7 +24,7 @@ from core.forward.router import router_weight
 from core.losses.preference import Answers, Pairs, PreferenceLosses, sums_of
 from core.preference.collate import LABELS, PairCollator
 from core.shards.adapters import add_adapters, refuse_adapters
-from core.shards.sharding import spread_weights
+from core.shards.sharding import gather_weights, spread_weights
 from core.trainers.offline import OfflineTrainer
 from core.trainers.setup import (
     check_launch,
@@ -180,7 +180,8 @@ class PreferenceTrainer(OfflineTrainer):
     @torch.no_grad()
     def reference_sums(self, batch: Mapping[str, Tensor]) -> list[Tensor]:
         """Return the reference's log-probabilities (B,) of chosen and rejected answers."""
-        with self.accelerator.autocast(), evaluating(self.reference()) as reference:
+        whole = gather_weights(self.reference(), self.frame)
+        with self.accelerator.autocast(), whole as reference, evaluating(reference):
             logps = answer_tokens(reference, tokens_of(batch)).logps
         masks = batch["completion_mask"]
         halves = zip(logps.chunk(2), masks.chunk(2), strict=True)
