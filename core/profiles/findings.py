@@ -46,6 +46,16 @@ FINDINGS: Mapping[str, Finding] = {
         better=("small-groups", "sample-efficiency"),
         worse=("diversity",),
     ),
+    "demystifying-long-cot": Finding(
+        text="Its loss is that of plain GRPO, and so are its numbers ({learns}).",
+        alike=("learns",),
+    ),
+    "dft": Finding(
+        text="Trained on right answers of its start it cannot be told from GRPO by its accuracy "
+        "({learns}), and it gives fewer different right answers ({distinct-answers}).",
+        worse=("distinct-answers",),
+        alike=("learns",),
+    ),
     "dr-grpo": Finding(
         text="Without the length divisor wrong answers are shorter ({wrong-length}); without "
         "the division by the spread of rewards a small reward beside a large one falls "
@@ -53,12 +63,33 @@ FINDINGS: Mapping[str, Finding] = {
         better=("wrong-length",),
         worse=("two-rewards",),
     ),
+    "gdpo": Finding(
+        text="Rewards that are scaled apart let it learn a small one beside a large one "
+        "({two-rewards}); with one reward it cannot be told from GRPO ({learns}; "
+        "{many-updates}; {wrong-length}).",
+        better=("two-rewards",),
+        alike=("learns", "many-updates", "wrong-length"),
+    ),
+    "gmpo": Finding(
+        text="The geometric mean of ratios learns more from a sampler of three bits "
+        "({low-bit-sampler}) and sooner what is rarely answered right ({rarely-right}); from a "
+        "sampler that lags it cannot be told from GRPO ({old-sampler}).",
+        better=("low-bit-sampler", "rarely-right"),
+        alike=("old-sampler",),
+    ),
     "gspo": Finding(
         text="Its narrow clip of one ratio for a whole answer keeps it near its start "
         "({kl-cost}) and diverse ({diversity}), and it learns more slowly "
         "({sample-efficiency}).",
         better=("kl-cost", "diversity"),
         worse=("sample-efficiency",),
+    ),
+    "mis": Finding(
+        text="Tokens with weights out of bounds are left out: it learns more from a sampler that "
+        "lags ({old-sampler}), and from one of three bits it cannot be told from GRPO "
+        "({low-bit-sampler}).",
+        better=("old-sampler",),
+        alike=("low-bit-sampler",),
     ),
     "ppo": Finding(
         text="With a critic and its KL penalty it goes less far from its start ({kl-cost}) and "
@@ -75,6 +106,20 @@ FINDINGS: Mapping[str, Finding] = {
         worse=("many-updates",),
         alike=("learns",),
     ),
+    "sapo": Finding(
+        text="A soft gate in place of the clip goes further from its start ({kl-cost}) and loses a "
+        "fragile skill in many large updates ({many-updates}); its accuracy where updates are few "
+        "cannot be told from GRPO's ({learns}).",
+        worse=("kl-cost", "many-updates"),
+        alike=("learns",),
+    ),
+    "sequence-is": Finding(
+        text="Weights of whole answers learn more from a sampler that lags ({old-sampler}) or has "
+        "three bits ({low-bit-sampler}); where sampler and trainer agree it cannot be told from "
+        "GRPO ({learns}; {many-updates}).",
+        better=("old-sampler", "low-bit-sampler"),
+        alike=("learns", "many-updates"),
+    ),
     "tis": Finding(
         text="With truncated weights it learns more from a sampler that lags ({old-sampler}) "
         "or has three bits ({low-bit-sampler}); where sampler and trainer agree it cannot"
@@ -88,5 +133,11 @@ FINDINGS: Mapping[str, Finding] = {
         "({many-updates}).",
         worse=("many-updates",),
         alike=("learns", "sample-efficiency"),
+    ),
+    "vespo": Finding(
+        text="It learns more from a sampler that lags ({old-sampler}) or has three bits "
+        "({low-bit-sampler}) though it does not read the sampler's probabilities, and gives more "
+        "different right answers ({distinct-answers}).",
+        better=("old-sampler", "low-bit-sampler", "distinct-answers"),
     ),
 }

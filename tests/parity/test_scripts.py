@@ -63,6 +63,7 @@ def data(tmp_path):
     for form, columns in {
         "prompts": {"prompt": turns, "solution": [f"${2 * i}$" for i in range(8)]},
         "pairs": {"prompt": turns, "completion": answers},
+        "preferences": {"prompt": turns, "chosen": answers, "rejected": answers[1:] + answers[:1]},
         "shared": {
             "conversations": [
                 [{"from": m["role"], "value": m["content"]} for m in (*p, *a)]
@@ -74,6 +75,24 @@ def data(tmp_path):
             (tmp_path / form).mkdir(exist_ok=True)
             Dataset.from_dict(columns).to_json(tmp_path / form / f"{split}.jsonl")
     return tmp_path
+
+
+@pytest.mark.parametrize("losses", [["sigmoid"], ["ipo", "sft"]])
+def test_dpo(losses, script, model, data):
+    out = data / "out"
+    run(
+        script("dpo"),
+        *("--model_name_or_path", model, "--dataset_name", data / "preferences"),
+        *("--output_dir", out, "--eval_strategy", "steps", "--eval_steps", "1"),
+        *("--loss_type", *losses, "--beta", "0.2"),
+    )
+    rows = [row for row in log(out) if "rewards/margins" in row]
+    assert len(rows) == 2
+    assert rows[0]["rewards/margins"] == pytest.approx(0, abs=1e-5)
+    held_out = [row for row in log(out) if "eval_rewards/margins" in row]
+    assert len(held_out) == 2
+    assert load_file(out / "model.safetensors")
+    assert "Direct Preference Optimization" in (out / "README.md").read_text()
 
 
 def run(module, *words):
