@@ -84,6 +84,13 @@ FINDINGS: Mapping[str, Finding] = {
         better=("kl-cost", "diversity"),
         worse=("sample-efficiency",),
     ),
+    "luspo": Finding(
+        text="Its narrow clip of one ratio for a whole answer keeps right answers different "
+        "({distinct-answers}), and it learns more slowly ({sample-efficiency}), from wrong rewards "
+        "too ({flipped-rewards}).",
+        better=("distinct-answers",),
+        worse=("sample-efficiency", "flipped-rewards"),
+    ),
     "mis": Finding(
         text="Tokens with weights out of bounds are left out: it learns more from a sampler that "
         "lags ({old-sampler}), and from one of three bits it cannot be told from GRPO "
@@ -107,10 +114,10 @@ FINDINGS: Mapping[str, Finding] = {
         alike=("learns",),
     ),
     "sapo": Finding(
-        text="A soft gate in place of the clip goes further from its start ({kl-cost}) and loses a "
-        "fragile skill in many large updates ({many-updates}); its accuracy where updates are few "
-        "cannot be told from GRPO's ({learns}).",
-        worse=("kl-cost", "many-updates"),
+        text="A soft gate in place of the clip goes further from its start ({kl-cost}), loses a "
+        "fragile skill in many large updates ({many-updates}) and learns less from wrong rewards "
+        "({flipped-rewards}); with right ones its accuracy cannot be told from GRPO's ({learns}).",
+        worse=("kl-cost", "many-updates", "flipped-rewards"),
         alike=("learns",),
     ),
     "sequence-is": Finding(
