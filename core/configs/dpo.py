@@ -143,9 +143,10 @@ class DPOConfig(BaseConfig):
         names = ", ".join(map(repr, self.loss_type))
         for name in ("label_smoothing", "discopop_tau", "f_alpha_divergence_coef"):
             if name not in read and self.is_set(name):
+                instead = ", or set loss_type='cdpo'" if name == "label_smoothing" else ""
                 raise BadValue(
                     f"{name}={getattr(self, name)!r} has no effect with loss_type={names} and "
-                    f"f_divergence_type={self.f_divergence_type!r}: leave it out"
+                    f"f_divergence_type={self.f_divergence_type!r}: leave it out{instead}"
                 )
         without = [name for name in self.loss_type if not PREFERENCES[name].takes_divergences]
         if self.f_divergence_type != "reverse_kl" and without:

@@ -1,4 +1,4 @@
-"""Settings of TRL's paper index for GRPO, RLOO, SFT and PPO: built here where TRL builds them."""
+"""Settings of TRL's paper index for GRPO, RLOO, SFT, PPO, DPO: built here where TRL builds them."""
 
 import pytest
 import trl
@@ -120,6 +120,36 @@ CALLS = {
             "learning_rate": 1e-6,
         },
         "REINFORCE++": {"normalize_advantages": True},
+    },
+    "DPOConfig": {
+        "DPO": {
+            "loss_type": "sigmoid",
+            "per_device_train_batch_size": 64,
+            "learning_rate": 1e-6,
+            "beta": 0.1,
+        },
+        "IPO": {"loss_type": "ipo", "per_device_train_batch_size": 90, "learning_rate": 1e-2},
+        "EXO": {"loss_type": "exo_pair", "label_smoothing": 1e-3},
+        "NCA": {"loss_type": "nca_pair", "beta": 0.01},
+        "robust": {"loss_type": "robust", "label_smoothing": 0.1},
+        "BCO": {"loss_type": "bco_pair", "beta": 0.01},
+        "SPPO": {"loss_type": "sppo_hard", "beta": 1e-3},
+        "AOT": {"loss_type": "aot", "beta": 0.01},
+        "AOT, unpaired": {"loss_type": "aot_unpaired", "beta": 0.01},
+        "APO": {"loss_type": "apo_zero", "beta": 0.1},
+        "DiscoPOP": {"loss_type": "discopop", "beta": 0.05, "discopop_tau": 0.05},
+        "RSO": {"loss_type": "hinge", "beta": 0.05},
+        "LD-DPO": {"loss_type": "sigmoid", "ld_alpha": 0.5},
+        "f-DPO": {"f_divergence_type": "js_divergence"},
+        "WPO": {"use_weighting": True, "beta": 0.01},
+        "TR-DPO": {
+            "sync_ref_model": True,
+            "ref_model_mixup_alpha": 0.6,
+            "ref_model_sync_steps": 512,
+        },
+        "Tulu 3": {"loss_type": "sigmoid_norm", "beta": 5.0},
+        "MPO": {"loss_type": ["sigmoid", "bco_pair", "sft"], "loss_weights": [0.8, 0.2, 1.0]},
+        "iterative RPO": {"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, 1.0]},
     },
 }
 HERE = {"use_cpu": True, "bf16": False}
