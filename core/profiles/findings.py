@@ -34,10 +34,10 @@ class Finding:
 
 FINDINGS: Mapping[str, Finding] = {
     "cispo": Finding(
-        text="At GRPO's rate its wrong answers are shorter ({wrong-length}), and it learns "
-        "less of a small reward beside a large one ({two-rewards}).",
+        text="Its wrong answers are shorter ({wrong-length}); it goes further from its start "
+        "({kl-cost}) and gives fewer different right answers ({distinct-answers}).",
         better=("wrong-length",),
-        worse=("two-rewards",),
+        worse=("kl-cost", "distinct-answers"),
     ),
     "dapo": Finding(
         text="Groups without a signal are sampled anew: it learns more from small groups "
