@@ -125,11 +125,12 @@ class DPOConfig(BaseConfig):
                 f"DPOConfig.label_smoothing={self.label_smoothing!r}: expected less than 0.5, the "
                 "chance at which labels say nothing"
             )
-        if "exo_pair" in self.loss_type and self.label_smoothing == 0:
-            raise BadValue(
-                "label_smoothing=0.0 with loss_type='exo_pair': Label smoothing must be greater "
-                "than 0.0; its paper has 1e-3"
-            )
+        for name in self.loss_type:
+            if PREFERENCES[name].needs_smoothing and self.label_smoothing == 0:
+                raise BadValue(
+                    f"label_smoothing=0.0 with loss_type={name!r}: Label smoothing must be greater "
+                    "than 0.0, such as 1e-3"
+                )
 
     def check_unread(self) -> None:
         """Refuse settings that no loss reads, or that a loss has no form for.

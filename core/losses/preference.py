@@ -233,6 +233,7 @@ class Preference:
         takes_divergences: Whether other divergences than the reverse KL are defined for it: the
             partition function cancels in its gap, or it reads no score.
         splits: Whether the loss of a pair does not depend on the others of its micro-batch.
+        needs_smoothing: Whether it is infinite without `label_smoothing`.
     """
 
     link: Link
@@ -240,6 +241,7 @@ class Preference:
     parameters: tuple[str, ...] = ()
     takes_divergences: bool = False
     splits: bool = True
+    needs_smoothing: bool = False
 
 
 SMOOTHS = ("label_smoothing",)
@@ -248,7 +250,11 @@ PREFERENCES = {
     "hinge": Preference(link=hinge, doc="a hinge, arXiv 2309.06657", takes_divergences=True),
     "ipo": Preference(link=ipo, doc="IPO of scores a token", takes_divergences=True),
     "exo_pair": Preference(
-        link=exo_pair, doc="EXO, arXiv 2402.00856", parameters=SMOOTHS, takes_divergences=True
+        link=exo_pair,
+        doc="EXO, arXiv 2402.00856",
+        parameters=SMOOTHS,
+        takes_divergences=True,
+        needs_smoothing=True,
     ),
     "nca_pair": Preference(link=nca_pair, doc="NCA, arXiv 2402.05369"),
     "robust": Preference(

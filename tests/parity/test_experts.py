@@ -25,7 +25,13 @@ KINDS = ("mixtral", "qwen3_moe")
 WEIGHTS = {"the model's own": None, "set": 0.7, "off": 0.0}
 OWN = 0.3  # large enough to show
 ROWS = [
-    {"prompt": f"{a}+{b}=", "completion": f"{a + b} is it", "optimal_value": 0.5}
+    {
+        "prompt": f"{a}+{b}=",
+        "completion": f"{a + b} is it",
+        "optimal_value": 0.5,
+        "chosen": f"{a + b} is it",
+        "rejected": f"{a * b + 20}",
+    }
     for a in range(4)
     for b in range(3)
 ]
