@@ -84,6 +84,12 @@ FINDINGS: Mapping[str, Finding] = {
         better=("kl-cost", "diversity"),
         worse=("sample-efficiency",),
     ),
+    "gspo-token": Finding(
+        text="Its gradient is that of gspo, and like it it learns more slowly "
+        "({sample-efficiency}) and keeps right answers different ({distinct-answers}).",
+        better=("distinct-answers",),
+        worse=("sample-efficiency",),
+    ),
     "luspo": Finding(
         text="Its narrow clip of one ratio for a whole answer keeps right answers different "
         "({distinct-answers}), and it learns more slowly ({sample-efficiency}), from wrong rewards "
