@@ -58,11 +58,7 @@ class Score(Measure):
         key = "start_scores" if arm == START and not untrained else "scores"
         rows = {row["mirrors"]: row for row in record[key] if how_of(row) == self.how}
         source = key if self == Score(self.benchmarks) else f"{self} in {key}"
-        if self.part is None:
-            return _mean_of(self.benchmarks, rows, lambda row: row["value"], record, arm, source)
-        field, value = self.part
-        parts = {name: row["by"][field] for name, row in rows.items() if field in row.get("by", ())}
-        groups = {name: part[value] for name, part in parts.items() if value in part}
+        groups = rows if self.part is None else groups_of(rows, *self.part)
         return _mean_of(self.benchmarks, groups, lambda group: group["value"], record, arm, source)
 
 
@@ -151,6 +147,12 @@ class Probability(Measure):
         if quantity is None:
             raise missing(record, arm, f"probabilities {self.name!r}")
         return quantity["before" if arm == START else "after"]
+
+
+def groups_of(rows: Mapping[str, Record], field: str, value: str) -> dict[str, Record]:
+    """Return the scores of problems whose field has a value, from rows that are split by it."""
+    parts = {name: row["by"][field] for name, row in rows.items() if field in row.get("by", ())}
+    return {name: part[value] for name, part in parts.items() if value in part}
 
 
 def score(

@@ -96,13 +96,9 @@ def compare(
     """
     records = [find_record(name) for name in (before, after, third) if name is not None]
     if all(record["kind"] == "profile" for record in records):
-        if samples:
-            raise BadValue("--samples is for runs: leave it out to compare profiles")
-        if third is not None and figure is None:
-            raise BadValue(f"{third}: a third profile is drawn only, add --figure FILE.svg")
         from core.cli.profiling import print_compared
 
-        return print_compared(records, figure, as_json=as_json)
+        return print_compared(records, figure, samples, as_json=as_json)
     if third is not None:
         raise BadValue(f"{third}: expected three profiles, or two runs")
     old, new = find_run(before), find_run(after)

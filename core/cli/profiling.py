@@ -11,6 +11,7 @@ from core.cli.options import AsJson
 from core.cli.output import print_columns, print_json, print_text, say_loading
 from core.cli.run_options import Jobs
 from core.records.places import from_here, record_file
+from eval.errors import BadValue
 
 if TYPE_CHECKING:  # slow to import
     from core.profiles.profiling import Profile
@@ -73,14 +74,24 @@ def profile(
     return print_text(f"page: {from_here(page)}")
 
 
-def print_compared(records: "Sequence[Record]", figure: Path | None, *, as_json: bool) -> None:
+def print_compared(
+    records: "Sequence[Record]", figure: Path | None, samples: int, *, as_json: bool
+) -> None:
     """Print the scores of the first of some recorded profiles against the second.
 
     Args:
         records: Two or three profiles.
         figure: Where the scores of all of them against plain GRPO are drawn, if anywhere.
+        samples: The number of answers that are asked for, which profiles do not have.
         as_json: Whether to print JSON.
+
+    Raises:
+        BadValue: samples are asked for, a third profile is not drawn, or see `write_figure`.
     """
+    if samples:
+        raise BadValue("--samples is for runs: leave it out to compare profiles")
+    if len(records) > 2 and figure is None:
+        raise BadValue(f"{records[2]['arm']}: a third profile is drawn only, add --figure FILE.svg")
     from core.pages.profiles import write_figure
     from core.profiles.profiling import compare
 

@@ -1,16 +1,22 @@
 """Settings of direct preference optimisation, with TRL 1.16's names and defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from core.configs.base import BaseConfig, padding_multiple
 from core.configs.sft import TRUNCATIONS
 from core.losses.divergence_scores import DIVERGENCES
-from core.losses.preference import PREFERENCES
+from core.losses.preference import PREFERENCES, Preference
 from core.option import choice, option
 from eval.errors import BadValue
 
+# Settings that some losses or divergences read, each with what to do instead.
+READ_BY_SOME: Mapping[str, str] = {
+    "label_smoothing": ", or set loss_type='cdpo'",
+    "discopop_tau": "",
+    "f_alpha_divergence_coef": "",
+}
 LOSSES = "; ".join(f"'{name}', {row.doc}" for name, row in PREFERENCES.items())
 
 
@@ -92,7 +98,9 @@ class DPOConfig(BaseConfig):
         self.loss_type = [self.loss_type] if isinstance(self.loss_type, str) else [*self.loss_type]
         super().resolve()
         self.check_losses()
+        self.check_numbers()
         self.check_unread()
+        self.check_together()
         self.check_reference()
         self.pad_to_multiple_of = padding_multiple(self.pad_to_multiple_of, self.device.type)
 
@@ -102,22 +110,29 @@ class DPOConfig(BaseConfig):
         return self.pad_to_multiple_of if isinstance(self.pad_to_multiple_of, int) else None
 
     def check_losses(self) -> None:
-        """Refuse unknown losses, and settings that are out of the range of a loss.
+        """Refuse losses that are unknown, and weights of another number.
 
         Raises:
-            BadValue: there is one.
+            BadValue: there is one, or there is no loss.
         """
+        known = ", ".join(map(repr, PREFERENCES))
         for name in self.loss_type:
             if name not in PREFERENCES:
-                known = ", ".join(map(repr, PREFERENCES))
                 raise BadValue(f"DPOConfig.loss_type={name!r}: expected one of {known}")
         if not self.loss_type:
-            raise BadValue("DPOConfig.loss_type=[]: expected at least one loss")
+            raise BadValue(f"DPOConfig.loss_type=[]: expected at least one loss of {known}")
         if self.loss_weights is not None and len(self.loss_weights) != len(self.loss_type):
             raise BadValue(
                 f"`loss_weights` must have the same length as `loss_type`: found "
                 f"{len(self.loss_weights)} weights for {len(self.loss_type)} losses"
             )
+
+    def check_numbers(self) -> None:
+        """Refuse numbers that are out of the range of the losses.
+
+        Raises:
+            BadValue: there is one.
+        """
         if not self.beta > 0:
             raise BadValue(f"DPOConfig.beta={self.beta!r}: expected a number above 0")
         if self.label_smoothing >= 0.5:
@@ -125,40 +140,49 @@ class DPOConfig(BaseConfig):
                 f"DPOConfig.label_smoothing={self.label_smoothing!r}: expected less than 0.5, the "
                 "chance at which labels say nothing"
             )
-        for name in self.loss_type:
-            if PREFERENCES[name].needs_smoothing and self.label_smoothing == 0:
-                raise BadValue(
-                    f"label_smoothing=0.0 with loss_type={name!r}: Label smoothing must be greater "
-                    "than 0.0, such as 1e-3"
-                )
+        name = self.first_loss(lambda row: row.needs_smoothing)
+        if name and self.label_smoothing == 0:
+            raise BadValue(
+                f"label_smoothing=0.0 with loss_type={name!r}: Label smoothing must be greater "
+                "than 0.0, such as 1e-3"
+            )
+
+    def first_loss(self, holds: Callable[[Preference], bool]) -> str | None:
+        """Return the first of the losses of which something holds; None if of none."""
+        return next((name for name in self.loss_type if holds(PREFERENCES[name])), None)
 
     def check_unread(self) -> None:
-        """Refuse settings that no loss reads, or that a loss has no form for.
+        """Refuse settings that neither a loss nor the divergence reads.
 
         Raises:
             BadValue: there is one.
         """
-        rows = [PREFERENCES[name] for name in self.loss_type]
-        read = {name for row in rows for name in row.parameters}
+        read = {name for loss in self.loss_type for name in PREFERENCES[loss].parameters}
         read.update(DIVERGENCES[self.f_divergence_type].parameters)
-        names = ", ".join(map(repr, self.loss_type))
-        for name in ("label_smoothing", "discopop_tau", "f_alpha_divergence_coef"):
+        losses = ", ".join(map(repr, self.loss_type))
+        for name, instead in READ_BY_SOME.items():
             if name not in read and self.is_set(name):
-                instead = ", or set loss_type='cdpo'" if name == "label_smoothing" else ""
                 raise BadValue(
-                    f"{name}={getattr(self, name)!r} has no effect with loss_type={names} and "
+                    f"{name}={getattr(self, name)!r} has no effect with loss_type={losses} and "
                     f"f_divergence_type={self.f_divergence_type!r}: leave it out{instead}"
                 )
-        without = [name for name in self.loss_type if not PREFERENCES[name].takes_divergences]
-        if self.f_divergence_type != "reverse_kl" and without:
+
+    def check_together(self) -> None:
+        """Refuse a divergence and weights that a loss has no form for.
+
+        Raises:
+            BadValue: there is such a loss.
+        """
+        name = self.first_loss(lambda row: not row.takes_divergences)
+        if name and self.f_divergence_type != "reverse_kl":
             raise BadValue(
-                f"f_divergence_type={self.f_divergence_type!r} with loss_type={without[0]!r}, "
+                f"f_divergence_type={self.f_divergence_type!r} with loss_type={name!r}, "
                 "whose partition function does not cancel: leave one of them out"
             )
-        whole = [name for name in self.loss_type if not PREFERENCES[name].splits]
-        if self.use_weighting and whole:
+        name = self.first_loss(lambda row: not row.splits)
+        if name and self.use_weighting:
             raise BadValue(
-                f"use_weighting=True with loss_type={whole[0]!r}, which is no loss of single "
+                f"use_weighting=True with loss_type={name!r}, which is no loss of single "
                 "pairs: leave one of them out"
             )
 

@@ -60,14 +60,17 @@ def right_counts(samples: Sequence[Sample]) -> Counter[str]:
     return Counter(key_of(sample) for sample in samples if sample.correct)
 
 
+def wrong_answers(samples: Sequence[Sample]) -> dict[str, str]:
+    """Return the wrong answers of a problem by their key."""
+    return {key_of(s): s.extracted for s in samples if s.extracted and not s.correct}
+
+
 def wrong_groups(rows: Sequence[Sequence[Sample]]) -> list[dict[str, int]]:
     """Number the groups of equal wrong answers of each problem from 1, by the key of an answer.
 
     Answers are compared by the grader, and as texts where whole outputs count.
     """
-    answers = [
-        {key_of(s): s.extracted for s in row if s.extracted and not s.correct} for row in rows
-    ]
+    answers = [wrong_answers(row) for row in rows]
     as_texts = [any(s.rule == WHOLE for s in row) for row in rows]
     compared = equal_groups(
         [{} if alone else texts for alone, texts in zip(as_texts, answers, strict=True)]
