@@ -124,6 +124,21 @@ LAWS: tuple[Claim, ...] = (
         "mean_equations:implicit_errors",
     ),
     _equal(
+        "preferences",
+        "The loss of a pair is that of its paper's equation, also where long answers count less.",
+        "preference_equations:loss_errors",
+    ),
+    _equal(
+        "divergences",
+        "The score of an answer is the derivative of its divergence at the ratio of the policies.",
+        "preference_equations:divergence_errors",
+    ),
+    _equal(
+        "pair-weights",
+        "Losses of a pair are summed by their weights, and multiplied by WPO's of both answers.",
+        "preference_equations:weight_errors",
+    ),
+    _equal(
         "padding",
         "Padding behind the end of a completion changes no loss and no gradient.",
         "padding:padding_changes",
