@@ -1,6 +1,5 @@
 """Log-probabilities and statistics of the tokens of answers, for losses of preferences."""
 
-from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import torch
@@ -55,7 +54,7 @@ def packed_tokens(
     packed = pack(batch, from_zero=True)  # TRL pads pairs on the right
     head = cast(nn.Linear, policy.get_output_embeddings())
 
-    def head_outputs(hidden: Tensor) -> Sequence[Tensor]:
+    def head_outputs(hidden: Tensor) -> tuple[Tensor, ...]:
         states, weight = hidden[0], head.weight
         outputs = head_logps(
             states, weight, packed.targets, 1.0, with_entropy=True, with_right=True
@@ -66,7 +65,7 @@ def packed_tokens(
             squares = sum_squares(states, weight) if with_squares else torch.zeros_like(logps)
         return *outputs, means, squares.to(logps.dtype)
 
-    logps, *others = read_packed(model, policy, batch, packed, lambda h: tuple(head_outputs(h)))
+    logps, *others = read_packed(model, policy, batch, packed, head_outputs)
     entropy, right, means, squares = (other.detach() for other in others)
     return AnswerTokens(logps, entropy, right, means, squares)
 

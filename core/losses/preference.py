@@ -72,14 +72,14 @@ class PreferenceConfig(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """What a link reads of the chosen or the rejected answers, each of shape (B,).
+    """Inputs of a link from the chosen or the rejected answers, each of shape (B,).
 
     Attributes:
         logp: Log-probability of the answer under the policy.
         ref_logp: The same under the reference.
         score: The derivative f' of the divergence at the ratio of the two.
         length: The number of tokens.
-        token_logps: Log-probabilities of the tokens (B, T), and their mask.
+        tokens: The answers by token.
     """
 
     logp: B
@@ -96,7 +96,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What a link reads of both answers."""
+    """Inputs of a link: both sides of the pairs."""
 
     chosen: Side
     rejected: Side
@@ -288,7 +288,7 @@ PREFERENCES = {
 
 
 def scores_of(pairs: Pairs, c: PreferenceConfig) -> Scores:
-    """Return what links read of pairs, see `sums_of` and `DIVERGENCES`."""
+    """Return the inputs of a link from pairs, see `sums_of` and `DIVERGENCES`."""
     logps, ref_logps = sums_of(pairs, c.ld_alpha)
     derivative = DIVERGENCES[c.f_divergence_type].derivative
     chosen, rejected = (

@@ -1,4 +1,4 @@
-"""The trainer that methods of preference pairs stand on: data, reference, batches and metrics."""
+"""Base class of trainers of preference pairs: data, reference, batches and metrics."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping

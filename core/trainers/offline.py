@@ -1,4 +1,4 @@
-"""What trainers on the rows of a dataset share: streams, evaluation sets, tokens and experts."""
+"""Base class of trainers on the rows of a dataset: streams, evaluation sets, tokens, experts."""
 
 from abc import abstractmethod
 from typing import cast
