@@ -91,7 +91,7 @@ class AtK(Measure):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """One need of samples for each benchmark, whatever `k` is."""
+        """Needs of samples, one for each benchmark, whatever `k` is."""
         return tuple(Need("samples", name) for name in self.benchmarks)
 
     @property

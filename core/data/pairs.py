@@ -114,7 +114,7 @@ def common_length(one: Sequence[object], other: Sequence[object]) -> int:
 def truncate(
     prompt: Sequence[int], answer: Sequence[int], max_length: int | None, kept: str
 ) -> tuple[Sequence[int], Sequence[int]]:
-    """Cut prompt and answer to `max_length` tokens at the end that `kept`, of `TRUNCATIONS`, names."""
+    """Return prompt and answer cut to `max_length` tokens by the row `kept` of `TRUNCATIONS`."""
     if max_length is None:
         return prompt, answer
     places = range(len(prompt) + len(answer))[TRUNCATIONS[kept].kept(max_length)]

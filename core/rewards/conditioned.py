@@ -33,7 +33,7 @@ class Conditioned:
         return [self.paid(value, condition) for value, condition in pairs]
 
     def paid(self, value: float | None, condition: float | None) -> float | None:
-        """What one completion gets."""
+        """Return the reward of one completion."""
         if value is None or condition is None:
             return None
         return value if condition >= self.at_least else self.otherwise

@@ -59,7 +59,7 @@ class CosineLength:
         ]
 
     def worth(self, correct: bool, length: int) -> float:
-        """What a completion of this length gets."""
+        """Return the reward of a completion of this length."""
         if self.at_limit is not None and length >= self.max_length:
             return self.at_limit
         if not correct:

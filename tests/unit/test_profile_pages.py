@@ -1,6 +1,7 @@
 """Records and pages of profiles, made of runs whose numbers are known."""
 
 import re
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -238,6 +239,9 @@ def test_a_record_made_with_the_kernels_here_is_taken_for_the_same_question(reco
     assert profile_recorded(asked("grpo", seeds=9)) is None
     assert profile_recorded(asked("rloo")) is None
     assert profile_recorded(asked("no-clip")) is None  # its record has one probe
+    changed = replace(PROBES["limit"], measure=PROBES["learns"].measure)
+    of_another = replace(asked("grpo"), probes=(changed,))
+    assert profile_recorded(of_another) is None
     monkeypatch.setattr("core.profiles.record.acting_kernels", lambda: {"torch": "other"})
     assert profile_recorded(asked("grpo")) is None
 
