@@ -12,6 +12,7 @@ from core.profiles.runs import ProfileRuns, Request
 from core.profiles.trainings import Training
 from core.records.fair import final
 from core.records.record import Record, machine, new_record
+from core.records.sample_files import sample_files
 from core.settings.canonical import canonical
 from core.settings.own_trainer import trainer_key
 from core.stages.kernels import PROCESSOR, acting_kernels, processor
@@ -95,7 +96,10 @@ def rate_fields(runs: ProfileRuns, base: str) -> JsonObject:
 
 
 def training_fields(runs: ProfileRuns, training: Training) -> JsonObject:
-    """Return the runs of a training, and each curve's mean, lowest and highest value over seeds."""
+    """Return the runs of a training, and each curve's mean, lowest and highest value over seeds.
+
+    By the digests of weights and answers `repro clean` finds the stages of a run.
+    """
     records = runs.records.get(training.name, {})
     failures = runs.failures.get(training.name, {})
     curves = {name: mean_curve(list(records.values()), name) for name in SHOWN}
@@ -106,6 +110,7 @@ def training_fields(runs: ProfileRuns, training: Training) -> JsonObject:
                 "seed": seed,
                 "weights": record["train"].get("weights"),
                 "accuracy": [*AccuracyChange().stand(record, training.name)],
+                "answers": sorted(sample_files(record)),
             }
             for seed, record in records.items()
         ],

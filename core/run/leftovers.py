@@ -16,6 +16,7 @@ from core.settings.canonical import canonical_text
 from core.settings.run_settings import HELD_OUT
 
 STAGE = re.compile("[a-z]+-.*?[0-9a-f]{16}")  # the name of a stage's folder ends with its key
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')  # in JSON
 NAMED = re.compile("[0-9a-f]{64}|[0-9a-f]{16}")  # digests and keys
 POLICIES = ("start", "train")  # stages that give one
 PAGES = "reports"
@@ -159,8 +160,9 @@ def on_trial(note: Fields, curves: set[str]) -> bool:
 
 
 def names_in(value: object) -> set[str]:
-    """Return the digests and keys that occur in a JSON value."""
-    return set(NAMED.findall(canonical_text(value)))
+    """Return the digests and keys that occur in the strings of a JSON value."""
+    strings = STRING.findall(canonical_text(value))
+    return {name for string in strings for name in NAMED.findall(string)}
 
 
 def names_in_records(records: Iterable[Record]) -> set[str]:

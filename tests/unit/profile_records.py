@@ -31,7 +31,15 @@ MIDDLE = {
 def fields(training, goodness):
     """The fields of a run that is `goodness` points better than another one."""
     world = training.regime.partition("-")[0]
-    row = {"mirrors": f"nano-{world}", "metric": "top1", "mode": "cot", "temperature": 1.0}
+    suite = f"nano-{world}"
+    row = {
+        "benchmark": suite,
+        "mirrors": suite,
+        "metric": "top1",
+        "mode": "cot",
+        "temperature": 1.0,
+        "digest": "1" * 64,
+    }
     curves = {
         name: [[step, MIDDLE.get(name, 0.3) + slope * goodness] for step in (16, 80, 160)]
         for name, slope in CURVES.items()
@@ -41,6 +49,7 @@ def fields(training, goodness):
     if training.name == "hard-prompts":
         curves["reward"][0][1] = 0.07
     sampled = {
+        "digest": "2" * 64,
         "k": [1, 32],
         "pass": [60.0 + goodness, 80.0 + goodness],
         "distinct": [0.6, 1.5 + 0.005 * goodness],
@@ -49,7 +58,7 @@ def fields(training, goodness):
         "curves": curves,
         "scores": [row | {"value": 60.0 + goodness}],
         "start_scores": [row | {"value": 20.0}],
-        "sampling": {"s": {"mirrors": f"nano-{world}", "before": sampled, "after": sampled}},
+        "sampling": {suite: {"mirrors": suite, "before": sampled, "after": sampled}},
         "probabilities": {"kl_to_start": {"before": 0.0, "after": 0.8 - 0.01 * goodness}},
         "train": {"weights": "0" * 64},
     }

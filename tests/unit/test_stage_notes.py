@@ -12,7 +12,7 @@ from core.records.files import folder_files
 from core.records.found import models_here
 from core.records.notes import DIGEST, read_note, write_note
 from core.records.places import DONE
-from core.run.leftovers import end_note
+from core.run.leftovers import end_note, names_in
 from core.spread.checkpoints import SEAL, check_seal
 from core.stages.browse import is_of, seal_of
 from core.stages.stage import Stage
@@ -185,3 +185,10 @@ def test_the_id_of_a_wandb_run_stays_and_an_edited_one_is_refused(tmp_path):
     path.write_text(path.read_text().replace(run_id(path), "another"))
     with pytest.raises(DamagedFile, match=r"altered.*delete it to begin another W&B run"):
         run_id(path)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(0, 2**64 - 1))
+def test_names_are_digests_and_keys_and_never_the_digits_of_a_number(numbers, key):
+    names = {f"{key:016x}", f"{key:064x}"}
+    assert names_in({"numbers": numbers}) == set()
+    assert names_in([numbers, f"runs/train-seed0-{key:016x}", {f"{key:064x}": numbers}]) == names
