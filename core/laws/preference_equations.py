@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from math import exp, fsum, log
 
 import torch
@@ -106,6 +106,7 @@ STATED: Mapping[str, Callable[[Row, Settings], float]] = {
         _sigma(c.beta * r.chosen) + 1 - _sigma(c.beta * (r.chosen - r.rejected))
     ),
     "discopop": lambda r, c: _discopop(c.beta * r.gap, c.discopop_tau),
+    "sft": lambda *_: -fsum(chain(*CHOSEN)) / sum(map(len, CHOSEN)),
 }
 SCORES: Mapping[str, Callable[[float, float], float]] = {
     "reverse_kl": lambda u, _: u,
@@ -142,9 +143,6 @@ def _rows(c: Settings) -> tuple[list[Row], list[float], list[float]]:
 def _stated(name: str, c: Settings) -> list[float]:
     """Return the loss of each pair by its equation; of sorted ones in the order of the gaps."""
     rows, gaps, ref_gaps = _rows(c)
-    if name == "sft":
-        tokens = [x for row in CHOSEN for x in row]
-        return [-fsum(tokens) / len(tokens)] * len(rows)
     if name in STATED:
         return [STATED[name](row, c) for row in rows]
     paired = name == "aot"

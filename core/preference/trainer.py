@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -23,19 +22,17 @@ from core.forward.logps import evaluating
 from core.forward.router import router_weight
 from core.losses.preference import Answers, Pairs, PreferenceLosses, sums_of
 from core.preference.collate import LABELS, PairCollator
-from core.shards.adapters import add_adapters, refuse_adapters
+from core.shards.adapters import refuse_adapters
 from core.shards.sharding import gather_weights, spread_weights
 from core.trainers.offline import OfflineTrainer
 from core.trainers.setup import (
     check_launch,
     check_streams,
-    given_tokenizer,
-    policy_model,
-    policy_tokenizer,
     refuse,
     resolve_settings,
     without_dropout,
 )
+from core.trainers.vocabulary import policy_and_tokenizer
 from eval.errors import BadValue
 
 if TYPE_CHECKING:
@@ -67,32 +64,15 @@ class PreferenceTrainer(OfflineTrainer):
         name = type(self).__name__
         refuse(name, quantization_config=quantization_config, compute_metrics=compute_metrics)
         check_dataset(train_dataset, "train_dataset")
-        args = resolve_settings(args, DPOConfig, model, self._name)
+        self.args = args = resolve_settings(args, DPOConfig, model, self._name)
         check_streams(args, train_dataset, eval_dataset)
-        if ref_model is not None and ref_model is model:
-            raise BadValue(
-                "`model` and `ref_model` cannot be the same object: leave ref_model out, the "
-                "reference is a copy then"
-            )
+        check_reference(ref_model, model)
         set_seed(args.seed)  # of the adapters
-        base = policy_model(model, args)
-        self.tokenizer = given_tokenizer(
-            processing_class, base, args, by_name=isinstance(model, str)
-        )
-        if args.pad_token is not None:
-            self.set_padding(args.pad_token)
-        policy = add_adapters(base, peft_config, args)
-        self.tokenizer = policy_tokenizer(self.tokenizer, policy, args)
-        self.preparation = partial(
-            tokenize_pairs,
-            max_length=args.max_length,
-            truncation=args.truncation_mode,
-            workers=args.dataset_num_proc,
-        )
-        collator = PairCollator(cast(int, self.tokenizer.pad_token_id), args.padding)
+        policy, self.tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
         if args.disable_dropout:
             without_dropout(policy)
         self.router_weight = router_weight(policy, args.router_aux_loss_coef)
+        collator = PairCollator(cast(int, self.tokenizer.pad_token_id), args.padding)
         super().__init__(
             model=policy,
             args=args,
@@ -110,16 +90,6 @@ class PreferenceTrainer(OfflineTrainer):
     @abstractmethod
     def pair_losses(self, pairs: Pairs) -> PreferenceLosses:
         """Return the loss of each pair of a micro-batch; a method to override."""
-
-    def set_padding(self, token: str) -> None:
-        """Set the token of padding.
-
-        Raises:
-            BadValue: the tokenizer's vocabulary lacks it.
-        """
-        if token not in self.tokenizer.get_vocab():
-            raise BadValue(f"pad_token={token!r}: expected a token of the tokenizer's vocabulary")
-        self.tokenizer.pad_token = token
 
     def take_reference(self, ref_model: PreTrainedModel | None, *, has_new_adapters: bool) -> None:
         """Set up the frozen reference: the given model, else the policy as it starts.
@@ -150,7 +120,13 @@ class PreferenceTrainer(OfflineTrainer):
 
     def prepared(self, dataset: Data) -> Data:
         """Return rows of token ids from a dataset of pairs, see `tokenize_pairs`."""
-        return self.preparation(dataset, self.tokenizer)
+        return tokenize_pairs(
+            dataset,
+            self.tokenizer,
+            max_length=self.args.max_length,
+            truncation=self.args.truncation_mode,
+            workers=self.args.dataset_num_proc,
+        )
 
     def with_reference(self, dataset: Data) -> Data:
         """Return a dataset with the reference's log-probabilities of both answers.
@@ -279,6 +255,15 @@ class PreferenceTrainer(OfflineTrainer):
 
     def _set_signature_columns_if_needed(self) -> None:
         self._signature_columns = [*PAIR_COLUMNS, *REF_COLUMNS]
+
+
+def check_reference(ref_model: PreTrainedModel | None, model: str | PreTrainedModel) -> None:
+    """Raise `BadValue` if the reference is the model that is trained."""
+    if ref_model is not None and ref_model is model:
+        raise BadValue(
+            "`model` and `ref_model` cannot be the same object: leave ref_model out, the "
+            "reference is a copy then"
+        )
 
 
 def tokens_of(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from core.claims import Claim
 from core.families.worlds import World, world_of_regime
@@ -178,8 +179,7 @@ def run_trials(request: Request, trainings: Iterable[Training]) -> dict[str, lis
     bases = [TRAININGS[name] for name in dict.fromkeys(training.base for training in trainings)]
     chains = [
         chain_of(request.algorithm, base.name, world_of(base).trial_seed, factor, trial=True)
-        for base in bases
-        for factor in FACTORS
+        for base, factor in product(bases, FACTORS)
     ]
     failed: dict[str, dict[int, str]] = {}
     failed_units = run_all(request, chains, failed, trial=True)
@@ -187,10 +187,10 @@ def run_trials(request: Request, trainings: Iterable[Training]) -> dict[str, lis
     for chain in chains:
         if label_of(chain) not in failed_units:
             rows.setdefault(chain.resolved.arm, []).append(trial_row(chain, force=False))
-    for base in bases:
-        if base.name not in rows:
-            reason = next(iter(failed[base.name].values()))
-            raise FailedUnit(f"{base.name}: every learning rate failed: {reason}", 1)
+    if without_trial := failed.keys() - rows.keys():
+        name = min(without_trial)
+        reason = next(iter(failed[name].values()))
+        raise FailedUnit(f"{name}: every learning rate failed: {reason}", 1)
     return rows
 
 

@@ -77,7 +77,9 @@ class SFTTrainer(OfflineTrainer):
         args = sft_settings(args, model, train_dataset, eval_dataset)
         check_functions(args, data_collator, compute_loss_func)
         set_seed(args.seed)  # of the adapters
-        policy, tokenizer = policy_and_tokenizer(model, processing_class, peft_config, args)
+        policy, tokenizer = policy_and_tokenizer(
+            model, processing_class, peft_config, args, virtual_tokens=True
+        )
         datasets = train_dataset, eval_dataset
         data = self.prepare_data(datasets, data_collator, formatting_func, tokenizer, args)
         super().__init__(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from tokenizers import AddedToken
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from core.configs.dpo import DPOConfig
 from core.configs.sft import SFTConfig
 from core.data.conversations import Tokenizer
 from core.models.load import load_tokenizer
@@ -25,32 +26,45 @@ def policy_and_tokenizer(
     model: str | PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase | None,
     peft_config: "PeftConfig | None",
-    args: SFTConfig,
+    args: SFTConfig | DPOConfig,
+    *,
+    virtual_tokens: bool = False,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return the model to train and its tokenizer, with the adapters and tokens of the settings."""
+    """Return the model to train and its tokenizer, with the adapters and tokens of the settings.
+
+    Args:
+        model: The model, or its name.
+        tokenizer: The tokenizer; None for that of the model.
+        peft_config: The adapters, if there are any.
+        args: The settings.
+        virtual_tokens: Whether the trainer takes adapters that put tokens before a prompt.
+    """
     base = policy_model(model, args)
     base_tokenizer = given_tokenizer(tokenizer, base, args, by_name=isinstance(model, str))
     added = set_vocabulary(base_tokenizer, base, args)
     config = trains_tokens(peft_config, base, added)
-    policy = add_adapters(base, config, args, virtual_tokens=True)
+    policy = add_adapters(base, config, args, virtual_tokens=virtual_tokens)
     return policy, policy_tokenizer(base_tokenizer, policy, args)
 
 
-def set_vocabulary(tokenizer: Tokenizer, model: PreTrainedModel, args: SFTConfig) -> list[int]:
+def set_vocabulary(
+    tokenizer: Tokenizer, model: PreTrainedModel, args: SFTConfig | DPOConfig
+) -> list[int]:
     """Set chat template, end token and padding token; return the ids of tokens that are new.
+
+    The settings of preference trainers hold a padding token only.
 
     Raises:
         BadValue: a token is not in the vocabulary, or embeddings with adapters would be resized.
         MissingFile: the template file does not exist.
     """
-    path = args.chat_template_path
+    path, end = (getattr(args, name, None) for name in ("chat_template_path", "eos_token"))
     added = [] if path is None else set_template(path, tokenizer, model)
-    for name in ("eos_token", "pad_token"):
-        token = getattr(args, name)
+    for name, token in (("eos_token", end), ("pad_token", args.pad_token)):
         if token is not None and token not in tokenizer.get_vocab():
             raise BadValue(f"{name}={token!r}: expected a token of the tokenizer's vocabulary")
-    if args.eos_token is not None:
-        tokenizer.eos_token = args.eos_token
+    if end is not None:
+        tokenizer.eos_token = end
         set_end(tokenizer.eos_token_id, model)
     if args.pad_token is not None:
         tokenizer.pad_token = args.pad_token
