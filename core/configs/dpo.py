@@ -69,7 +69,7 @@ class DPOConfig(BaseConfig):
     precompute_ref_batch_size: int | None = option(
         None, "Pairs of a batch when they are computed; unset, those of a training batch."
     )
-    loss_type: list[str] = field(
+    loss_type: list[str] | str = field(
         default_factory=lambda: ["sigmoid"],
         metadata={"help": f"One or several losses of a pair: {LOSSES}."},
     )

@@ -179,6 +179,9 @@ class Family(Protocol):
             asks.
         sampler_gaps: quantities of `core.forward.sampler_gap` that are computed where a claim
             asks.
+        pair_quantities: quantities of `core.preference.pair_quantities` that are computed of
+            held-out pairs, or with the suffix of `SEEN` of pairs of the training, where a claim
+            asks.
         gives: columns that it adds to rows, if it is a preparation that makes rows instead of
             training.
         has_regimes: whether the regimes of `core.families.regimes` configure its trainer;
@@ -199,6 +202,7 @@ class Family(Protocol):
     probabilities: tuple[str, ...] = ()
     own_answers: tuple[str, ...] = ()
     sampler_gaps: tuple[str, ...] = ()
+    pair_quantities: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
     has_regimes: bool = False
     listed_with: str = ""

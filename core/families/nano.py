@@ -10,11 +10,12 @@ from core.families.regimes import ONE_RATE, SAME
 from core.rewards import Accuracy
 
 Settings = Mapping[str, object]
-# What a family needs beside the common settings for clips of 0.2 and no KL.
+# What a family needs beside the common settings, for clips of 0.2 and no KL, or the plain loss.
 BASES: Mapping[str, Settings] = {
     "grpo": {"loss_type": "dapo", "epsilon": 0.2, "beta": 0.0, "scale_rewards": "group"},
     "rloo": {"beta": 0.0},
     "ppo": {"kl_coef": 0.0, "num_iterations": 1},
+    "dpo": {"loss_type": "sigmoid", "beta": 0.1},
 }
 COMMON: Settings = {
     **SAME,
@@ -114,9 +115,47 @@ def start(
     }
 
 
+def pairs_regime(
+    suite: str, start: str, *, pairs: str, updates: int, rate: float, tokens: int, batch: int = 24
+) -> Settings:
+    """Return a regime of a nano world for losses of preference pairs.
+
+    Args:
+        suite: Name of the benchmark.
+        start: Name of the preparation that trains the starting model.
+        pairs: Name of the preparation that makes pairs of its answers.
+        updates: Number of optimizer steps.
+        rate: Learning rate.
+        tokens: Largest length of an answer.
+        batch: Pairs of an update.
+    """
+    return {
+        **{name: value for name, value in COMMON.items() if name in OF_PAIRS},
+        "model": f"prepared:{start}",
+        "data": f"prepared:{pairs}",
+        "benchmarks": (suite,),
+        "learning_rate": rate,
+        "max_steps": updates,
+        "per_device_train_batch_size": batch,
+        "eval_max_tokens": tokens,
+        "heldout_problems": 300,
+        "logging_steps": 4,
+        "heldout_every": updates // 2,
+    }
+
+
+# The settings of `COMMON` that also act where nothing is sampled while training.
+OF_PAIRS = COMMON.keys() - {
+    *("data", "rewards", "temperature", "top_p", "top_k", "max_completion_length", "use_vllm"),
+    *("mask_truncated_completions", "rollout_selection", "selection_reward", "prompt_retirement"),
+}
+FLIPPED = (10, 20, 30, 40)  # percent of the pairs whose labels are wrong
 CHOICE = regime("nano-choice", "choice-start", updates=160, rate=3e-4, tokens=6)
 CHOICE_FAR = regime(
     "nano-choice", "choice-start", updates=192, rate=5e-4, tokens=6, of_a_rollout=16, iterations=2
+)
+CHOICE_PAIRS = pairs_regime(
+    "nano-choice", "choice-start", pairs="choice-pairs", updates=96, rate=2e-4, tokens=6
 )
 MANY = regime("nano-many", "many-start", updates=160, rate=3e-4, tokens=8)
 LENGTH: Settings = {
@@ -125,7 +164,15 @@ LENGTH: Settings = {
     "heldout_every": 112,
 }
 REGIMES: Mapping[str, Mapping[str, Settings]] = {
-    "choice": {"choice": CHOICE, "choice-far": CHOICE_FAR},
+    "choice": {
+        "choice": CHOICE,
+        "choice-far": CHOICE_FAR,
+        "choice-pairs": CHOICE_PAIRS,
+        **{
+            f"choice-flipped-{share}": {**CHOICE_PAIRS, "data": f"prepared:choice-flipped-{share}"}
+            for share in FLIPPED
+        },
+    },
     "many": {"many": MANY},
     "length": {
         "length": LENGTH,
@@ -137,6 +184,14 @@ REGIMES: Mapping[str, Mapping[str, Settings]] = {
             "heldout_every": 64,
         },
     },
+}
+# Right against wrong answers of a start.
+CHOICE_OWN: Settings = {
+    "family": "own-pairs",
+    "per_seed": True,
+    "regime": "choice",
+    "num_prompts": 1500,
+    "num_generations": 16,
 }
 # The law of `choice` and the habits of `length` have been learnt at their first comparison; the
 # skill of `many` grows at a rate that depends on the seed.
@@ -150,7 +205,12 @@ STARTS: Mapping[str, Mapping[str, Settings]] = {
             batch=256,
             tokens=6,
             heldout_temperature=1.0,
-        )
+        ),
+        "choice-pairs": CHOICE_OWN,
+        **{
+            f"choice-flipped-{share}": {**CHOICE_OWN, "flipped_share": share / 100}
+            for share in FLIPPED
+        },
     },
     "many": {
         "many-start": start("nano-many", target=40, every=10, steps=1000, batch=256, tokens=8)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # torch and transformers, see `core.families.family`
 
 
 class Offline(Family, Protocol):
-    """Base of a family whose trainer reads given rows; its config has the fields of `SFTConfig`."""
+    """Base of a family whose trainer reads given rows, with a config like `SFTConfig`."""
 
     unused = ("rewards",)
 
@@ -25,7 +25,8 @@ class Offline(Family, Protocol):
         parts = share.get("gradient_accumulation_steps", c.gradient_accumulation_steps)
         update = per_device * parts * processes
         epoch, run = updates_of(c, rows, update)
-        packed = ", several of them in one of its rows" if c.packing else ""
+        is_packed = getattr(c, "packing", False)  # of those that can be
+        packed = ", several of them in one of its rows" if is_packed else ""
         return "\n".join(
             [
                 "Batch plan",

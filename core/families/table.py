@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 from core.families.a2po import A2PO
 from core.families.difficulty import DifficultyFilter
+from core.families.dpo import DPO
 from core.families.evaluation import Untrained
 from core.families.family import Family
 from core.families.grpo import GRPO
 from core.families.optimal_value import OptimalValue
+from core.families.own_pairs import OwnPairs
 from core.families.ppo import PPO
 from core.families.rejection import RejectionSampling
 from core.families.rloo import RLOO
@@ -20,9 +22,11 @@ ROWS: tuple[Family, ...] = (
     PPO(),
     A2PO(),
     SFT(),
+    DPO(),
     RejectionSampling(),
     DifficultyFilter(),
     OptimalValue(),
+    OwnPairs(),
     Untrained(),
 )
 FAMILIES: Mapping[str, Family] = {family.name: family for family in ROWS}

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 from math import log
 
 import torch
-from torch.nn.functional import logsigmoid
+from torch import nn
 
 from core.shapes import B
 
 NEAR = 1e-6  # of 1, where the alpha divergence is the reverse KL
 LARGEST = 80.0  # exponent that 32 bits represent
+
+
+def log_sigmoid(x: B) -> B:
+    """Return log(1 / (1 + exp(-x)))."""
+    return nn.functional.logsigmoid(x)
 
 
 def reverse_kl(log_ratio: B, alpha: float) -> B:  # noqa: ARG001 - a table row
@@ -25,7 +30,7 @@ def forward_kl(log_ratio: B, alpha: float) -> B:  # noqa: ARG001 - a table row
 
 def js_divergence(log_ratio: B, alpha: float) -> B:  # noqa: ARG001 - a table row
     """Return log(2 t / (1 + t))."""
-    return log(2) + logsigmoid(log_ratio)
+    return log(2) + log_sigmoid(log_ratio)
 
 
 def alpha_divergence(log_ratio: B, alpha: float) -> B:

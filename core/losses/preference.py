@@ -1,14 +1,13 @@
 """Losses of preference pairs with a reference: scores of both answers, and a link of the two."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Protocol
 
 import torch
-from torch.nn.functional import logsigmoid
 
-from core.losses.divergence_scores import DIVERGENCES
+from core.losses.divergence_scores import DIVERGENCES, log_sigmoid
 from core.losses.masked import masked_mean
 from core.shapes import BT, B, Mask
 
@@ -59,7 +58,11 @@ class Pairs:
 class PreferenceConfig(Protocol):
     """Settings of a preference loss, which the config of a trainer has."""
 
-    loss_type: list[str]
+    @property
+    def loss_type(self) -> Sequence[str]:
+        """The names of the losses, rows of `PREFERENCES`."""
+        ...
+
     loss_weights: list[float] | None
     beta: float
     label_smoothing: float
@@ -118,12 +121,12 @@ Link = Callable[[Scores, PreferenceConfig], B]
 
 def sigmoid(s: Scores, c: PreferenceConfig) -> B:
     """Return -log sigma(beta gap); arXiv 2305.18290 eq. 7."""
-    return -logsigmoid(c.beta * s.gap)
+    return -log_sigmoid(c.beta * s.gap)
 
 
 def sigmoid_norm(s: Scores, c: PreferenceConfig) -> B:
     """Return -log sigma(beta gap) of scores a token; arXiv 2411.15124 s5."""
-    return -logsigmoid(c.beta * s.mean_gap)
+    return -log_sigmoid(c.beta * s.mean_gap)
 
 
 def smoothed(gap: B, c: PreferenceConfig) -> B:
@@ -132,7 +135,7 @@ def smoothed(gap: B, c: PreferenceConfig) -> B:
     (1 - e) times that of the gap plus e times that of its negative.
     """
     e = c.label_smoothing
-    return -(1 - e) * logsigmoid(c.beta * gap) - e * logsigmoid(-c.beta * gap)
+    return -(1 - e) * log_sigmoid(c.beta * gap) - e * log_sigmoid(-c.beta * gap)
 
 
 def cdpo(s: Scores, c: PreferenceConfig) -> B:
@@ -143,7 +146,7 @@ def cdpo(s: Scores, c: PreferenceConfig) -> B:
 def robust(s: Scores, c: PreferenceConfig) -> B:
     """Return the loss whose mean over flipped labels is DPO's of clean ones; arXiv 2403.00409."""
     e, scaled = c.label_smoothing, c.beta * s.gap
-    return (-(1 - e) * logsigmoid(scaled) + e * logsigmoid(-scaled)) / (1 - 2 * e)
+    return (-(1 - e) * log_sigmoid(scaled) + e * log_sigmoid(-scaled)) / (1 - 2 * e)
 
 
 def hinge(s: Scores, c: PreferenceConfig) -> B:
@@ -164,19 +167,19 @@ def ipo_sum(s: Scores, c: PreferenceConfig) -> B:
 def exo_pair(s: Scores, c: PreferenceConfig) -> B:
     """Return KL(q || p) with q = sigma(+-beta gap), p = (1 - e, e); arXiv 2402.00856 eq. 16."""
     scaled, e = c.beta * s.gap, c.label_smoothing
-    right, wrong = logsigmoid(scaled), logsigmoid(-scaled)
+    right, wrong = log_sigmoid(scaled), log_sigmoid(-scaled)
     return right.exp() * (right - log(1 - e)) + wrong.exp() * (wrong - log(e))
 
 
 def nca_pair(s: Scores, c: PreferenceConfig) -> B:
     """Return -log sigma(r_w) - (log sigma(-r_w) + log sigma(-r_l)) / 2; arXiv 2402.05369."""
     chosen, rejected = c.beta * s.chosen.ratio, c.beta * s.rejected.ratio
-    return -logsigmoid(chosen) - (logsigmoid(-chosen) + logsigmoid(-rejected)) / 2
+    return -log_sigmoid(chosen) - (log_sigmoid(-chosen) + log_sigmoid(-rejected)) / 2
 
 
 def bco_pair(s: Scores, c: PreferenceConfig) -> B:
     """Return -log sigma(r_w) - log sigma(-r_l); arXiv 2404.04656 without its shift."""
-    return -logsigmoid(c.beta * s.chosen.ratio) - logsigmoid(-c.beta * s.rejected.ratio)
+    return -log_sigmoid(c.beta * s.chosen.ratio) - log_sigmoid(-c.beta * s.rejected.ratio)
 
 
 def sppo_hard(s: Scores, c: PreferenceConfig) -> B:
@@ -212,7 +215,7 @@ def discopop(s: Scores, c: PreferenceConfig) -> B:
     """Return (1 - m) logistic + m exponential loss, m = sigma(beta gap / tau); arXiv 2406.08414."""
     scaled = c.beta * s.gap
     mixed = torch.sigmoid(scaled / c.discopop_tau)
-    return -logsigmoid(scaled) * (1 - mixed) + (-scaled).exp() * mixed
+    return -log_sigmoid(scaled) * (1 - mixed) + (-scaled).exp() * mixed
 
 
 def sft(s: Scores, c: PreferenceConfig) -> B:  # noqa: ARG001 - a table row

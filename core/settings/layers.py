@@ -118,7 +118,7 @@ def layers(paper: Paper, arm: str, scale: str, command_line: Settings) -> list[L
         return sources + changes
     settings = find_regime(regime, scale, source, family.name)
     if world_of_regime(regime).is_bare:
-        sources, changes = [profile], own_changes
+        sources, changes = [profile, ({REGIME: regime}, source)], own_changes
     layer = (settings if family.has_regimes else run_settings_only(settings), f"{REGIME} {regime}")
     return [*sources, layer, *changes]
 

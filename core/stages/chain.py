@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from core.claims import START
+from core.families.family import SEEN
 from core.families.worlds import POCKET
 from core.models.builds import build_of, is_trained_here
 from core.paper.page import PREPARED
@@ -16,6 +17,7 @@ from core.stages.evaluate import Answering, Evaluate, evaluations
 from core.stages.held_out import ANSWER_TOKENS
 from core.stages.kernels import acting_kernels
 from core.stages.loading import loading_of
+from core.stages.of_pairs import OfPairs
 from core.stages.own_answers import OwnAnswers
 from core.stages.probabilities import Probabilities
 from core.stages.rows import Rows
@@ -161,6 +163,12 @@ class Chain:
             (
                 self._claimed_quantities(family.own_answers),
                 lambda policy, names: OwnAnswers(policy, start, data, rows, tokens, names),
+            ),
+            (
+                self._claimed_quantities(
+                    (*family.pair_quantities, *(name + SEEN for name in family.pair_quantities))
+                ),
+                lambda policy, names: OfPairs(policy, start, data, rows, names),
             ),
             (
                 self._claimed_quantities(family.sampler_gaps),

@@ -51,7 +51,8 @@ def quantities_of(paper: Paper) -> set[str]:
     on_held_out = {name for family in families for name in family.probabilities}
     on_seen = {name + SEEN for name in on_held_out}
     sampled = {name for family in families for name in (*family.own_answers, *family.sampler_gaps)}
-    return on_held_out | on_seen | sampled
+    of_pairs = {name for family in families for name in family.pair_quantities}
+    return on_held_out | on_seen | sampled | of_pairs | {name + SEEN for name in of_pairs}
 
 
 def lacking(

@@ -1,0 +1,115 @@
+"""Where losses of preference pairs pull a pair, and what policies of a few actions they end with.
+
+All run the losses that train, in 64 bits.
+"""
+
+from collections.abc import Sequence
+from math import inf, log
+
+import torch
+from torch import Tensor
+
+from core.laws.advantage_equations import Numbers
+from core.laws.preference_equations import Settings
+from core.losses.preference import Answers, Pairs, preference_losses
+
+FARTHEST = 40.0  # times beta: the largest log-ratio that is tried
+HALVINGS = 80
+ROUNDS = 100  # of L-BFGS, for policies of a few actions
+GAPS = (-3.0, -0.4, 0.0, 0.7, 2.5)
+
+
+def stationary_chosen(loss: str, *, beta: float = 0.1, label_smoothing: float = 0.0) -> float:
+    """Return beta times the log-ratio of the chosen answer at which a loss has its minimum.
+
+    The rejected answer keeps its probability, so that this is beta times the gap, too. Infinity
+    stands for a loss that falls as far as 40.
+    """
+    settings = Settings([loss], beta=beta, label_smoothing=label_smoothing)
+
+    def slope(ratio: float) -> float:
+        return gradients([ratio / beta], [0.0], settings)[0].item()
+
+    low, high = 0.0, FARTHEST
+    if slope(high) <= 0:
+        return inf
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+    return low
+
+
+def bias_under_flips(loss: str, *, chance: float) -> Numbers:
+    """Return the mean of a loss over flips of a pair's labels minus DPO's loss without flips.
+
+    The loss is told the `chance` of a flip. There is a number for each of several pairs.
+    """
+    chosen = torch.tensor(GAPS, dtype=torch.float64)
+    rejected = torch.full_like(chosen, 0.2)
+    noisy, clean = Settings([loss], label_smoothing=chance), Settings(["sigmoid"])
+    as_labelled = preference_losses(pairs_of(chosen, rejected), noisy).losses
+    turned = preference_losses(pairs_of(rejected, chosen), noisy).losses
+    exact = preference_losses(pairs_of(chosen, rejected), clean).losses
+    return ((1 - chance) * as_labelled + chance * turned - exact).tolist()
+
+
+def bandit(loss: str, *, tau: float, pairs: Sequence[tuple[int, int]], actions: int) -> Tensor:
+    """Return the probabilities (A,) that a loss trains from a uniform policy over actions.
+
+    Args:
+        loss: Its name.
+        tau: Its beta.
+        pairs: Winner and loser of each pair.
+        actions: The number A of actions.
+    """
+    logits = torch.zeros(actions, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([logits], max_iter=ROUNDS, line_search_fn="strong_wolfe")
+    winners, losers = (torch.tensor(column) for column in zip(*pairs, strict=True))
+    settings = Settings([loss], beta=tau)
+
+    def mean_loss() -> float:
+        optimizer.zero_grad()
+        ratios = logits.log_softmax(0) - log(1 / actions)
+        loss = preference_losses(pairs_of(ratios[winners], ratios[losers]), settings).losses.mean()
+        loss.backward()
+        return loss.item()
+
+    optimizer.step(mean_loss)
+    return logits.detach().softmax(0)
+
+
+def winner(loss: str, *, tau: float) -> float:
+    """Return the probability of the one of two actions that wins every pair; arXiv 2310.12036."""
+    return bandit(loss, tau=tau, pairs=((0, 1),), actions=2)[0].item()
+
+
+def total_variation(loss: str, *, tau: float) -> float:
+    """Return how far such a policy is from the uniform one, as half the sum of differences."""
+    return abs(winner(loss, tau=tau) - 0.5)
+
+
+def never_winning(loss: str, *, tau: float) -> float:
+    """Return the probability of an action that loses its only pair; two others win a pair each."""
+    return bandit(loss, tau=tau, pairs=((0, 1), (1, 0), (0, 2)), actions=3)[2].item()
+
+
+def gradients(chosen: Sequence[float], rejected: Sequence[float], settings: Settings) -> Tensor:
+    """Return the derivatives (B,) of the losses by the log-ratios of the chosen answers."""
+    ratios = torch.tensor(chosen, dtype=torch.float64, requires_grad=True)
+    others = torch.tensor(rejected, dtype=torch.float64)
+    preference_losses(pairs_of(ratios, others), settings).losses.sum().backward()
+    return ratios.grad  # type: ignore[return-value]
+
+
+def pairs_of(chosen: Tensor, rejected: Tensor) -> Pairs:
+    """Return pairs of answers of one token with these log-ratios, (B,)."""
+
+    def answers(ratios: Tensor) -> Answers:
+        reference = torch.full_like(ratios, -1.0).unsqueeze(1).detach()
+        return Answers(
+            logps=ratios.unsqueeze(1) + reference,
+            ref_logps=reference,
+            mask=torch.ones_like(reference),
+        )
+
+    return Pairs(chosen=answers(chosen), rejected=answers(rejected))

@@ -1,0 +1,107 @@
+"""Quantities of pairs: how a policy orders them, and how far it moved from its start."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from core.data.conversations import Row, Tokenizer
+from core.data.pairs import encode_answers
+from core.forward.answers import answer_tokens
+from core.forward.quantities import BATCH, Quantity, ratio_of_sums
+from core.preference.collate import PairCollator
+from core.preference.trainer import tokens_of
+from eval.errors import BadValue
+
+
+class PairSums(NamedTuple):
+    """Sums of log-probabilities of the answers of N pairs under one model, and their lengths, (N,).
+
+    Attributes:
+        chosen: Log-probability of the answer that is better.
+        rejected: Log-probability of the other.
+        chosen_tokens: Number of tokens of the better answer.
+        rejected_tokens: Number of tokens of the other.
+    """
+
+    chosen: Tensor
+    rejected: Tensor
+    chosen_tokens: Tensor
+    rejected_tokens: Tensor
+
+
+class Moved(NamedTuple):
+    """Pairs under a policy and its start, and 1 for each pair whose labels are flipped, (N,)."""
+
+    policy: PairSums
+    start: PairSums
+    flipped: Tensor
+
+    @property
+    def chosen(self) -> Tensor:
+        """Log-ratios of the better answers, in nats."""
+        return self.policy.chosen - self.start.chosen
+
+    @property
+    def rejected(self) -> Tensor:
+        """Log-ratios of the worse answers, in nats."""
+        return self.policy.rejected - self.start.rejected
+
+
+def pair_sums(model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row]) -> PairSums:
+    """Return the log-probabilities of pairs; flipped ones are turned round, so labels are right."""
+    encoded = [encode_answers(turned(row), tokenizer, None, "keep_start") for row in rows]
+    collate = PairCollator(tokenizer.pad_token_id or 0)
+    columns: list[tuple[Tensor, ...]] = []
+    for start in range(0, len(encoded), BATCH):
+        batch = {k: v.to(model.device) for k, v in collate(encoded[start : start + BATCH]).items()}
+        with torch.inference_mode():
+            logps = answer_tokens(model, tokens_of(batch)).logps
+        sums = (logps.double().sum(1), batch["completion_mask"].double().sum(1))
+        columns.append(tuple(half.cpu() for values in sums for half in values.chunk(2)))
+    return PairSums(*(torch.cat(column) for column in zip(*columns, strict=True)))
+
+
+def turned(row: Row) -> Row:
+    """Return a row whose chosen answer is the better one."""
+    if not row.get("flipped"):
+        return row
+    return {**row, "chosen": row["rejected"], "rejected": row["chosen"]}
+
+
+def in_order(gaps: Tensor) -> Tensor:
+    """Return 1 for positive gaps, a half for 0, and 0 for negative ones."""
+    return (gaps.sign() + 1) / 2
+
+
+def likelihood_gaps(pairs: PairSums) -> Tensor:
+    """Return the gap of the mean log-probabilities of a token, in nats."""
+    chosen = pairs.chosen / pairs.chosen_tokens.clamp(min=1)
+    return chosen - pairs.rejected / pairs.rejected_tokens.clamp(min=1)
+
+
+PAIR_QUANTITIES: Mapping[str, Callable[[Moved], Tensor]] = {
+    "pair_accuracy": lambda pairs: in_order(pairs.chosen - pairs.rejected),
+    "likelihood_accuracy": lambda pairs: in_order(likelihood_gaps(pairs.policy)),
+    "pair_margin": lambda pairs: pairs.chosen - pairs.rejected,
+    "log_ratio/chosen": lambda pairs: pairs.chosen,
+    "log_ratio/rejected": lambda pairs: pairs.rejected,
+    "chosen_fell": lambda pairs: (pairs.chosen < 0).double(),
+    "flipped_resisted": lambda pairs: in_order(pairs.chosen - pairs.rejected),
+}
+OF_FLIPPED = frozenset({"flipped_resisted"})  # means over pairs with flipped labels alone
+
+
+def pair_quantity(name: str, pairs: Moved) -> Quantity:
+    """Return the mean of a quantity over pairs, with its interval over the sampling of pairs.
+
+    Raises:
+        BadValue: the quantity is of flipped pairs, and there are none.
+    """
+    values = PAIR_QUANTITIES[name](pairs)
+    weights = pairs.flipped if name in OF_FLIPPED else torch.ones_like(values)
+    if not weights.any():
+        raise BadValue(f"{name}: none of {len(values)} pairs is flipped; set flipped_share")
+    return ratio_of_sums((values * weights).split(1), weights.split(1))

@@ -1,0 +1,209 @@
+"""Pairs of a model's own answers, and the quantities of pairs under a policy and its start."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.collect.own_pairs import pair_rows
+from core.configs.pairs import PAIRINGS, Answer, PairsConfig
+from core.data.load import load_training_data
+from core.families.family import SEEN
+from core.families.table import ROWS
+from core.laws.preference_optima import bandit, bias_under_flips, stationary_chosen
+from core.models.load import load_policy, load_tokenizer
+from core.preference.pair_quantities import (
+    PAIR_QUANTITIES,
+    Moved,
+    PairSums,
+    pair_quantity,
+    pair_sums,
+)
+from core.rewards import Accuracy
+from core.samplers.policy import PolicySampler
+from core.settings.resolve import resolve
+from core.stages.chain import Chain
+from eval.errors import BadValue
+from papers.robust_dpo import PAPER
+
+ANSWERS = st.lists(
+    st.builds(
+        Answer,
+        text=st.text(max_size=3),
+        tokens=st.integers(1, 6),
+        reward=st.sampled_from([0.0, 0.5, 1.0]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+SHARE = 0.3
+
+
+@given(ANSWERS)
+def test_a_pair_by_reward_has_the_extremes_and_none_is_made_of_equal_rewards(answers):
+    rewards = [answer.reward for answer in answers]
+    pair = PAIRINGS["reward"].choose(answers)
+    assert (pair is None) == (len(set(rewards)) == 1)
+    if pair is not None:
+        assert [answer.reward for answer in pair] == [max(rewards), min(rewards)]
+        assert answers.index(pair[0]) == rewards.index(max(rewards))
+
+
+@given(ANSWERS)
+def test_a_pair_by_length_is_of_answers_that_are_equally_good(answers):
+    highest = max(answer.reward for answer in answers)
+    lengths = {answer.tokens for answer in answers if answer.reward == highest}
+    pair = PAIRINGS["length"].choose(answers)
+    assert (pair is None) == (highest == 0 or len(lengths) == 1)
+    if pair is not None:
+        assert [answer.reward for answer in pair] == [highest] * 2
+        assert [answer.tokens for answer in pair] == [max(lengths), min(lengths)]
+
+
+def config(**changes):
+    quiet = {"output_dir": "unused", "use_cpu": True, "bf16": False, "report_to": "none"}
+    short = {"num_prompts": 24, "num_generations": 6, "max_completion_length": 64}
+    return PairsConfig(**quiet | short | changes)
+
+
+@pytest.fixture(scope="module")
+def policy():
+    return PolicySampler(load_policy("pocket-instruct"), load_tokenizer("pocket-instruct"))
+
+
+@pytest.fixture(scope="module")
+def prompts():
+    return list(load_training_data("pocket"))
+
+
+def grades(rows, column):
+    return Accuracy()(
+        completions=[row[column] for row in rows],
+        answer=[row["answer"] for row in rows],
+        language=[row["language"] for row in rows],
+    )
+
+
+def test_the_better_answer_is_chosen_but_in_the_share_that_is_flipped(policy, prompts):
+    rows = pair_rows(policy, config(), (Accuracy(),), prompts)
+    assert len({row["id"] for row in rows}) == len(rows) > 5
+    assert set(grades(rows, "chosen")) == {1.0}
+    assert set(grades(rows, "rejected")) == {0.0}
+    noisy = pair_rows(policy, config(flipped_share=SHARE), (Accuracy(),), prompts)
+    flipped = [row for row in noisy if row["flipped"]]
+    assert len(flipped) == round(SHARE * len(rows))
+    assert set(grades(flipped, "chosen")) == {0.0}
+    turned = [
+        row | {"chosen": row["rejected"], "rejected": row["chosen"], "flipped": False}
+        if row["flipped"]
+        else row
+        for row in noisy
+    ]
+    assert turned == rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"flipped_share": 1.5}, "flipped_share=1.5"),
+        ({"flipped_share": -0.1}, "flipped_share"),
+        ({"pair_by": "taste"}, "one of 'reward', 'length'"),
+        ({"num_generations": 1}, "num_generations"),
+    ],
+)
+def test_settings_that_make_no_pairs_are_refused(changes, told):
+    with pytest.raises(BadValue, match=told):
+        config(**changes)
+
+
+def alike(completions, **_):
+    return [0.5 for _ in completions]
+
+
+def test_answers_that_are_all_as_good_make_no_pair(policy, prompts):
+    with pytest.raises(BadValue, match="pair_by=reward"):
+        pair_rows(
+            policy,
+            config(num_prompts=2),
+            (lambda completions, **_: [0.0] * len(completions),),
+            prompts,
+        )
+
+
+SUMS = st.lists(st.floats(-9, 0), min_size=3, max_size=3).map(
+    lambda values: torch.tensor(values, dtype=torch.float64)
+)
+
+
+def sums(chosen, rejected):
+    return PairSums(chosen, rejected, torch.tensor([2.0, 3.0, 4.0]), torch.tensor([4.0, 3.0, 2.0]))
+
+
+@given(SUMS, SUMS, SUMS, SUMS)
+def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, ref_rejected):
+    flipped = torch.tensor([1.0, 0.0, 1.0])
+    pairs = Moved(sums(chosen, rejected), sums(ref_chosen, ref_rejected), flipped)
+    better, worse = (chosen - ref_chosen).tolist(), (rejected - ref_rejected).tolist()
+    order = [0.5 if a == b else float(a > b) for a, b in zip(better, worse, strict=True)]
+    expected = {
+        "pair_accuracy": sum(order) / 3,
+        "pair_margin": sum(a - b for a, b in zip(better, worse, strict=True)) / 3,
+        "log_ratio/chosen": sum(better) / 3,
+        "log_ratio/rejected": sum(worse) / 3,
+        "chosen_fell": sum(a < 0 for a in better) / 3,
+        "flipped_resisted": (order[0] + order[2]) / 2,
+    }
+    for name, value in expected.items():
+        assert pair_quantity(name, pairs).value == pytest.approx(value, abs=1e-12)
+
+
+def test_a_quantity_of_flipped_pairs_needs_some():
+    values = torch.zeros(3)
+    with pytest.raises(BadValue, match="none of 3 pairs is flipped"):
+        pair_quantity("flipped_resisted", Moved(sums(values, values), sums(values, values), values))
+
+
+def test_sums_of_a_model_are_those_of_its_softmax_and_flipped_pairs_are_turned_round(policy):
+    prompt = [{"role": "user", "content": "2 + 2"}]
+    words = [[{"role": "assistant", "content": text}] for text in ("4", "5 + 1")]
+    row = {"prompt": prompt, "chosen": words[0], "rejected": words[1]}
+    model, tokenizer = policy.model.eval(), policy.tokenizer
+    plain = pair_sums(model, tokenizer, [row])
+    turned = pair_sums(
+        model, tokenizer, [{**row, "chosen": words[1], "rejected": words[0], "flipped": True}]
+    )
+    assert [x.tolist() for x in plain] == [x.tolist() for x in turned]
+    for answer, total, count in zip(words, plain[:2], plain[2:], strict=True):
+        start = tokenizer.apply_chat_template(prompt, add_generation_prompt=True)["input_ids"]
+        whole = tokenizer.apply_chat_template([*prompt, *answer])["input_ids"]
+        logits = model(torch.tensor([whole])).logits[0, len(start) - 1 : -1].double()
+        targets = torch.tensor(whole[len(start) :])
+        logps = logits.log_softmax(-1).gather(-1, targets.unsqueeze(-1))
+        assert count.item() == len(targets)
+        assert total.item() == pytest.approx(logps.sum().item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("family", [f for f in ROWS if f.pair_quantities], ids=lambda f: f.name)
+def test_families_declare_all_quantities_of_pairs(family):
+    assert set(family.pair_quantities) == PAIR_QUANTITIES.keys()
+
+
+def test_a_chain_measures_what_claims_read_of_held_out_pairs_and_of_those_trained_on():
+    chain = Chain(resolve(PAPER, arm="robust"), seed=20)
+    subjects = [stage.subject for stage in chain.probabilities if stage.name == "pairs"]
+    assert subjects == [f"pair_accuracy, flipped_resisted{SEEN}"] * 2
+    (of_other,) = {s.subject for s in Chain(resolve(PAPER, arm="cdpo"), 20).probabilities}
+    assert of_other == "pair_accuracy"
+
+
+def test_targets_of_losses_and_means_over_flips():
+    assert stationary_chosen("cdpo", label_smoothing=0.2) == pytest.approx(torch.tensor(4.0).log())
+    assert stationary_chosen("ipo_sum", beta=0.1) == pytest.approx(0.5)
+    assert stationary_chosen("sigmoid") == float("inf")
+    assert bias_under_flips("robust", chance=0.3) == pytest.approx([0.0] * 5, abs=1e-12)
+    assert max(map(abs, bias_under_flips("sigmoid", chance=0.3))) > 0.01
+
+
+def test_a_policy_of_two_actions_ends_where_the_squared_loss_has_its_target():
+    probabilities = bandit("ipo_sum", tau=2.0, pairs=((0, 1),), actions=2)
+    assert probabilities[0].item() == pytest.approx(torch.tensor(0.25).sigmoid().item(), abs=1e-6)
