@@ -12,14 +12,17 @@ Where the sources disagree, and what is not the paper's here:
 - No table was at hand, so nothing printed stands beside our numbers.
 """
 
-from core.claims import Claim, Expected, late, law, probability, score
+from core.claims import Claim, Expected, late, law, least, probability, score
 from core.paper import Paper, cite, in_regime
 
 BIAS = "core.laws.preference_optima:bias_under_flips"
-ORDER, REWARDS = probability("pair_accuracy"), late("rewards/margins")
+REWARDS = late("rewards/margins")
 SOLVED = score("nano-choice", temperature=1.0)
-RESISTED = probability("flipped_resisted/training")
-ACTS = (REWARDS.of("robust") >= 0.5, REWARDS.of("dpo") >= 0.5)
+# Wrong labels of the training are not learnt, and margins leave the straight part of the links.
+ACTS = (
+    probability("flipped_resisted/training").of("robust") >= 0.6,
+    REWARDS.of("dpo") >= 0.5,
+)
 
 
 def flipped(
@@ -70,50 +73,32 @@ PAPER = Paper(
         ),
         Claim(
             "robust-beats-dpo-under-noise",
-            "With 30 % of the labels flipped its answers are right more often than those of DPO.",
-            SOLVED.of("robust") > SOLVED.of("dpo"),
+            "With 30 % of the labels flipped its answers are right more often than those of DPO, "
+            "also with twice the updates, and of cDPO.",
+            least(
+                SOLVED.of("robust") - SOLVED.of("dpo"),
+                SOLVED.of("robust") - SOLVED.of("dpo-longer"),
+                SOLVED.of("robust") - SOLVED.of("cdpo"),
+            )
+            > 0,
             mechanism="preferences",
             acts=ACTS,
-            expects=Expected(effect=7.5, spread=2.0),
+            expects=Expected(effect=7.0, spread=2.5),
         ),
         Claim(
-            "robust-beats-cdpo-under-noise",
-            "There they are right more often than those of cDPO.",
-            SOLVED.of("robust") > SOLVED.of("cdpo"),
-            mechanism="preferences",
-            acts=ACTS,
-            expects=Expected(effect=11.5, spread=2.0),
-        ),
-        Claim(
-            "robust-beats-longer-dpo",
-            "DPO with twice the updates does not reach it: it is not only faster.",
-            SOLVED.of("robust") > SOLVED.of("dpo-longer"),
-            mechanism="preferences",
-            acts=ACTS,
-            expects=Expected(effect=9.0, spread=3.0),
-        ),
-        Claim(
-            "flipped-pairs-resisted",
-            "It learns fewer of the wrong labels than DPO.",
-            RESISTED.of("robust") > RESISTED.of("dpo"),
-            mechanism="preferences",
-            acts=ACTS,
-            expects=Expected(effect=0.1, spread=0.04),
-        ),
-        Claim(
-            "degradation-grows",
-            "More flipped labels cost more: held-out pairs are ordered worse.",
-            ORDER.of("robust-40") < ORDER.of("robust-10"),
+            "degradation-rate",
+            "More flipped labels cost more: answers are right less often.",
+            SOLVED.of("robust-40") < SOLVED.of("robust-10"),
             mechanism="preferences",
             acts=REWARDS.of("robust-10") >= 0.5,
-            expects=Expected(effect=-0.25, spread=0.03),
+            expects=Expected(effect=-17.0, spread=3.0),
         ),
         Claim(
             "misspecified-epsilon",
-            "Told a smaller share than is flipped, its answers are still right more often.",
-            SOLVED.of("robust-told-20") > SOLVED.of("dpo"),
+            "Told a smaller share than is flipped, its answers are right as often as those of DPO.",
+            SOLVED.of("robust-told-20") >= SOLVED.of("dpo"),
             mechanism="preferences",
-            acts=ACTS,
+            acts=REWARDS.of("dpo") >= 0.5,
             expects=Expected(effect=5.0, spread=2.0),
         ),
     ),
