@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
+from typing import Any
 
 from datasets import Dataset
 from transformers.utils import logging
@@ -90,6 +91,11 @@ def encode_answers(
         parts = whole[:begin], whole[begin:]
         ids[f"{name}_prompt_ids"], ids[f"{name}_ids"] = truncate(*parts, max_length, kept)
     return ids
+
+
+def prompt_of(row: Row) -> Any:
+    """Return the prompt of a row, or of a pair what both answers begin with; Any: text or turns."""
+    return row["prompt"] if "prompt" in row else split_prompt(row)["prompt"]
 
 
 def split_prompt(row: Row) -> Row:

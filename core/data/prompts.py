@@ -3,6 +3,7 @@
 The resulting rows are conversations; a plain text becomes a user message.
 """
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -15,7 +16,8 @@ from eval.sets.loading import Row
 from eval.sets.prompts import with_request
 
 PROMPT = "prompt"
-SPOKEN = {"completion": "assistant"}  # further columns of messages, with their roles
+# Further columns of messages, with their roles.
+SPOKEN = dict.fromkeys(("completion", "chosen", "rejected"), "assistant")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,18 @@ class Prompts:
     def act(self) -> bool:
         """True if any field is set."""
         return self != Prompts()
+
+    def apply(self, *, own: bool, columns: Collection[str]) -> bool:
+        """Return whether the rows of a data set get their prompts from these settings.
+
+        Those of the user's own data do, even if nothing is set, unless nothing is called a prompt:
+        pairs may have theirs in both answers.
+
+        Args:
+            own: whether it is the user's own data.
+            columns: columns that the rows have, or that the run reads.
+        """
+        return self.act or (own and PROMPT in columns)
 
     @cached_property
     def environment(self) -> SandboxedEnvironment:
@@ -80,8 +94,9 @@ class Prompts:
     def with_prompt(self, name: str, index: int, row: Row) -> dict[str, object]:
         """Return a copy of a row with its prompt as a list of messages.
 
-        The system prompt comes first if there is one. A text in the column `completion` becomes a
-        list of one assistant message. A row without an `id` gets `{name}-{index}`.
+        The system prompt comes first if there is one. A text in the columns `completion`, `chosen`
+        and `rejected` becomes a list of one assistant message. A row without an `id` gets
+        `{name}-{index}`.
 
         Args:
             name: name of the data set.

@@ -177,15 +177,23 @@ def check_data_set(resolved: Resolved, data_set: DataSet) -> None:
             f"data={data_set.name} has no column {missing[0]}, which {resolved.family.name} "
             f"trains on; it has {', '.join(data_set.columns or ())}"
         )
-    if isinstance(data_set.source, File) and data_set.own:
+    if isinstance(data_set.source, File) and applies_prompts(resolved, data_set):
         resolved.run.prompts.with_prompt(data_set.name, 0, read_rows(data_set.source.path, None)[0])
 
 
 def missing_columns(resolved: Resolved, data_set: DataSet) -> list[str]:
     """Return the columns that a run reads and a data set lacks; empty if they are unknown."""
-    prompts = resolved.run.prompts
-    applies_prompts = (data_set.own or prompts.act) and not data_set.name.startswith(PREPARED)
-    needed = [name for name in resolved.reads if name != PROMPT or not applies_prompts]
-    needed += prompts.columns if applies_prompts else ()
+    applies = applies_prompts(resolved, data_set)
+    needed = [name for name in resolved.reads if name != PROMPT or not applies]
+    needed += resolved.run.prompts.columns if applies else ()
     columns = needed if data_set.columns is None else data_set.columns
     return [name for name in needed if name not in columns]
+
+
+def applies_prompts(resolved: Resolved, data_set: DataSet) -> bool:
+    """Return whether the rows of a data set get prompts from the settings of a run."""
+    columns = {*resolved.reads, *(data_set.columns or (PROMPT,))}
+    prompts = resolved.run.prompts
+    return not data_set.name.startswith(PREPARED) and prompts.apply(
+        own=data_set.own, columns=columns
+    )

@@ -22,7 +22,14 @@ from core.paper.page import PREPARED
 from core.paper.registry import lineage
 from core.settings.bounds import check_value
 from core.settings.canonical import as_text
-from core.settings.layers import COMMAND_LINE, PROFILE, Sourced, check_arm_name, sourced_values
+from core.settings.layers import (
+    COMMAND_LINE,
+    PROFILE,
+    REGIME,
+    Sourced,
+    check_arm_name,
+    sourced_values,
+)
 from core.settings.reward_keys import reward_key
 from core.settings.run_settings import ON_TRIAL, ONE_IN, RUN_FIELDS, RunSettings
 from eval.errors import BadValue, ReproError, UnknownName
@@ -101,9 +108,12 @@ class Resolved:
 
     @property
     def gives_held_out(self) -> bool:
-        """True if the paper or the command line sets how many rows are held out."""
+        """True if the paper or the command line sets how many rows are held out.
+
+        A profile and a regime have numbers for any data, which small data need not reach.
+        """
         setting = self.values.get(HELD_OUT_ROWS)
-        return setting is not None and not setting.source.startswith(PROFILE)
+        return setting is not None and not setting.source.startswith((PROFILE, f"{REGIME} "))
 
     def _made_set(self, name: str) -> DataSet:
         """Return the data set that a preparation makes, with the columns that it will have."""
@@ -292,8 +302,8 @@ def _budget(resolved: Resolved) -> dict[str, Sourced]:
 def _held_out(resolved: Resolved) -> dict[str, Sourced]:
     """Return the number of held-out rows of small data if neither paper nor command line sets it.
 
-    It is a fifth of the rows, and 0 for user data without a column of answers. The result is empty
-    if the profile's number stands.
+    It is a fifth of the rows, and 0 for user data without a column of answers, except for pairs.
+    The result is empty if the usual number stands.
     """
     if not resolved.family.trains or resolved.gives_held_out:
         return {}
@@ -302,7 +312,7 @@ def _held_out(resolved: Resolved) -> dict[str, Sourced]:
     except ReproError:
         return {}  # refused where the data is looked up
     number, source = resolved.run.heldout_problems, f"{PROFILE}{resolved.scale}"
-    if number and any(map(lacks_answers, sets)):
+    if number and any(map(lacks_answers, sets)) and not resolved.family.pair_quantities:
         return {HELD_OUT_ROWS: Sourced(0, f"{source}, the rows have no column {ANSWER}")}
     if rows is None or number <= rows // ONE_IN:
         return {}

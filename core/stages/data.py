@@ -117,12 +117,14 @@ class Data(Stage):
     def with_prompts(self, data_set: DataSet, rows: list[Row]) -> list[Row]:
         """Return rows with the prompts of the run's settings.
 
-        Rows that a preparation made keep their prompts.
+        Rows that a preparation made keep their prompts, and pairs may have theirs in both answers.
 
         Raises:
             DamagedFile: a row lacks a value that the training reads.
         """
-        if data_set.name in self.row_stages or not (data_set.own or self.prompts.act):
+        columns = {*self.columns, *(rows[0] if rows else ())}
+        applies = self.prompts.apply(own=data_set.own, columns=columns)
+        if data_set.name in self.row_stages or not applies:
             return rows
         prompted = [
             self.prompts.with_prompt(data_set.name, place, row) for place, row in enumerate(rows)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from core.data.sources import Row
+from core.settings.layers import REGIME
 from core.settings.resolve import HELD_OUT_ROWS, Resolved
 from core.stages.data import read_rows, split_rows
 from eval.terminal import say
@@ -25,10 +26,12 @@ def split_as_asked(resolved: Resolved, folder: Path, *, says: bool) -> tuple[lis
     """
     number, is_given = resolved.run.heldout_problems, resolved.gives_held_out
     train, valid = split_rows(read_rows(folder), number, given=is_given)
-    usual = resolved.family.profiles[resolved.scale].get(HELD_OUT_ROWS, number)
+    source = resolved.values[HELD_OUT_ROWS].source if HELD_OUT_ROWS in resolved.values else ""
+    in_profile = resolved.family.profiles[resolved.scale].get(HELD_OUT_ROWS, number)
+    usual = number if source.startswith(f"{REGIME} ") else in_profile
     if says and not is_given and len(valid) != usual:
         say(
             f"held out: {len(valid)} of {len(train) + len(valid)} rows of {resolved.run.data}, not "
-            f"{usual} ({resolved.values[HELD_OUT_ROWS].source}); {HELD_OUT_ROWS}=N sets the number"
+            f"{usual} ({source}); {HELD_OUT_ROWS}=N sets the number"
         )
     return train, valid

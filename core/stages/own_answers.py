@@ -44,12 +44,14 @@ class OwnAnswers(Stage):
 
     def work(self, folder: Path) -> Mapping[str, object]:  # noqa: ARG002 - it leaves no files
         """Draw the answers, and return every quantity by its name."""
+        from core.data.pairs import prompt_of
         from core.forward.own_answers import OWN_ANSWERS, answer_statistics
         from core.rollout.seeds import seed_of
 
         _, held_out = split_rows(read_rows(self.data.folder), self.rows)
         sampler = self.answering.sampler
-        prompts = [sampler.encode(row["prompt"]) for row in held_out]
+        texts = [prompt_of(row) for row in held_out]
+        prompts = [sampler.encode(text, chat=not isinstance(text, str)) for text in texts]
         decoding = Decoding(max_tokens=self.tokens, temperature=1.0)
         answers = sampler.draw(prompts, decoding, [seed_of(0, ids) for ids in prompts])
         pad = sampler.tokenizer.pad_token_id or 0

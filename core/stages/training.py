@@ -15,6 +15,7 @@ from transformers.utils import logging
 
 from core.collect.reward_calls import reward_note
 from core.configs.base import BaseConfig
+from core.data.sets import ANSWER
 from core.data.sources import Row
 from core.errors import RewardError
 from core.explain.jsonl import JsonlCallback, read_log
@@ -201,15 +202,15 @@ def held_out_callback(
     Args:
         resolved: The settings of the run.
         config: The config of the trainer.
-        rows: The held-out rows of the data.
+        rows: The held-out rows of the data; pairs without answers are not graded.
         folder: The folder of the graded answers.
     """
     settings = resolved.run
     tokens = settings.eval_max_tokens or resolved.family.answer_tokens(config) or ANSWER_TOKENS
     decoding = Decoding(max_tokens=tokens, temperature=settings.heldout_temperature)
-    watched_data = watched_rows(rows, decoding, folder)
-    benchmarks = watched_benchmarks(settings, config.seed, folder)
-    watched = [*([watched_data] if rows else []), *benchmarks]
+    is_graded = bool(rows) and not (resolved.family.pair_quantities and ANSWER not in rows[0])
+    watched_data = [watched_rows(rows, decoding, folder)] if is_graded else []
+    watched = [*watched_data, *watched_benchmarks(settings, config.seed, folder)]
     every, target = settings.heldout_every, settings.heldout_target
     return HeldOutCallback(watched, every=every, target=target) if watched else None
 

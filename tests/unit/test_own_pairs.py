@@ -1,5 +1,7 @@
 """Pairs of a model's own answers, and the quantities of pairs under a policy and its start."""
 
+import json
+
 import pytest
 import torch
 from hypothesis import given
@@ -20,10 +22,14 @@ from core.preference.pair_quantities import (
     pair_sums,
 )
 from core.rewards import Accuracy
+from core.run.order import run_order
+from core.run.request import Order
 from core.samplers.policy import PolicySampler
 from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.errors import BadValue
+from papers.cdpo import PAPER as CDPO
+from papers.dpo import PAPER as DPO
 from papers.robust_dpo import PAPER
 
 ANSWERS = st.lists(
@@ -191,9 +197,9 @@ def test_families_declare_all_quantities_of_pairs(family):
 def test_a_chain_measures_what_claims_read_of_held_out_pairs_and_of_those_trained_on():
     chain = Chain(resolve(PAPER, arm="robust"), seed=20)
     subjects = [stage.subject for stage in chain.probabilities if stage.name == "pairs"]
-    assert subjects == [f"pair_accuracy, flipped_resisted{SEEN}"] * 2
-    (of_other,) = {s.subject for s in Chain(resolve(PAPER, arm="cdpo"), 20).probabilities}
-    assert of_other == "pair_accuracy"
+    assert subjects == [f"flipped_resisted{SEEN}"] * 2
+    held_out = [stage.subject for stage in Chain(resolve(CDPO), seed=20).probabilities]
+    assert held_out == ["pair_accuracy"] * 2
 
 
 def test_targets_of_losses_and_means_over_flips():
@@ -207,3 +213,22 @@ def test_targets_of_losses_and_means_over_flips():
 def test_a_policy_of_two_actions_ends_where_the_squared_loss_has_its_target():
     probabilities = bandit("ipo_sum", tau=2.0, pairs=((0, 1),), actions=2)
     assert probabilities[0].item() == pytest.approx(torch.tensor(0.25).sigmoid().item(), abs=1e-6)
+
+
+TEXTS = [(f"What is {n} + 1?", f"It is {n + 1}.", f"It is {n}.") for n in range(20)]
+FORMS = {
+    "with prompts": [{"prompt": p, "chosen": c, "rejected": r} for p, c, r in TEXTS],
+    "whole": [{"chosen": f"{p} {c}", "rejected": f"{p} {r}"} for p, c, r in TEXTS],
+}
+BRIEF = ("model=pocket-instruct", "max_steps=2", "eval_limit=4", "at_k_limit=1", "at_k_samples=2")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_pairs_of_a_user_are_trained_on_and_held_out_without_answers(form, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRO_ROOT", str(tmp_path))
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in FORMS[form]))
+    (record,) = run_order(Order(paper=DPO, arguments=(f"data={path}", *BRIEF))).runs
+    assert record["data"]["rows"] == len(TEXTS)
+    assert record["probabilities"]["pair_accuracy"]["n"] == len(TEXTS) // 5
+    assert record["probabilities"]["kl_to_start"]["before"] == 0.0

@@ -12,7 +12,9 @@ from core.settings.resolve import resolve
 from core.stages.chain import Chain
 from eval.errors import UnknownName
 from papers.dapo import PAPER as DAPO
+from papers.dpo import PAPER as DPO
 from papers.dr_grpo import PAPER as DR_GRPO
+from papers.nca import PAPER as NCA
 from papers.ppo import PAPER as PPO
 from papers.rloo import PAPER as RLOO
 
@@ -24,12 +26,25 @@ def chain(paper, regime, seed, **changes):
     return Chain(resolve(replace(paper, arms=arms, claims=())), seed)
 
 
-@pytest.mark.parametrize("regime", [regime for name in NANO for regime in WORLDS[name].regimes])
-def test_an_arm_without_changes_is_one_training_whatever_the_paper_cites(regime):
-    one, other = (chain(paper, regime, 20) for paper in (DAPO, DR_GRPO))
+@pytest.mark.parametrize(
+    ("regime", "settings"),
+    [pair for name in NANO for pair in WORLDS[name].regimes.items()],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_arm_without_changes_is_one_training_whatever_the_paper_cites(regime, settings):
+    is_sampled = "steps_per_generation" in settings
+    papers, loss = ((DAPO, DR_GRPO), "dr_grpo") if is_sampled else ((NCA, DPO), "hinge")
+    one, other = (chain(paper, regime, 20) for paper in papers)
     assert one.train.key == other.train.key
     assert [stage.key for stage in one.preparations] == [stage.key for stage in other.preparations]
-    assert chain(DR_GRPO, regime, 20, loss_type="dr_grpo").train.key != one.train.key
+    assert chain(papers[1], regime, 20, loss_type=loss).train.key != one.train.key
+
+
+def test_a_regime_that_a_profile_names_is_that_of_its_arms_in_a_bare_world():
+    named = replace(DPO, arms={"dpo": {}}, claims=(), profiles={"cpu": {"regime": "choice-pairs"}})
+    resolved = resolve(named)
+    assert (resolved.world.name, resolved.run.data) == ("choice", "prepared:choice-pairs")
+    assert Chain(resolved, 20).train.key == chain(DPO, "choice-pairs", 20).train.key
 
 
 @pytest.mark.parametrize("paper", [RLOO, PPO])
