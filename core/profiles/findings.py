@@ -33,6 +33,13 @@ class Finding:
 
 
 FINDINGS: Mapping[str, Finding] = {
+    "beyond-80-20": Finding(
+        text="Trained on the fifth of the tokens with the highest entropy alone it learns more "
+        "slowly ({sample-efficiency}), above all from small groups ({small-groups}), and stays "
+        "diverse ({diversity}).",
+        better=("diversity",),
+        worse=("sample-efficiency", "small-groups"),
+    ),
     "cispo": Finding(
         text="Its wrong answers are shorter ({wrong-length}); it goes further from its start "
         "({kl-cost}) and gives fewer different right answers ({distinct-answers}).",
@@ -45,6 +52,27 @@ FINDINGS: Mapping[str, Finding] = {
         "of diversity ({diversity}).",
         better=("small-groups", "sample-efficiency"),
         worse=("diversity",),
+    ),
+    "deepseek-r1": Finding(
+        text="Its clip leaves ratios up to 11: it goes further from its start ({kl-cost}), gives "
+        "fewer different right answers ({distinct-answers}) and loses more with a sampler that "
+        "lags ({old-sampler}); wrong answers are shorter ({wrong-length}).",
+        better=("wrong-length",),
+        worse=("kl-cost", "distinct-answers", "old-sampler"),
+    ),
+    "deepseek-v3-2": Finding(
+        text="Sequences that the policy has left are masked: it learns more from a sampler that "
+        "lags ({old-sampler}); without the division by the spread of rewards a small reward beside "
+        "a large one falls below its start ({two-rewards}).",
+        better=("old-sampler",),
+        worse=("two-rewards",),
+    ),
+    "deepseekmath-grpo": Finding(
+        text="Its KL penalty keeps it nearer to its start ({kl-cost}) and right answers different "
+        "({distinct-answers}), and it learns more from a sampler that lags ({old-sampler}); it is "
+        "slower at what is rarely answered right ({rarely-right}).",
+        better=("kl-cost", "distinct-answers", "old-sampler"),
+        worse=("rarely-right",),
     ),
     "demystifying-long-cot": Finding(
         text="Its loss is that of plain GRPO, and so are its numbers ({learns}).",
@@ -69,6 +97,13 @@ FINDINGS: Mapping[str, Finding] = {
         "{many-updates}; {wrong-length}).",
         better=("two-rewards",),
         alike=("learns", "many-updates", "wrong-length"),
+    ),
+    "gfpo:8-of-16": Finding(
+        text="Trained on the 8 shortest of 16 answers it has shorter wrong ones ({wrong-length}) "
+        "and more different right ones ({distinct-answers}), and is slower at what is rarely "
+        "answered right ({rarely-right}).",
+        better=("wrong-length", "distinct-answers"),
+        worse=("rarely-right",),
     ),
     "gmpo": Finding(
         text="The geometric mean of ratios learns more from a sampler of three bits "
@@ -111,6 +146,14 @@ FINDINGS: Mapping[str, Finding] = {
         better=("kl-cost", "diversity"),
         alike=("learns",),
     ),
+    "reinforce-plus-plus": Finding(
+        text="Advantages on the scale of the whole batch: its wrong answers are shorter "
+        "({wrong-length}), fewer answers pass a limit ({limit}), and a small reward beside a large "
+        "one is learnt less ({two-rewards}); its accuracy cannot be told from GRPO's ({learns}).",
+        better=("wrong-length", "limit"),
+        worse=("two-rewards",),
+        alike=("learns",),
+    ),
     "rloo": Finding(
         text="With its KL penalty it goes less far from its start ({kl-cost}), and its "
         "accuracy cannot be told from GRPO's ({learns}); in many large updates it loses "
@@ -125,6 +168,13 @@ FINDINGS: Mapping[str, Finding] = {
         "({flipped-rewards}); with right ones its accuracy cannot be told from GRPO's ({learns}).",
         worse=("kl-cost", "many-updates", "flipped-rewards"),
         alike=("learns",),
+    ),
+    "scalerl": Finding(
+        text="It goes further from its start ({kl-cost}) with shorter wrong answers "
+        "({wrong-length}), and loses more of a fragile skill in many large updates "
+        "({many-updates}) and with a sampler that lags ({old-sampler}).",
+        better=("wrong-length",),
+        worse=("kl-cost", "many-updates", "old-sampler"),
     ),
     "sequence-is": Finding(
         text="Weights of whole answers learn more from a sampler that lags ({old-sampler}) or has "
