@@ -25,7 +25,7 @@ ACTS = (
 )
 
 
-def flipped(
+def flipped_arm(
     percent: int, smoothing: float, loss: str = "robust", **changes: object
 ) -> dict[str, object]:
     """Return an arm with flipped pairs, whose loss is told that their share is `smoothing`."""
@@ -58,11 +58,11 @@ PAPER = Paper(
     arms={
         "robust": {"at": {"cpu": {"beta": 1.0, "loss_type": "robust", "label_smoothing": 0.3}}},
         "dpo": {"loss_type": "sigmoid", "label_smoothing": 0.0, "at": {"cpu": {"beta": 1.0}}},
-        "dpo-longer": flipped(30, 0.0, "sigmoid", max_steps=192),
-        "cdpo": flipped(30, 0.3, "cdpo"),
-        "robust-told-20": flipped(30, 0.2),
-        "robust-10": flipped(10, 0.1),
-        "robust-40": flipped(40, 0.4),
+        "dpo-longer": flipped_arm(30, 0.0, "sigmoid", max_steps=192),
+        "cdpo": flipped_arm(30, 0.3, "cdpo"),
+        "robust-told-20": flipped_arm(30, 0.2),
+        "robust-10": flipped_arm(10, 0.1),
+        "robust-40": flipped_arm(40, 0.4),
     },
     profiles={"cpu": {"regime": "choice-flipped-30"}},
     claims=(

@@ -32,7 +32,7 @@ class PairSums(NamedTuple):
     rejected_tokens: Tensor
 
 
-class Moved(NamedTuple):
+class MovedPairs(NamedTuple):
     """Pairs under a policy and its start, and 1 for each pair whose labels are flipped, (N,)."""
 
     policy: PairSums
@@ -52,7 +52,9 @@ class Moved(NamedTuple):
 
 def pair_sums(model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row]) -> PairSums:
     """Return the log-probabilities of pairs; flipped ones are turned round, so labels are right."""
-    encoded = [encode_answers(turned(row), tokenizer, None, "keep_start") for row in rows]
+    encoded = [
+        encode_answers(with_right_labels(row), tokenizer, None, "keep_start") for row in rows
+    ]
     collate = PairCollator(tokenizer.pad_token_id or 0)
     columns: list[tuple[Tensor, ...]] = []
     for start in range(0, len(encoded), BATCH):
@@ -64,7 +66,7 @@ def pair_sums(model: PreTrainedModel, tokenizer: Tokenizer, rows: Sequence[Row])
     return PairSums(*(torch.cat(column) for column in zip(*columns, strict=True)))
 
 
-def turned(row: Row) -> Row:
+def with_right_labels(row: Row) -> Row:
     """Return a row whose chosen answer is the better one."""
     if not row.get("flipped"):
         return row
@@ -82,7 +84,7 @@ def likelihood_gaps(pairs: PairSums) -> Tensor:
     return chosen - pairs.rejected / pairs.rejected_tokens.clamp(min=1)
 
 
-PAIR_QUANTITIES: Mapping[str, Callable[[Moved], Tensor]] = {
+PAIR_QUANTITIES: Mapping[str, Callable[[MovedPairs], Tensor]] = {
     "pair_accuracy": lambda pairs: in_order(pairs.chosen - pairs.rejected),
     "likelihood_accuracy": lambda pairs: in_order(likelihood_gaps(pairs.policy)),
     "pair_margin": lambda pairs: pairs.chosen - pairs.rejected,
@@ -94,7 +96,7 @@ PAIR_QUANTITIES: Mapping[str, Callable[[Moved], Tensor]] = {
 OF_FLIPPED = frozenset({"flipped_resisted"})  # means over pairs with flipped labels alone
 
 
-def pair_quantity(name: str, pairs: Moved) -> Quantity:
+def pair_quantity(name: str, pairs: MovedPairs) -> Quantity:
     """Return the mean of a quantity over pairs, with its interval over the sampling of pairs.
 
     Raises:

@@ -17,8 +17,8 @@ from core.stages.evaluate import Answering, Evaluate, evaluations
 from core.stages.held_out import ANSWER_TOKENS
 from core.stages.kernels import acting_kernels
 from core.stages.loading import loading_of
-from core.stages.of_pairs import OfPairs
 from core.stages.own_answers import OwnAnswers
+from core.stages.pair_quantities import PairQuantities
 from core.stages.probabilities import Probabilities
 from core.stages.rows import Rows
 from core.stages.sampler_gap import SamplerGap
@@ -168,7 +168,7 @@ class Chain:
                 self._claimed_quantities(
                     (*family.pair_quantities, *(name + SEEN for name in family.pair_quantities))
                 ),
-                lambda policy, names: OfPairs(policy, start, data, rows, names),
+                lambda policy, names: PairQuantities(policy, start, data, rows, names),
             ),
             (
                 self._claimed_quantities(family.sampler_gaps),

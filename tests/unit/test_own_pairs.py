@@ -16,7 +16,7 @@ from core.laws.preference_optima import bandit, bias_under_flips, stationary_cho
 from core.models.load import load_policy, load_tokenizer
 from core.preference.pair_quantities import (
     PAIR_QUANTITIES,
-    Moved,
+    MovedPairs,
     PairSums,
     pair_quantity,
     pair_sums,
@@ -148,7 +148,7 @@ def sums(chosen, rejected):
 @given(SUMS, SUMS, SUMS, SUMS)
 def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, ref_rejected):
     flipped = torch.tensor([1.0, 0.0, 1.0])
-    pairs = Moved(sums(chosen, rejected), sums(ref_chosen, ref_rejected), flipped)
+    pairs = MovedPairs(sums(chosen, rejected), sums(ref_chosen, ref_rejected), flipped)
     better, worse = (chosen - ref_chosen).tolist(), (rejected - ref_rejected).tolist()
     order = [0.5 if a == b else float(a > b) for a, b in zip(better, worse, strict=True)]
     expected = {
@@ -166,7 +166,9 @@ def test_quantities_of_pairs_by_their_definitions(chosen, rejected, ref_chosen, 
 def test_a_quantity_of_flipped_pairs_needs_some():
     values = torch.zeros(3)
     with pytest.raises(BadValue, match="none of 3 pairs is flipped"):
-        pair_quantity("flipped_resisted", Moved(sums(values, values), sums(values, values), values))
+        pair_quantity(
+            "flipped_resisted", MovedPairs(sums(values, values), sums(values, values), values)
+        )
 
 
 def test_sums_of_a_model_are_those_of_its_softmax_and_flipped_pairs_are_turned_round(policy):

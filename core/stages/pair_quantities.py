@@ -13,7 +13,7 @@ from eval.terminal import say
 
 
 @dataclass(frozen=True)
-class OfPairs(Stage):
+class PairQuantities(Stage):
     """Quantities over `rows` held-out pairs, and over as many pairs of the training.
 
     A quantity of training pairs has the suffix `/training`.
@@ -48,7 +48,7 @@ class OfPairs(Stage):
         """Compute the log-probabilities of the pairs, and return every quantity by its name."""
         import torch
 
-        from core.preference.pair_quantities import Moved, pair_quantity, pair_sums
+        from core.preference.pair_quantities import MovedPairs, pair_quantity, pair_sums
 
         train, held_out = split_rows(read_rows(self.data.folder), self.rows)
         samplers = [answering.sampler for answering in (self.answering, self.begun)]
@@ -59,7 +59,7 @@ class OfPairs(Stage):
                 continue
             sums = [pair_sums(s.model.eval(), s.tokenizer, rows) for s in samplers]
             flipped = torch.tensor([float(bool(row.get("flipped"))) for row in rows]).double()
-            pairs = Moved(*sums, flipped=flipped)
+            pairs = MovedPairs(*sums, flipped=flipped)
             for name in names:
                 values[name] = asdict(pair_quantity(name.removesuffix(suffix), pairs))
         say(f"pairs: {self.subject} of {len(held_out)} held-out pairs")
