@@ -1,4 +1,4 @@
-"""The statistics by which mechanisms show in training, of each arm: clips, lengths, entropy, ...
+"""The statistics by which mechanisms show in training, of each arm: clips, lengths, entropy, margins, ...
 
 A statistic is the mean over the seeds, with the lowest and the highest seed.
 """
@@ -50,6 +50,8 @@ STATISTICS = (
     Statistic("Tokens clipped, %", 1, whole_curve("clip_ratio/region_mean", 100)),
     Statistic("KL to the start, nats", 3, start_and_end("kl")),
     Statistic("Sampler gap, nats", 3, whole_curve("sampling/sampling_logp_difference/mean")),
+    Statistic("Share of pairs in order", 2, start_and_end("rewards/accuracies")),
+    Statistic("Margin of rewards", 2, start_and_end("rewards/margins")),
 )
 
 

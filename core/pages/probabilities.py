@@ -4,13 +4,21 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Literal
 
+from core.families.family import SEEN
+from core.families.table import ROWS
 from core.pages.runs import HEADS, SEEDS_NOTE, by_arm, size_of, starts_of
 from core.paper import Paper
 from core.records.schema import QuantityChange, RunRecord
 from eval.tables.seed_intervals import mean_interval
 from eval.tables.table import Block, Cell, Column, Row, Section, Table
 
-CAPTION = "of solutions, per token, by rows that are held out and (/training) trained on"
+SPLITS = "by rows that are held out and (/training) trained on"
+OF_TOKENS, OF_PAIRS = f"of solutions, per token, {SPLITS}", f"of pairs of answers, {SPLITS}"
+PAIRS_NOTE = (
+    "Margins and log-ratios are sums over the tokens of an answer, in nats; accuracies are shares of "
+    "pairs; kl_to_start is a mean over tokens of the model's own answers."
+)
+PAIR_NAMES = {name for family in ROWS for name in family.pair_quantities}
 
 
 def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> Iterator[Table]:
@@ -20,6 +28,7 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
     if not names:
         return
     arms = by_arm(paper, measured)
+    of_pairs = bool({name.removesuffix(SEEN) for name in names} & PAIR_NAMES)
     runs_by_start = {
         name: starts_of(name, measured)
         for name in dict.fromkeys(
@@ -37,12 +46,12 @@ def quantities_tables(paper: Paper, runs: Sequence[RunRecord], scale: str) -> It
     sections = (Section("Ours: before", tuple(before)), Section("Ours: after", tuple(after)))
     yield Table(
         name=f"{paper.slug}-probabilities",
-        caption=f"{paper.slug}: quantities {CAPTION} ({scale} scale)",
+        caption=f"{paper.slug}: quantities {OF_PAIRS if of_pairs else OF_TOKENS} ({scale} scale)",
         scale=scale,
         heads=HEADS,
         columns=tuple(Column(name, places=3) for name in names),
         blocks=(Block("", sections),),
-        notes=(SEEDS_NOTE,),
+        notes=(SEEDS_NOTE, PAIRS_NOTE) if of_pairs else (SEEDS_NOTE,),
     )
 
 
