@@ -15,8 +15,8 @@ from eval.tables.table import Block, Cell, Column, Row, Section, Table
 SPLITS = "by rows that are held out and (/training) trained on"
 OF_TOKENS, OF_PAIRS = f"of solutions, per token, {SPLITS}", f"of pairs of answers, {SPLITS}"
 PAIRS_NOTE = (
-    "Margins and log-ratios are sums over the tokens of an answer, in nats; accuracies are shares of "
-    "pairs; kl_to_start is a mean over tokens of the model's own answers."
+    "Margins and log-ratios are sums over the tokens of an answer, in nats; accuracies are shares "
+    "of pairs; kl_to_start is a mean over tokens of the model's own answers."
 )
 PAIR_NAMES = {name for family in ROWS for name in family.pair_quantities}
 
