@@ -48,11 +48,9 @@ def cannot_test(
 def quantities_of(paper: Paper) -> set[str]:
     """Return the quantities of probabilities that the families of a paper's arms measure."""
     families = [find_family(paper.family_of(arm)) for arm in paper.arms or (paper.main_arm,)]
-    on_held_out = {name for family in families for name in family.probabilities}
-    on_seen = {name + SEEN for name in on_held_out}
+    of_rows = {n for family in families for n in (*family.probabilities, *family.pair_quantities)}
     sampled = {name for family in families for name in (*family.own_answers, *family.sampler_gaps)}
-    of_pairs = {name for family in families for name in family.pair_quantities}
-    return on_held_out | on_seen | sampled | of_pairs | {name + SEEN for name in of_pairs}
+    return of_rows | {name + SEEN for name in of_rows} | sampled
 
 
 def lacking(
