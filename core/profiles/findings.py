@@ -125,6 +125,11 @@ FINDINGS: Mapping[str, Finding] = {
         better=("distinct-answers",),
         worse=("sample-efficiency",),
     ),
+    "intellect-2": Finding(
+        text="Its clip from both sides cannot be told from that of GRPO ({learns}; {wrong-length}; "
+        "{flipped-rewards}).",
+        alike=("learns", "wrong-length", "flipped-rewards"),
+    ),
     "luspo": Finding(
         text="Its narrow clip of one ratio for a whole answer keeps right answers different "
         "({distinct-answers}), and it learns more slowly ({sample-efficiency}), from wrong rewards "
@@ -182,6 +187,12 @@ FINDINGS: Mapping[str, Finding] = {
         "GRPO ({learns}; {many-updates}).",
         better=("old-sampler", "low-bit-sampler"),
         alike=("learns", "many-updates"),
+    ),
+    "skywork-or1": Finding(
+        text="Its wrong answers are shorter ({wrong-length}) and fewer answers pass a limit "
+        "({limit}); its accuracy cannot be told from GRPO's ({learns}).",
+        better=("wrong-length", "limit"),
+        alike=("learns",),
     ),
     "tis": Finding(
         text="With truncated weights it learns more from a sampler that lags ({old-sampler}) "
