@@ -130,6 +130,13 @@ FINDINGS: Mapping[str, Finding] = {
         "{flipped-rewards}).",
         alike=("learns", "wrong-length", "flipped-rewards"),
     ),
+    "lite-ppo": Finding(
+        text="Its wrong answers are shorter ({wrong-length}) and fewer answers pass a limit "
+        "({limit}); scaled by the spread of the whole batch, a small reward beside a large one is "
+        "learnt less ({two-rewards}).",
+        better=("wrong-length", "limit"),
+        worse=("two-rewards",),
+    ),
     "luspo": Finding(
         text="Its narrow clip of one ratio for a whole answer keeps right answers different "
         "({distinct-answers}), and it learns more slowly ({sample-efficiency}), from wrong rewards "
