@@ -183,3 +183,13 @@ def test_a_forged_curve_fails_the_command(record):
 def test_what_cannot_be_drawn_is_misuse(asked):
     refused = CliRunner().invoke(app, ["check", SLUG, *asked])
     assert (refused.exit_code, "--retrain" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("name", "is_other"), [("prepared:pairs", False), ("pairs", True)])
+def test_rows_that_a_model_made_may_differ_with_the_processor(record, name, is_other):
+    first = deepcopy(record) | {"data": {"name": name, "rows": 9, "digest": "1" * 64}}
+    second = deepcopy(first) | {"data": {"name": name, "rows": 8, "digest": "2" * 64}}
+    second["train"]["kernels"] = {"processor": "another"}
+    second["scores"] = [row | {"digest": "3" * 64} for row in second["scores"]]
+    lines = list(differences(first, second))
+    assert any(line.startswith("data is ") for line in lines) == is_other
