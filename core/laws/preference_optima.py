@@ -1,4 +1,4 @@
-"""Where losses of preference pairs pull a pair, and what policies of a few actions they end with.
+"""Minima of losses of preference pairs, and policies of a few actions that they train.
 
 All run the losses that train, in 64 bits.
 """
